@@ -1,0 +1,1 @@
+//! The WorkflowExecution API: types, schema, labels, reasons. No client.

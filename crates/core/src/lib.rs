@@ -1,0 +1,1 @@
+//! The decision: targets, rules, the chain protocol. Pure: no client, no clock, no randomness, no async.

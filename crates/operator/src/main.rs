@@ -1,0 +1,3 @@
+//! The operator binary.
+
+fn main() {}
