@@ -1,1 +1,29 @@
-//! The WorkflowExecution API: types, schema, labels, reasons. No client.
+//! The WorkflowExecution API, group `kubernaut.ai`, version `v1alpha1`.
+//!
+//! ```text
+//!  WorkflowExecution ── spec   what to run on which target; immutable
+//!                    └─ status what became of it; written by the operator alone
+//! ```
+//!
+//! Knows: the types, their schema with every limit, the admission rules (CEL, evaluated by the API server), labels,
+//! annotations, condition types and reasons. Knows no client, no clock, no Tekton, and takes no decision: whoever creates
+//! WorkflowExecutions from a program can depend on this crate alone.
+
+pub mod conditions;
+pub mod crd;
+pub mod labels;
+pub mod limits;
+pub mod workflow_execution;
+
+pub use crd::{crds, crds_yaml};
+pub use workflow_execution::{
+    AttemptStatus, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
+    FailureDetails, FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus,
+    RecentRemediation, RemediationRequestRef, SkipDetails, SkipReason, WorkflowExecution,
+    WorkflowExecutionSpec, WorkflowExecutionStatus, WorkflowRef,
+};
+
+/// Name of the API group.
+pub const GROUP: &str = "kubernaut.ai";
+/// Name of the API version.
+pub const VERSION: &str = "v1alpha1";

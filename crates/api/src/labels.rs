@@ -1,0 +1,30 @@
+//! Labels and annotations, on `PipelineRuns` of the operator and (labels) on everything that Tekton makes from them.
+//!
+//! A label's value is made legal by whoever writes it (cut, with a hash where longer); the annotation of the same key
+//! holds the value whole. Owner of a run is the annotation [`ANNOTATION_UID`], never a name.
+
+/// Label: name of the `WorkflowExecution` that the run belongs to.
+pub const LABEL_WORKFLOW_EXECUTION: &str = "kubernaut.ai/workflow-execution";
+/// Label: `spec.workflowRef.workflowId`.
+pub const LABEL_WORKFLOW_ID: &str = "kubernaut.ai/workflow-id";
+/// Label: the canonical target, `/` written as `__`.
+pub const LABEL_TARGET: &str = "kubernaut.ai/target-resource";
+/// Label: namespace of the `WorkflowExecution`.
+pub const LABEL_SOURCE_NAMESPACE: &str = "kubernaut.ai/source-namespace";
+/// Label: number of the run in its target's chain, `status.runSequence`.
+pub const LABEL_RUN_SEQUENCE: &str = "kubernaut.ai/run-sequence";
+/// Label: who manages the run; the value is [`MANAGED_BY`].
+pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Value of [`LABEL_MANAGED_BY`].
+pub const MANAGED_BY: &str = "wfe-operator";
+
+/// Annotation: uid of the `WorkflowExecution` that owns the run.
+pub const ANNOTATION_UID: &str = "kubernaut.ai/workflow-execution-uid";
+/// Annotation: namespace/name of the `WorkflowExecution` that owns the run.
+pub const ANNOTATION_WORKFLOW_EXECUTION: &str = LABEL_WORKFLOW_EXECUTION;
+/// Annotation: `spec.workflowRef.workflowId`, whole.
+pub const ANNOTATION_WORKFLOW_ID: &str = LABEL_WORKFLOW_ID;
+/// Annotation: the canonical target, whole.
+pub const ANNOTATION_TARGET: &str = LABEL_TARGET;
+/// Annotation: why the operator cancelled the run; a cancelled run without it was cancelled by somebody else.
+pub const ANNOTATION_CANCEL_REASON: &str = "kubernaut.ai/cancel-reason";

@@ -1,0 +1,86 @@
+//! The size limits of the schema, in characters (Unicode scalar values, as `maxLength` counts them).
+//!
+//! The API server refuses a write that exceeds one, so whoever writes a status cuts to these first. They also keep the
+//! admission rules within the API server's cost budget, which is computed from them.
+
+/// Longest name of an object: a DNS subdomain.
+pub const NAME: u32 = 253;
+/// Longest name of a namespace: a DNS label.
+pub const NAMESPACE: u32 = 63;
+/// Longest namespace/name.
+pub const NAMESPACED_NAME: u32 = 317;
+/// Longest target: namespace 63, kind 253, name 253 and two slashes.
+pub const TARGET: u32 = 571;
+/// Longest `apiVersion`: group 253, version 63 and a slash.
+pub const API_VERSION: u32 = 317;
+/// Longest `kind` of an object reference.
+pub const KIND: u32 = 63;
+/// Longest uid; a UUID takes 36, other forms are legal.
+pub const UID: u32 = 128;
+/// Longest version of a workflow.
+pub const WORKFLOW_VERSION: u32 = 128;
+/// Longest image reference: host and repository 255, tag 128, digest 71 and separators, rounded up.
+pub const IMAGE: u32 = 512;
+/// Length of a digest: `sha256:` and 64 digits.
+pub const DIGEST: u32 = 71;
+/// Most parameters of one execution.
+pub const PARAMETERS: u32 = 64;
+/// Longest key of a parameter.
+pub const PARAMETER_KEY: u32 = 253;
+/// Longest value of a parameter.
+pub const PARAMETER_VALUE: u32 = 8192;
+/// Longest rationale.
+pub const RATIONALE: u32 = 32_768;
+/// Longest Go duration; the longest that Go itself prints (`-2562047h47m16.854775808s`) takes 25.
+pub const DURATION: u32 = 32;
+/// Longest reason: a word in `CamelCase`.
+pub const REASON: u32 = 1024;
+/// Longest message in a status; metav1.Condition has the same limit.
+pub const MESSAGE: u32 = 32_768;
+/// Longest message of one attempt; there are up to [`ATTEMPTS`] of them.
+pub const ATTEMPT_MESSAGE: u32 = 1024;
+/// Longest summary in plain words.
+pub const SUMMARY: u32 = 1000;
+/// Most attempts that a status keeps, the newest ones.
+pub const ATTEMPTS: u32 = 20;
+/// Most conditions of one object.
+pub const CONDITIONS: u32 = 16;
+/// Longest type of a condition, as metav1.Condition has it.
+pub const CONDITION_TYPE: u32 = 316;
+/// Longest user name that clears a block.
+pub const USER: u32 = 1024;
+/// Longest reason of a clearance.
+pub const CLEARANCE_REASON: u32 = 1024;
+
+/// Cuts `text` to `limit` characters; what was cut is marked by a trailing `…`, which counts.
+#[must_use]
+pub fn cut(text: &str, limit: u32) -> String {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    text.chars()
+        .take(limit.saturating_sub(1))
+        .chain(std::iter::once('…').take(limit))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_by_characters_and_marks_the_cut() {
+        for (text, limit, expected) in [
+            ("", 0, ""),
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("äöü", 3, "äöü"),
+            ("äöüß", 3, "äö…"),
+            ("abc", 1, "…"),
+            ("abc", 0, ""),
+        ] {
+            assert_eq!(cut(text, limit), expected, "{text:?} to {limit}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! `WorkflowExecution`: the request to run one workflow on one target, and the record of what became of it.
+//!
+//! The doc comments of the fields are what `kubectl explain wfe` prints: they are written for people who write YAML.
+//! Times are whole seconds, durations are strings in Go's form that the API server checks; nothing here can panic on
+//! what a user typed.
+
+// KubeSchema expands to a public struct inside a function body.
+#![allow(unreachable_pub)]
+
+mod failure;
+mod phase;
+mod skip;
+mod spec;
+mod status;
+
+pub use failure::{FailureDetails, FailureReason};
+pub use phase::{ConditionStatus, Outcome, Phase};
+pub use skip::{ConflictingWorkflow, RecentRemediation, SkipDetails, SkipReason};
+pub use spec::{
+    ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec, WorkflowRef,
+};
+pub use status::{
+    AttemptStatus, ClearanceStatus, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus,
+};

@@ -1,0 +1,179 @@
+//! What a `WorkflowExecution` asks for.
+
+use std::collections::BTreeMap;
+
+use kube::{CustomResource, KubeSchema};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::status::WorkflowExecutionStatus;
+use crate::limits;
+
+/// What to run, and on which target. Immutable once created: create another WorkflowExecution instead.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "kubernaut.ai",
+    version = "v1alpha1",
+    kind = "WorkflowExecution",
+    plural = "workflowexecutions",
+    shortname = "wfe",
+    category = "kubernaut",
+    namespaced,
+    status = "WorkflowExecutionStatus",
+    derive = "PartialEq",
+    doc = "Runs one workflow (a Tekton pipeline) on one target, or says why it does not: at most one workflow at a time acts on a target. The operator decides, runs it as a PipelineRun in the execution namespace, and records in status what became of it.",
+    selectable = ".spec.targetResource",
+    selectable = ".status.target",
+    selectable = ".status.phase",
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase",
+        description = "Where the execution stands"),
+    printcolumn(name = "Workflow", type_ = "string", json_path = ".spec.workflowRef.workflowId",
+        description = "What to run"),
+    printcolumn(name = "Target", type_ = "string", json_path = ".spec.targetResource",
+        description = "What to run it on"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Succeeded\")].reason",
+        description = "Why it was skipped, or why it failed"),
+    printcolumn(name = "Duration", type_ = "string", json_path = ".status.duration",
+        description = "How long it ran"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp",
+        description = "Time since the object was created"),
+    printcolumn(name = "PipelineRun", type_ = "string", json_path = ".status.pipelineRunRef.name", priority = 1,
+        description = "The Tekton PipelineRun, in the execution namespace"),
+    printcolumn(name = "Next-Allowed", type_ = "string", json_path = ".status.nextAllowedExecution", priority = 1,
+        description = "When the next execution on the target may run"),
+    validation = Rule::new("!has(oldSelf.status) || has(self.status)")
+        .message("status: may not be removed once written")
+        .field_path(".status")
+        .reason(Reason::FieldValueForbidden)
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self == oldSelf")
+    .message("spec: is immutable once created; create another WorkflowExecution")
+    .reason(Reason::FieldValueForbidden))]
+pub struct WorkflowExecutionSpec {
+    /// The object that asked for this execution, e.g. a RemediationRequest. Kept for the record, nothing is decided by it.
+    /// Absent: nobody in particular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remediation_request_ref: Option<RemediationRequestRef>,
+    /// Which workflow to run.
+    pub workflow_ref: WorkflowRef,
+    /// The object that the workflow acts on: "namespace/kind/name", e.g. "payment/deployment/payment-api", or for
+    /// cluster-scoped objects "kind/name", e.g. "node/worker-node-1". At most one workflow at a time runs on a target. Case,
+    /// plural, short names of built-in kinds and the API group make no difference: "payment/Deployments.apps/payment-api"
+    /// is the same target. status.target shows the canonical form.
+    #[schemars(length(max = limits::TARGET))]
+    #[x_kube(
+        validation = ("self.matches('^([^/]+/)?[^/]+/[^/]+$')",
+            "spec.targetResource: must be namespace/kind/name or kind/name, e.g. payment/deployment/api or node/worker-1"),
+        validation = ("self.split('/').size() != 3 || self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/')",
+            "spec.targetResource: the namespace of namespace/kind/name must be a DNS label (at most 63 of a-z, 0-9 and -, no - at either end), e.g. payment"),
+        validation = ("!self.matches('^([^/]+/)?[^/]+/[^/]+$') || self.matches('^([^/]+/)?[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*/[^/]+$') && self.matches('^([^/]+/)?[^/]{1,253}/[^/]+$')",
+            "spec.targetResource: the kind must be a DNS subdomain of at most 253 characters, capitals allowed, e.g. deployment, Deployment or deployments.apps"),
+        validation = ("!self.contains('%') && !self.endsWith('/.') && !self.endsWith('/..') && self.substring(self.lastIndexOf('/') + 1).size() <= 253",
+            "spec.targetResource: the name must be one path segment of at most 253 characters, without % and neither . nor .., e.g. payment-api"),
+    )]
+    pub target_resource: String,
+    /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}: at most 64; keys in UPPER_SNAKE_CASE; values at most 8192
+    /// characters. TARGET_RESOURCE is always passed as well, with the target in canonical form, and may not be among them.
+    /// Absent: the pipeline's own defaults.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "parameters_schema")]
+    #[x_kube(
+        validation = ("self.all(key, key.matches('^[A-Z][A-Z0-9_]{0,252}$'))",
+            "spec.parameters: keys must be UPPER_SNAKE_CASE (a capital first, then capitals, digits and _; at most 253), e.g. DISK_THRESHOLD"),
+        validation = ("!('TARGET_RESOURCE' in self)",
+            "spec.parameters: TARGET_RESOURCE is reserved, the operator passes spec.targetResource under this name"),
+    )]
+    pub parameters: BTreeMap<String, String>,
+    /// How sure whoever chose the workflow was, from 0 to 1, e.g. 0.92. Kept for the record, nothing is decided by it.
+    /// Absent: not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub confidence: Option<f64>,
+    /// Why this workflow was chosen, in words, at most 32768 characters. Kept for the record, nothing is decided by it.
+    /// Absent: not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::RATIONALE))]
+    pub rationale: Option<String>,
+    /// How to run it. Absent: as the operator is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_config: Option<ExecutionConfig>,
+}
+
+/// The object that asked for an execution.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemediationRequestRef {
+    /// API version of the object, e.g. "kubernaut.ai/v1alpha1".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::API_VERSION))]
+    pub api_version: Option<String>,
+    /// Kind of the object, e.g. "RemediationRequest".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::KIND))]
+    pub kind: Option<String>,
+    /// Name of the object.
+    #[schemars(length(min = 1, max = limits::NAME))]
+    pub name: String,
+    /// Namespace of the object. Absent: the one of this WorkflowExecution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::NAMESPACE))]
+    pub namespace: Option<String>,
+    /// Uid of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::UID))]
+    pub uid: Option<String>,
+}
+
+/// Which workflow to run, and where it is stored.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowRef {
+    /// What to run: the key of the workflow in your catalogue, e.g. "node-disk-cleanup". Cooldown after a success counts
+    /// per target and workflowId.
+    #[schemars(length(min = 1, max = limits::NAME))]
+    pub workflow_id: String,
+    /// Version of the workflow, e.g. "1.4.0". Kept for the record: what runs is containerImage.
+    #[schemars(length(min = 1, max = limits::WORKFLOW_VERSION))]
+    pub version: String,
+    /// Tekton bundle (an OCI image) that holds a Pipeline named "workflow", e.g.
+    /// "registry.example/workflows/node-disk-cleanup:1.4.0".
+    #[schemars(length(min = 1, max = limits::IMAGE))]
+    pub container_image: String,
+    /// Digest that pins the bundle: "sha256:" and 64 hexadecimal digits in lower case. A different digest inside
+    /// containerImage ends the execution as Failed, ConfigurationError. Absent: whatever containerImage points to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::DIGEST))]
+    #[x_kube(validation = ("self.matches('^sha256:[a-f0-9]{64}$')",
+        "spec.workflowRef.containerDigest: must be sha256: followed by 64 hexadecimal digits in lower case"))]
+    pub container_digest: Option<String>,
+}
+
+/// How to run a workflow.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionConfig {
+    /// How long the run may take, as a Go duration from 1s to 24h, e.g. "90s", "30m" or "1h30m". Then it is cancelled and
+    /// the execution is Failed, DeadlineExceeded. Absent: the operator's default-timeout (30m unless configured).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::DURATION))]
+    #[x_kube(validation = ("duration(self) >= duration('1s') && duration(self) <= duration('24h')",
+        "spec.executionConfig.timeout: must be a Go duration from 1s to 24h, e.g. 30m or 1h30m"))]
+    pub timeout: Option<String>,
+    /// Service account, in the execution namespace, that the workflow's pods run under: its rights are what the workflow may
+    /// do. Absent: the operator's service-account (kubernaut-workflow-runner unless configured).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::NAME))]
+    #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+        "spec.executionConfig.serviceAccountName: must be a DNS subdomain (a-z, 0-9, - and .), e.g. kubernaut-workflow-runner"))]
+    pub service_account_name: Option<String>,
+}
+
+/// Limits number and size of the parameters; the rules on keys stand at the field.
+fn parameters_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": limits::PARAMETERS,
+        "additionalProperties": {"type": "string", "maxLength": limits::PARAMETER_VALUE},
+    })
+}

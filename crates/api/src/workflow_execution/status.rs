@@ -1,0 +1,250 @@
+//! What became of a `WorkflowExecution`.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::KubeSchema;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    failure::{FailureDetails, FailureReason},
+    phase::{ConditionStatus, Phase},
+    skip::SkipDetails,
+};
+use crate::limits;
+
+/// What became of the execution. Written by the operator; the API server refuses a phase that goes backwards.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("oldSelf.?phase.orValue('') == self.?phase.orValue('') || (oldSelf.?phase.orValue('') + '>' + self.?phase.orValue('')) in ['>Pending', '>Running', '>Failed', '>Skipped', 'Pending>Running', 'Pending>Failed', 'Pending>Skipped', 'Running>Completed', 'Running>Failed']")
+        .message("status.phase: may go from none to Pending, Running, Failed or Skipped, from Pending to Running, Failed or Skipped, from Running to Completed or Failed, and is then final")
+        .field_path(".phase")
+        .reason(Reason::FieldValueForbidden)
+        .optional_old_self(true),
+    validation = Rule::new("!(oldSelf.?phase.orValue('') in ['Completed', 'Failed', 'Skipped']) || (self.?target == oldSelf.?target && self.?startTime == oldSelf.?startTime && self.?completionTime == oldSelf.?completionTime && self.?duration == oldSelf.?duration && self.?pipelineRunRef == oldSelf.?pipelineRunRef && self.?runSequence == oldSelf.?runSequence && self.?pipelineRunStatus == oldSelf.?pipelineRunStatus && self.?failureReason == oldSelf.?failureReason && self.?failureDetails == oldSelf.?failureDetails && self.?skipDetails == oldSelf.?skipDetails && self.?consecutiveFailures == oldSelf.?consecutiveFailures && self.?nextAllowedExecution == oldSelf.?nextAllowedExecution && self.?attempts == oldSelf.?attempts)")
+        .message("status: once phase is Completed, Failed or Skipped, only conditions, clearance and observedGeneration may change")
+        .reason(Reason::FieldValueForbidden),
+    validation = Rule::new("!has(oldSelf.startTime) || self.?startTime == oldSelf.?startTime")
+        .message("status.startTime: may not change or be removed once set")
+        .field_path(".startTime")
+        .reason(Reason::FieldValueForbidden),
+    validation = Rule::new("!has(oldSelf.completionTime) || self.?completionTime == oldSelf.?completionTime")
+        .message("status.completionTime: may not change or be removed once set")
+        .field_path(".completionTime")
+        .reason(Reason::FieldValueForbidden),
+    validation = Rule::new("oldSelf.?phase.orValue('') != 'Running' || !has(oldSelf.pipelineRunRef) || has(self.pipelineRunRef)")
+        .message("status.pipelineRunRef: may be replaced while Running, but not removed")
+        .field_path(".pipelineRunRef")
+        .reason(Reason::FieldValueForbidden),
+    validation = Rule::new("has(self.failureDetails) == (self.?phase.orValue('') == 'Failed')")
+        .message("status.failureDetails: must be present exactly when phase is Failed")
+        .field_path(".failureDetails"),
+    validation = Rule::new("has(self.skipDetails) == (self.?phase.orValue('') == 'Skipped')")
+        .message("status.skipDetails: must be present exactly when phase is Skipped")
+        .field_path(".skipDetails"),
+    validation = Rule::new("self.?phase.orValue('') != 'Skipped' || !has(self.pipelineRunRef)")
+        .message("status.pipelineRunRef: must be absent when phase is Skipped, nothing ran")
+        .field_path(".pipelineRunRef"),
+    validation = Rule::new("self.?phase.orValue('') != 'Skipped' || !has(self.startTime)")
+        .message("status.startTime: must be absent when phase is Skipped, nothing ran")
+        .field_path(".startTime"),
+    validation = Rule::new("self.?phase.orValue('') != 'Skipped' || !has(self.duration)")
+        .message("status.duration: must be absent when phase is Skipped, nothing ran")
+        .field_path(".duration"),
+    validation = Rule::new("!(self.?phase.orValue('') in ['Completed', 'Failed', 'Skipped']) || has(self.completionTime)")
+        .message("status.completionTime: is required when phase is Completed, Failed or Skipped")
+        .field_path(".completionTime")
+        .reason(Reason::FieldValueRequired),
+)]
+pub struct WorkflowExecutionStatus {
+    /// The target in canonical form, e.g. "payment/deployment/payment-api": kind in lower case, singular, without group.
+    /// Executions with the same target exclude each other. Absent until the operator has seen the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::TARGET))]
+    pub target: Option<String>,
+    /// Where the execution stands: Pending (it has to wait), Running, Completed, Failed (see failureDetails) or Skipped (see
+    /// skipDetails). The last three are final. Absent: not decided yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// When the execution got its turn. Absent when it never did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// When it ended; of a skipped execution, when that was decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Time>,
+    /// How long it took from startTime to completionTime, as a Go duration, e.g. "2m5s". Absent until it ended, and when it
+    /// was skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::DURATION))]
+    #[x_kube(validation = ("duration(self) >= duration('0s')",
+        "status.duration: must be a Go duration that is not negative, e.g. 2m5s"))]
+    pub duration: Option<String>,
+    /// The Tekton PipelineRun that runs the workflow, in the execution namespace. Absent when nothing was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pipeline_run_ref: Option<PipelineRunRef>,
+    /// Number of the run in its target's chain, counted from 1, also where creating the run was refused. Executions of one
+    /// target are ordered by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub run_sequence: Option<i64>,
+    /// What Tekton says about the PipelineRun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pipeline_run_status: Option<PipelineRunStatus>,
+    /// Deprecated: the same as failureDetails.message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::MESSAGE))]
+    pub failure_reason: Option<String>,
+    /// Why it failed. Present exactly when phase is Failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_details: Option<FailureDetails>,
+    /// Why it did not run. Present exactly when phase is Skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_details: Option<SkipDetails>,
+    /// Failures in a row on the target in which nothing of the workflow ran, this one included. A success resets it to 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub consecutive_failures: Option<i32>,
+    /// Until when later executions on the target are skipped because this one failed before anything ran. Absent: this one
+    /// makes none wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_allowed_execution: Option<Time>,
+    /// The attempts of this execution, oldest first, the newest 20. Absent when there was only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = limits::ATTEMPTS))]
+    pub attempts: Vec<AttemptStatus>,
+    /// Who lifted the block that this execution had left on its target. Absent: nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clearance: Option<ClearanceStatus>,
+    /// Standing facts. TargetLocked: this execution holds its target (reasons Held, Draining, Free). Started: something of
+    /// the workflow ran, with the proof in the message. Succeeded: it reached its goal; the reason says why not. Blocked:
+    /// later executions on the target are skipped until somebody clears it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions_schema")]
+    pub conditions: Vec<Condition>,
+    /// The metadata.generation that the status speaks of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub observed_generation: Option<i64>,
+}
+
+/// A Tekton PipelineRun, by name and uid: a later one of the same name is another.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PipelineRunRef {
+    /// Name of the PipelineRun, in the execution namespace.
+    #[schemars(length(min = 1, max = limits::NAME))]
+    pub name: String,
+    /// Uid of the PipelineRun.
+    #[schemars(length(min = 1, max = limits::UID))]
+    pub uid: String,
+}
+
+/// What Tekton says about a PipelineRun.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PipelineRunStatus {
+    /// Status of its condition Succeeded: True, False, or Unknown while it runs.
+    pub status: ConditionStatus,
+    /// Reason of that condition, e.g. "Running" or "PipelineRunTimeout".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::REASON))]
+    pub reason: Option<String>,
+    /// Message of that condition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::MESSAGE))]
+    pub message: Option<String>,
+    /// How many tasks of the pipeline are done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub completed_tasks: Option<i32>,
+    /// How many tasks the pipeline has. Absent until Tekton has fetched the pipeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub total_tasks: Option<i32>,
+}
+
+/// One attempt of an execution: one PipelineRun.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptStatus {
+    /// Number of the attempt, counted from 1.
+    #[schemars(range(min = 1))]
+    pub attempt: i32,
+    /// Name of its PipelineRun, in the execution namespace. Absent where creating it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::NAME))]
+    pub pipeline_run: Option<String>,
+    /// When it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// When it ended. Absent while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Time>,
+    /// Why it failed, one of the reasons of failureDetails. Absent while it runs and when it succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<FailureReason>,
+    /// What happened, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::ATTEMPT_MESSAGE))]
+    pub message: Option<String>,
+    /// How long the execution waited before this attempt, as a Go duration, e.g. "2s". Absent: it did not wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::DURATION))]
+    #[x_kube(validation = ("duration(self) >= duration('0s')",
+        "status.attempts.delay: must be a Go duration that is not negative, e.g. 2s"))]
+    pub delay: Option<String>,
+}
+
+/// Who lifted a block, when and why.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClearanceStatus {
+    /// User name of the person.
+    #[schemars(length(max = limits::USER))]
+    pub cleared_by: String,
+    /// When the operator recorded it.
+    pub cleared_at: Time,
+    /// Why, in that person's words.
+    #[schemars(length(max = limits::CLEARANCE_REASON))]
+    pub reason: String,
+}
+
+/// Limits conditions as metav1.Condition does in Go; the Rust type carries no limits.
+fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": limits::CONDITIONS,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "type": {
+                    "description": "What the condition is about: TargetLocked, Started, Succeeded or Blocked.",
+                    "type": "string", "minLength": 1, "maxLength": limits::CONDITION_TYPE,
+                },
+                "status": {
+                    "description": "Whether it holds: True, False or Unknown.",
+                    "type": "string", "enum": ["True", "False", "Unknown"],
+                },
+                "reason": {
+                    "description": "Why, in one word, e.g. Held, ResourceBusy or OOMKilled.",
+                    "type": "string", "minLength": 1, "maxLength": limits::REASON,
+                },
+                "message": {
+                    "description": "Why, in a sentence; may be empty.",
+                    "type": "string", "maxLength": limits::MESSAGE,
+                },
+                "lastTransitionTime": {
+                    "description": "When status last changed.",
+                    "type": "string", "format": "date-time",
+                },
+                "observedGeneration": {
+                    "description": "The metadata.generation that the condition speaks of.",
+                    "type": "integer", "format": "int64", "minimum": 0,
+                },
+            },
+        },
+    })
+}
