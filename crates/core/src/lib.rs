@@ -1,1 +1,25 @@
-//! The decision: targets, rules, the chain protocol. Pure: no client, no clock, no randomness, no async.
+//! The decision: may this execution run on its target now, and what is the next step?
+//!
+//! [`decide`](decide::decide) reads one [`Target`](target::Target) as a value and answers with
+//! [`Action`](action::Action)s, each carrying its precondition, and a time at which to look again.
+//!
+//! ```text
+//!  Target { executions, runs } ──► decide(&Target, now) ──► Decision { actions, waiting, wake }
+//! ```
+//!
+//! This crate knows neither Kubernetes objects nor Tekton: `wfe-operator` and `wfe-tekton` translate. It has no
+//! client, no clock, no randomness and no async; time goes in as a value and wake-ups come out as values.
+
+pub mod action;
+pub mod backoff;
+pub mod decide;
+pub mod duration;
+pub mod ending;
+pub mod execution;
+pub mod name;
+pub mod rules;
+pub mod run;
+pub mod target;
+
+/// A moment in UTC. Everything that the API keeps is in whole seconds.
+pub type Time = chrono::DateTime<chrono::Utc>;

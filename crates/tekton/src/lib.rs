@@ -1,1 +1,29 @@
-//! All that is known about Tekton: renders PipelineRuns and reads what Tekton reports.
+//! All that is known about Tekton: what a `PipelineRun` of ours looks like, and what Tekton reports of it.
+//!
+//! Pure functions over JSON objects. No client, no clock. Nothing of Tekton's vocabulary leaves this crate but the
+//! words that it said, as text.
+
+mod bundle;
+mod labels;
+mod moment;
+mod observe;
+mod render;
+
+pub use bundle::{DigestConflict, bundle_reference};
+pub use labels::label_value;
+pub use moment::{api_time, moment, parse_moment};
+pub use observe::{MAX_MESSAGE, cut, observe_run};
+pub use render::{Defaults, RunRequest, render_run};
+
+/// The API group of Tekton.
+pub const GROUP: &str = "tekton.dev";
+/// The API version of Tekton that is written and read.
+pub const VERSION: &str = "v1";
+/// The kind that a run is.
+pub const KIND: &str = "PipelineRun";
+/// The resource of that kind.
+pub const PLURAL: &str = "pipelineruns";
+/// The `spec.status` with which a run is created: Tekton starts nothing until it is cleared.
+pub const PENDING: &str = "PipelineRunPending";
+/// The `spec.status` that asks Tekton to cancel a run at once.
+pub const CANCELLED: &str = "Cancelled";

@@ -1,0 +1,167 @@
+//! How an execution ends, as its status will say it.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::name::ExecutionId;
+use crate::run::Outcome;
+use crate::target::RunNumber;
+use crate::{Time, duration};
+
+/// The seven failure reasons (SPEC section 3.1). The RemediationOrchestrator matches on them: there are no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FailureReason {
+    /// A container was killed for its memory.
+    OomKilled,
+    /// A time-out passed.
+    DeadlineExceeded,
+    /// Access was denied.
+    Forbidden,
+    /// A quota or the cluster's resources were exhausted.
+    ResourceExhausted,
+    /// The spec, the pipeline or the set-up is wrong.
+    ConfigurationError,
+    /// An image or the bundle could not be pulled.
+    ImagePullBackOff,
+    /// None of the others is proven.
+    Unknown,
+}
+
+impl FailureReason {
+    /// All seven.
+    pub const ALL: [Self; 7] = [
+        Self::OomKilled,
+        Self::DeadlineExceeded,
+        Self::Forbidden,
+        Self::ResourceExhausted,
+        Self::ConfigurationError,
+        Self::ImagePullBackOff,
+        Self::Unknown,
+    ];
+
+    /// Returns the spelling of the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OomKilled => "OOMKilled",
+            Self::DeadlineExceeded => "DeadlineExceeded",
+            Self::Forbidden => "Forbidden",
+            Self::ResourceExhausted => "ResourceExhausted",
+            Self::ConfigurationError => "ConfigurationError",
+            Self::ImagePullBackOff => "ImagePullBackOff",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl fmt::Display for FailureReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A create of a run that the API server refused for good (section 9): nothing of the workflow ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// What the refusal means.
+    pub reason: FailureReason,
+    /// What the API server said.
+    pub message: Box<str>,
+    /// The number that was tried.
+    pub number: RunNumber,
+}
+
+/// A failure, as `status.failureDetails` will say it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// Which of the seven.
+    pub reason: FailureReason,
+    /// What happened, in the words of whoever reported it.
+    pub message: Box<str>,
+    /// `wasExecutionFailure`: whether something of the workflow ran, or nobody can tell.
+    pub was_execution_failure: bool,
+    /// The time of the failure.
+    pub failed_at: Time,
+    /// How long the execution had run; zero where it never did.
+    pub ran_for: Duration,
+    /// The number of the run that was tried, where the status does not have it yet.
+    pub number: Option<RunNumber>,
+    /// What Tekton said of the run, where there was one.
+    pub outcome: Option<Outcome>,
+}
+
+impl Failure {
+    /// Tells a person or an LLM what happened and what to do next, in two to four sentences.
+    #[must_use]
+    pub fn summary(&self, workflow_id: &str) -> String {
+        let next = match (self.was_execution_failure, self.reason) {
+            (true, _) => "It may have changed the target half way: look at the PipelineRun and at the target before running anything on it again.",
+            (false, FailureReason::ConfigurationError) => "Nothing ran. Correct what the message names and create another WorkflowExecution.",
+            (false, FailureReason::ResourceExhausted) => "Nothing ran. Free or raise the quota of the execution namespace; it is safe to try again.",
+            (false, FailureReason::Forbidden) => "Nothing ran. Give the operator the right that the message names; it is safe to try again.",
+            (false, _) => "Nothing ran. It is safe to try again once the cause is gone.",
+        };
+        let after = if self.was_execution_failure {
+            format!(" after {}", duration::format(self.ran_for))
+        } else {
+            " before it started".to_owned()
+        };
+        format!("Workflow '{workflow_id}' failed{after} with {}: {} {next}", self.reason, sentence(&self.message))
+    }
+}
+
+/// Ends a text with a full stop where it has no ending of its own.
+fn sentence(text: &str) -> String {
+    let text = text.trim();
+    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
+}
+
+/// A success, as the status will say it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Success {
+    /// When the run finished.
+    pub completed_at: Time,
+    /// How long the execution had run.
+    pub ran_for: Duration,
+    /// What Tekton said of the run.
+    pub outcome: Outcome,
+}
+
+/// Why an execution is skipped, and the fact behind it. The other reasons of section 6 come with their rules.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Skip {
+    /// Another execution holds the target.
+    ResourceBusy(Conflict),
+}
+
+/// The holder that a skipped execution met (`skipDetails.conflictingWorkflow`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conflict {
+    /// Whose run holds the target.
+    pub holder: ExecutionId,
+    /// The holder's `workflowId`.
+    pub workflow_id: Box<str>,
+    /// When the holder started: its `startTime`, or where that is not known the creation of its run.
+    pub started_at: Time,
+}
+
+impl Skip {
+    /// Returns the skip reason in the spelling of the API.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::ResourceBusy(_) => "ResourceBusy",
+        }
+    }
+
+    /// Tells a person why, and what would change it.
+    #[must_use]
+    pub fn message(&self, target: &str) -> String {
+        match self {
+            Self::ResourceBusy(Conflict { holder, workflow_id, started_at }) => format!(
+                "{holder} (workflow {workflow_id}) has been running on {target} since {}; when it has ended, a new WorkflowExecution can run",
+                started_at.format("%Y-%m-%dT%H:%M:%SZ"),
+            ),
+        }
+    }
+}

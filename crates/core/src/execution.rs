@@ -1,0 +1,74 @@
+//! One execution (a `WorkflowExecution` object), as far as decisions need it.
+
+use crate::Time;
+use crate::ending::{FailureReason, Refusal};
+use crate::name::{ExecutionId, RunId, Version};
+use crate::target::RunNumber;
+
+/// What the index keeps of one `WorkflowExecution`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Execution {
+    /// Which object it is.
+    pub id: ExecutionId,
+    /// The version that was seen; what a write to it carries back.
+    pub version: Version,
+    /// When the API server made it; the oldest of several rivals goes first.
+    pub created: Time,
+    /// Whether its deletion has begun (something else's finalizer still holds it).
+    pub deleting: bool,
+    /// `spec.workflowRef.workflowId`.
+    pub workflow_id: Box<str>,
+    /// `status.runSequence`: the number of the run that it tried last.
+    pub run_sequence: Option<RunNumber>,
+    /// Where it stands.
+    pub state: ExecutionState,
+}
+
+/// Where an execution stands: its phase, with what that phase brings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExecutionState {
+    /// No phase, or Pending.
+    Undecided {
+        /// What makes its spec unusable, where something does (rule 0).
+        unusable: Option<Box<str>>,
+        /// The create of its run that the API server refused, where it did. Known to this process only, until it is
+        /// written to the status.
+        refusal: Option<Refusal>,
+    },
+    /// Phase Running: committed to a run.
+    Running {
+        /// The run that it committed to. None only where something else wrote the status.
+        run: Option<RunId>,
+        /// `status.startTime`.
+        started_at: Option<Time>,
+    },
+    /// Phase Completed.
+    Completed,
+    /// Phase Failed.
+    Failed {
+        /// `status.failureDetails.reason`.
+        reason: FailureReason,
+    },
+    /// Phase Skipped: never an execution in the sense of the history.
+    Skipped,
+}
+
+impl Execution {
+    /// Tells whether its phase is final.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.state, ExecutionState::Completed | ExecutionState::Failed { .. } | ExecutionState::Skipped)
+    }
+
+    /// Tells whether it waits for its decision: no phase or Pending, and not on its way out.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        matches!(self.state, ExecutionState::Undecided { .. }) && !self.deleting
+    }
+
+    /// Tells whether it is committed to this run and not yet terminal.
+    #[must_use]
+    pub fn is_running(&self, candidate: &RunId) -> bool {
+        matches!(&self.state, ExecutionState::Running { run: Some(run), .. } if run.uid == candidate.uid)
+    }
+}

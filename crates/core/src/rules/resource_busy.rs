@@ -1,0 +1,64 @@
+//! Rule 1: the target is not free.
+//!
+//! A run of another execution that is committed or released, and unfinished, skips. One that could still be withdrawn,
+//! or is done while its owner's status is late, makes the contender wait: a skip is final, and the fact behind it
+//! must be one that lasts.
+
+use super::{Contender, Verdict};
+use crate::action::Waiting;
+use crate::ending::{Conflict, Skip};
+use crate::execution::{Execution, ExecutionState};
+use crate::run::{Owner, Run};
+use crate::target::Target;
+
+/// Skips or holds back an execution whose target is not free.
+pub(super) fn rule(contender: &Contender<'_>) -> Option<Verdict> {
+    let mut rivals: Vec<&Run> = contender.target.runs.values().filter(|run| counts_against(contender, run)).collect();
+    // Several can be unfinished only while leftovers are being deleted; all contenders then name the same one.
+    rivals.sort_by_key(|run| run.number);
+
+    let unfinished = || rivals.iter().copied().filter(|run| run.is_unfinished());
+    if let Some(verdict) = unfinished().find_map(|run| busy(contender.target, run)) {
+        return Some(verdict);
+    }
+    if unfinished().next().is_some() {
+        return Some(Verdict::Wait(Waiting::RivalUndecided));
+    }
+    let owner_late = rivals.iter().any(|run| contender.target.owner_of(run).is_some_and(|owner| !owner.is_terminal()));
+    let run_missing = || contender.target.executions.values().any(|other| is_running_on_nothing(contender, other));
+    (owner_late || run_missing()).then_some(Verdict::Wait(Waiting::OwnerLate))
+}
+
+/// A run counts against a contender when it is another's and, at the look, when it came before the contender's own.
+fn counts_against(contender: &Contender<'_>, run: &Run) -> bool {
+    let own = matches!(&run.owner, Owner::Execution { id, .. } if id.uid == contender.execution.id.uid);
+    !own && contender.run.is_none_or(|mine| run.precedes(mine))
+}
+
+/// Says busy for an unfinished run that will not be withdrawn: a committed or a released one.
+fn busy(target: &Target, run: &Run) -> Option<Verdict> {
+    let Owner::Execution { id, workflow_id, .. } = &run.owner else {
+        return None; // nobody's: it is waited for, never named as a conflict
+    };
+    let committed = target.owner_of(run).filter(|owner| owner.is_running(&run.id));
+    if run.is_pending() && committed.is_none() {
+        return None;
+    }
+    let started_at = match committed.map(|owner| &owner.state) {
+        Some(ExecutionState::Running { started_at: Some(started_at), .. }) => *started_at,
+        _ => run.created,
+    };
+    let conflict = Conflict { holder: id.clone(), workflow_id: workflow_id.clone(), started_at };
+    Some(Verdict::Skip { skip: Skip::ResourceBusy(conflict), unfinished: run.id.clone() })
+}
+
+/// Another execution that is Running while its run is not there: it will end soon, and is a holder until then.
+fn is_running_on_nothing(contender: &Contender<'_>, other: &Execution) -> bool {
+    match &other.state {
+        ExecutionState::Running { run, .. } => {
+            other.id.uid != contender.execution.id.uid
+                && run.as_ref().is_none_or(|run| !contender.target.runs.contains_key(&run.uid))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,50 @@
+//! One target as a value: its name in canonical form, and all executions and runs that are known of it.
+//!
+//! This is the whole input of a decision. It knows nothing of how it was observed.
+
+mod kinds;
+mod name;
+
+pub use name::{ChainName, RunNumber, TargetError, TargetName};
+
+use std::collections::BTreeMap;
+
+use crate::execution::Execution;
+use crate::name::Uid;
+use crate::run::{Owner, Run};
+
+/// Everything that is known of one target.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// The executions that name this target, by uid.
+    pub executions: BTreeMap<Uid, Execution>,
+    /// The runs of this target's chain, by uid.
+    pub runs: BTreeMap<Uid, Run>,
+    /// The highest number that a create found taken by an object that the watch does not show; 0 where none.
+    pub highest_taken: RunNumber,
+}
+
+impl Target {
+    /// Returns the number of the next run: one above the highest known from runs and from statuses (section 5).
+    #[must_use]
+    pub fn next_number(&self) -> RunNumber {
+        let from_runs = self.runs.values().map(|run| run.number);
+        let from_statuses = self.executions.values().filter_map(|execution| execution.run_sequence);
+        from_runs.chain(from_statuses).max().unwrap_or(0).max(self.highest_taken).saturating_add(1)
+    }
+
+    /// Returns the execution that owns a run, where it is known.
+    #[must_use]
+    pub fn owner_of(&self, run: &Run) -> Option<&Execution> {
+        match &run.owner {
+            Owner::Execution { id, .. } => self.executions.get(&id.uid),
+            Owner::Nobody => None,
+        }
+    }
+
+    /// Tells whether nothing is known any more, so that the target can be forgotten.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.executions.is_empty() && self.runs.is_empty()
+    }
+}

@@ -1,0 +1,175 @@
+//! Reads a `PipelineRun` into the little that decisions need. Total: any shape of object has an answer.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+use wfe_api::labels;
+use wfe_core::name::{ExecutionId, RunId, Uid, Version};
+use wfe_core::run::{Order, Outcome, Owner, Presence, Progress, Run};
+use wfe_core::target::ChainName;
+
+use crate::moment::{moment, parse_moment};
+
+/// How much of a message is kept, in bytes: Tekton's are one line, and a status shows them to people.
+pub const MAX_MESSAGE: usize = 1024;
+
+/// Reads a run of a chain: one whose name is a chain's and that no controller owns. Anything else is `None`.
+///
+/// The order is not in the object: the caller gives the place at which its watch delivered it.
+#[must_use]
+pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(ChainName, Run)> {
+    let name = meta.name.as_deref()?;
+    let (chain, number) = ChainName::of_run(name)?;
+    let controlled = meta.owner_references.iter().flatten().any(|owner| owner.controller == Some(true));
+    if controlled {
+        return None;
+    }
+    let requested = data.pointer("/spec/status").and_then(Value::as_str);
+    let run = Run {
+        id: RunId { name: name.into(), uid: Uid::new(meta.uid.as_deref()?) },
+        number,
+        version: Version::new(meta.resource_version.as_deref().unwrap_or_default()),
+        created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
+        order,
+        owner: owner(meta.annotations.as_ref()),
+        progress: progress(data, requested),
+        cancelled: requested.is_some_and(|requested| requested != crate::PENDING),
+    };
+    Some((chain, run))
+}
+
+fn owner(annotations: Option<&BTreeMap<String, String>>) -> Owner {
+    let annotation = |key| annotations.and_then(|all| all.get(key)).filter(|value| !value.is_empty());
+    let (Some(uid), Some((namespace, name))) = (
+        annotation(labels::ANNOTATION_UID),
+        annotation(labels::ANNOTATION_WORKFLOW_EXECUTION).and_then(|value| value.split_once('/')),
+    ) else {
+        return Owner::Nobody;
+    };
+    Owner::Execution {
+        id: ExecutionId { namespace: namespace.into(), name: name.into(), uid: Uid::new(uid) },
+        workflow_id: annotation(labels::ANNOTATION_WORKFLOW_ID).map(String::as_str).unwrap_or_default().into(),
+        presence: Presence::Watched,
+    }
+}
+
+fn progress(data: &Value, requested: Option<&str>) -> Progress {
+    let succeeded = data
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == "Succeeded");
+    let text = |key: &str| succeeded.and_then(|condition| condition[key].as_str()).unwrap_or_default();
+    match text("status") {
+        status @ ("True" | "False") => Progress::Done(Outcome {
+            succeeded: status == "True",
+            reason: cut(text("reason"), MAX_MESSAGE).into(),
+            message: cut(text("message"), MAX_MESSAGE).into(),
+            completed_at: data.pointer("/status/completionTime").and_then(Value::as_str).and_then(parse_moment),
+        }),
+        _ if requested == Some(crate::PENDING) => Progress::Pending,
+        _ => Progress::Released,
+    }
+}
+
+/// Cuts a text to at most `limit` bytes, at a character's border, and shows that it was cut.
+#[must_use]
+pub fn cut(text: &str, limit: usize) -> String {
+    const ELLIPSIS: char = '\u{2026}';
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(limit.saturating_sub(ELLIPSIS.len_utf8()));
+    format!("{}{ELLIPSIS}", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn meta(name: &str, annotations: &[(&str, &str)]) -> ObjectMeta {
+        ObjectMeta {
+            name: Some(name.to_owned()),
+            uid: Some("run-uid".to_owned()),
+            resource_version: Some("7".to_owned()),
+            annotations: Some(annotations.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()),
+            ..ObjectMeta::default()
+        }
+    }
+
+    const NAME: &str = "wfe-ac45b7d6911e97a5-2";
+
+    fn progress_of(data: &Value) -> Progress {
+        observe_run(&meta(NAME, &[]), data, Order(1)).unwrap().1.progress
+    }
+
+    #[test]
+    fn reads_how_far_a_run_is() {
+        assert_eq!(progress_of(&json!({"spec": {"status": "PipelineRunPending"}})), Progress::Pending);
+        assert_eq!(progress_of(&json!({"spec": {}})), Progress::Released);
+        let unknown = json!([{"type": "Succeeded", "status": "Unknown", "reason": "Running"}]);
+        assert_eq!(progress_of(&json!({"spec": {}, "status": {"conditions": unknown}})), Progress::Released);
+        let done = json!([{"type": "Succeeded", "status": "False", "reason": "Failed", "message": "m"}]);
+        let status = json!({"conditions": done, "completionTime": "2026-11-21T20:52:33Z"});
+        let Progress::Done(outcome) = progress_of(&json!({"spec": {}, "status": status})) else { panic!("not done") };
+        assert!(!outcome.succeeded);
+        assert_eq!((&*outcome.reason, &*outcome.message), ("Failed", "m"));
+        assert_eq!(outcome.completed_at, parse_moment("2026-11-21T20:52:33Z"));
+    }
+
+    #[test]
+    fn a_run_without_our_annotations_is_nobodys() {
+        assert_eq!(observe_run(&meta(NAME, &[]), &json!({}), Order(1)).unwrap().1.owner, Owner::Nobody);
+        let no_name = [(labels::ANNOTATION_UID, "u")];
+        assert_eq!(observe_run(&meta(NAME, &no_name), &json!({}), Order(1)).unwrap().1.owner, Owner::Nobody);
+        let ours = [(labels::ANNOTATION_UID, "u"), (labels::ANNOTATION_WORKFLOW_EXECUTION, "ops/fix")];
+        let Owner::Execution { id, .. } = observe_run(&meta(NAME, &ours), &json!({}), Order(1)).unwrap().1.owner else {
+            panic!("not ours")
+        };
+        assert_eq!((id.to_string().as_str(), id.uid.as_str()), ("ops/fix", "u"));
+    }
+
+    #[test]
+    fn children_and_strangers_are_no_runs_of_a_chain() {
+        assert!(observe_run(&meta("something-else", &[]), &json!({}), Order(1)).is_none());
+        let mut child = meta(NAME, &[]);
+        child.owner_references = Some(vec![
+            k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference { controller: Some(true), ..Default::default() },
+        ]);
+        assert!(observe_run(&child, &json!({}), Order(1)).is_none());
+    }
+
+    #[test]
+    fn cuts_at_a_characters_border() {
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("ab\u{20ac}\u{20ac}\u{20ac}", 9), "ab\u{20ac}\u{2026}");
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let key = prop::sample::select(vec!["spec", "status", "conditions", "type", "reason", "message", "completionTime"]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            prop::sample::select(vec!["Succeeded", "True", "False", "PipelineRunPending", "x"]).prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 40, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(key.clone(), inner, 0..5)
+                    .prop_map(|map| Value::Object(map.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_shape_has_an_answer(data in any_json()) {
+            prop_assert!(observe_run(&meta(NAME, &[]), &data, Order(1)).is_some());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Renders the `PipelineRun` of an execution (SPEC section 8).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use wfe_api::labels;
+use wfe_core::duration;
+use wfe_core::name::ExecutionId;
+use wfe_core::target::{RunNumber, TargetName};
+
+use crate::labels::label_value;
+
+/// The reserved parameter that every pipeline gets: the target, as the spec has it.
+pub const TARGET_PARAMETER: &str = "TARGET_RESOURCE";
+
+/// What an execution asks to run. It is kept from the watch to the create, and dropped after it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRequest {
+    /// Who asks.
+    pub execution: ExecutionId,
+    /// `spec.workflowRef.workflowId`.
+    pub workflow_id: String,
+    /// The bundle, pinned by its digest where one is given.
+    pub bundle: String,
+    /// `spec.targetResource` as written.
+    pub target_as_written: String,
+    /// The target in canonical form.
+    pub target: TargetName,
+    /// `spec.parameters`.
+    pub parameters: BTreeMap<String, String>,
+    /// `spec.executionConfig.timeout`.
+    pub timeout: Option<Duration>,
+    /// `spec.executionConfig.serviceAccountName`.
+    pub service_account: Option<String>,
+}
+
+/// What configuration holds for a spec that is silent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// The namespace of all runs.
+    pub execution_namespace: String,
+    /// The service account of the workflow's pods.
+    pub service_account: String,
+    /// The time-out of a run.
+    pub timeout: Duration,
+}
+
+/// Renders the chain's n-th run, pending. Durations are written as Tekton's webhook writes them.
+#[must_use]
+pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) -> Value {
+    let target = request.target.as_str();
+    let params: Vec<Value> = request
+        .parameters
+        .iter()
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .chain([json!({"name": TARGET_PARAMETER, "value": request.target_as_written})])
+        .collect();
+    json!({
+        "apiVersion": format!("{}/{}", crate::GROUP, crate::VERSION),
+        "kind": crate::KIND,
+        "metadata": {
+            "name": request.target.chain().run(number),
+            "namespace": defaults.execution_namespace,
+            "labels": {
+                labels::LABEL_WORKFLOW_EXECUTION: label_value(&request.execution.name),
+                labels::LABEL_WORKFLOW_ID: label_value(&request.workflow_id),
+                labels::LABEL_TARGET: label_value(target),
+                labels::LABEL_SOURCE_NAMESPACE: label_value(&request.execution.namespace),
+                labels::LABEL_RUN_SEQUENCE: number.to_string(),
+                labels::LABEL_MANAGED_BY: labels::MANAGED_BY,
+            },
+            "annotations": {
+                labels::ANNOTATION_UID: request.execution.uid.as_str(),
+                labels::ANNOTATION_WORKFLOW_EXECUTION: request.execution.to_string(),
+                labels::ANNOTATION_WORKFLOW_ID: request.workflow_id,
+                labels::ANNOTATION_TARGET: target,
+            },
+        },
+        "spec": {
+            "status": crate::PENDING,
+            "pipelineRef": {
+                "resolver": "bundles",
+                "params": [
+                    {"name": "bundle", "value": request.bundle},
+                    {"name": "name", "value": "workflow"},
+                    {"name": "kind", "value": "pipeline"},
+                ],
+            },
+            "params": params,
+            "timeouts": {"pipeline": duration::format(request.timeout.unwrap_or(defaults.timeout))},
+            "taskRunTemplate": {
+                "serviceAccountName": request.service_account.as_ref().unwrap_or(&defaults.service_account),
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wfe_core::name::Uid;
+
+    #[test]
+    fn renders_the_whole_run() {
+        let request = RunRequest {
+            execution: ExecutionId { namespace: "ops".into(), name: "fix-1".into(), uid: Uid::new("u-1") },
+            workflow_id: "node-disk-cleanup".into(),
+            bundle: "registry.example/wf:1@sha256:aa".into(),
+            target_as_written: "Node/worker-node-1".into(),
+            target: TargetName::parse("Node/worker-node-1").unwrap(),
+            parameters: [("ZONE", "b"), ("AGE", "7d")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            timeout: None,
+            service_account: None,
+        };
+        let defaults = Defaults {
+            execution_namespace: "kubernaut-workflows".into(),
+            service_account: "kubernaut-workflow-runner".into(),
+            timeout: Duration::from_mins(30),
+        };
+        let expected = json!({
+            "apiVersion": "tekton.dev/v1",
+            "kind": "PipelineRun",
+            "metadata": {
+                "name": "wfe-ac45b7d6911e97a5-3",
+                "namespace": "kubernaut-workflows",
+                "labels": {
+                    "app.kubernetes.io/managed-by": "wfe-operator",
+                    "kubernaut.ai/run-sequence": "3",
+                    "kubernaut.ai/source-namespace": "ops",
+                    "kubernaut.ai/target-resource": "node__worker-node-1",
+                    "kubernaut.ai/workflow-execution": "fix-1",
+                    "kubernaut.ai/workflow-id": "node-disk-cleanup",
+                },
+                "annotations": {
+                    "kubernaut.ai/target-resource": "node/worker-node-1",
+                    "kubernaut.ai/workflow-execution": "ops/fix-1",
+                    "kubernaut.ai/workflow-execution-uid": "u-1",
+                    "kubernaut.ai/workflow-id": "node-disk-cleanup",
+                },
+            },
+            "spec": {
+                "status": "PipelineRunPending",
+                "pipelineRef": {
+                    "resolver": "bundles",
+                    "params": [
+                        {"name": "bundle", "value": "registry.example/wf:1@sha256:aa"},
+                        {"name": "name", "value": "workflow"},
+                        {"name": "kind", "value": "pipeline"},
+                    ],
+                },
+                "params": [
+                    {"name": "AGE", "value": "7d"},
+                    {"name": "ZONE", "value": "b"},
+                    {"name": "TARGET_RESOURCE", "value": "Node/worker-node-1"},
+                ],
+                "timeouts": {"pipeline": "30m0s"},
+                "taskRunTemplate": {"serviceAccountName": "kubernaut-workflow-runner"},
+            },
+        });
+        assert_eq!(render_run(&request, 3, &defaults), expected);
+    }
+}
