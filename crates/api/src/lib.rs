@@ -17,10 +17,9 @@ pub mod workflow_execution;
 
 pub use crd::{crds, crds_yaml};
 pub use workflow_execution::{
-    AttemptStatus, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
-    FailureDetails, FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus,
-    RecentRemediation, RemediationRequestRef, SkipDetails, SkipReason, WorkflowExecution,
-    WorkflowExecutionSpec, WorkflowExecutionStatus, WorkflowRef,
+    AttemptStatus, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig, FailureDetails,
+    FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation, RemediationRequestRef,
+    SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus, WorkflowRef,
 };
 
 /// Name of the API group.

@@ -59,10 +59,7 @@ pub fn cut(text: &str, limit: u32) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
     }
-    text.chars()
-        .take(limit.saturating_sub(1))
-        .chain(std::iter::once('…').take(limit))
-        .collect()
+    text.chars().take(limit.saturating_sub(1)).chain(std::iter::once('…').take(limit)).collect()
 }
 
 #[cfg(test)]

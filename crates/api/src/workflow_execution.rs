@@ -4,11 +4,12 @@
 //! Times are whole seconds, durations are strings in Go's form that the API server checks; nothing here can panic on
 //! what a user typed.
 
-// KubeSchema expands to a public struct inside a function body.
-#![allow(unreachable_pub)]
+// KubeSchema expands to a public struct inside a function body. Doc comments are shown as plain text, without Markdown.
+#![allow(unreachable_pub, clippy::doc_markdown)]
 
 mod failure;
 mod phase;
+mod rules;
 mod skip;
 mod spec;
 mod status;
@@ -16,9 +17,8 @@ mod status;
 pub use failure::{FailureDetails, FailureReason};
 pub use phase::{ConditionStatus, Outcome, Phase};
 pub use skip::{ConflictingWorkflow, RecentRemediation, SkipDetails, SkipReason};
-pub use spec::{
-    ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec, WorkflowRef,
-};
-pub use status::{
-    AttemptStatus, ClearanceStatus, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus,
-};
+pub use spec::{ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec, WorkflowRef};
+pub use status::{AttemptStatus, ClearanceStatus, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus};
+
+#[cfg(test)]
+mod tests;

@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits;
 
 /// Classifies a failure. These seven and no others: programs match on them.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum FailureReason {
     /// A container was killed for its memory limit.
     #[serde(rename = "OOMKilled")]

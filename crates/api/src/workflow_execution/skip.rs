@@ -9,9 +9,7 @@ use super::phase::Outcome;
 use crate::limits;
 
 /// Classifies a skip. These four and no others.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum SkipReason {
     /// Another execution holds the target, or is still draining from it.
     ResourceBusy,
@@ -27,12 +25,8 @@ pub enum SkipReason {
 
 impl SkipReason {
     /// Lists every reason.
-    pub const ALL: [Self; 4] = [
-        Self::ResourceBusy,
-        Self::RecentlyRemediated,
-        Self::ExhaustedRetries,
-        Self::PreviousExecutionFailed,
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::ResourceBusy, Self::RecentlyRemediated, Self::ExhaustedRetries, Self::PreviousExecutionFailed];
 
     /// Spells the reason as the API does.
     #[must_use]

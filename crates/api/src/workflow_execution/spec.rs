@@ -6,7 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::status::WorkflowExecutionStatus;
+use super::{rules, status::WorkflowExecutionStatus};
 use crate::limits;
 
 /// What to run, and on which target. Immutable once created: create another WorkflowExecution instead.
@@ -41,10 +41,8 @@ use crate::limits;
         description = "The Tekton PipelineRun, in the execution namespace"),
     printcolumn(name = "Next-Allowed", type_ = "string", json_path = ".status.nextAllowedExecution", priority = 1,
         description = "When the next execution on the target may run"),
-    validation = Rule::new("!has(oldSelf.status) || has(self.status)")
-        .message("status: may not be removed once written")
-        .field_path(".status")
-        .reason(Reason::FieldValueForbidden)
+    validation = rules::status_stays(),
+    validation = rules::phase_begins()
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self == oldSelf")

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     failure::{FailureDetails, FailureReason},
     phase::{ConditionStatus, Phase},
+    rules,
     skip::SkipDetails,
 };
 use crate::limits;
@@ -16,45 +17,29 @@ use crate::limits;
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("oldSelf.?phase.orValue('') == self.?phase.orValue('') || (oldSelf.?phase.orValue('') + '>' + self.?phase.orValue('')) in ['>Pending', '>Running', '>Failed', '>Skipped', 'Pending>Running', 'Pending>Failed', 'Pending>Skipped', 'Running>Completed', 'Running>Failed']")
-        .message("status.phase: may go from none to Pending, Running, Failed or Skipped, from Pending to Running, Failed or Skipped, from Running to Completed or Failed, and is then final")
-        .field_path(".phase")
-        .reason(Reason::FieldValueForbidden)
-        .optional_old_self(true),
-    validation = Rule::new("!(oldSelf.?phase.orValue('') in ['Completed', 'Failed', 'Skipped']) || (self.?target == oldSelf.?target && self.?startTime == oldSelf.?startTime && self.?completionTime == oldSelf.?completionTime && self.?duration == oldSelf.?duration && self.?pipelineRunRef == oldSelf.?pipelineRunRef && self.?runSequence == oldSelf.?runSequence && self.?pipelineRunStatus == oldSelf.?pipelineRunStatus && self.?failureReason == oldSelf.?failureReason && self.?failureDetails == oldSelf.?failureDetails && self.?skipDetails == oldSelf.?skipDetails && self.?consecutiveFailures == oldSelf.?consecutiveFailures && self.?nextAllowedExecution == oldSelf.?nextAllowedExecution && self.?attempts == oldSelf.?attempts)")
-        .message("status: once phase is Completed, Failed or Skipped, only conditions, clearance and observedGeneration may change")
-        .reason(Reason::FieldValueForbidden),
-    validation = Rule::new("!has(oldSelf.startTime) || self.?startTime == oldSelf.?startTime")
-        .message("status.startTime: may not change or be removed once set")
-        .field_path(".startTime")
-        .reason(Reason::FieldValueForbidden),
-    validation = Rule::new("!has(oldSelf.completionTime) || self.?completionTime == oldSelf.?completionTime")
-        .message("status.completionTime: may not change or be removed once set")
-        .field_path(".completionTime")
-        .reason(Reason::FieldValueForbidden),
-    validation = Rule::new("oldSelf.?phase.orValue('') != 'Running' || !has(oldSelf.pipelineRunRef) || has(self.pipelineRunRef)")
-        .message("status.pipelineRunRef: may be replaced while Running, but not removed")
-        .field_path(".pipelineRunRef")
-        .reason(Reason::FieldValueForbidden),
-    validation = Rule::new("has(self.failureDetails) == (self.?phase.orValue('') == 'Failed')")
-        .message("status.failureDetails: must be present exactly when phase is Failed")
-        .field_path(".failureDetails"),
-    validation = Rule::new("has(self.skipDetails) == (self.?phase.orValue('') == 'Skipped')")
-        .message("status.skipDetails: must be present exactly when phase is Skipped")
-        .field_path(".skipDetails"),
-    validation = Rule::new("self.?phase.orValue('') != 'Skipped' || !has(self.pipelineRunRef)")
-        .message("status.pipelineRunRef: must be absent when phase is Skipped, nothing ran")
-        .field_path(".pipelineRunRef"),
-    validation = Rule::new("self.?phase.orValue('') != 'Skipped' || !has(self.startTime)")
-        .message("status.startTime: must be absent when phase is Skipped, nothing ran")
-        .field_path(".startTime"),
-    validation = Rule::new("self.?phase.orValue('') != 'Skipped' || !has(self.duration)")
-        .message("status.duration: must be absent when phase is Skipped, nothing ran")
-        .field_path(".duration"),
-    validation = Rule::new("!(self.?phase.orValue('') in ['Completed', 'Failed', 'Skipped']) || has(self.completionTime)")
-        .message("status.completionTime: is required when phase is Completed, Failed or Skipped")
-        .field_path(".completionTime")
-        .reason(Reason::FieldValueRequired),
+    validation = rules::phase_moves_forward(),
+    validation = rules::frozen("target"),
+    validation = rules::frozen("startTime"),
+    validation = rules::frozen("completionTime"),
+    validation = rules::frozen("duration"),
+    validation = rules::frozen("pipelineRunRef"),
+    validation = rules::frozen("runSequence"),
+    validation = rules::frozen("pipelineRunStatus"),
+    validation = rules::frozen("failureReason"),
+    validation = rules::frozen("failureDetails"),
+    validation = rules::frozen("skipDetails"),
+    validation = rules::frozen("consecutiveFailures"),
+    validation = rules::frozen("nextAllowedExecution"),
+    validation = rules::frozen("attempts"),
+    validation = rules::set_once("startTime"),
+    validation = rules::set_once("completionTime"),
+    validation = rules::run_stays(),
+    validation = rules::end_has_a_time(),
+    validation = rules::exactly_with("Failed", "failureDetails"),
+    validation = rules::exactly_with("Skipped", "skipDetails"),
+    validation = rules::never_skipped("pipelineRunRef"),
+    validation = rules::never_skipped("startTime"),
+    validation = rules::never_skipped("duration"),
 )]
 pub struct WorkflowExecutionStatus {
     /// The target in canonical form, e.g. "payment/deployment/payment-api": kind in lower case, singular, without group.
@@ -64,7 +49,8 @@ pub struct WorkflowExecutionStatus {
     pub target: Option<String>,
     /// Where the execution stands: Pending (it has to wait), Running, Completed, Failed (see failureDetails) or Skipped (see
     /// skipDetails). The last three are final. Absent: not decided yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Phase")] // The schema of an optional enum loses the words above.
     pub phase: Option<Phase>,
     /// When the execution got its turn. Absent when it never did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,7 +167,8 @@ pub struct AttemptStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
     /// Why it failed, one of the reasons of failureDetails. Absent while it runs and when it succeeded.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "FailureReason")]
     pub reason: Option<FailureReason>,
     /// What happened, in words.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,240 @@
+//! Facts about the schema that must hold for every field, also for those that come later.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{FailureReason, Phase, SkipReason, limits};
+
+/// Renders the only CRD as JSON.
+fn crd() -> Value {
+    let crds = crds();
+    assert_eq!(crds.len(), 1);
+    serde_json::to_value(&crds[0]).unwrap()
+}
+
+fn schema() -> Value {
+    crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+}
+
+/// Calls `see` with path and schema of every node.
+fn walk(path: &str, node: &Value, see: &mut impl FnMut(&str, &Value)) {
+    see(path, node);
+    for (name, property) in node["properties"].as_object().into_iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        walk(&path, property, see);
+    }
+    if node["items"].is_object() {
+        walk(&format!("{path}[]"), &node["items"], see);
+    }
+    if node["additionalProperties"].is_object() {
+        walk(&format!("{path}{{}}"), &node["additionalProperties"], see);
+    }
+}
+
+/// Lists the paths at which `bad` holds.
+fn offenders(bad: impl Fn(&str, &Value) -> bool) -> Vec<String> {
+    let mut paths = Vec::new();
+    walk("", &schema(), &mut |path, node| {
+        if bad(path, node) {
+            paths.push(path.to_owned());
+        }
+    });
+    paths
+}
+
+const NONE: &[String] = &[];
+
+#[test]
+fn every_value_is_bounded() {
+    let unbounded = offenders(|_, node| match node["type"].as_str() {
+        Some("string") => node["maxLength"].is_null() && node["enum"].is_null() && node["format"].is_null(),
+        Some("array") => node["maxItems"].is_null(),
+        Some("object") if node["properties"].is_null() => node["maxProperties"].is_null(),
+        Some("object" | "integer" | "number" | "boolean") => false,
+        _ => true,
+    });
+    assert_eq!(unbounded, NONE, "without type or limit");
+}
+
+#[test]
+fn every_field_is_described_on_one_line() {
+    let undescribed = offenders(|path, node| {
+        let description = node["description"].as_str().unwrap_or_default();
+        !path.is_empty()
+            && !path.ends_with("[]")
+            && !path.ends_with("{}")
+            && (description.is_empty() || description.contains('\n') || !description.ends_with('.'))
+    });
+    assert_eq!(undescribed, NONE);
+}
+
+#[test]
+fn a_field_has_its_own_description_not_that_of_its_type() {
+    let mut descriptions = std::collections::BTreeMap::<String, String>::new();
+    walk("", &schema(), &mut |path, node| {
+        if node["enum"].is_array() {
+            descriptions.insert(path.to_owned(), node["description"].to_string());
+        }
+    });
+    assert!(descriptions["status.phase"].contains("see skipDetails"), "{descriptions:#?}");
+    assert!(descriptions["status.attempts[].reason"].contains("when it succeeded"), "{descriptions:#?}");
+}
+
+#[test]
+fn nothing_is_nullable_and_nothing_has_a_default() {
+    let nullable = offenders(|_, node| {
+        !node["nullable"].is_null()
+            || !node["default"].is_null()
+            || node["enum"].as_array().is_some_and(|values| values.contains(&Value::Null))
+    });
+    assert_eq!(nullable, NONE);
+}
+
+#[test]
+fn every_rule_names_its_field_in_its_message() {
+    let mut seen = 0;
+    walk("", &schema(), &mut |path, node| {
+        for rule in node["x-kubernetes-validations"].as_array().into_iter().flatten() {
+            seen += 1;
+            let message = rule["message"].as_str().unwrap_or_default();
+            let field = format!("{}{}", path.replace("[]", ""), rule["fieldPath"].as_str().unwrap_or_default());
+            let field = field.trim_start_matches('.');
+            assert!(message.starts_with(&format!("{field}: ")), "{field}: {rule}");
+        }
+    });
+    assert!(seen > 25, "only {seen} rules");
+}
+
+#[test]
+fn a_final_status_changes_in_three_fields_only() {
+    let schema = schema();
+    let status = &schema["properties"]["status"];
+    let frozen: BTreeSet<_> = status["x-kubernetes-validations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|rule| rule["message"].as_str().unwrap().contains("may not change once phase is Completed"))
+        .map(|rule| rule["fieldPath"].as_str().unwrap().trim_start_matches('.'))
+        .collect();
+    let free: Vec<_> =
+        status["properties"].as_object().unwrap().keys().filter(|name| !frozen.contains(name.as_str())).collect();
+    assert_eq!(free, ["clearance", "conditions", "observedGeneration", "phase"], "phase has a rule of its own");
+}
+
+#[test]
+fn closed_words_are_spelled_as_programs_match_them() {
+    let schema = schema();
+    let status = &schema["properties"]["status"]["properties"];
+    let reasons = [
+        "OOMKilled",
+        "DeadlineExceeded",
+        "Forbidden",
+        "ResourceExhausted",
+        "ConfigurationError",
+        "ImagePullBackOff",
+        "Unknown",
+    ];
+    assert_eq!(status["failureDetails"]["properties"]["reason"]["enum"], json!(reasons));
+    assert_eq!(FailureReason::ALL.map(FailureReason::as_str), reasons);
+    assert_eq!(serde_json::to_value(FailureReason::ALL).unwrap(), json!(reasons));
+
+    let reasons = ["ResourceBusy", "RecentlyRemediated", "ExhaustedRetries", "PreviousExecutionFailed"];
+    assert_eq!(status["skipDetails"]["properties"]["reason"]["enum"], json!(reasons));
+    assert_eq!(SkipReason::ALL.map(SkipReason::as_str), reasons);
+    assert_eq!(serde_json::to_value(SkipReason::ALL).unwrap(), json!(reasons));
+
+    let phases = ["Pending", "Running", "Completed", "Failed", "Skipped"];
+    assert_eq!(status["phase"]["enum"], json!(phases));
+    assert_eq!(Phase::ALL.map(Phase::as_str), phases);
+    assert_eq!(serde_json::to_value(Phase::ALL).unwrap(), json!(phases));
+}
+
+#[test]
+fn only_fields_that_do_something_are_in_spec() {
+    let schema = schema();
+    let fields: Vec<_> = schema["properties"]["spec"]["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(
+        fields,
+        [
+            "confidence",
+            "executionConfig",
+            "parameters",
+            "rationale",
+            "remediationRequestRef",
+            "targetResource",
+            "workflowRef"
+        ]
+    );
+}
+
+#[test]
+fn kubectl_shows_these_columns() {
+    let crd = crd();
+    let columns: Vec<_> = crd["spec"]["versions"][0]["additionalPrinterColumns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| {
+            let text = |key: &str| column[key].as_str().unwrap();
+            (text("name"), text("type"), text("jsonPath"), column["priority"].as_i64().unwrap_or(0))
+        })
+        .collect();
+    assert_eq!(
+        columns,
+        [
+            ("Phase", "string", ".status.phase", 0),
+            ("Workflow", "string", ".spec.workflowRef.workflowId", 0),
+            ("Target", "string", ".spec.targetResource", 0),
+            ("Reason", "string", ".status.conditions[?(@.type==\"Succeeded\")].reason", 0),
+            ("Duration", "string", ".status.duration", 0),
+            ("Age", "date", ".metadata.creationTimestamp", 0),
+            ("PipelineRun", "string", ".status.pipelineRunRef.name", 1),
+            // A column of type date shows <invalid> for a time that is still to come.
+            ("Next-Allowed", "string", ".status.nextAllowedExecution", 1),
+        ]
+    );
+}
+
+#[test]
+fn kubectl_finds_it_by_these_names_and_fields() {
+    let crd = crd();
+    assert_eq!(crd["metadata"]["name"], "workflowexecutions.kubernaut.ai");
+    assert_eq!(crd["spec"]["names"]["shortNames"], json!(["wfe"]));
+    assert_eq!(crd["spec"]["names"]["categories"], json!(["kubernaut"]));
+    assert_eq!(
+        crd["spec"]["versions"][0]["selectableFields"],
+        json!([{"jsonPath": ".spec.targetResource"}, {"jsonPath": ".status.target"}, {"jsonPath": ".status.phase"}])
+    );
+}
+
+#[test]
+fn limits_and_patterns_agree() {
+    let schema = schema();
+    let spec = &schema["properties"]["spec"]["properties"];
+    assert_eq!(limits::TARGET, limits::NAMESPACE + 1 + limits::NAME + 1 + limits::NAME);
+    assert_eq!(limits::NAMESPACED_NAME, limits::NAMESPACE + 1 + limits::NAME);
+    let keys = spec["parameters"]["x-kubernetes-validations"][0]["rule"].as_str().unwrap();
+    assert!(keys.contains(&format!("{{0,{}}}$", limits::PARAMETER_KEY - 1)), "{keys}");
+    assert_eq!(spec["parameters"]["maxProperties"], limits::PARAMETERS);
+    assert_eq!(schema["properties"]["status"]["properties"]["attempts"]["maxItems"], limits::ATTEMPTS);
+}
+
+#[test]
+fn yaml_says_the_same_as_the_types() {
+    let text = crds_yaml().unwrap();
+    assert_eq!(text, crds_yaml().unwrap(), "not the same text every time");
+    let read: Value = serde_saphyr::from_str(&text).unwrap();
+    assert_eq!(read, crd());
+}
+
+#[test]
+fn the_file_in_crds_is_the_generated_one() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds/kubernaut.ai_workflowexecutions.yaml");
+    let file = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        file == crds_yaml().unwrap(),
+        "crds/kubernaut.ai_workflowexecutions.yaml is out of date: run `make generate`"
+    );
+}

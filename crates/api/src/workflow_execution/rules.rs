@@ -1,0 +1,96 @@
+//! Admission rules on `status` that follow one pattern for several fields. The API server evaluates them at every write.
+//!
+//! They ask `has(...)` instead of using optionals: of an optional the API server does not know the size, and refuses the
+//! rule as too costly.
+
+use kube::core::{Reason, Rule};
+
+/// What every rule on `phase` answers.
+const PHASE_MESSAGE: &str = "status.phase: may go from none to Pending, Running, Failed or Skipped, from Pending to Running, \
+     Failed or Skipped, from Running to Completed or Failed, and is then final";
+
+/// Condition of a rule: the old phase is final.
+const WAS_TERMINAL: &str = "has(oldSelf.phase) && oldSelf.phase in ['Completed', 'Failed', 'Skipped']";
+
+/// Refuses a first phase that is not a beginning; stands at the root, since rules on `status` that look at the old status
+/// do not run when there was none.
+pub(super) fn phase_begins() -> Rule {
+    forbidden(
+        "status.phase",
+        "!has(self.status) || !has(self.status.phase) || self.status.phase != 'Completed' \
+         || (has(oldSelf.status) && has(oldSelf.status.phase))",
+        PHASE_MESSAGE,
+    )
+}
+
+/// Refuses a `null` or absent status where there was one; stands at the root, rules on `status` do not see it go.
+pub(super) fn status_stays() -> Rule {
+    forbidden("status", "!has(oldSelf.status) || has(self.status)", "status: may not be removed once written")
+}
+
+/// Refuses every step of `phase` but the ones that the message lists.
+pub(super) fn phase_moves_forward() -> Rule {
+    forbidden(
+        "phase",
+        "!has(oldSelf.phase) || (has(self.phase) && (self.phase == oldSelf.phase \
+         || (oldSelf.phase == 'Pending' && self.phase in ['Running', 'Failed', 'Skipped']) \
+         || (oldSelf.phase == 'Running' && self.phase in ['Completed', 'Failed'])))",
+        PHASE_MESSAGE,
+    )
+}
+
+/// Refuses any change of `field` once the phase is final.
+pub(super) fn frozen(field: &str) -> Rule {
+    forbidden(
+        field,
+        format!(
+            "!({WAS_TERMINAL}) || (has(self.{field}) ? (has(oldSelf.{field}) && self.{field} == oldSelf.{field}) \
+             : !has(oldSelf.{field}))"
+        ),
+        format!("status.{field}: may not change once phase is Completed, Failed or Skipped"),
+    )
+}
+
+/// Refuses any change of `field` once it is set, whatever the phase.
+pub(super) fn set_once(field: &str) -> Rule {
+    forbidden(
+        field,
+        format!("!has(oldSelf.{field}) || (has(self.{field}) && self.{field} == oldSelf.{field})"),
+        format!("status.{field}: may not change or be removed once set"),
+    )
+}
+
+/// Refuses to forget the run of an execution that was Running; replacing it is another attempt.
+pub(super) fn run_stays() -> Rule {
+    forbidden(
+        "pipelineRunRef",
+        "!(has(oldSelf.phase) && oldSelf.phase == 'Running' && has(oldSelf.pipelineRunRef)) || has(self.pipelineRunRef)",
+        "status.pipelineRunRef: may be replaced while phase is Running, never removed",
+    )
+}
+
+/// Demands `field` with `phase`, and refuses it with any other.
+pub(super) fn exactly_with(phase: &str, field: &str) -> Rule {
+    Rule::new(format!("has(self.{field}) == (has(self.phase) && self.phase == '{phase}')"))
+        .message(format!("status.{field}: must be present exactly when phase is {phase}").as_str())
+        .field_path(format!(".{field}"))
+}
+
+/// Refuses `field` of an execution that never got its turn.
+pub(super) fn never_skipped(field: &str) -> Rule {
+    Rule::new(format!("!has(self.{field}) || !has(self.phase) || self.phase != 'Skipped'"))
+        .message(format!("status.{field}: must be absent when phase is Skipped, nothing ran").as_str())
+        .field_path(format!(".{field}"))
+}
+
+/// Demands `completionTime` of an execution that has ended.
+pub(super) fn end_has_a_time() -> Rule {
+    Rule::new("has(self.completionTime) || !has(self.phase) || !(self.phase in ['Completed', 'Failed', 'Skipped'])")
+        .message("status.completionTime: is required when phase is Completed, Failed or Skipped")
+        .field_path(".completionTime")
+        .reason(Reason::FieldValueRequired)
+}
+
+fn forbidden(field: &str, rule: impl Into<String>, message: impl AsRef<str>) -> Rule {
+    Rule::new(rule).message(message.as_ref()).field_path(format!(".{field}")).reason(Reason::FieldValueForbidden)
+}
