@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn doubles_up_to_the_maximum() {
-        let minutes = |n| Duration::from_secs(n * 60);
+        let minutes = Duration::from_mins;
         let backoff = Backoff { base: minutes(1), max: minutes(10), max_exponent: 4 };
         let waits: Vec<_> = (0..=6).map(|failures| backoff.after(failures)).collect();
         assert_eq!(waits, [0, 1, 2, 4, 8, 10, 10].map(minutes));

@@ -132,7 +132,8 @@ fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
 
 /// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
 fn decide_contenders(target: &Target, now: Time, decision: &mut Decision) {
-    let mut undecided: Vec<&Execution> = target.executions.values().filter(|execution| execution.is_undecided()).collect();
+    let mut undecided: Vec<&Execution> =
+        target.executions.values().filter(|execution| execution.is_undecided()).collect();
     undecided.sort_by(|a, b| (a.created, &a.id.uid).cmp(&(b.created, &b.id.uid)));
 
     let mut turn_taken = false;

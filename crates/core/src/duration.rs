@@ -165,7 +165,9 @@ mod tests {
 
     #[test]
     fn writes_as_go_writes() {
-        for (seconds, text) in [(0, "0s"), (45, "45s"), (90, "1m30s"), (1800, "30m0s"), (3600, "1h0m0s"), (86_400, "24h0m0s")] {
+        for (seconds, text) in
+            [(0, "0s"), (45, "45s"), (90, "1m30s"), (1800, "30m0s"), (3600, "1h0m0s"), (86_400, "24h0m0s")]
+        {
             assert_eq!(format(Duration::from_secs(seconds)), text);
         }
     }

@@ -95,10 +95,18 @@ impl Failure {
     #[must_use]
     pub fn summary(&self, workflow_id: &str) -> String {
         let next = match (self.was_execution_failure, self.reason) {
-            (true, _) => "It may have changed the target half way: look at the PipelineRun and at the target before running anything on it again.",
-            (false, FailureReason::ConfigurationError) => "Nothing ran. Correct what the message names and create another WorkflowExecution.",
-            (false, FailureReason::ResourceExhausted) => "Nothing ran. Free or raise the quota of the execution namespace; it is safe to try again.",
-            (false, FailureReason::Forbidden) => "Nothing ran. Give the operator the right that the message names; it is safe to try again.",
+            (true, _) => {
+                "It may have changed the target half way: look at the PipelineRun and at the target before running anything on it again."
+            }
+            (false, FailureReason::ConfigurationError) => {
+                "Nothing ran. Correct what the message names and create another WorkflowExecution."
+            }
+            (false, FailureReason::ResourceExhausted) => {
+                "Nothing ran. Free or raise the quota of the execution namespace; it is safe to try again."
+            }
+            (false, FailureReason::Forbidden) => {
+                "Nothing ran. Give the operator the right that the message names; it is safe to try again."
+            }
             (false, _) => "Nothing ran. It is safe to try again once the cause is gone.",
         };
         let after = if self.was_execution_failure {

@@ -1,1 +1,25 @@
-//! Library of the operator.
+//! The WorkflowExecution operator: the kube-rs shell around the decision in `wfe-core`.
+//!
+//! ```text
+//!  watch ──► index ──► queue ──► decide (core) ──► perform ──► API server
+//!    ▲                                                │
+//!    └────────────────────────────────────────────────┘
+//! ```
+//!
+//! It observes, performs and reports. It never decides.
+
+pub mod cli;
+pub mod client;
+pub mod engine;
+pub mod events;
+pub mod health;
+pub mod index;
+pub mod metrics;
+pub mod observe;
+pub mod perform;
+pub mod queue;
+pub mod run;
+pub mod server;
+pub mod status;
+pub mod telemetry;
+pub mod watch;

@@ -13,7 +13,7 @@ pub use bundle::{DigestConflict, bundle_reference};
 pub use labels::label_value;
 pub use moment::{api_time, moment, parse_moment};
 pub use observe::{MAX_MESSAGE, cut, observe_run};
-pub use render::{Defaults, RunRequest, render_run};
+pub use render::{Defaults, RunRequest, TARGET_PARAMETER, render_run};
 
 /// The API group of Tekton.
 pub const GROUP: &str = "tekton.dev";

@@ -137,9 +137,10 @@ mod tests {
     fn children_and_strangers_are_no_runs_of_a_chain() {
         assert!(observe_run(&meta("something-else", &[]), &json!({}), Order(1)).is_none());
         let mut child = meta(NAME, &[]);
-        child.owner_references = Some(vec![
-            k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference { controller: Some(true), ..Default::default() },
-        ]);
+        child.owner_references = Some(vec![k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
+            controller: Some(true),
+            ..Default::default()
+        }]);
         assert!(observe_run(&child, &json!({}), Order(1)).is_none());
     }
 
@@ -150,7 +151,8 @@ mod tests {
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
-        let key = prop::sample::select(vec!["spec", "status", "conditions", "type", "reason", "message", "completionTime"]);
+        let key =
+            prop::sample::select(vec!["spec", "status", "conditions", "type", "reason", "message", "completionTime"]);
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),

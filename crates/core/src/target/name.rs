@@ -189,7 +189,9 @@ mod tests {
 
     #[test]
     fn chains_have_the_known_hashes() {
-        for (target, hash) in [("payment/deployment/payment-api", "cf0cc089293b1165"), ("node/worker-node-1", "ac45b7d6911e97a5")] {
+        for (target, hash) in
+            [("payment/deployment/payment-api", "cf0cc089293b1165"), ("node/worker-node-1", "ac45b7d6911e97a5")]
+        {
             assert_eq!(TargetName::parse(target).unwrap().chain().to_string(), hash);
         }
     }

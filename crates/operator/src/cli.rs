@@ -1,0 +1,109 @@
+//! The command line. Every flag has an environment variable and says its default.
+
+// Doc comments here are the text of `--help`, where backticks would be noise.
+#![allow(clippy::doc_markdown)]
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::telemetry::{self, LogFormat};
+
+/// Runs WorkflowExecutions as Tekton PipelineRuns: at most one at a time on a target, and every decision says why.
+#[derive(Debug, Parser)]
+#[command(name = "wfe-operator", version, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the binary can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the operator against the cluster that KUBECONFIG (or the pod's own service account) names.
+    Run(RunArgs),
+    /// Print the CustomResourceDefinitions as YAML, for `kubectl apply -f -`.
+    Crd,
+}
+
+/// The flags of `run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// The one namespace whose WorkflowExecutions are watched. Default: all namespaces.
+    #[arg(long, env = "WFE_WATCH_NAMESPACE", value_name = "NAMESPACE")]
+    pub watch_namespace: Option<String>,
+
+    /// The namespace in which all PipelineRuns are made. Operators that share it exclude each other on a target;
+    /// operators that do not, do not.
+    #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-workflows")]
+    pub execution_namespace: String,
+
+    /// The service account of a workflow's pods, where its spec names none. It lives in the execution namespace.
+    #[arg(long, env = "WFE_SERVICE_ACCOUNT", value_name = "NAME", default_value = "kubernaut-workflow-runner")]
+    pub service_account: String,
+
+    /// How long a workflow may take, where its spec says nothing (a Go duration, 1s to 24h).
+    #[arg(long, env = "WFE_DEFAULT_TIMEOUT", value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
+    pub default_timeout: Duration,
+
+    /// Where Prometheus metrics are served, under /metrics.
+    #[arg(long, env = "WFE_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:9090")]
+    pub metrics_address: SocketAddr,
+
+    /// Where the probes ask: /healthz (alive) and /readyz (caches synced, watches working).
+    #[arg(long, env = "WFE_HEALTH_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:8081")]
+    pub health_address: SocketAddr,
+
+    /// How log lines look.
+    #[arg(long, env = "WFE_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+
+    /// How much is logged: error, warn, info, debug or trace, or a filter such as warn,wfe_operator=debug.
+    #[arg(long, env = "WFE_LOG_LEVEL", value_name = "LEVEL", default_value = "info", value_parser = telemetry::parse_level)]
+    pub log_level: String,
+}
+
+/// The bounds that the CRD has for a spec's own time-out.
+const TIMEOUTS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    let timeout = wfe_core::duration::parse(text).map_err(|error| error.to_string())?;
+    if TIMEOUTS.contains(&timeout) { Ok(timeout) } else { Err("must be between 1s and 24h".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_of_run_has_an_environment_variable_and_a_help_text() {
+        let command = Cli::command();
+        let run = command.find_subcommand("run").unwrap();
+        for flag in run.get_arguments().filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version")) {
+            assert!(flag.get_env().is_some(), "{} has no environment variable", flag.get_id());
+            assert!(flag.get_help().is_some(), "{} has no help", flag.get_id());
+        }
+    }
+
+    #[test]
+    fn bad_values_are_refused_with_the_name_of_the_flag() {
+        for (flag, value) in [
+            ("--default-timeout", "0s"),
+            ("--default-timeout", "25h"),
+            ("--default-timeout", "99999999999999999999h"),
+            ("--metrics-address", "nowhere"),
+            ("--log-level", "wfe_operator=loud"),
+        ] {
+            let error = Cli::try_parse_from(["wfe-operator", "run", flag, value]).unwrap_err().to_string();
+            assert!(error.contains(flag), "{error}");
+        }
+    }
+}

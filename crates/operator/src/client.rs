@@ -1,0 +1,167 @@
+//! The one way to talk to the API server: every request has a time-out, a label, and no hidden retry.
+//!
+//! kube's own defaults are neither safe nor bounded for us: no answer time-out at all, and up to fifteen silent retries
+//! of writes within minutes. Retrying is the queue's business, which looks at the target again first.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client, Config};
+
+use crate::metrics::Metrics;
+
+/// How long an answer may take. Longer than the ten seconds that the API server gives an admission webhook, so that a
+/// webhook's time-out is seen as its own error and not as an unknown outcome.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a connection may take to stand.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a request brought nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// No answer in time; the outcome of a write is unknown.
+    #[error("no answer within {} s", REQUEST_TIMEOUT.as_secs())]
+    TimedOut,
+    /// The API server refused.
+    #[error("{}", .0.message)]
+    Refused(Box<kube::core::Status>),
+    /// The connection failed, or the answer could not be read; the outcome of a write is unknown.
+    #[error("{0}")]
+    Transport(#[source] Box<kube::Error>),
+}
+
+impl CallError {
+    /// Returns the HTTP code of a refusal; 0 where there was no answer.
+    #[must_use]
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Refused(status) => status.code,
+            Self::TimedOut | Self::Transport(_) => 0,
+        }
+    }
+
+    /// Returns how long the API server asks to wait (`Retry-After`), where it does.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(status) => status
+                .details
+                .as_ref()
+                .map(|details| u64::from(details.retry_after_seconds))
+                .filter(|seconds| *seconds > 0)
+                .map(Duration::from_secs),
+            Self::TimedOut | Self::Transport(_) => None,
+        }
+    }
+}
+
+impl From<kube::Error> for CallError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::Refused(status),
+            other => Self::Transport(Box::new(other)),
+        }
+    }
+}
+
+/// What a request does, as its metric label says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Reads one object.
+    Get,
+    /// Makes one.
+    Create,
+    /// Changes one.
+    Patch,
+    /// Removes one.
+    Delete,
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Get => "get",
+            Self::Create => "create",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+        })
+    }
+}
+
+/// The API server, with the resources that the operator knows.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    execution_namespace: Arc<str>,
+    metrics: Metrics,
+}
+
+impl Cluster {
+    /// Connects as `config` says, but with our own time-outs and without retries.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used, for example a certificate that cannot be read.
+    pub fn connect(mut config: Config, execution_namespace: &str, metrics: Metrics) -> Result<Self, kube::Error> {
+        config.default_retry = false;
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        // Watches are long: their own time-out (in `watch`) bounds them. Other requests are bounded by `call`.
+        config.read_timeout = None;
+        Ok(Self { client: Client::try_from(config)?, execution_namespace: execution_namespace.into(), metrics })
+    }
+
+    /// Returns the `WorkflowExecutions` of one namespace.
+    #[must_use]
+    pub fn executions_in(&self, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), namespace, &execution_resource())
+    }
+
+    /// Returns the `WorkflowExecutions` of all namespaces.
+    #[must_use]
+    pub fn all_executions(&self) -> Api<DynamicObject> {
+        Api::all_with(self.client.clone(), &execution_resource())
+    }
+
+    /// Returns the `PipelineRuns` of the execution namespace.
+    #[must_use]
+    pub fn runs(&self) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.execution_namespace, &run_resource())
+    }
+
+    /// Returns the events of one namespace.
+    #[must_use]
+    pub fn events_in(&self, namespace: &str) -> Api<k8s_openapi::api::events::v1::Event> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Makes one request, bounded in time and counted.
+    ///
+    /// # Errors
+    /// Whatever the request brought instead of an answer.
+    pub async fn call<T>(
+        &self,
+        verb: Verb,
+        resource: &'static str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, CallError> {
+        let result = match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+            Ok(answer) => answer.map_err(CallError::from),
+            Err(_) => Err(CallError::TimedOut),
+        };
+        self.metrics.api_request(verb, resource, result.as_ref().err().map_or(200, CallError::code));
+        result
+    }
+}
+
+fn execution_resource() -> ApiResource {
+    let gvk = GroupVersionKind::gvk(wfe_api::GROUP, wfe_api::VERSION, "WorkflowExecution");
+    ApiResource::from_gvk_with_plural(&gvk, "workflowexecutions")
+}
+
+fn run_resource() -> ApiResource {
+    let gvk = GroupVersionKind::gvk(wfe_tekton::GROUP, wfe_tekton::VERSION, wfe_tekton::KIND);
+    ApiResource::from_gvk_with_plural(&gvk, wfe_tekton::PLURAL)
+}

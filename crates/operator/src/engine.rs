@@ -1,0 +1,253 @@
+//! The loop: deliveries change the index, changed targets are decided on, and what is decided is performed.
+//!
+//! One task owns the index and the queue. Work on one target is serial; different targets go side by side.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+use wfe_core::Time;
+use wfe_core::action::{Action, Decision};
+use wfe_core::backoff::Backoff;
+use wfe_core::decide::decide;
+use wfe_core::execution::ExecutionState;
+use wfe_core::name::{ExecutionId, Uid};
+use wfe_tekton::RunRequest;
+
+use crate::client::CallError;
+use crate::health::Health;
+use crate::index::{Delivery, Entry, Index, Key, Kind};
+use crate::metrics::Metrics;
+use crate::perform::{Learned, PerformError, Performer, Report, Work};
+use crate::queue::Queue;
+use crate::status::Subject;
+
+/// How many targets are worked on at once: enough to keep the API server busy, few enough that it can serve others.
+const PARALLEL_TARGETS: usize = 32;
+/// How many deliveries are taken in before decisions get their turn again.
+const DELIVERIES_AT_ONCE: usize = 512;
+/// How fast a target is looked at again after an action that could not be performed.
+const RETRY: Backoff = Backoff { base: Duration::from_millis(100), max: Duration::from_secs(30), max_exponent: 9 };
+/// How long the work under way may take after the process was asked to stop: a request's time-out and some.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// The engine.
+pub struct Engine {
+    index: Index,
+    queue: Queue<Key>,
+    performer: Performer,
+    performing: JoinSet<(Key, Report)>,
+    /// The key of each task, so that a target whose work has panicked is found again.
+    tasks: HashMap<tokio::task::Id, (Key, Instant)>,
+    /// How often in a row the actions of a target could not be performed.
+    failures: HashMap<Key, u32>,
+    deliveries: mpsc::Receiver<Delivery>,
+    metrics: Metrics,
+    health: Health,
+}
+
+impl Engine {
+    /// Makes an engine that has seen nothing yet.
+    #[must_use]
+    pub fn new(
+        watch_namespace: Option<String>,
+        performer: Performer,
+        deliveries: mpsc::Receiver<Delivery>,
+        metrics: Metrics,
+        health: Health,
+    ) -> Self {
+        Self {
+            index: Index::new(watch_namespace),
+            queue: Queue::new(),
+            performer,
+            performing: JoinSet::new(),
+            tasks: HashMap::new(),
+            failures: HashMap::new(),
+            deliveries,
+            metrics,
+            health,
+        }
+    }
+
+    /// Runs until asked to stop, and then finishes the work under way.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut tick = interval(Duration::from_secs(1));
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let has_room = self.performing.len() < PARALLEL_TARGETS;
+            tokio::select! {
+                // In this order: to stop, to finish, to learn, and only then to decide, on the newest view.
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
+                Some(delivery) = self.deliveries.recv() => self.take_in(delivery),
+                key = self.queue.next(), if has_room => self.look_at(key),
+                _ = tick.tick() => self.show(),
+            }
+        }
+        self.drain().await;
+    }
+
+    fn take_in(&mut self, first: Delivery) {
+        self.apply(first);
+        for _ in 1..DELIVERIES_AT_ONCE {
+            let Ok(next) = self.deliveries.try_recv() else { break };
+            self.apply(next);
+        }
+        for key in self.index.take_dirty() {
+            self.queue.mark(key);
+        }
+    }
+
+    fn apply(&mut self, delivery: Delivery) {
+        let synced = self.index.is_synced();
+        match &delivery {
+            Delivery::Execution(_) | Delivery::ExecutionDeleted(_) => {
+                self.metrics.delivered(Kind::Execution);
+            }
+            Delivery::Run(..) | Delivery::RunDeleted(_) => self.metrics.delivered(Kind::Run),
+            Delivery::ListBegins(_) | Delivery::ListEnds(_) => {}
+        }
+        self.index.apply(delivery);
+        if !synced && self.index.is_synced() {
+            tracing::info!(targets = self.index.len(), "caches synced");
+            self.show();
+        }
+    }
+
+    fn show(&self) {
+        self.health.engine_alive(self.index.is_synced());
+        self.metrics.load(self.queue.depth(), self.index.len(), self.index.is_synced());
+    }
+
+    /// Decides on one target and starts what was decided.
+    fn look_at(&mut self, key: Key) {
+        let Some(entry) = self.index.ready(&key) else {
+            if self.index.entry(&key).is_none() {
+                self.failures.remove(&key);
+            }
+            return; // what it waits for marks it again
+        };
+        // The one place where a decision learns the time.
+        let now = chrono::Utc::now();
+        let started = Instant::now();
+        let decision = decide(&entry.target, now);
+        self.metrics.decided(started.elapsed());
+        for (execution, waiting) in &decision.waiting {
+            tracing::debug!(wfe = %execution, ?waiting, "waits");
+        }
+        if let Some(wake) = decision.wake {
+            let wait = (wake - now).to_std().unwrap_or_default();
+            self.queue.mark_after(key.clone(), wait);
+        }
+        if decision.actions.is_empty() {
+            self.failures.remove(&key);
+            return;
+        }
+        let work = work(key.clone(), entry, decision, now);
+        let task = self.performing.spawn(self.performer.clone().perform(work));
+        self.tasks.insert(task.id(), (key.clone(), Instant::now()));
+        self.queue.start(key);
+    }
+
+    fn finish(&mut self, finished: Result<(tokio::task::Id, (Key, Report)), tokio::task::JoinError>) {
+        let id = match &finished {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let Some((key, started)) = self.tasks.remove(&id) else { return };
+        self.metrics.performed(started.elapsed());
+        match finished {
+            Ok((_, (_, report))) => self.take_report(&key, report),
+            Err(error) => {
+                self.metrics.error("panic");
+                tracing::error!(%error, "performing a decision panicked; the target is looked at again");
+                self.retry(&key, None);
+            }
+        }
+        self.queue.done(&key);
+        // Also where nothing was learned that marks it: to look again costs microseconds.
+        self.queue.mark(key);
+    }
+
+    fn take_report(&mut self, key: &Key, report: Report) {
+        for learned in report.learned {
+            match learned {
+                Learned::Expect(expected) => self.index.expect(key, expected),
+                Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
+                Learned::NumberTaken(number) => self.index.number_taken(key, number),
+                Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
+            }
+        }
+        let Some(worst) = report.errors.first() else {
+            self.failures.remove(key);
+            return;
+        };
+        let mut retry_after = None;
+        for error in &report.errors {
+            self.metrics.error(error.label());
+            if let PerformError::Call { source, .. } = error {
+                retry_after = retry_after.max(source.retry_after());
+            }
+        }
+        let wait = self.retry(key, retry_after);
+        let errors = report.errors.len();
+        match worst {
+            PerformError::Changed { .. } | PerformError::Refuted { .. } => {
+                tracing::debug!(error = %worst, errors, retry_in = ?wait, "looking again");
+            }
+            PerformError::Call {
+                source: CallError::Refused(_) | CallError::TimedOut | CallError::Transport(_),
+                ..
+            } => {
+                tracing::warn!(error = %worst, errors, retry_in = ?wait, "looking again");
+            }
+        }
+    }
+
+    fn retry(&mut self, key: &Key, at_least: Option<Duration>) -> Duration {
+        let failures = self.failures.entry(key.clone()).or_default();
+        *failures = failures.saturating_add(1);
+        let wait = RETRY.after(*failures).max(at_least.unwrap_or_default());
+        self.queue.mark_after(key.clone(), wait);
+        wait
+    }
+
+    async fn drain(&mut self) {
+        tracing::info!(under_way = self.performing.len(), "stopping");
+        let rest = async { while self.performing.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, rest).await.is_err() {
+            tracing::warn!("stopped with writes under way; the next process resumes them");
+        }
+    }
+}
+
+/// Gathers what performing the actions needs beside them.
+fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
+    let mut subjects: HashMap<Uid, Subject> = HashMap::new();
+    let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
+    let mut add_subject = |id: &ExecutionId| {
+        if let Some(execution) = entry.target.executions.get(&id.uid) {
+            let subject = Subject {
+                generation: entry.beside(&id.uid).generation,
+                workflow_id: execution.workflow_id.clone(),
+                is_running: matches!(execution.state, ExecutionState::Running { .. }),
+            };
+            subjects.insert(id.uid.clone(), subject);
+        }
+    };
+    for action in &decision.actions {
+        match action {
+            Action::Create { execution, .. } => {
+                requests.extend(entry.beside(&execution.uid).request.map(|request| (execution.uid.clone(), request)));
+            }
+            Action::Commit { execution, .. } | Action::Finish { execution, .. } => add_subject(execution),
+            Action::Skip { skipped, .. } => skipped.iter().for_each(|(execution, _)| add_subject(execution)),
+            Action::Release { .. } | Action::Delete { .. } | Action::Cancel { .. } => {}
+        }
+    }
+    Work { key, target: entry.name.clone(), actions: decision.actions, subjects, requests, now }
+}

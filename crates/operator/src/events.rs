@@ -1,0 +1,224 @@
+//! Kubernetes events (events.k8s.io/v1), each at most once.
+//!
+//! An event has a deterministic name, made of the execution's uid and the transition, and is created after the status
+//! write that it tells of; "already exists" means done. A crash between the two loses it: the conditions hold the truth.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::PostParams;
+use tokio::sync::mpsc;
+use wfe_core::backoff::Backoff;
+use wfe_core::duration;
+use wfe_core::ending::{Failure, Skip, Success};
+use wfe_core::name::{ExecutionId, RunId};
+use wfe_core::target::TargetName;
+use wfe_tekton::cut;
+
+use crate::client::{CallError, Cluster, Verb};
+use crate::metrics::Metrics;
+
+/// How many events may wait to be written. More than a storm of a thousand skips makes while the API server is slow;
+/// beyond it events are dropped and counted, as decisions must not wait for them.
+const WAITING: usize = 4096;
+/// How many are written at once.
+const PARALLEL: usize = 4;
+/// The API server refuses longer notes.
+const MAX_NOTE: usize = 1024;
+/// How much of the execution's name an event's name shows: 180 + a uid of 36 + the longest transition stay below 253.
+const MAX_NAME: usize = 180;
+/// How often and how fast an event is tried.
+const TRIES: u32 = 4;
+const RETRY: Backoff =
+    Backoff { base: std::time::Duration::from_millis(250), max: std::time::Duration::from_secs(5), max_exponent: 5 };
+
+/// Something that happened to an execution, to be told as an event.
+#[derive(Clone, Debug)]
+pub struct Announcement {
+    execution: ExecutionId,
+    run: Option<RunId>,
+    reason: &'static str,
+    action: &'static str,
+    warning: bool,
+    note: String,
+}
+
+impl Announcement {
+    /// It got its turn.
+    #[must_use]
+    pub fn pipeline_run_created(execution: &ExecutionId, run: &RunId) -> Self {
+        let note = format!("PipelineRun {run} holds the target and runs the workflow");
+        Self { run: Some(run.clone()), ..Self::normal(execution, "PipelineRunCreated", "Run", note) }
+    }
+
+    /// It ended well.
+    #[must_use]
+    pub fn completed(execution: &ExecutionId, success: &Success) -> Self {
+        let note = format!("the workflow completed after {}", duration::format(success.ran_for));
+        Self::normal(execution, "WorkflowCompleted", "Finish", note)
+    }
+
+    /// It failed.
+    #[must_use]
+    pub fn failed(execution: &ExecutionId, failure: &Failure) -> Self {
+        let note = format!("{}: {}", failure.reason, failure.message);
+        Self { warning: true, ..Self::normal(execution, "WorkflowFailed", "Finish", note) }
+    }
+
+    /// Its target is free again.
+    #[must_use]
+    pub fn lock_released(execution: &ExecutionId, target: Option<&TargetName>) -> Self {
+        let note = format!("{} is free", target.map_or("the target", TargetName::as_str));
+        Self::normal(execution, "LockReleased", "Release", note)
+    }
+
+    /// It did not run.
+    #[must_use]
+    pub fn skipped(execution: &ExecutionId, skip: &Skip, message: &str) -> Self {
+        Self::normal(execution, "Skipped", "Skip", format!("{}: {message}", skip.reason()))
+    }
+
+    fn normal(execution: &ExecutionId, reason: &'static str, action: &'static str, note: String) -> Self {
+        Self { execution: execution.clone(), run: None, reason, action, warning: false, note }
+    }
+
+    fn name(&self) -> String {
+        let name = &self.execution.name;
+        let head = name[..name.len().min(MAX_NAME)].trim_end_matches(['.', '-']);
+        format!("{head}.{}.{}", self.execution.uid, self.reason.to_ascii_lowercase())
+    }
+
+    fn render(&self, instance: &str, run_namespace: &str, at: Timestamp) -> Event {
+        let regarding = ObjectReference {
+            api_version: Some(format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION)),
+            kind: Some("WorkflowExecution".to_owned()),
+            namespace: Some(self.execution.namespace.to_string()),
+            name: Some(self.execution.name.to_string()),
+            uid: Some(self.execution.uid.to_string()),
+            ..ObjectReference::default()
+        };
+        let related = self.run.as_ref().map(|run| ObjectReference {
+            api_version: Some(format!("{}/{}", wfe_tekton::GROUP, wfe_tekton::VERSION)),
+            kind: Some(wfe_tekton::KIND.to_owned()),
+            namespace: Some(run_namespace.to_owned()),
+            name: Some(run.name.to_string()),
+            uid: Some(run.uid.to_string()),
+            ..ObjectReference::default()
+        });
+        Event {
+            metadata: ObjectMeta {
+                name: Some(self.name()),
+                namespace: Some(self.execution.namespace.to_string()),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime(at)),
+            reporting_controller: Some(format!("{}/{}", wfe_api::GROUP, wfe_api::labels::MANAGED_BY)),
+            reporting_instance: Some(instance.to_owned()),
+            action: Some(self.action.to_owned()),
+            reason: Some(self.reason.to_owned()),
+            regarding: Some(regarding),
+            related,
+            note: Some(cut(&self.note, MAX_NOTE)),
+            type_: Some(if self.warning { "Warning" } else { "Normal" }.to_owned()),
+            ..Event::default()
+        }
+    }
+}
+
+/// Where events are handed in. Cheap to clone; never waits.
+#[derive(Clone)]
+pub struct Events {
+    sender: mpsc::Sender<Announcement>,
+    metrics: Metrics,
+}
+
+impl Events {
+    /// Hands an event in. When too many wait already it is dropped and counted.
+    pub fn announce(&self, announcement: Announcement) {
+        if self.sender.try_send(announcement).is_err() {
+            self.metrics.event_lost();
+        }
+    }
+}
+
+/// Writes the events that are handed in, until all senders are gone.
+pub struct EventWriter {
+    receiver: mpsc::Receiver<Announcement>,
+    cluster: Cluster,
+    metrics: Metrics,
+    instance: Arc<str>,
+    run_namespace: Arc<str>,
+}
+
+/// Makes the two ends. `instance` is what `reportingInstance` shows: the name of the pod or host.
+#[must_use]
+pub fn channel(cluster: Cluster, metrics: Metrics, instance: &str, run_namespace: &str) -> (Events, EventWriter) {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let writer = EventWriter {
+        receiver,
+        cluster,
+        metrics: metrics.clone(),
+        // The API server takes at most 128 characters.
+        instance: cut(instance, 128).into(),
+        run_namespace: run_namespace.into(),
+    };
+    (Events { sender, metrics }, writer)
+}
+
+impl EventWriter {
+    /// Writes until all senders are gone and nothing waits any more.
+    pub async fn run(self) {
+        use futures::StreamExt;
+        let Self { receiver, cluster, metrics, instance, run_namespace } = self;
+        futures::stream::unfold(receiver, |mut receiver| async { receiver.recv().await.map(|next| (next, receiver)) })
+            .for_each_concurrent(PARALLEL, |announcement| {
+                let event = announcement.render(&instance, &run_namespace, Timestamp::now());
+                write(&cluster, &metrics, event)
+            })
+            .await;
+    }
+}
+
+async fn write(cluster: &Cluster, metrics: &Metrics, event: Event) {
+    let namespace = event.metadata.namespace.clone().unwrap_or_default();
+    let name = event.metadata.name.clone().unwrap_or_default();
+    let api = cluster.events_in(&namespace);
+    let params = PostParams::default();
+    for attempt in 1..=TRIES {
+        match cluster.call(Verb::Create, "events", api.create(&params, &event)).await {
+            Ok(_) => return,
+            Err(error @ CallError::Refused(_)) => match error.code() {
+                409 => return, // written before a crash, or its answer was lost
+                429 | 500.. => tokio::time::sleep(error.retry_after().unwrap_or(RETRY.after(attempt))).await,
+                _ => {
+                    // Also a namespace that is being deleted: there is nobody left to tell.
+                    tracing::debug!(event = name, %error, "event refused");
+                    break;
+                }
+            },
+            Err(_) => tokio::time::sleep(RETRY.after(attempt)).await,
+        }
+    }
+    metrics.event_lost();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wfe_core::name::Uid;
+
+    #[test]
+    fn an_event_has_one_name_for_one_transition_of_one_object() {
+        let id = |name: &str, uid: &str| ExecutionId { namespace: "ops".into(), name: name.into(), uid: Uid::new(uid) };
+        let note = || String::new();
+        let name = |id: &ExecutionId, reason| Announcement::normal(id, reason, "Skip", note()).name();
+        let first = name(&id("fix", "u-1"), "Skipped");
+        assert_eq!(first, "fix.u-1.skipped");
+        assert_ne!(first, name(&id("fix", "u-2"), "Skipped"));
+        let long = name(&id(&"x".repeat(253), "0123456789abcdef0123456789abcdef0123"), "PipelineRunCreated");
+        assert!(long.len() <= 253, "{}", long.len());
+    }
+}

@@ -1,0 +1,252 @@
+//! What Prometheus sees. Every label has a closed set of values, and every series a help text.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus::{
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+    TextEncoder,
+};
+
+use crate::client::Verb;
+use crate::index::Kind;
+
+/// The operator's metrics. Cheap to clone.
+#[derive(Clone)]
+pub struct Metrics(Arc<Inner>);
+
+struct Inner {
+    registry: Registry,
+    executions: IntCounterVec,
+    duration: HistogramVec,
+    skips: IntCounterVec,
+    runs_created: IntCounter,
+    decisions: Histogram,
+    performs: Histogram,
+    errors: IntCounterVec,
+    queue_depth: IntGauge,
+    targets: IntGauge,
+    api_requests: IntCounterVec,
+    deliveries: IntCounterVec,
+    events_lost: IntCounter,
+    synced: IntGauge,
+}
+
+/// How an execution ended, as the label `outcome` says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutcomeLabel {
+    /// Phase Completed.
+    Completed,
+    /// Phase Failed.
+    Failed,
+    /// Phase Skipped.
+    Skipped,
+}
+
+impl OutcomeLabel {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Skipped => "Skipped",
+        }
+    }
+}
+
+impl Metrics {
+    /// Makes and registers all metrics.
+    ///
+    /// # Errors
+    /// Never in a released build: names and labels are constants, and a test registers them.
+    pub fn new() -> prometheus::Result<Self> {
+        let registry = Registry::new();
+        let counters = |name: &str, help: &str, labels: &[&str]| IntCounterVec::new(Opts::new(name, help), labels);
+        // Workflows take from a second to the longest time-out, 24 h.
+        let workflow_buckets = vec![1., 2., 5., 10., 30., 60., 120., 300., 600., 1800., 3600., 14400., 86400.];
+        let inner = Inner {
+            executions: counters("workflowexecution_total", "Executions that ended, by outcome.", &["outcome"])?,
+            duration: HistogramVec::new(
+                HistogramOpts::new(
+                    "workflowexecution_duration_seconds",
+                    "Time from startTime to completionTime of executions that ran, by outcome.",
+                )
+                .buckets(workflow_buckets),
+                &["outcome"],
+            )?,
+            skips: counters("workflowexecution_skip_total", "Executions that were skipped, by reason.", &["reason"])?,
+            runs_created: IntCounter::new(
+                "workflowexecution_pipelinerun_creation_total",
+                "PipelineRuns that were created, pending; a withdrawn one counts too.",
+            )?,
+            decisions: Histogram::with_opts(
+                HistogramOpts::new(
+                    "workflowexecution_decision_duration_seconds",
+                    "Time of one decision on one target.",
+                )
+                .buckets(prometheus::exponential_buckets(1e-6, 4.0, 10)?),
+            )?,
+            performs: Histogram::with_opts(
+                HistogramOpts::new(
+                    "workflowexecution_reconcile_duration_seconds",
+                    "Time to perform what one decision asked for, requests included.",
+                )
+                .buckets(prometheus::exponential_buckets(0.001, 2.0, 14)?),
+            )?,
+            errors: counters(
+                "workflowexecution_reconcile_errors_total",
+                "Actions that could not be performed and are tried again, by cause.",
+                &["cause"],
+            )?,
+            queue_depth: IntGauge::new(
+                "workflowexecution_queue_depth",
+                "Targets that wait for work or are worked on.",
+            )?,
+            targets: IntGauge::new("workflowexecution_targets", "Targets that have an execution or a run.")?,
+            api_requests: counters(
+                "workflowexecution_api_requests_total",
+                "Requests to the API server but for lists and watches, by verb, resource and code (0: no answer).",
+                &["verb", "resource", "code"],
+            )?,
+            deliveries: counters(
+                "workflowexecution_watch_deliveries_total",
+                "Objects and changes that the watches have delivered, by resource.",
+                &["resource"],
+            )?,
+            events_lost: IntCounter::new(
+                "workflowexecution_events_lost_total",
+                "Kubernetes events that were given up; the conditions hold the truth.",
+            )?,
+            synced: IntGauge::new("workflowexecution_caches_synced", "1 when the caches hold the first full lists.")?,
+            registry,
+        };
+        inner.register()?;
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// Counts an execution that ended, with the time that it ran, where it did.
+    pub fn ended(&self, outcome: OutcomeLabel, ran_for: Option<Duration>) {
+        self.0.executions.with_label_values(&[outcome.as_str()]).inc();
+        if let Some(ran_for) = ran_for {
+            self.0.duration.with_label_values(&[outcome.as_str()]).observe(ran_for.as_secs_f64());
+        }
+    }
+
+    /// Counts an execution that was skipped.
+    pub fn skipped(&self, reason: &'static str) {
+        self.ended(OutcomeLabel::Skipped, None);
+        self.0.skips.with_label_values(&[reason]).inc();
+    }
+
+    /// Counts a run that was created.
+    pub fn run_created(&self) {
+        self.0.runs_created.inc();
+    }
+
+    /// Records how long a decision took.
+    pub fn decided(&self, took: Duration) {
+        self.0.decisions.observe(took.as_secs_f64());
+    }
+
+    /// Records how long it took to perform a decision's actions.
+    pub fn performed(&self, took: Duration) {
+        self.0.performs.observe(took.as_secs_f64());
+    }
+
+    /// Counts an action that is tried again.
+    pub fn error(&self, cause: &'static str) {
+        self.0.errors.with_label_values(&[cause]).inc();
+    }
+
+    /// Shows how much there is to do and to know.
+    pub fn load(&self, queue_depth: usize, targets: usize, synced: bool) {
+        self.0.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
+        self.0.targets.set(i64::try_from(targets).unwrap_or(i64::MAX));
+        self.0.synced.set(i64::from(synced));
+    }
+
+    /// Counts a request.
+    pub fn api_request(&self, verb: Verb, resource: &'static str, code: u16) {
+        self.0.api_requests.with_label_values(&[&verb.to_string(), resource, &code.to_string()]).inc();
+    }
+
+    /// Counts what a watch delivered.
+    pub fn delivered(&self, kind: Kind) {
+        self.0.deliveries.with_label_values(&[kind.label()]).inc();
+    }
+
+    /// Counts an event that was given up.
+    pub fn event_lost(&self) {
+        self.0.events_lost.inc();
+    }
+
+    /// Renders everything in the text format of Prometheus.
+    ///
+    /// # Errors
+    /// When a metric cannot be encoded.
+    pub fn render(&self) -> prometheus::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.0.registry.gather(), &mut text)?;
+        Ok(text)
+    }
+}
+
+impl Inner {
+    fn register(&self) -> prometheus::Result<()> {
+        let build = Gauge::with_opts(
+            Opts::new("workflowexecution_build_info", "1, with the version of this build.")
+                .const_label("version", env!("CARGO_PKG_VERSION")),
+        )?;
+        build.set(1.0);
+        let registry = &self.registry;
+        registry.register(Box::new(build))?;
+        registry.register(Box::new(self.executions.clone()))?;
+        registry.register(Box::new(self.duration.clone()))?;
+        registry.register(Box::new(self.skips.clone()))?;
+        registry.register(Box::new(self.runs_created.clone()))?;
+        registry.register(Box::new(self.decisions.clone()))?;
+        registry.register(Box::new(self.performs.clone()))?;
+        registry.register(Box::new(self.errors.clone()))?;
+        registry.register(Box::new(self.queue_depth.clone()))?;
+        registry.register(Box::new(self.targets.clone()))?;
+        registry.register(Box::new(self.api_requests.clone()))?;
+        registry.register(Box::new(self.deliveries.clone()))?;
+        registry.register(Box::new(self.events_lost.clone()))?;
+        registry.register(Box::new(self.synced.clone()))?;
+        registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
+        self.show_zeros();
+        Ok(())
+    }
+
+    /// Series with known labels start at 0, so that a first increase is seen as one.
+    fn show_zeros(&self) {
+        for outcome in [OutcomeLabel::Completed, OutcomeLabel::Failed, OutcomeLabel::Skipped] {
+            let _ = self.executions.with_label_values(&[outcome.as_str()]);
+        }
+        let _ = self.skips.with_label_values(&["ResourceBusy"]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_registers_and_shows_its_help() {
+        let metrics = Metrics::new().unwrap();
+        metrics.skipped("ResourceBusy");
+        metrics.ended(OutcomeLabel::Completed, Some(Duration::from_secs(3)));
+        metrics.api_request(Verb::Get, "pipelineruns", 404);
+        let text = String::from_utf8(metrics.render().unwrap()).unwrap();
+        for line in [
+            "workflowexecution_total{outcome=\"Completed\"} 1",
+            "workflowexecution_total{outcome=\"Skipped\"} 1",
+            "workflowexecution_skip_total{reason=\"ResourceBusy\"} 1",
+            "workflowexecution_duration_seconds_sum{outcome=\"Completed\"} 3",
+            "workflowexecution_api_requests_total{code=\"404\",resource=\"pipelineruns\",verb=\"get\"} 1",
+            "# HELP workflowexecution_queue_depth ",
+            "# HELP process_resident_memory_bytes ",
+        ] {
+            assert!(text.contains(line), "{line} is missing in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Reads a `WorkflowExecution` into the record that the index keeps. Total: an object of any shape has a record, so one
+//! bad object never stops the watch of the others.
+
+use std::sync::Arc;
+
+use kube::api::DynamicObject;
+use serde_json::Value;
+use wfe_api::{Phase, WorkflowExecutionSpec};
+use wfe_core::ending::FailureReason;
+use wfe_core::execution::{Execution, ExecutionState};
+use wfe_core::name::{ExecutionId, RunId, Uid, Version};
+use wfe_core::target::TargetName;
+use wfe_core::{Time, duration};
+use wfe_tekton::{RunRequest, bundle_reference, moment, parse_moment};
+
+use crate::index::ExecutionRecord;
+
+/// Reads one `WorkflowExecution`; `None` only for an object without name, namespace or uid, which no API server makes.
+#[must_use]
+pub fn observe_execution(object: &DynamicObject) -> Option<ExecutionRecord> {
+    let meta = &object.metadata;
+    let id = ExecutionId {
+        namespace: meta.namespace.as_deref()?.into(),
+        name: meta.name.as_deref()?.into(),
+        uid: Uid::new(meta.uid.as_deref()?),
+    };
+    let spec = &object.data["spec"];
+    let target = spec["targetResource"].as_str().map(TargetName::parse).and_then(Result::ok);
+    let phase = object.data.pointer("/status/phase").and_then(Value::as_str);
+    let (state, request) = match phase {
+        None | Some("" | "Pending") => match usable_request(&id, spec) {
+            Ok(request) => (ExecutionState::Undecided { unusable: None, refusal: None }, Some(Arc::new(request))),
+            Err(why) => (ExecutionState::Undecided { unusable: Some(why.into()), refusal: None }, None),
+        },
+        Some(phase) => (decided_state(&object.data["status"], phase), None),
+    };
+    let execution = Execution {
+        id,
+        version: Version::new(meta.resource_version.as_deref().unwrap_or_default()),
+        created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
+        deleting: meta.deletion_timestamp.is_some(),
+        workflow_id: spec.pointer("/workflowRef/workflowId").and_then(Value::as_str).unwrap_or_default().into(),
+        run_sequence: object.data.pointer("/status/runSequence").and_then(Value::as_u64),
+        state,
+    };
+    Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
+}
+
+fn decided_state(status: &Value, phase: &str) -> ExecutionState {
+    let time = |key: &str| -> Option<Time> { status[key].as_str().and_then(parse_moment) };
+    if phase == Phase::Running.as_str() {
+        let text = |key: &str| status["pipelineRunRef"][key].as_str();
+        let run = text("name").zip(text("uid")).map(|(name, uid)| RunId { name: name.into(), uid: Uid::new(uid) });
+        ExecutionState::Running { run, started_at: time("startTime") }
+    } else if phase == Phase::Completed.as_str() {
+        ExecutionState::Completed
+    } else if phase == Phase::Failed.as_str() {
+        let reason = status.pointer("/failureDetails/reason").and_then(Value::as_str);
+        let reason = FailureReason::ALL.into_iter().find(|known| Some(known.as_str()) == reason);
+        ExecutionState::Failed { reason: reason.unwrap_or(FailureReason::Unknown) }
+    } else {
+        // Skipped, and a phase of some other version: neither asks for a turn nor counts as an execution. If that other
+        // version runs something, its run holds the target.
+        ExecutionState::Skipped
+    }
+}
+
+/// Reads what an execution asks to run, or says why it cannot be used (rule 0). The text names the field and never
+/// quotes a parameter's value.
+fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> {
+    let spec: WorkflowExecutionSpec = serde_json::from_value(spec.clone()).map_err(|_| {
+        "spec: does not have the shape of kubernaut.ai/v1alpha1 as this operator knows it; install the CRD that belongs \
+         to this operator and create the WorkflowExecution again"
+            .to_owned()
+    })?;
+    let target = TargetName::parse(&spec.target_resource).map_err(|error| format!("spec.targetResource: {error}"))?;
+    let workflow = &spec.workflow_ref;
+    let bundle =
+        bundle_reference(&workflow.container_image, workflow.container_digest.as_deref()).map_err(|conflict| {
+            format!(
+                "spec.workflowRef.containerDigest: is {}, but containerImage names {}; give the digest once",
+                conflict.beside, conflict.in_image
+            )
+        })?;
+    if spec.parameters.contains_key(wfe_tekton::TARGET_PARAMETER) {
+        return Err(format!("spec.parameters: {} is reserved for the target", wfe_tekton::TARGET_PARAMETER));
+    }
+    let config = spec.execution_config.unwrap_or_default();
+    let timeout = match &config.timeout {
+        Some(text) => {
+            Some(duration::parse(text).map_err(|error| format!("spec.executionConfig.timeout: '{text}' {error}"))?)
+        }
+        None => None,
+    };
+    Ok(RunRequest {
+        execution: id.clone(),
+        workflow_id: spec.workflow_ref.workflow_id,
+        bundle,
+        target_as_written: spec.target_resource,
+        target,
+        parameters: spec.parameters,
+        timeout,
+        service_account: config.service_account_name,
+    })
+}

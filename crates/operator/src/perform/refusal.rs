@@ -1,0 +1,84 @@
+//! What it means when the API server refuses to create a run (SPEC section 9).
+
+use std::collections::BTreeMap;
+
+use wfe_core::ending::FailureReason;
+use wfe_tekton::{MAX_MESSAGE, cut};
+
+use crate::client::CallError;
+
+/// The shortest parameter value that is looked for in a message. A shorter one says nothing and would match anywhere.
+const MIN_REDACTED: usize = 4;
+
+/// Judges a refused create: a failure for good, with its reason, or `None` for what is tried again.
+pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
+    let CallError::Refused(status) = error else {
+        return None; // no answer: the outcome is unknown
+    };
+    let has_cause =
+        |reason: &str| status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == reason);
+    match status.code {
+        403 if status.message.contains("exceeded quota") => Some(FailureReason::ResourceExhausted),
+        403 if has_cause("NamespaceTerminating") => Some(FailureReason::ConfigurationError),
+        403 => Some(FailureReason::Forbidden),
+        400 | 404 | 413 | 422 => Some(FailureReason::ConfigurationError),
+        // 401 (a token that is being renewed), 409 (quota contention), 429, 5xx: nobody has judged the run yet.
+        _ => None,
+    }
+}
+
+/// Says what the API server said, without the value of any parameter, cut to a limit.
+pub(super) fn message(error: &CallError, parameters: &BTreeMap<String, String>) -> String {
+    let text = parameters
+        .iter()
+        .filter(|(_, value)| value.len() >= MIN_REDACTED)
+        .fold(error.to_string(), |text, (name, value)| text.replace(value.as_str(), &format!("<{name}>")));
+    cut(&format!("the API server refused to create the PipelineRun: {text}"), MAX_MESSAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    fn refused(code: u16, message: &str) -> CallError {
+        CallError::Refused(Box::new(Status { code, message: message.to_owned(), ..Status::default() }))
+    }
+
+    #[test]
+    fn refusals_have_the_reasons_of_section_9() {
+        use FailureReason::{ConfigurationError, Forbidden, ResourceExhausted};
+        for (code, message, reason) in [
+            (403, "pipelineruns \"x\" is forbidden: exceeded quota: q", Some(ResourceExhausted)),
+            (403, "pipelineruns is forbidden: User \"u\" cannot create", Some(Forbidden)),
+            (400, "admission webhook denied", Some(ConfigurationError)),
+            (404, "namespaces \"x\" not found", Some(ConfigurationError)),
+            (422, "invalid", Some(ConfigurationError)),
+            (401, "Unauthorized", None),
+            (409, "Operation cannot be fulfilled on resourcequotas", None),
+            (429, "too many requests", None),
+            (500, "failed calling webhook", None),
+            (503, "unavailable", None),
+            (504, "timeout", None),
+        ] {
+            assert_eq!(judge(&refused(code, message)), reason, "{code} {message}");
+        }
+        assert_eq!(judge(&CallError::TimedOut), None);
+    }
+
+    #[test]
+    fn a_namespace_on_its_way_out_is_a_matter_of_set_up() {
+        let status: Status = serde_json::from_value(serde_json::json!({
+            "code": 403, "details": {"causes": [{"reason": "NamespaceTerminating", "message": "m", "field": "f"}]},
+        }))
+        .unwrap();
+        assert_eq!(judge(&CallError::Refused(Box::new(status))), Some(FailureReason::ConfigurationError));
+    }
+
+    #[test]
+    fn messages_do_not_quote_parameter_values() {
+        let parameters = [("TOKEN", "s3cr3t-value"), ("N", "1")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let text = message(&refused(422, "spec.params[0]: invalid value \"s3cr3t-value\" at 1"), &parameters);
+        assert!(text.ends_with("invalid value \"<TOKEN>\" at 1"), "{text}");
+    }
+}

@@ -1,0 +1,144 @@
+//! A keyed queue with timers: every key is in it at most once, and none is handed out while it is being worked on.
+//!
+//! Bounded by the number of keys, which is bounded by the index.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::future::poll_fn;
+use std::hash::Hash;
+use std::time::Duration;
+
+use tokio_util::time::{DelayQueue, delay_queue};
+
+/// The queue.
+#[derive(Debug)]
+pub struct Queue<K> {
+    ready: VecDeque<K>,
+    queued: HashSet<K>,
+    busy: HashSet<K>,
+    /// Marked while it was busy: ready again as soon as it is done.
+    again: HashSet<K>,
+    timers: DelayQueue<K>,
+    timer_of: HashMap<K, delay_queue::Key>,
+}
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// Makes an empty queue.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            ready: VecDeque::new(),
+            queued: HashSet::new(),
+            busy: HashSet::new(),
+            again: HashSet::new(),
+            timers: DelayQueue::new(),
+            timer_of: HashMap::new(),
+        }
+    }
+
+    /// Asks for a key to be looked at as soon as possible.
+    pub fn mark(&mut self, key: K) {
+        if self.busy.contains(&key) {
+            self.again.insert(key);
+        } else if self.queued.insert(key.clone()) {
+            self.ready.push_back(key);
+        }
+    }
+
+    /// Asks for a key to be looked at after a while. The last call counts: a key has one timer.
+    pub fn mark_after(&mut self, key: K, delay: Duration) {
+        if let Some(timer) = self.timer_of.get(&key) {
+            self.timers.reset(timer, delay);
+        } else {
+            let timer = self.timers.insert(key.clone(), delay);
+            self.timer_of.insert(key, timer);
+        }
+    }
+
+    /// Waits for the next key that is due and takes it out. It is not busy until [`start`](Self::start) says so.
+    ///
+    /// # Cancellation
+    /// Safe: a key is taken only when this returns.
+    pub async fn next(&mut self) -> K {
+        loop {
+            if let Some(key) = self.ready.pop_front() {
+                self.queued.remove(&key);
+                return key;
+            }
+            if self.timers.is_empty() {
+                std::future::pending::<()>().await;
+            }
+            if let Some(expired) = poll_fn(|context| self.timers.poll_expired(context)).await {
+                let key = expired.into_inner();
+                self.timer_of.remove(&key);
+                self.mark(key);
+            }
+        }
+    }
+
+    /// Says that a key is being worked on: marks are kept until it is done.
+    pub fn start(&mut self, key: K) {
+        self.busy.insert(key);
+    }
+
+    /// Says that the work on a key is over.
+    pub fn done(&mut self, key: &K) {
+        self.busy.remove(key);
+        if self.again.remove(key) {
+            self.mark(key.clone());
+        }
+    }
+
+    /// Returns how many keys are ready or being worked on.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.ready.len() + self.busy.len()
+    }
+}
+
+impl<K: Clone + Eq + Hash> Default for Queue<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use tokio::time::advance;
+
+    #[tokio::test(start_paused = true)]
+    async fn hands_out_a_key_once_however_often_it_is_marked() {
+        let mut queue = Queue::new();
+        queue.mark("a");
+        queue.mark("b");
+        queue.mark("a");
+        assert_eq!((queue.next().await, queue.next().await), ("a", "b"));
+        assert_eq!(queue.next().now_or_never(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keeps_a_mark_until_the_work_on_its_key_is_done() {
+        let mut queue = Queue::new();
+        queue.mark("a");
+        let key = queue.next().await;
+        queue.start(key);
+        queue.mark("a");
+        assert_eq!(queue.next().now_or_never(), None);
+        queue.done(&"a");
+        assert_eq!(queue.next().now_or_never(), Some("a"));
+        queue.done(&"a");
+        assert_eq!(queue.next().now_or_never(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_hands_out_its_key_when_it_is_due_and_can_be_moved() {
+        let mut queue = Queue::new();
+        queue.mark_after("a", Duration::from_secs(10));
+        queue.mark_after("a", Duration::from_secs(20));
+        advance(Duration::from_secs(15)).await;
+        assert_eq!(queue.next().now_or_never(), None);
+        advance(Duration::from_secs(6)).await;
+        assert_eq!(queue.next().now_or_never(), Some("a"));
+    }
+}

@@ -1,0 +1,107 @@
+//! Puts the operator together and runs it until it is asked to stop.
+
+use anyhow::Context;
+use kube::Config;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use wfe_tekton::Defaults;
+
+use crate::cli::RunArgs;
+use crate::client::Cluster;
+use crate::engine::Engine;
+use crate::health::Health;
+use crate::index::Kind;
+use crate::metrics::Metrics;
+use crate::perform::Performer;
+use crate::watch::follow;
+use crate::{events, server, telemetry};
+
+/// How many deliveries may wait for the engine; then the watches wait, and with them the API server's stream.
+const DELIVERIES: usize = 1024;
+/// How long the last events may take at the end.
+const LAST_EVENTS: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Runs the operator.
+///
+/// # Errors
+/// What keeps it from starting: no cluster named, a bad certificate, a port that is taken.
+pub async fn run(args: RunArgs) -> anyhow::Result<()> {
+    telemetry::start(args.log_format, &args.log_level);
+    let metrics = Metrics::new().context("cannot set up the metrics")?;
+    let health = Health::new();
+    let metrics_listener = server::listen("metrics", args.metrics_address).await?;
+    let health_listener = server::listen("health", args.health_address).await?;
+
+    let config = Config::infer()
+        .await
+        .context("cannot find a cluster: set KUBECONFIG, or run in a pod with a service account")?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        cluster = %config.cluster_url,
+        watch_namespace = args.watch_namespace.as_deref().unwrap_or("(all)"),
+        execution_namespace = args.execution_namespace,
+        "starting"
+    );
+    let cluster = Cluster::connect(config, &args.execution_namespace, metrics.clone())
+        .context("cannot use the cluster's configuration")?;
+
+    let mut servers = JoinSet::new();
+    servers.spawn(server::serve_metrics(metrics_listener, metrics.clone()));
+    servers.spawn(server::serve_health(health_listener, health.clone()));
+
+    let (sender, deliveries) = mpsc::channel(DELIVERIES);
+    let executions = match &args.watch_namespace {
+        Some(namespace) => cluster.executions_in(namespace),
+        None => cluster.all_executions(),
+    };
+    let mut watches = JoinSet::new();
+    watches.spawn(follow(Kind::Execution, executions, sender.clone(), health.clone()));
+    watches.spawn(follow(Kind::Run, cluster.runs(), sender, health.clone()));
+
+    let (events, event_writer) =
+        events::channel(cluster.clone(), metrics.clone(), &instance(), &args.execution_namespace);
+    let event_writer = tokio::spawn(event_writer.run());
+    let defaults = Defaults {
+        execution_namespace: args.execution_namespace,
+        service_account: args.service_account,
+        timeout: args.default_timeout,
+    };
+    let performer = Performer::new(cluster, defaults, metrics.clone(), events);
+    let engine = Engine::new(args.watch_namespace, performer, deliveries, metrics, health.clone());
+    let (stop, stopped) = watch::channel(false);
+    let mut engine = tokio::spawn(engine.run(stopped));
+
+    tokio::select! {
+        ended = &mut engine => {
+            ended.context("the engine panicked")?;
+            anyhow::bail!("the engine stopped although nobody asked it to");
+        }
+        asked = asked_to_stop() => asked?,
+    }
+    health.stopping();
+    let _ = stop.send(true); // the engine listens until it has stopped
+    engine.await.context("the engine panicked")?;
+    // The performer went with the engine, and with it the last sender of events.
+    if tokio::time::timeout(LAST_EVENTS, event_writer).await.is_err() {
+        tracing::warn!("stopped with events unwritten");
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Waits for SIGTERM, as Kubernetes sends it, or SIGINT from a keyboard.
+async fn asked_to_stop() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// The name that events show as their source: in a pod, the pod's.
+fn instance() -> String {
+    std::env::var("HOSTNAME").unwrap_or_else(|_| "wfe-operator".to_owned())
+}

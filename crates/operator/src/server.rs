@@ -1,0 +1,53 @@
+//! The two small HTTP servers: metrics, and health for the probes.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+
+use crate::health::Health;
+use crate::metrics::Metrics;
+
+/// Opens a port, or says which one could not be opened.
+///
+/// # Errors
+/// When the address is taken or not ours.
+pub async fn listen(server: &'static str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        anyhow::anyhow!("cannot serve {server} on {address}: {error}; choose another address with --{server}-address")
+    })?;
+    tracing::info!(server, address = %listener.local_addr()?, "listening");
+    Ok(listener)
+}
+
+/// Serves `/metrics` until the process ends.
+pub async fn serve_metrics(listener: TcpListener, metrics: Metrics) -> std::io::Result<()> {
+    let handler = move || std::future::ready(render(&metrics));
+    axum::serve(listener, Router::new().route("/metrics", get(handler))).await
+}
+
+/// Serves `/healthz` and `/readyz` until the process ends.
+pub async fn serve_health(listener: TcpListener, health: Health) -> std::io::Result<()> {
+    let ready = health.clone();
+    let router = Router::new()
+        .route("/healthz", get(move || std::future::ready(answer(health.alive()))))
+        .route("/readyz", get(move || std::future::ready(answer(ready.ready()))));
+    axum::serve(listener, router).await
+}
+
+fn render(metrics: &Metrics) -> Response {
+    match metrics.render() {
+        Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn answer(result: Result<(), String>) -> Response {
+    match result {
+        Ok(()) => "ok\n".into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}

@@ -1,0 +1,37 @@
+//! Structured logs on standard error: one line per transition, with wfe, target and reason.
+
+use std::io::IsTerminal;
+
+use clap::ValueEnum;
+use tracing_subscriber::EnvFilter;
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines: one JSON object per line.
+    Json,
+}
+
+/// Reads a log level: `error`, `warn`, `info`, `debug` or `trace` for the operator's own lines, or a full filter such
+/// as `warn,wfe_operator=debug,kube=debug`.
+///
+/// # Errors
+/// When it is neither.
+pub fn parse_level(text: &str) -> Result<String, String> {
+    let filter = match text {
+        "error" | "warn" | "info" | "debug" | "trace" => format!("warn,wfe_operator={text}"),
+        _ => text.to_owned(),
+    };
+    EnvFilter::try_new(&filter).map(|_| filter).map_err(|error| error.to_string())
+}
+
+/// Starts logging. `filter` comes from [`parse_level`].
+pub fn start(format: LogFormat, filter: &str) {
+    let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => builder.json().init(),
+    }
+}
