@@ -1,0 +1,61 @@
+//! Finds the binaries and manifests that `tests/controlplane/build` made. Knows no Go and builds nothing itself.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+/// The directory with the tools and the manifests of a control plane.
+#[derive(Debug, Clone)]
+pub struct Assets {
+    dir: PathBuf,
+}
+
+impl Assets {
+    /// Finds the assets: `WFE_CONTROLPLANE_ASSETS` where it is set, else what `tests/controlplane/build` has built.
+    pub fn find() -> Result<Self> {
+        if let Some(dir) = std::env::var_os("WFE_CONTROLPLANE_ASSETS") {
+            return Ok(Self { dir: dir.into() });
+        }
+        let build = repository().join("tests/controlplane/build");
+        let output = Command::new(&build)
+            .arg("--print-dir")
+            .output()
+            .with_context(|| format!("{} could not be run", build.display()))?;
+        if output.status.code() == Some(3) {
+            bail!("the control plane is not built yet: run tests/controlplane/build (once; it says how long it takes)");
+        }
+        if !output.status.success() {
+            bail!("tests/controlplane/build: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        let dir = String::from_utf8(output.stdout).context("the assets directory is not UTF-8")?;
+        Ok(Self { dir: dir.trim_end().into() })
+    }
+
+    /// Returns the directory itself.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the path of a tool, such as `kubectl`.
+    #[must_use]
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.dir.join("bin").join(name)
+    }
+
+    /// Returns the path of a manifest or of a directory of manifests, such as `tekton/300-crds`.
+    #[must_use]
+    pub fn manifest(&self, name: &str) -> PathBuf {
+        self.dir.join("manifests").join(name)
+    }
+}
+
+/// Returns the root of the repository that this crate was compiled in; `WFE_REPOSITORY` overrides it.
+#[must_use]
+pub fn repository() -> PathBuf {
+    std::env::var_os("WFE_REPOSITORY").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").components().collect::<PathBuf>(),
+        PathBuf::from,
+    )
+}

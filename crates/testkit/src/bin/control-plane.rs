@@ -1,0 +1,78 @@
+//! The control plane as a program: `up` for people, `serve` and `exec` for the tests.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use wfe_testkit::{Options, process, supervisor};
+
+/// Runs a real Kubernetes control plane with Tekton on this machine, without containers.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs in the foreground until Ctrl-C, and prints how to use it
+    Up(Parts),
+    /// Runs for a parent process, until its end of the standard input closes
+    #[command(hide = true)]
+    Serve(Parts),
+    /// Becomes another program, which the kernel kills when the parent ends
+    #[command(hide = true)]
+    Exec {
+        /// Id of the process that starts this
+        #[arg(long)]
+        parent: u32,
+        /// The program and its arguments
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+}
+
+#[derive(Debug, Args)]
+// Switches of a command line are independent.
+#[allow(clippy::struct_excessive_bools)]
+struct Parts {
+    /// Leave out Tekton and the registry
+    #[arg(long)]
+    no_tekton: bool,
+    /// Leave out the scheduler, the node and its pods
+    #[arg(long)]
+    no_pods: bool,
+    /// Run Tekton's admission webhook too
+    #[arg(long)]
+    webhook: bool,
+    /// Leave out the kinds of this repository
+    #[arg(long)]
+    no_crd: bool,
+}
+
+impl From<Parts> for Options {
+    fn from(parts: Parts) -> Self {
+        Self { tekton: !parts.no_tekton, pods: !parts.no_pods, webhook: parts.webhook, crd: !parts.no_crd }
+    }
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().command {
+        Command::Up(parts) => run(supervisor::up(parts.into())),
+        Command::Serve(parts) => run(supervisor::serve(parts.into())),
+        Command::Exec { parent, command } => match command.split_first() {
+            Some((program, args)) => process::exec(parent, program, args),
+            None => Ok(()),
+        },
+    }
+}
+
+/// Runs on this thread: children are bound to the thread that starts them.
+fn run(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(work);
+    // A thread may still be reading the standard input: do not wait for it.
+    runtime.shutdown_background();
+    result
+}

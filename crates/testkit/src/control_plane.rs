@@ -1,0 +1,224 @@
+//! A running control plane, as a test sees it.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, bail};
+use kube::Client;
+use tokio::sync::OnceCell;
+
+use crate::stack::{Info, Options};
+use crate::supervisor::{self, Answer, Verb};
+use crate::{manifests, process};
+
+/// A control plane of its own process, which ends when this is dropped or this process ends.
+#[derive(Debug)]
+pub struct ControlPlane {
+    info: Info,
+    supervisor: Arc<Mutex<Supervisor>>,
+}
+
+/// The supervising process and both ends of the conversation with it.
+#[derive(Debug)]
+struct Supervisor {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+
+impl ControlPlane {
+    /// Returns the control plane of this process, which the first caller starts. It ends with the process.
+    pub async fn shared() -> Result<&'static Self> {
+        SHARED.get_or_try_init(|| Self::start(Options::default())).await
+    }
+
+    /// Starts a control plane for one test alone.
+    pub async fn start(options: Options) -> Result<Self> {
+        tokio::task::spawn_blocking(move || Self::start_blocking(options)).await.context("the start panicked")?
+    }
+
+    fn start_blocking(options: Options) -> Result<Self> {
+        let mut supervisor = Supervisor::spawn(options)?;
+        match supervisor.hear()? {
+            Answer::Ready(info) => Ok(Self { info, supervisor: Arc::new(Mutex::new(supervisor)) }),
+            Answer::Failed(why) => bail!("the control plane did not start: {why}"),
+            other => bail!("the supervisor of the control plane said {other:?}"),
+        }
+    }
+
+    /// Makes a client for the administrator. A client belongs to the runtime of the test that made it.
+    pub async fn client(&self) -> Result<Client> {
+        manifests::client(&self.info.kubeconfig).await
+    }
+
+    /// Returns the administrator's kubeconfig.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Path {
+        &self.info.kubeconfig
+    }
+
+    /// Returns the URL of the API server.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.info.url
+    }
+
+    /// Returns the run directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.info.dir
+    }
+
+    /// Returns the directory of the components' logs.
+    #[must_use]
+    pub fn logs(&self) -> PathBuf {
+        supervisor::logs(&self.info.dir)
+    }
+
+    /// Returns the registry as host:port; empty without Tekton.
+    #[must_use]
+    pub fn registry(&self) -> String {
+        self.info.registry.clone().unwrap_or_default()
+    }
+
+    /// Returns the certificate of the authority that signed the API server's.
+    #[must_use]
+    pub(crate) fn authority(&self) -> PathBuf {
+        crate::pki::Pki::at(&self.info.dir.join("pki")).authority()
+    }
+
+    /// Prepares a call of the built `kubectl` as the administrator.
+    pub(crate) fn kubectl_command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.info.kubectl);
+        command.arg("--kubeconfig").arg(&self.info.kubeconfig).args(args).stdin(Stdio::null());
+        // Its discovery cache would be shared by control planes that had the same port.
+        command.arg("--cache-dir").arg(self.info.dir.join("kubectl-cache"));
+        command
+    }
+
+    /// Calls the built `kubectl` as the administrator and returns what it printed.
+    pub async fn kubectl(&self, args: &[&str]) -> Result<String> {
+        let output = tokio::process::Command::from(self.kubectl_command(args))
+            .output()
+            .await
+            .context("kubectl cannot be started")?;
+        if !output.status.success() {
+            bail!("kubectl {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+        }
+        String::from_utf8(output.stdout).context("kubectl printed what is not UTF-8")
+    }
+
+    /// Names one component (such as `kube-apiserver` or `tekton-controller`), to stop or restart it. Only on a
+    /// control plane of one's own.
+    #[must_use]
+    pub fn component(&self, name: &str) -> ComponentHandle {
+        ComponentHandle { name: name.to_owned(), supervisor: Arc::clone(&self.supervisor) }
+    }
+}
+
+/// One component of a private control plane.
+#[derive(Debug, Clone)]
+pub struct ComponentHandle {
+    name: String,
+    supervisor: Arc<Mutex<Supervisor>>,
+}
+
+impl ComponentHandle {
+    /// Ends it with SIGTERM and waits until it has ended.
+    pub async fn stop(&self) -> Result<()> {
+        self.ask(Verb::Stop).await
+    }
+
+    /// Kills it.
+    pub async fn kill(&self) -> Result<()> {
+        self.ask(Verb::Kill).await
+    }
+
+    /// Starts it again, with the same ports and data, and waits until it serves.
+    pub async fn start(&self) -> Result<()> {
+        self.ask(Verb::Start).await
+    }
+
+    /// Stops and starts it.
+    pub async fn restart(&self) -> Result<()> {
+        self.stop().await?;
+        self.start().await
+    }
+
+    /// Suspends it (SIGSTOP): its connections stay open and nothing answers.
+    pub async fn pause(&self) -> Result<()> {
+        self.ask(Verb::Pause).await
+    }
+
+    /// Lets it go on (SIGCONT).
+    pub async fn resume(&self) -> Result<()> {
+        self.ask(Verb::Resume).await
+    }
+
+    async fn ask(&self, what: Verb) -> Result<()> {
+        let command = supervisor::Command { what, component: self.name.clone() };
+        let supervisor = Arc::clone(&self.supervisor);
+        tokio::task::spawn_blocking(move || {
+            let mut supervisor = supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+            supervisor.say(&command)?;
+            match supervisor.hear()? {
+                Answer::Done => Ok(()),
+                Answer::Refused(why) => bail!("{what:?} {}: {why}", command.component),
+                other => bail!("the supervisor of the control plane said {other:?}"),
+            }
+        })
+        .await
+        .context("the conversation with the supervisor panicked")?
+    }
+}
+
+impl Supervisor {
+    fn spawn(options: Options) -> Result<Self> {
+        let mut command = Command::new(process::workspace_binary("control-plane")?);
+        command.arg("serve");
+        for (wanted, flag) in [
+            (!options.tekton, "--no-tekton"),
+            (!options.pods, "--no-pods"),
+            (options.webhook, "--webhook"),
+            (!options.crd, "--no-crd"),
+        ] {
+            if wanted {
+                command.arg(flag);
+            }
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("the supervisor of the control plane cannot be started")?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().context("the supervisor has no output")?;
+        Ok(Self { child, input, output: BufReader::new(output) })
+    }
+
+    fn say(&mut self, command: &supervisor::Command) -> Result<()> {
+        let input = self.input.as_mut().context("the supervisor is gone")?;
+        writeln!(input, "{}", serde_json::to_string(command)?).context("the supervisor is gone")
+    }
+
+    fn hear(&mut self) -> Result<Answer> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).context("the supervisor cannot be read")?;
+        if line.is_empty() {
+            bail!("the supervisor of the control plane ended; what it said stands above, on standard error");
+        }
+        serde_json::from_str(&line).with_context(|| format!("the supervisor said {line:?}"))
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        // The closed input is what it waits for.
+        self.input = None;
+        drop(self.child.wait());
+    }
+}

@@ -1,0 +1,72 @@
+//! Keys and certificates of a control plane, valid for 127.0.0.1 only.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+
+/// The files of a control plane's keys, all in one directory.
+#[derive(Debug, Clone)]
+pub(crate) struct Pki {
+    dir: PathBuf,
+}
+
+impl Pki {
+    /// Names the files in `dir`, which [`Pki::create`] has written, now or when the copy was prepared.
+    pub(crate) fn at(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    /// Makes new keys: an authority, a server certificate for 127.0.0.1 and a signing key for tokens.
+    pub(crate) fn create(dir: &Path) -> Result<Self> {
+        let this = Self::at(dir);
+        fs::create_dir_all(dir).with_context(|| format!("{} cannot be made", dir.display()))?;
+
+        let mut authority = CertificateParams::new(Vec::new())?;
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.distinguished_name.push(DnType::CommonName, "control-plane");
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let authority_key = KeyPair::generate()?;
+        let authority_certificate = authority.self_signed(&authority_key)?;
+        let issuer = Issuer::new(authority, authority_key);
+
+        let mut server = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+        server.distinguished_name.push(DnType::CommonName, "127.0.0.1");
+        server.use_authority_key_identifier_extension = true;
+        server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let server_key = KeyPair::generate()?;
+        let server_certificate = server.signed_by(&server_key, &issuer)?;
+
+        fs::write(this.authority(), authority_certificate.pem())?;
+        fs::write(this.server_certificate(), server_certificate.pem())?;
+        fs::write(this.server_key(), server_key.serialize_pem())?;
+        let tokens = KeyPair::generate()?;
+        fs::write(this.token_key(), tokens.serialize_pem())?;
+        fs::write(this.token_public_key(), tokens.public_key_pem())?;
+        Ok(this)
+    }
+
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.dir.join("ca.crt")
+    }
+
+    pub(crate) fn server_certificate(&self) -> PathBuf {
+        self.dir.join("server.crt")
+    }
+
+    pub(crate) fn server_key(&self) -> PathBuf {
+        self.dir.join("server.key")
+    }
+
+    pub(crate) fn token_key(&self) -> PathBuf {
+        self.dir.join("tokens.key")
+    }
+
+    pub(crate) fn token_public_key(&self) -> PathBuf {
+        self.dir.join("tokens.pub")
+    }
+}

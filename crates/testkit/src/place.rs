@@ -1,0 +1,161 @@
+//! The directory of one running control plane: who finds what where, and when the directory goes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+use crate::assets::{Assets, repository};
+use crate::pki::Pki;
+use crate::random;
+
+/// The users of the static tokens. All are administrators; their names tell them apart in the audit log.
+pub(crate) const USERS: [&str; 7] = [
+    "admin",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "tekton-controller",
+    "tekton-resolvers",
+    "tekton-webhook",
+    "kwok",
+];
+
+/// A run directory, locked for as long as its control plane runs.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) dir: PathBuf,
+    logs: PathBuf,
+    pub(crate) assets: Assets,
+    /// The tokens of [`USERS`], in their order.
+    tokens: Vec<String>,
+    _lock: fs::File,
+}
+
+impl Place {
+    /// Makes a run directory under the system's temporary directory, or takes `WFE_RUN_DIR`.
+    pub(crate) fn create(assets: Assets) -> Result<Self> {
+        let dir = match std::env::var_os("WFE_RUN_DIR") {
+            Some(dir) => PathBuf::from(dir),
+            None => {
+                let temporary = std::env::temp_dir();
+                sweep(&temporary);
+                temporary.join(format!("{PREFIX}{}", random::letters(10)))
+            }
+        };
+        let logs = dir.join("logs");
+        Self::create_in(dir, logs, assets)
+    }
+
+    /// Makes a directory in which a prepared copy is filled; its logs stand with those of this one.
+    pub(crate) fn create_for_copy(&self, dir: PathBuf) -> Result<Self> {
+        Self::create_in(dir, self.logs.join("prepare"), self.assets.clone())
+    }
+
+    fn create_in(dir: PathBuf, logs: PathBuf, assets: Assets) -> Result<Self> {
+        fs::create_dir_all(&logs).with_context(|| format!("{} cannot be made", logs.display()))?;
+        fs::create_dir_all(&dir).with_context(|| format!("{} cannot be made", dir.display()))?;
+        let lock = fs::File::create(dir.join("lock"))?;
+        lock.try_lock().with_context(|| format!("another control plane runs in {}", dir.display()))?;
+        let tokens: Vec<String> =
+            USERS.iter().map(|_| format!("{:016x}{:016x}", random::number(), random::number())).collect();
+        let lines: String = USERS
+            .iter()
+            .zip(&tokens)
+            .map(|(user, token)| format!("{token},{user},{user},\"system:masters\"\n"))
+            .collect();
+        fs::write(dir.join("tokens.csv"), lines)?;
+        Ok(Self { dir, logs, assets, tokens, _lock: lock })
+    }
+
+    pub(crate) fn log(&self, component: &str) -> PathBuf {
+        self.logs.join(format!("{component}.log"))
+    }
+
+    pub(crate) fn etcd(&self) -> PathBuf {
+        self.dir.join("etcd")
+    }
+
+    pub(crate) fn pki(&self) -> Pki {
+        Pki::at(&self.dir.join("pki"))
+    }
+
+    pub(crate) fn tokens(&self) -> PathBuf {
+        self.dir.join("tokens.csv")
+    }
+
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.dir.join("audit.log")
+    }
+
+    /// A file of `tests/controlplane` in the repository.
+    pub(crate) fn source(name: &str) -> PathBuf {
+        repository().join("tests/controlplane").join(name)
+    }
+
+    /// The kubeconfig of one of [`USERS`].
+    pub(crate) fn kubeconfig(&self, user: &str) -> PathBuf {
+        if user == "admin" { self.dir.join("kubeconfig") } else { self.dir.join(format!("kubeconfig-{user}")) }
+    }
+
+    /// Writes the kubeconfigs of all [`USERS`] for an API server at `url`.
+    pub(crate) fn write_kubeconfigs(&self, url: &str) -> Result<()> {
+        for (user, token) in USERS.iter().zip(&self.tokens) {
+            write_kubeconfig(&self.kubeconfig(user), url, &self.pki().authority(), token, "default")?;
+        }
+        Ok(())
+    }
+
+    /// Removes the directory, or what is large in it where it is to be kept for a person to read.
+    pub(crate) fn remove(&self, keep: bool) {
+        // A directory that cannot be removed is swept by a later start.
+        if keep {
+            drop(fs::write(self.dir.join(KEEP), ""));
+            drop(fs::remove_dir_all(self.etcd()));
+        } else {
+            drop(fs::remove_dir_all(&self.dir));
+        }
+    }
+}
+
+const PREFIX: &str = "wfe-control-plane-";
+const KEEP: &str = "keep";
+/// A directory younger than this may be one that is being made and not locked yet.
+const SWEEP_AFTER: Duration = Duration::from_mins(1);
+
+/// Removes run directories that were left by a supervisor that was killed: nobody holds their lock.
+fn sweep(temporary: &Path) {
+    let Ok(entries) = fs::read_dir(temporary) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        if !ours || path.join(KEEP).exists() {
+            continue;
+        }
+        let old = entry.metadata().and_then(|meta| meta.modified()).is_ok_and(|modified| {
+            modified.elapsed().is_ok_and(|age| age > SWEEP_AFTER)
+        });
+        let free = match fs::File::open(path.join("lock")) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            Err(_) => true,
+        };
+        if old && free {
+            drop(fs::remove_dir_all(&path));
+        }
+    }
+}
+
+/// Writes a kubeconfig with one cluster and one token. JSON is YAML too.
+pub(crate) fn write_kubeconfig(path: &Path, url: &str, authority: &Path, token: &str, namespace: &str) -> Result<()> {
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "test", "cluster": {"server": url, "certificate-authority": authority}}],
+        "users": [{"name": "test", "user": {"token": token}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": namespace}}],
+        "current-context": "test",
+    });
+    std::fs::write(path, serde_json::to_string_pretty(&config)?)
+        .with_context(|| format!("{} cannot be written", path.display()))
+}

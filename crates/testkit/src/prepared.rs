@@ -1,0 +1,157 @@
+//! The prepared copy: an etcd directory with Tekton's kinds, its configuration and a ready node already in it.
+//!
+//! Applying all that takes many seconds; copying a directory takes a fraction of one. The copy is made once per set
+//! of assets, kept beside them, and made under a lock, so that two test runs make one.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::Api;
+use kube::runtime::wait::await_condition;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::pki::Pki;
+use crate::place::Place;
+use crate::stack::Stack;
+use crate::{components, manifests, random};
+
+/// Counts up when what is applied here changes.
+const FORMAT: u32 = 1;
+/// The one node.
+const NODE: &str = "node-1";
+const NODE_READY_WITHIN: Duration = Duration::from_mins(1);
+
+/// What Tekton needs, in the order in which it must be applied.
+const TEKTON: [&str; 5] =
+    ["tekton/100-namespace", "tekton/300-crds", "tekton/resolvers/100-namespace.yaml", "tekton", "tekton/resolvers"];
+
+/// What of Tekton's manifests is not applied: what would run as a pod is a process here, and the webhook an option.
+const NOT_APPLIED: [&str; 6] = [
+    "Deployment",
+    "Service",
+    "HorizontalPodAutoscaler",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+    "Secret",
+];
+
+/// Fills the etcd and key directories of `place` with a copy of the prepared ones, which are made first if missing.
+pub(crate) async fn copy_to(place: &Place) -> Result<()> {
+    let source = directory(place)?;
+    if !source.exists() {
+        make(place, &source).await.context("the prepared copy could not be made")?;
+    }
+    for part in ["etcd", "pki"] {
+        copy(&source.join(part), &place.dir.join(part)).context("the prepared copy could not be copied")?;
+    }
+    Ok(())
+}
+
+fn directory(place: &Place) -> Result<PathBuf> {
+    let assets = place.assets.dir();
+    let cache = assets.parent().context("the assets directory has no parent")?;
+    let mut hasher = DefaultHasher::new();
+    (FORMAT, assets, node().to_string()).hash(&mut hasher);
+    Ok(cache.join(format!("prepared-{:016x}", hasher.finish())))
+}
+
+async fn make(place: &Place, target: &Path) -> Result<()> {
+    let lock = fs::File::create(target.with_extension("lock"))?;
+    // Not a blocking wait: whoever supervises this must still hear that it is to stop.
+    while lock.try_lock().is_err() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    if target.exists() {
+        return Ok(());
+    }
+    // Nobody else makes one now: an earlier attempt that was killed may have left its directory.
+    let temporary = target.with_extension("new");
+    drop(fs::remove_dir_all(&temporary));
+    let mut stack = Stack::new(place.create_for_copy(temporary.clone())?);
+    let filled = fill(&mut stack).await;
+    // Gracefully: etcd and the API server write out what they have.
+    stack.stop(filled.is_ok()).await;
+    if let Err(error) = filled {
+        stack.place.remove(false);
+        return Err(error);
+    }
+    let clean = target.with_extension("clean");
+    drop(fs::remove_dir_all(&clean));
+    fs::create_dir(&clean)?;
+    for part in ["etcd", "pki"] {
+        fs::rename(temporary.join(part), clean.join(part))?;
+    }
+    stack.place.remove(false);
+    fs::rename(&clean, target).context("the prepared copy could not be put into its place")
+}
+
+async fn fill(stack: &mut Stack) -> Result<()> {
+    Pki::create(&stack.place.dir.join("pki"))?;
+    stack.start_api().await?;
+    let client = manifests::client(&stack.place.kubeconfig("admin")).await?;
+    stack.spawn(|place| Ok(components::controller_manager(place)))?;
+    stack.launch(|place| Ok(components::kwok(place, random::free_port()?))).await?;
+    for name in TEKTON {
+        let mut objects = manifests::read(&stack.place.assets.manifest(name))?;
+        objects.retain(|object| !NOT_APPLIED.iter().any(|kind| object["kind"] == *kind));
+        manifests::apply_all(&client, &objects).await?;
+    }
+    await_node(&client).await
+}
+
+fn node() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": NODE,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {
+                "kubernetes.io/hostname": NODE,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+            },
+        },
+    })
+}
+
+/// Makes the node if it is missing, and waits until pods can be scheduled on it.
+pub(crate) async fn await_node(client: &Client) -> Result<()> {
+    let started = Instant::now();
+    manifests::apply(client, &node()).await?;
+    let schedulable = |node: Option<&Node>| {
+        node.is_some_and(|node| {
+            let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref()).is_some_and(|all| !all.is_empty());
+            let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+            let ready = conditions
+                .is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));
+            ready && !taints
+        })
+    };
+    let wait = await_condition(Api::<Node>::all(client.clone()), NODE, schedulable);
+    match tokio::time::timeout(NODE_READY_WITHIN, wait).await {
+        Ok(result) => result.map(drop).context("the node cannot be watched"),
+        Err(_) => bail!("the node is not ready after {:?}: see the logs of kwok and the controller-manager", started.elapsed()),
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target)?;
+        }
+    }
+    // etcd insists that nobody else may read its data.
+    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
+    Ok(())
+}
