@@ -1,4 +1,6 @@
 //! Tests against the real control plane.
 
+mod admission;
+
 #[test]
 fn placeholder() {}

@@ -1,0 +1,166 @@
+//! One full good object, the statuses of every phase, and what is tried with them.
+
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+use wfe_api::WorkflowExecution;
+use wfe_testkit::ControlPlane;
+
+const TIME: &str = "2026-01-02T03:04:05Z";
+
+/// A namespace of its own, and raw objects in it: a typed client could not even send what is to be refused.
+pub(super) struct Namespaced {
+    pub(super) control_plane: &'static ControlPlane,
+    pub(super) namespace: String,
+    pub(super) api: Api<DynamicObject>,
+}
+
+/// The answer of the API server: its message, where it refused.
+pub(super) type Refusal = Option<String>;
+
+impl Namespaced {
+    /// Creates the namespace.
+    pub(super) async fn new() -> Result<Self> {
+        let control_plane = ControlPlane::shared().await?;
+        let client: Client = control_plane.client().await?;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let namespace = serde_json::from_value(json!({"metadata": {"generateName": "admission-"}}))?;
+        let namespace = namespaces.create(&PostParams::default(), &namespace).await?.name_any();
+        let resource = ApiResource::erase::<WorkflowExecution>(&());
+        Ok(Self { control_plane, api: Api::namespaced_with(client, &namespace, &resource), namespace })
+    }
+
+    /// Asks whether `object` would be created.
+    pub(super) async fn try_create(&self, object: Value) -> Result<Refusal> {
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        refusal(self.api.create(&dry_run, &serde_json::from_value(object)?).await)
+    }
+
+    /// Creates a good object that has come to `phase` (`""`: none) on a legal way, and returns its name.
+    pub(super) async fn create_in(&self, phase: &str) -> Result<String> {
+        let object = serde_json::from_value(good())?;
+        let name = self.api.create(&PostParams::default(), &object).await?.name_any();
+        if phase == "Completed" {
+            self.must(&name, entering("Running")).await?;
+        }
+        if !phase.is_empty() {
+            self.must(&name, entering(phase)).await?;
+        }
+        Ok(name)
+    }
+
+    /// Tries a merge patch of the status.
+    pub(super) async fn try_status(&self, name: &str, status: Value) -> Result<Refusal> {
+        let patch = Patch::Merge(json!({"status": status}));
+        refusal(self.api.patch_status(name, &PatchParams::default(), &patch).await)
+    }
+
+    /// Tries to replace the status.
+    pub(super) async fn try_replace_status(&self, name: &str, status: Option<Value>) -> Result<Refusal> {
+        let mut object = self.api.get(name).await?;
+        let data = object.data.as_object_mut().context("not an object")?;
+        data.remove("status");
+        data.extend(status.map(|status| ("status".to_owned(), status)));
+        refusal(self.api.replace_status(name, &PostParams::default(), &object).await)
+    }
+
+    /// Patches the status; a refusal is an error.
+    pub(super) async fn must(&self, name: &str, status: Value) -> Result<()> {
+        match self.try_status(name, status).await? {
+            None => Ok(()),
+            Some(message) => bail!("{name}: {message}"),
+        }
+    }
+}
+
+/// Tells a refusal (400, 403 or 422) from other errors.
+pub(super) fn refusal<T>(answer: kube::Result<T>) -> Result<Refusal> {
+    match answer {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422) => Ok(Some(status.message.clone())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reports what went wrong with the rows of a table, all of it at once.
+pub(super) fn report(failures: &[String]) -> Result<()> {
+    if failures.is_empty() {
+        return Ok(());
+    }
+    bail!("{} rows:\n{}", failures.len(), failures.join("\n"))
+}
+
+/// Notes a failure unless `refusal` says all of `words`; no words: unless there was none.
+pub(super) fn expect(failures: &mut Vec<String>, row: &str, words: &[&str], refusal: Refusal) {
+    match refusal {
+        None if words.is_empty() => {}
+        None => failures.push(format!("{row}: accepted")),
+        Some(message) if !words.is_empty() && words.iter().all(|word| message.contains(word)) => {}
+        Some(message) => failures.push(format!("{row}: {message}")),
+    }
+}
+
+/// A good object with every field of spec set.
+pub(super) fn good() -> Value {
+    json!({
+        "apiVersion": "kubernaut.ai/v1alpha1",
+        "kind": "WorkflowExecution",
+        "metadata": {"generateName": "wfe-"},
+        "spec": {
+            "remediationRequestRef": {
+                "apiVersion": "kubernaut.ai/v1alpha1", "kind": "RemediationRequest", "name": "rr-1",
+                "namespace": "payment", "uid": "0d3b9a52-7a0e-4b9f-9a33-5d0a3a1f2c11",
+            },
+            "workflowRef": {
+                "workflowId": "deployment-restart", "version": "1.0",
+                "containerImage": "registry.example/workflows/deployment-restart:1.0",
+                "containerDigest": format!("sha256:{}", "0f".repeat(32)),
+            },
+            "targetResource": "payment/deployment/payment-api",
+            "parameters": {"READY_TIMEOUT": "90s"},
+            "confidence": 0.5,
+            "rationale": "the pods are out of memory",
+            "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
+        },
+    })
+}
+
+/// What `good` becomes when the field at `pointer` is `value`; null removes it.
+pub(super) fn good_but(pointer: &str, value: Value) -> Result<Value> {
+    let mut object = good();
+    let (parent, field) = pointer.rsplit_once('/').context("not a pointer")?;
+    let parent = object.pointer_mut(parent).and_then(Value::as_object_mut).context("no such parent")?;
+    if value.is_null() {
+        parent.remove(field).context("no such field")?;
+    } else {
+        parent.insert(field.to_owned(), value);
+    }
+    Ok(object)
+}
+
+/// The least that a status takes with it when it enters `phase` (`""`: the phase is removed).
+pub(super) fn entering(phase: &str) -> Value {
+    match phase {
+        "" => json!({"phase": null}),
+        "Running" => json!({"phase": phase, "startTime": TIME, "pipelineRunRef": {"name": "wfe-1", "uid": "u-1"}}),
+        "Completed" => json!({"phase": phase, "completionTime": TIME}),
+        "Failed" => json!({"phase": phase, "completionTime": TIME, "failureDetails": failure_details()}),
+        "Skipped" => json!({"phase": phase, "completionTime": TIME, "skipDetails": skip_details()}),
+        other => json!({"phase": other}),
+    }
+}
+
+pub(super) fn failure_details() -> Value {
+    json!({
+        "failedTaskIndex": 0, "failedTaskName": "", "reason": "ImagePullBackOff", "message": "no such image",
+        "failedAt": TIME, "executionTimeBeforeFailure": "0s", "naturalLanguageSummary": "It did not start.",
+        "wasExecutionFailure": false, "requiresManualReview": false,
+    })
+}
+
+pub(super) fn skip_details() -> Value {
+    json!({"reason": "ResourceBusy", "message": "another execution holds the target", "skippedAt": TIME})
+}

@@ -1,0 +1,229 @@
+//! Bad input is refused with a message that names the field; what is only just good is accepted.
+
+use anyhow::{Context as _, Result};
+use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams, PostParams, ValidationDirective};
+use serde_json::{Map, Value, json};
+
+use super::objects::{Namespaced, expect, good, good_but, refusal, report};
+
+const TARGET: &str = "/spec/targetResource";
+const PARAMETERS: &str = "/spec/parameters";
+const TIMEOUT: &str = "/spec/executionConfig/timeout";
+const DIGEST: &str = "/spec/workflowRef/containerDigest";
+const ACCOUNT: &str = "/spec/executionConfig/serviceAccountName";
+
+/// Makes `count` parameters with good keys.
+fn parameters(count: usize) -> Value {
+    Value::Object((0..count).map(|n| (format!("KEY_{n}"), json!(""))).collect::<Map<_, _>>())
+}
+
+fn digest(digits: &str) -> Value {
+    json!(format!("sha256:{digits}"))
+}
+
+#[tokio::test]
+async fn bad_input_is_refused_by_name() -> Result<()> {
+    let form: &[&str] = &["spec.targetResource", "must be namespace/kind/name or kind/name"];
+    let namespace: &[&str] = &["spec.targetResource", "must be a DNS label"];
+    let kind: &[&str] = &["spec.targetResource", "must be a DNS subdomain"];
+    let name: &[&str] = &["spec.targetResource", "must be one path segment"];
+    let keys: &[&str] = &["spec.parameters", "UPPER_SNAKE_CASE"];
+    let timeout: &[&str] = &["spec.executionConfig.timeout", "must be a Go duration from 1s to 24h"];
+    let pins: &[&str] = &["spec.workflowRef.containerDigest", "must be sha256: followed by 64"];
+    let account: &[&str] = &["spec.executionConfig.serviceAccountName", "must be a DNS subdomain"];
+    let rows = [
+        (TARGET, json!(null), &["spec.targetResource: Required value"][..]),
+        (TARGET, json!(7), &["spec.targetResource", "must be of type string"]),
+        (TARGET, json!(""), form),
+        (TARGET, json!("node"), form),
+        (TARGET, json!("a/b/c/d"), form),
+        (TARGET, json!("/deployment/api"), form),
+        (TARGET, json!("payment//api"), form),
+        (TARGET, json!("payment/deployment/"), form),
+        (TARGET, json!("/node"), form),
+        (TARGET, json!("node/"), form),
+        (TARGET, json!("/"), form),
+        (TARGET, json!("//"), form),
+        (TARGET, json!("Payment/deployment/api"), namespace),
+        (TARGET, json!("pay ment/deployment/api"), namespace),
+        (TARGET, json!("-payment/deployment/api"), namespace),
+        (TARGET, json!("pay.ment/deployment/api"), namespace),
+        (TARGET, json!(format!("{}/deployment/api", "n".repeat(64))), namespace),
+        (TARGET, json!("payment/deploy_ment/api"), kind),
+        (TARGET, json!("payment/deployments./api"), kind),
+        (TARGET, json!("-node/worker-1"), kind),
+        (TARGET, json!(format!("{}/worker-1", "k".repeat(254))), kind),
+        (TARGET, json!("payment/deployment/50%"), name),
+        (TARGET, json!("payment/deployment/a%2Fb"), name),
+        (TARGET, json!("payment/deployment/."), name),
+        (TARGET, json!("payment/deployment/.."), name),
+        (TARGET, json!("node/.."), name),
+        (TARGET, json!(format!("node/{}", "x".repeat(254))), name),
+        (TARGET, json!("x".repeat(572)), &["spec.targetResource: Too long"]),
+        (PARAMETERS, json!({"ready_timeout": "90s"}), keys),
+        (PARAMETERS, json!({"Ready": "90s"}), keys),
+        (PARAMETERS, json!({"READY-TIMEOUT": "90s"}), keys),
+        (PARAMETERS, json!({"_READY": "90s"}), keys),
+        (PARAMETERS, json!({"1ST": "90s"}), keys),
+        (PARAMETERS, json!({"": "90s"}), keys),
+        (PARAMETERS, json!({"GOOD": "", "bad": ""}), keys),
+        (PARAMETERS, json!({"A".repeat(254): ""}), keys),
+        (PARAMETERS, parameters(65), &["spec.parameters", "at most 64"]),
+        (PARAMETERS, json!({"BIG": "x".repeat(8193)}), &["spec.parameters.BIG: Too long"]),
+        (PARAMETERS, json!({"NUMBER": 1}), &["spec.parameters.NUMBER", "must be of type string"]),
+        (PARAMETERS, json!({"TARGET_RESOURCE": "node/x"}), &["spec.parameters", "TARGET_RESOURCE is reserved"]),
+        (DIGEST, json!(""), pins),
+        (DIGEST, digest(&"0".repeat(63)), pins),
+        (DIGEST, digest(&"0F".repeat(32)), pins),
+        (DIGEST, digest(&"0g".repeat(32)), pins),
+        (DIGEST, json!(format!("sha512:{}", "0".repeat(64))), pins),
+        (DIGEST, digest(&"0".repeat(65)), &["spec.workflowRef.containerDigest: Too long"]),
+        (TIMEOUT, json!(""), timeout),
+        (TIMEOUT, json!("-5m"), timeout),
+        (TIMEOUT, json!("0s"), timeout),
+        (TIMEOUT, json!("999ms"), timeout),
+        (TIMEOUT, json!("24h0m1s"), timeout),
+        (TIMEOUT, json!("86401s"), timeout),
+        (TIMEOUT, json!("99999999999999999999h"), timeout),
+        (TIMEOUT, json!("banana"), timeout),
+        (TIMEOUT, json!("1d"), timeout),
+        (TIMEOUT, json!("10 min"), timeout),
+        (TIMEOUT, json!("30"), timeout),
+        (TIMEOUT, json!("1".repeat(33)), &["spec.executionConfig.timeout: Too long"]),
+        (TIMEOUT, json!(30), &["spec.executionConfig.timeout", "must be of type string"]),
+        (ACCOUNT, json!(""), account),
+        (ACCOUNT, json!("Runner"), account),
+        (ACCOUNT, json!("run/ner"), account),
+        (ACCOUNT, json!("x".repeat(254)), &["spec.executionConfig.serviceAccountName: Too long"]),
+        ("/spec/confidence", json!(-0.01), &["spec.confidence", "greater than or equal to 0"]),
+        ("/spec/confidence", json!(1.01), &["spec.confidence", "less than or equal to 1"]),
+        ("/spec/rationale", json!("x".repeat(32_769)), &["spec.rationale: Too long"]),
+        ("/spec/workflowRef", json!(null), &["spec.workflowRef: Required value"]),
+        ("/spec/workflowRef/workflowId", json!(null), &["spec.workflowRef.workflowId: Required value"]),
+        ("/spec/workflowRef/workflowId", json!(""), &["spec.workflowRef.workflowId", "at least 1"]),
+        ("/spec/workflowRef/workflowId", json!("x".repeat(254)), &["spec.workflowRef.workflowId: Too long"]),
+        ("/spec/workflowRef/version", json!(null), &["spec.workflowRef.version: Required value"]),
+        ("/spec/workflowRef/version", json!("x".repeat(129)), &["spec.workflowRef.version: Too long"]),
+        ("/spec/workflowRef/containerImage", json!(null), &["spec.workflowRef.containerImage: Required value"]),
+        ("/spec/workflowRef/containerImage", json!(""), &["spec.workflowRef.containerImage", "at least 1"]),
+        ("/spec/workflowRef/containerImage", json!("x".repeat(513)), &["spec.workflowRef.containerImage: Too long"]),
+        ("/spec/remediationRequestRef/name", json!(null), &["spec.remediationRequestRef.name: Required value"]),
+        ("/spec/remediationRequestRef/uid", json!("x".repeat(129)), &["spec.remediationRequestRef.uid: Too long"]),
+        ("/spec", json!(null), &["spec: Required value"]),
+    ];
+    let namespaced = Namespaced::new().await?;
+    let mut failures = Vec::new();
+    for (pointer, value, words) in rows {
+        let row = format!("{pointer} = {:.60}", value.to_string());
+        expect(&mut failures, &row, words, namespaced.try_create(good_but(pointer, value)?).await?);
+    }
+    report(&failures)
+}
+
+#[tokio::test]
+async fn what_is_only_just_good_is_accepted() -> Result<()> {
+    let longest_target = format!("{}/{}/{}", "n".repeat(63), "k".repeat(253), "x".repeat(253));
+    let rows = [
+        ("/metadata/generateName", json!("everything-set-")),
+        (TARGET, json!("node/worker-1")),
+        (TARGET, json!("payment/Deployment/api")),
+        (TARGET, json!("payment/deployments.apps/api")),
+        (TARGET, json!("payment/deploy/api")),
+        (TARGET, json!("clusterrole/system:node")),
+        (TARGET, json!("node/Worker_1.example")),
+        (TARGET, json!("node/..data")),
+        (TARGET, json!("0/0/0")),
+        (TARGET, json!(longest_target)),
+        (PARAMETERS, json!(null)),
+        (PARAMETERS, json!({})),
+        (PARAMETERS, parameters(64)),
+        (PARAMETERS, json!({"A": "", "A_1": "", "TARGET_RESOURCES": "", "A".repeat(253): ""})),
+        (PARAMETERS, json!({"BIG": "x".repeat(8192)})),
+        (PARAMETERS, json!({"TEXT": "lines\nand \u{1f980}, $(params.x) and \"quotes\""})),
+        (DIGEST, json!(null)),
+        (TIMEOUT, json!(null)),
+        (TIMEOUT, json!("1s")),
+        (TIMEOUT, json!("24h")),
+        (TIMEOUT, json!("86400s")),
+        (TIMEOUT, json!("1h30m")),
+        (TIMEOUT, json!("1.5h")),
+        (TIMEOUT, json!("1500ms")),
+        (ACCOUNT, json!(null)),
+        (ACCOUNT, json!("a.b-c.d")),
+        ("/spec/executionConfig", json!({})),
+        ("/spec/executionConfig", json!(null)),
+        ("/spec/confidence", json!(0)),
+        ("/spec/confidence", json!(1)),
+        ("/spec/confidence", json!(null)),
+        ("/spec/rationale", json!("x".repeat(32_768))),
+        ("/spec/remediationRequestRef", json!(null)),
+        ("/spec/remediationRequestRef", json!({"name": "rr-1"})),
+        // Digests that contradict are the operator's to tell: a rule would have to parse image references.
+        (
+            "/spec/workflowRef/containerImage",
+            json!(format!("registry.example/workflows/restart@sha256:{}", "1".repeat(64))),
+        ),
+    ];
+    let namespaced = Namespaced::new().await?;
+    let mut failures = Vec::new();
+    for (pointer, value) in rows {
+        let row = format!("{pointer} = {:.60}", value.to_string());
+        expect(&mut failures, &row, &[], namespaced.try_create(good_but(pointer, value)?).await?);
+    }
+    report(&failures)
+}
+
+#[tokio::test]
+async fn nothing_is_accepted_and_ignored() -> Result<()> {
+    let namespaced = Namespaced::new().await?;
+    let name = namespaced.create_in("").await?;
+    let strict = PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::default() };
+    let mut failures = Vec::new();
+    for field in ["retry", "recoveryOf", "startBefore", "cancellation", "ttlSecondsAfterFinished", "targetresource"] {
+        let answer = namespaced.api.patch(&name, &strict, &Patch::Merge(json!({"spec": {field: "x"}}))).await;
+        let words = [&*format!("unknown field \"spec.{field}\"")];
+        expect(&mut failures, field, &words, refusal(answer)?);
+    }
+    report(&failures)
+}
+
+#[tokio::test]
+async fn spec_is_immutable() -> Result<()> {
+    let namespaced = Namespaced::new().await?;
+    let name = namespaced.create_in("").await?;
+    let mut changes = vec![
+        json!({"targetResource": "node/worker-2"}),
+        json!({"parameters": {"MORE": "1"}}),
+        json!({"parameters": {"READY_TIMEOUT": null}}),
+        json!({"confidence": 0.6}),
+        json!({"workflowRef": {"version": "1.1"}}),
+        json!({"workflowRef": {"containerDigest": null}}),
+        json!({"executionConfig": {"timeout": "11m"}}),
+        json!({"executionConfig": null}),
+    ];
+    for field in good()["spec"].as_object().context("spec is no object")?.keys() {
+        changes.push(json!({field: null}));
+    }
+    let mut failures = Vec::new();
+    for change in changes {
+        let patch = Patch::Merge(json!({"spec": change}));
+        let answer = namespaced.api.patch(&name, &PatchParams::default(), &patch).await;
+        let required = change.get("targetResource").or_else(|| change.get("workflowRef")) == Some(&Value::Null);
+        let words = if required { ["Required value"] } else { ["spec: is immutable once created"] };
+        expect(&mut failures, &change.to_string(), &words, refusal(answer)?);
+    }
+    let patch = Patch::Merge(json!({"metadata": {"labels": {"team": "payment"}}, "spec": {"confidence": 0.5}}));
+    let answer = namespaced.api.patch(&name, &PatchParams::default(), &patch).await;
+    expect(&mut failures, "a label, and the same spec", &[], refusal(answer)?);
+    report(&failures)
+}
+
+#[tokio::test]
+async fn a_status_cannot_be_created() -> Result<()> {
+    let namespaced = Namespaced::new().await?;
+    let object = serde_json::from_value(good_but("/status", json!({"phase": "Completed"}))?)?;
+    let created = namespaced.api.create(&PostParams::default(), &object).await?;
+    assert_eq!(created.data["status"], json!(null), "{}", created.name_any());
+    Ok(())
+}
