@@ -48,10 +48,16 @@ fn advance(target: &Target, execution: &Execution, now: Time) -> Option<Action> 
         let message = "phase Running without a pipelineRunRef: something other than the operator wrote this status";
         return Some(finish(Ending::Failed(unknown_failure(message, *started_at, now)), None));
     };
-    match target.runs.get(&run.uid).map(|run| &run.progress) {
+    match target.own_run_named(&execution.id, run).map(|run| &run.progress) {
         Some(Progress::Pending) => Some(Action::Release { run: run.clone() }),
         Some(Progress::Released) => None,
         Some(Progress::Done(outcome)) => Some(finish(ending_of(outcome, *started_at, now), None)),
+        None if target.runs.contains_key(&run.uid) => {
+            let message = format!(
+                "status names PipelineRun {run}, which another WorkflowExecution made: something other than the operator wrote this status"
+            );
+            Some(finish(Ending::Failed(unknown_failure(&message, *started_at, now)), None))
+        }
         None => {
             let message = format!("PipelineRun {run} was deleted while the workflow was running");
             Some(finish(Ending::Failed(unknown_failure(&message, *started_at, now)), Some(run.clone())))
@@ -123,11 +129,7 @@ fn is_leftover(target: &Target, owner: &Execution, run: &Run) -> bool {
 
 /// The run that an undecided execution has created: the first, where a lost answer made it create two.
 fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
-    target
-        .runs
-        .values()
-        .filter(|run| matches!(&run.owner, Owner::Execution { id, .. } if id.uid == execution.id.uid))
-        .min_by_key(|run| (run.order, run.number))
+    target.runs.values().filter(|run| run.is_owned_by(&execution.id)).min_by_key(|run| (run.order, run.number))
 }
 
 /// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
@@ -235,3 +237,6 @@ fn add_skip(decision: &mut Decision, execution: &Execution, skip: crate::ending:
     }
     decision.actions.push(Action::Skip { skipped: vec![one], skip, unfinished: fact });
 }
+
+#[cfg(test)]
+mod tests;

@@ -97,6 +97,12 @@ impl Run {
         matches!(self.progress, Progress::Pending)
     }
 
+    /// Tells whether this execution made it.
+    #[must_use]
+    pub fn is_owned_by(&self, execution: &ExecutionId) -> bool {
+        matches!(&self.owner, Owner::Execution { id, .. } if id.uid == execution.uid)
+    }
+
     /// Tells whether it counts as created before the other one.
     #[must_use]
     pub fn precedes(&self, other: &Self) -> bool {

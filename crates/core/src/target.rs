@@ -10,7 +10,7 @@ pub use name::{ChainName, RunNumber, TargetError, TargetName};
 use std::collections::BTreeMap;
 
 use crate::execution::Execution;
-use crate::name::Uid;
+use crate::name::{ExecutionId, RunId, Uid};
 use crate::run::{Owner, Run};
 
 /// Everything that is known of one target.
@@ -40,6 +40,12 @@ impl Target {
             Owner::Execution { id, .. } => self.executions.get(&id.uid),
             Owner::Nobody => None,
         }
+    }
+
+    /// Returns a run that an execution names in its status, where the run is there and really that execution's.
+    #[must_use]
+    pub fn own_run_named(&self, execution: &ExecutionId, run: &RunId) -> Option<&Run> {
+        self.runs.get(&run.uid).filter(|run| run.is_owned_by(execution))
     }
 
     /// Tells whether nothing is known any more, so that the target can be forgotten.

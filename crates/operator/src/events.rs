@@ -16,7 +16,6 @@ use wfe_core::duration;
 use wfe_core::ending::{Failure, Skip, Success};
 use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::target::TargetName;
-use wfe_tekton::cut;
 
 use crate::client::{CallError, Cluster, Verb};
 use crate::metrics::Metrics;
@@ -26,8 +25,10 @@ use crate::metrics::Metrics;
 const WAITING: usize = 4096;
 /// How many are written at once.
 const PARALLEL: usize = 4;
-/// The API server refuses longer notes.
+/// The API server refuses notes of more bytes.
 const MAX_NOTE: usize = 1024;
+/// The API server refuses a longer `reportingInstance`.
+const MAX_INSTANCE: usize = 128;
 /// How much of the execution's name an event's name shows: 180 + a uid of 36 + the longest transition stay below 253.
 const MAX_NAME: usize = 180;
 /// How often and how fast an event is tried.
@@ -121,7 +122,7 @@ impl Announcement {
             reason: Some(self.reason.to_owned()),
             regarding: Some(regarding),
             related,
-            note: Some(cut(&self.note, MAX_NOTE)),
+            note: Some(self.note[..self.note.floor_char_boundary(MAX_NOTE)].to_owned()),
             type_: Some(if self.warning { "Warning" } else { "Normal" }.to_owned()),
             ..Event::default()
         }
@@ -161,8 +162,7 @@ pub fn channel(cluster: Cluster, metrics: Metrics, instance: &str, run_namespace
         receiver,
         cluster,
         metrics: metrics.clone(),
-        // The API server takes at most 128 characters.
-        instance: cut(instance, 128).into(),
+        instance: instance[..instance.floor_char_boundary(MAX_INSTANCE)].into(),
         run_namespace: run_namespace.into(),
     };
     (Events { sender, metrics }, writer)

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{
     ConditionStatus, ConflictingWorkflow, FailureDetails, FailureReason as ApiReason, Phase, PipelineRunRef,
-    PipelineRunStatus, SkipDetails, SkipReason, WorkflowExecutionStatus, conditions,
+    PipelineRunStatus, SkipDetails, SkipReason, WorkflowExecutionStatus, conditions, limits,
 };
 use wfe_core::action::Ending;
 use wfe_core::ending::{Conflict, Failure, FailureReason, Skip};
@@ -11,7 +11,7 @@ use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::run::Outcome;
 use wfe_core::target::{RunNumber, TargetName};
 use wfe_core::{Time, duration};
-use wfe_tekton::{api_time, cut};
+use wfe_tekton::api_time;
 
 /// The execution that a status is about, as far as it is needed here.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
             exit_code: None,
             failed_at: api_time(failure.failed_at),
             execution_time_before_failure: duration::format(failure.ran_for),
-            natural_language_summary: cut(&failure.summary(&subject.workflow_id), wfe_api::limits::SUMMARY as usize),
+            natural_language_summary: limits::cut(&failure.summary(&subject.workflow_id), limits::SUMMARY),
             was_execution_failure: failure.was_execution_failure,
             requires_manual_review: failure.was_execution_failure,
         }),

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use wfe_api::labels;
+use wfe_api::limits::cut;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::run::{Order, Outcome, Owner, Presence, Progress, Run};
 use wfe_core::target::ChainName;
 
 use crate::moment::{moment, parse_moment};
 
-/// How much of a message is kept, in bytes: Tekton's are one line, and a status shows them to people.
-pub const MAX_MESSAGE: usize = 1024;
+/// How much of a message is kept, in characters: Tekton's are one line, and a status shows them to people.
+pub const MAX_MESSAGE: u32 = 1024;
 
 /// Reads a run of a chain: one whose name is a chain's and that no controller owns. Anything else is `None`.
 ///
@@ -74,17 +75,6 @@ fn progress(data: &Value, requested: Option<&str>) -> Progress {
     }
 }
 
-/// Cuts a text to at most `limit` bytes, at a character's border, and shows that it was cut.
-#[must_use]
-pub fn cut(text: &str, limit: usize) -> String {
-    const ELLIPSIS: char = '\u{2026}';
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(limit.saturating_sub(ELLIPSIS.len_utf8()));
-    format!("{}{ELLIPSIS}", &text[..end])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,12 +132,6 @@ mod tests {
             ..Default::default()
         }]);
         assert!(observe_run(&child, &json!({}), Order(1)).is_none());
-    }
-
-    #[test]
-    fn cuts_at_a_characters_border() {
-        assert_eq!(cut("abc", 3), "abc");
-        assert_eq!(cut("ab\u{20ac}\u{20ac}\u{20ac}", 9), "ab\u{20ac}\u{2026}");
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

@@ -31,8 +31,7 @@ pub(super) fn rule(contender: &Contender<'_>) -> Option<Verdict> {
 
 /// A run counts against a contender when it is another's and, at the look, when it came before the contender's own.
 fn counts_against(contender: &Contender<'_>, run: &Run) -> bool {
-    let own = matches!(&run.owner, Owner::Execution { id, .. } if id.uid == contender.execution.id.uid);
-    !own && contender.run.is_none_or(|mine| run.precedes(mine))
+    !run.is_owned_by(&contender.execution.id) && contender.run.is_none_or(|mine| run.precedes(mine))
 }
 
 /// Says busy for an unfinished run that will not be withdrawn: a committed or a released one.
@@ -52,12 +51,12 @@ fn busy(target: &Target, run: &Run) -> Option<Verdict> {
     Some(Verdict::Skip { skip: Skip::ResourceBusy(conflict), unfinished: run.id.clone() })
 }
 
-/// Another execution that is Running while its run is not there: it will end soon, and is a holder until then.
+/// Another execution that is Running without a run of its own there: it will end soon, and is a holder until then.
 fn is_running_on_nothing(contender: &Contender<'_>, other: &Execution) -> bool {
     match &other.state {
         ExecutionState::Running { run, .. } => {
             other.id.uid != contender.execution.id.uid
-                && run.as_ref().is_none_or(|run| !contender.target.runs.contains_key(&run.uid))
+                && run.as_ref().is_none_or(|run| contender.target.own_run_named(&other.id, run).is_none())
         }
         _ => false,
     }

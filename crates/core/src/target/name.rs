@@ -56,7 +56,8 @@ impl TargetName {
         if kind.len() > MAX_SUBDOMAIN || !kind.split('.').all(is_dns_label) {
             return Err(TargetError::Kind);
         }
-        if name.is_empty() || name.len() > MAX_SUBDOMAIN || name == "." || name == ".." || name.contains('%') {
+        if name.is_empty() || name.chars().count() > MAX_SUBDOMAIN || name == "." || name == ".." || name.contains('%')
+        {
             return Err(TargetError::Name);
         }
         let kind = kinds::singular(kind.split('.').next().unwrap_or_default());

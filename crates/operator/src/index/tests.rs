@@ -46,9 +46,11 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
 /// An index with both lists done; `listed` was in them.
 fn synced(listed: Vec<Delivery>) -> Index {
     let mut index = Index::new(Some("ops".to_owned()));
-    Kind::ALL.into_iter().for_each(|kind| index.apply(Delivery::ListBegins(kind)));
-    listed.into_iter().for_each(|delivery| index.apply(delivery));
-    Kind::ALL.into_iter().for_each(|kind| index.apply(Delivery::ListEnds(kind)));
+    let begun = Kind::ALL.map(Delivery::ListBegins);
+    let ended = Kind::ALL.map(Delivery::ListEnds);
+    for delivery in begun.into_iter().chain(listed).chain(ended) {
+        index.apply(delivery);
+    }
     index
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use wfe_api::limits::cut;
 use wfe_core::ending::FailureReason;
-use wfe_tekton::{MAX_MESSAGE, cut};
+use wfe_tekton::MAX_MESSAGE;
 
 use crate::client::CallError;
 

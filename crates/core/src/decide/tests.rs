@@ -1,0 +1,456 @@
+use super::*;
+use crate::ending::{Conflict, Skip};
+use crate::name::{ExecutionId, Uid, Version};
+use crate::run::Order;
+use proptest::prelude::*;
+
+fn at(seconds: i64) -> Time {
+    Time::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+}
+
+fn id(uid: &str) -> ExecutionId {
+    ExecutionId { namespace: "ops".into(), name: format!("wfe-{uid}").into(), uid: Uid::new(uid) }
+}
+
+fn run_id(uid: &str) -> RunId {
+    RunId { name: format!("run-{uid}").into(), uid: Uid::new(uid) }
+}
+
+fn execution(uid: &str, state: ExecutionState) -> Execution {
+    Execution {
+        id: id(uid),
+        version: Version::new("v"),
+        created: at(0),
+        deleting: false,
+        workflow_id: "wf".into(),
+        run_sequence: None,
+        state,
+    }
+}
+
+fn undecided(uid: &str) -> Execution {
+    execution(uid, ExecutionState::Undecided { unusable: None, refusal: None })
+}
+
+fn running(uid: &str, run: &str) -> Execution {
+    execution(uid, ExecutionState::Running { run: Some(run_id(run)), started_at: Some(at(0)) })
+}
+
+fn failed(uid: &str) -> Execution {
+    execution(uid, ExecutionState::Failed { reason: FailureReason::Unknown })
+}
+
+/// A run `r<number>` of the chain, delivered in the order of its number.
+fn run(number: u64, owner: &str, progress: Progress) -> Run {
+    Run {
+        id: run_id(&format!("r{number}")),
+        number,
+        version: Version::new("rv"),
+        created: at(1),
+        order: Order(number),
+        owner: Owner::Execution { id: id(owner), workflow_id: "wf".into(), presence: Presence::Watched },
+        progress,
+        cancelled: false,
+    }
+}
+
+fn done(succeeded: bool) -> Progress {
+    Progress::Done(Outcome { succeeded, reason: "R".into(), message: "m".into(), completed_at: Some(at(40)) })
+}
+
+fn target(executions: Vec<Execution>, runs: Vec<Run>) -> Target {
+    Target {
+        executions: executions.into_iter().map(|execution| (execution.id.uid.clone(), execution)).collect(),
+        runs: runs.into_iter().map(|run| (run.id.uid.clone(), run)).collect(),
+        highest_taken: 0,
+    }
+}
+
+fn actions(target: &Target) -> Vec<Action> {
+    decide(target, at(50)).actions
+}
+
+fn waiting(target: &Target) -> Vec<(String, Waiting)> {
+    decide(target, at(50)).waiting.into_iter().map(|(id, waiting)| (id.uid.to_string(), waiting)).collect()
+}
+
+fn create(uid: &str, number: u64) -> Action {
+    Action::Create { execution: id(uid), number }
+}
+
+fn committed(uid: &str, run: &str, number: u64, gone: &[&str]) -> Action {
+    Action::Commit {
+        execution: id(uid),
+        version: Version::new("v"),
+        run: run_id(run),
+        number,
+        started_at: at(50),
+        gone: gone.iter().map(|uid| id(uid)).collect(),
+    }
+}
+
+fn deleted(run: &str, why: Unneeded, gone: Option<&str>) -> Action {
+    Action::Delete { run: run_id(run), version: Version::new("rv"), why, gone: gone.map(id) }
+}
+
+// The four steps, each resumed from what is there.
+
+#[test]
+fn an_execution_on_a_free_target_creates_a_pending_run() {
+    assert_eq!(actions(&target(vec![undecided("a")], vec![])), [create("a", 1)]);
+}
+
+#[test]
+fn the_number_is_one_above_all_that_is_known() {
+    let mut skipped = execution("s", ExecutionState::Skipped);
+    skipped.run_sequence = Some(6);
+    let mut known = target(vec![undecided("a"), failed("b"), skipped], vec![run(4, "b", done(true))]);
+    assert_eq!(actions(&known), [create("a", 7)]);
+    known.highest_taken = 9;
+    assert_eq!(actions(&known), [create("a", 10)]);
+}
+
+#[test]
+fn at_the_look_an_execution_commits_to_its_own_run() {
+    let target = target(vec![undecided("a")], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&target), [committed("a", "r1", 1, &[])]);
+}
+
+#[test]
+fn a_committed_run_is_released_and_a_released_one_is_left_to_tekton() {
+    let pending = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&pending), [Action::Release { run: run_id("r1") }]);
+    let released = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Released)]);
+    assert_eq!(actions(&released), []);
+}
+
+#[test]
+fn a_finished_run_ends_its_execution_with_the_times_of_the_run() {
+    let finished = |succeeded| actions(&target(vec![running("a", "r1")], vec![run(1, "a", done(succeeded))]));
+    let [Action::Finish { ending: Ending::Completed(success), lost: None, .. }] = &finished(true)[..] else {
+        panic!("{:?}", finished(true))
+    };
+    assert_eq!((success.completed_at, success.ran_for), (at(40), Duration::from_secs(40)));
+    let [Action::Finish { ending: Ending::Failed(failure), lost: None, .. }] = &finished(false)[..] else {
+        panic!("{:?}", finished(false))
+    };
+    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::Unknown, true));
+    assert_eq!((&*failure.message, failure.failed_at), ("R: m", at(40)));
+}
+
+#[test]
+fn a_completion_far_in_the_future_is_cut() {
+    let late = Progress::Done(Outcome {
+        succeeded: true,
+        reason: "R".into(),
+        message: "m".into(),
+        completed_at: Some(at(100_000)),
+    });
+    let decided = actions(&target(vec![running("a", "r1")], vec![run(1, "a", late)]));
+    let [Action::Finish { ending: Ending::Completed(success), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!(success.completed_at, at(50) + MAX_SKEW);
+}
+
+#[test]
+fn a_run_that_is_gone_fails_its_execution_once_that_is_read_live() {
+    let decided = actions(&target(vec![running("a", "r1")], vec![]));
+    let [Action::Finish { ending: Ending::Failed(failure), lost: Some(lost), .. }] = &decided[..] else {
+        panic!("{decided:?}")
+    };
+    assert_eq!((lost, failure.was_execution_failure), (&run_id("r1"), true));
+}
+
+#[test]
+fn a_running_execution_without_a_run_fails_and_says_who_must_have_written_it() {
+    let odd = execution("a", ExecutionState::Running { run: None, started_at: None });
+    let decided = actions(&target(vec![odd], vec![]));
+    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert!(failure.message.contains("without a pipelineRunRef"), "{}", failure.message);
+}
+
+#[test]
+fn an_execution_whose_status_names_another_ones_run_fails_and_releases_nothing() {
+    let decided = actions(&target(vec![running("a", "r1"), undecided("b")], vec![run(1, "b", Progress::Pending)]));
+    let finished: Vec<_> = decided.iter().filter(|action| matches!(action, Action::Finish { .. })).collect();
+    let [Action::Finish { execution, ending: Ending::Failed(failure), .. }] = &finished[..] else {
+        panic!("{decided:?}")
+    };
+    assert_eq!(*execution, id("a"));
+    assert!(failure.message.contains("another WorkflowExecution"), "{}", failure.message);
+    assert!(
+        !decided.iter().any(|action| matches!(action, Action::Release { .. } | Action::Delete { .. })),
+        "{decided:?}"
+    );
+}
+
+// Rivals.
+
+#[test]
+fn of_rivals_the_oldest_goes_first_and_the_others_wait_for_their_turn() {
+    let mut old = undecided("z");
+    old.created = at(-5);
+    let target = target(vec![undecided("b"), undecided("a"), old], vec![]);
+    assert_eq!(actions(&target), [create("z", 1)]);
+    assert_eq!(waiting(&target), [("a".into(), Waiting::Turn), ("b".into(), Waiting::Turn)]);
+}
+
+#[test]
+fn rivals_wait_while_a_run_is_pending_and_uncommitted() {
+    let target = target(vec![undecided("a"), undecided("b")], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&target), [committed("a", "r1", 1, &[])]);
+    assert_eq!(waiting(&target), [("b".into(), Waiting::RivalUndecided)]);
+}
+
+#[test]
+fn all_rivals_of_a_committed_run_are_skipped_in_one_batch_on_one_fact() {
+    for progress in [Progress::Pending, Progress::Released] {
+        let target = target(vec![running("a", "r1"), undecided("b"), undecided("c")], vec![run(1, "a", progress)]);
+        let skips: Vec<_> = actions(&target).into_iter().filter(|a| matches!(a, Action::Skip { .. })).collect();
+        let [Action::Skip { skipped, skip, unfinished }] = &skips[..] else { panic!("{skips:?}") };
+        assert_eq!(skipped.iter().map(|(id, _)| id.uid.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(*unfinished, run_id("r1"));
+        let conflict = Conflict { holder: id("a"), workflow_id: "wf".into(), started_at: at(0) };
+        assert_eq!(*skip, Skip::ResourceBusy(conflict));
+    }
+}
+
+#[test]
+fn rivals_wait_while_a_finished_runs_owner_is_late() {
+    let done_but_running = target(vec![running("a", "r1"), undecided("b")], vec![run(1, "a", done(true))]);
+    assert_eq!(waiting(&done_but_running), [("b".into(), Waiting::OwnerLate)]);
+    let run_vanished = target(vec![running("a", "r1"), undecided("b")], vec![]);
+    assert_eq!(waiting(&run_vanished), [("b".into(), Waiting::OwnerLate)]);
+}
+
+#[test]
+fn a_terminal_owner_frees_the_target() {
+    let target = target(vec![failed("a"), undecided("b")], vec![run(1, "a", done(false))]);
+    assert_eq!(actions(&target), [create("b", 2)]);
+}
+
+#[test]
+fn an_execution_on_its_way_out_gets_no_turn() {
+    let mut leaving = undecided("a");
+    leaving.deleting = true;
+    assert_eq!(actions(&target(vec![leaving], vec![])), []);
+}
+
+// The look: what came before, and what may be lost.
+
+#[test]
+fn at_the_look_a_run_withdraws_before_an_earlier_one() {
+    for earlier in [Progress::Pending, Progress::Released] {
+        let mut first = run(1, "x", earlier);
+        // Another operator's execution, in a namespace that is not watched.
+        first.owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere };
+        let target = target(vec![undecided("a")], vec![first, run(2, "a", Progress::Pending)]);
+        assert_eq!(actions(&target), [deleted("r2", Unneeded::Withdrawn, None)]);
+    }
+}
+
+#[test]
+fn at_the_look_a_later_run_does_not_count() {
+    let mut later = run(2, "x", Progress::Pending);
+    later.owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere };
+    let target = target(vec![undecided("a")], vec![run(1, "a", Progress::Pending), later]);
+    assert_eq!(actions(&target), [committed("a", "r1", 1, &[])]);
+}
+
+#[test]
+fn two_runs_of_one_list_both_withdraw() {
+    let mut second = run(2, "b", Progress::Pending);
+    second.order = Order(1);
+    let target = target(vec![undecided("a"), undecided("b")], vec![run(1, "a", Progress::Pending), second]);
+    let expected = [deleted("r1", Unneeded::Withdrawn, None), deleted("r2", Unneeded::Withdrawn, None)];
+    assert_eq!(actions(&target), expected);
+}
+
+#[test]
+fn a_run_that_was_released_past_its_owner_is_committed_to_and_never_deleted() {
+    let released = target(vec![undecided("a")], vec![run(1, "a", Progress::Released)]);
+    assert_eq!(actions(&released), [committed("a", "r1", 1, &[])]);
+    let finished = target(vec![undecided("a")], vec![run(1, "a", done(true))]);
+    assert_eq!(actions(&finished), [committed("a", "r1", 1, &[])]);
+}
+
+#[test]
+fn a_commit_reads_live_that_the_unknown_owners_of_finished_runs_are_gone() {
+    let history = vec![run(1, "x", done(true)), run(2, "y", done(false)), run(3, "a", Progress::Pending)];
+    let mut target = target(vec![undecided("a")], history);
+    assert_eq!(actions(&target), [committed("a", "r3", 3, &["x", "y"])]);
+    if let Some(Owner::Execution { presence, .. }) = target.runs.get_mut(&Uid::new("r1")).map(|run| &mut run.owner) {
+        *presence = Presence::Gone;
+    }
+    assert_eq!(actions(&target), [committed("a", "r3", 3, &["y"])]);
+}
+
+// Leftovers and orphans.
+
+#[test]
+fn a_pending_run_that_nobody_can_commit_to_is_deleted() {
+    let leftover = |owner: Execution| actions(&target(vec![owner], vec![run(9, "a", Progress::Pending)]));
+    let mut leaving = undecided("a");
+    leaving.deleting = true;
+    for owner in [failed("a"), execution("a", ExecutionState::Skipped), leaving] {
+        assert_eq!(leftover(owner.clone()), [deleted("r9", Unneeded::Leftover, None)], "{owner:?}");
+    }
+}
+
+#[test]
+fn an_execution_keeps_the_first_of_two_runs_that_it_made() {
+    let runs = vec![run(1, "a", Progress::Pending), run(2, "a", Progress::Pending)];
+    let expected = [deleted("r2", Unneeded::Leftover, None), committed("a", "r1", 1, &[])];
+    assert_eq!(actions(&target(vec![undecided("a")], runs.clone())), expected);
+    let expected = [Action::Release { run: run_id("r1") }, deleted("r2", Unneeded::Leftover, None)];
+    assert_eq!(actions(&target(vec![running("a", "r1")], runs)), expected);
+}
+
+#[test]
+fn runs_of_a_deleted_execution_are_deleted_or_cancelled_and_hold_the_target_until_they_end() {
+    let pending = target(vec![], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&pending), [deleted("r1", Unneeded::Leftover, Some("a"))]);
+
+    let mut released = target(vec![undecided("b")], vec![run(1, "a", Progress::Released)]);
+    let cancel = Action::Cancel { run: run_id("r1"), gone: Some(id("a")) };
+    let decided = actions(&released);
+    assert!(decided.contains(&cancel), "{decided:?}");
+    assert!(decided.iter().any(|action| matches!(action, Action::Skip { .. })), "{decided:?}");
+
+    released.runs.get_mut(&Uid::new("r1")).unwrap().cancelled = true;
+    assert!(!actions(&released).contains(&cancel), "cancelled once");
+}
+
+#[test]
+fn runs_of_nobody_and_of_executions_elsewhere_are_never_touched() {
+    for owner in
+        [Owner::Nobody, Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere }]
+    {
+        for progress in [Progress::Pending, Progress::Released, done(true)] {
+            let mut stranger = run(1, "x", progress);
+            stranger.owner = owner.clone();
+            assert_eq!(actions(&target(vec![], vec![stranger])), []);
+        }
+    }
+}
+
+// Failures without a run.
+
+#[test]
+fn an_unusable_spec_fails_before_rivals_are_compared() {
+    let unusable = ExecutionState::Undecided { unusable: Some("spec.x: bad".into()), refusal: None };
+    let target = target(vec![running("a", "r1"), execution("b", unusable)], vec![run(1, "a", Progress::Released)]);
+    let decided = actions(&target);
+    let [Action::Finish { execution, ending: Ending::Failed(failure), .. }] = &decided[..] else {
+        panic!("{decided:?}")
+    };
+    assert_eq!(*execution, id("b"));
+    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::ConfigurationError, false));
+}
+
+#[test]
+fn a_refused_create_fails_its_execution_and_the_others_wait_for_that() {
+    let refusal = Refusal { reason: FailureReason::ResourceExhausted, message: "quota".into(), number: 3 };
+    let refused = execution("a", ExecutionState::Undecided { unusable: None, refusal: Some(refusal) });
+    let mut target = target(vec![refused, undecided("b")], vec![]);
+    let decided = actions(&target);
+    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!((failure.number, failure.was_execution_failure), (Some(3), false));
+    assert_eq!(waiting(&target), [("b".into(), Waiting::Turn)]);
+
+    let own = run(3, "a", Progress::Pending);
+    target.runs.insert(own.id.uid.clone(), own);
+    let decided = actions(&target);
+    assert_eq!(decided, [committed("a", "r3", 3, &[])], "a run that is there after all counts");
+}
+
+// Properties of any view whatsoever.
+
+fn any_target() -> impl Strategy<Value = Target> {
+    let uids = || prop::sample::select(vec!["a", "b", "c", "d"]);
+    let runs = || prop::sample::select(vec!["r1", "r2", "r3", "r4"]);
+    let state = prop_oneof![
+        4 => Just(ExecutionState::Undecided { unusable: None, refusal: None }),
+        1 => Just(ExecutionState::Undecided { unusable: Some("bad".into()), refusal: None }),
+        2 => runs().prop_map(|run| ExecutionState::Running { run: Some(run_id(run)), started_at: Some(at(0)) }),
+        1 => Just(ExecutionState::Completed),
+        1 => Just(ExecutionState::Failed { reason: FailureReason::Unknown }),
+        1 => Just(ExecutionState::Skipped),
+    ];
+    let executions = prop::collection::vec((uids(), state, 0..3_i64, any::<bool>()), 0..4).prop_map(|all| {
+        all.into_iter()
+            .map(|(uid, state, created, deleting)| Execution {
+                created: at(created),
+                deleting,
+                ..execution(uid, state)
+            })
+            .collect::<Vec<_>>()
+    });
+    let progress =
+        prop_oneof![3 => Just(Progress::Pending), 2 => Just(Progress::Released), 2 => any::<bool>().prop_map(done)];
+    let presence = prop::sample::select(vec![Presence::Watched, Presence::Gone, Presence::Elsewhere]);
+    let runs = prop::collection::vec((1..5_u64, uids(), progress, presence, 0..4_u64), 0..4).prop_map(|all| {
+        all.into_iter()
+            .map(|(number, uid, progress, presence, order)| {
+                let owner = Owner::Execution { id: id(uid), workflow_id: "wf".into(), presence };
+                Run { order: Order(order), owner, ..run(number, uid, progress) }
+            })
+            .collect::<Vec<_>>()
+    });
+    (executions, runs).prop_map(|(executions, runs)| target(executions, runs))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn no_decision_does_what_none_may_do(target in any_target()) {
+        let decided = actions(&target);
+        let creates = decided.iter().filter(|action| matches!(action, Action::Create { .. })).count();
+        prop_assert!(creates <= 1);
+        for action in &decided {
+            match action {
+                Action::Create { number, .. } => {
+                    prop_assert!(target.runs.values().all(|run| !run.is_unfinished()), "created beside an unfinished run");
+                    prop_assert!(target.runs.values().all(|run| run.number < *number));
+                }
+                Action::Commit { execution, run, .. } => {
+                    let own = &target.runs[&run.uid];
+                    prop_assert!(own.is_owned_by(execution));
+                    let earlier = target.runs.values().any(|other| {
+                        !other.is_owned_by(execution) && other.is_unfinished() && other.order <= own.order
+                    });
+                    prop_assert!(!earlier, "committed after an unfinished run");
+                }
+                Action::Release { run } => {
+                    let released = &target.runs[&run.uid];
+                    prop_assert!(released.is_pending());
+                    prop_assert!(target.owner_of(released).is_some_and(|owner| owner.is_running(run)));
+                }
+                Action::Skip { skipped, unfinished, .. } => {
+                    prop_assert!(target.runs[&unfinished.uid].is_unfinished());
+                    for (execution, _) in skipped {
+                        prop_assert!(target.executions[&execution.uid].is_undecided());
+                        prop_assert!(!target.runs.values().any(|run| run.is_owned_by(execution)), "a Skipped one has no run");
+                    }
+                }
+                Action::Delete { run, .. } => {
+                    let deleted = &target.runs[&run.uid];
+                    prop_assert!(deleted.is_pending(), "deleted a run that may run");
+                    prop_assert!(!target.owner_of(deleted).is_some_and(|owner| owner.is_running(run)));
+                }
+                Action::Cancel { run, .. } => {
+                    let cancelled = &target.runs[&run.uid];
+                    prop_assert!(target.owner_of(cancelled).is_none());
+                }
+                Action::Finish { execution, .. } => {
+                    prop_assert!(!target.executions[&execution.uid].is_terminal());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn deciding_again_says_the_same(target in any_target()) {
+        prop_assert_eq!(decide(&target, at(50)), decide(&target.clone(), at(50)));
+    }
+}
