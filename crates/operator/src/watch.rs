@@ -37,8 +37,11 @@ pub async fn follow(kind: Kind, api: Api<DynamicObject>, deliveries: mpsc::Sende
     loop {
         match events.try_next().await {
             Ok(Some(event)) => {
-                failures = 0;
-                health.watch_delivered(kind);
+                // The beginning of a list is announced before anything has been asked.
+                if !matches!(event, Event::Init) {
+                    failures = 0;
+                    health.watch_delivered(kind);
+                }
                 let Some(delivery) = delivery(kind, event) else { continue };
                 if deliveries.send(delivery).await.is_err() {
                     return; // the engine has stopped
