@@ -81,8 +81,8 @@ async fn push_blob(registry: &str, repository: &str, blob: &[u8]) -> Result<Stri
 }
 
 fn digest_of(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    let hex: Vec<String> = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{}", hex.concat())
 }
 
 /// Makes a tar archive (ustar) with one file.

@@ -9,14 +9,15 @@ use anyhow::{Context as _, Result, bail};
 use kube::Client;
 use tokio::sync::OnceCell;
 
+use crate::audit::{self, AuditEntry};
 use crate::stack::{Info, Options};
 use crate::supervisor::{self, Answer, Verb};
 use crate::{manifests, process};
 
-/// A control plane of its own process, which ends when this is dropped or this process ends.
-#[derive(Debug)]
+/// A control plane of its own process, which ends when this and its clones are dropped or this process ends.
+#[derive(Debug, Clone)]
 pub struct ControlPlane {
-    info: Info,
+    info: Arc<Info>,
     supervisor: Arc<Mutex<Supervisor>>,
 }
 
@@ -44,7 +45,7 @@ impl ControlPlane {
     fn start_blocking(options: Options) -> Result<Self> {
         let mut supervisor = Supervisor::spawn(options)?;
         match supervisor.hear()? {
-            Answer::Ready(info) => Ok(Self { info, supervisor: Arc::new(Mutex::new(supervisor)) }),
+            Answer::Ready(info) => Ok(Self { info: Arc::new(info), supervisor: Arc::new(Mutex::new(supervisor)) }),
             Answer::Failed(why) => bail!("the control plane did not start: {why}"),
             other => bail!("the supervisor of the control plane said {other:?}"),
         }
@@ -79,6 +80,12 @@ impl ControlPlane {
         supervisor::logs(&self.info.dir)
     }
 
+    /// Reads the audit log: every request for our kinds, in the order in which the lines were written, which is not
+    /// the order of the writes (that is their `resource_version`).
+    pub async fn audit(&self) -> Result<Vec<AuditEntry>> {
+        audit::read(&self.info.dir.join("audit.log")).await
+    }
+
     /// Returns the registry as host:port; empty without Tekton.
     #[must_use]
     pub fn registry(&self) -> String {
@@ -110,6 +117,12 @@ impl ControlPlane {
             bail!("kubectl {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
         }
         String::from_utf8(output.stdout).context("kubectl printed what is not UTF-8")
+    }
+
+    /// Returns the id of the process that owns the components.
+    #[must_use]
+    pub fn supervisor_pid(&self) -> u32 {
+        self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).child.id()
     }
 
     /// Names one component (such as `kube-apiserver` or `tekton-controller`), to stop or restart it. Only on a

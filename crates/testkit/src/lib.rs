@@ -1,24 +1,53 @@
 //! Starts the real control plane for tests and the demo; builders, waits, dumps. For tests only.
+//!
+//! ```text
+//! ControlPlane ── a supervisor process ── etcd, kube-apiserver, controller-manager, scheduler,
+//!      │          (bin control-plane)     Tekton, kwok, registry
+//!      └─ World ── namespaces of one test, shipped RBAC
+//!           ├─ Operator     the real binary, its own process and token
+//!           ├─ wfe(..)      builders
+//!           ├─ await_..(..) watches with deadlines
+//!           └─ record()     every change, for judging afterwards
+//! ```
+//! A test process has one shared control plane ([`ControlPlane::shared`], through [`World::new`]); tests that change
+//! cluster-scoped objects or stop a component start one of their own ([`ControlPlane::start`]).
 
 mod assets;
+mod audit;
+pub mod awaits;
 pub mod bundle;
 mod components;
 mod control_plane;
+mod dump;
 mod http;
+pub mod look;
 pub mod manifests;
+pub mod metrics;
+mod operator;
+pub mod pipeline;
 mod pki;
 mod place;
 mod prepared;
-pub mod pipeline;
 pub mod process;
 mod random;
+mod rbac;
+pub mod record;
 mod running;
 mod stack;
 pub mod supervisor;
 mod webhook;
+pub mod wfe;
+mod world;
 
 pub use assets::{Assets, repository};
-pub use control_plane::ControlPlane;
+pub use audit::AuditEntry;
 pub use bundle::Bundle;
+pub use control_plane::{ComponentHandle, ControlPlane};
+pub use look::is_terminal;
+pub use metrics::Metrics;
+pub use operator::{Operator, OperatorBuilder};
 pub use pipeline::{Outcome, Pipeline};
+pub use record::{Change, Observed, Recording};
 pub use stack::{Info, Options};
+pub use wfe::WfeBuilder;
+pub use world::{World, WorldOptions};

@@ -36,13 +36,12 @@ pub(crate) struct Place {
 impl Place {
     /// Makes a run directory under the system's temporary directory, or takes `WFE_RUN_DIR`.
     pub(crate) fn create(assets: Assets) -> Result<Self> {
-        let dir = match std::env::var_os("WFE_RUN_DIR") {
-            Some(dir) => PathBuf::from(dir),
-            None => {
-                let temporary = std::env::temp_dir();
-                sweep(&temporary);
-                temporary.join(format!("{PREFIX}{}", random::letters(10)))
-            }
+        let dir = if let Some(dir) = std::env::var_os("WFE_RUN_DIR") {
+            PathBuf::from(dir)
+        } else {
+            let temporary = std::env::temp_dir();
+            sweep(&temporary);
+            temporary.join(format!("{PREFIX}{}", random::letters(10)))
         };
         let logs = dir.join("logs");
         Self::create_in(dir, logs, assets)
@@ -60,12 +59,12 @@ impl Place {
         lock.try_lock().with_context(|| format!("another control plane runs in {}", dir.display()))?;
         let tokens: Vec<String> =
             USERS.iter().map(|_| format!("{:016x}{:016x}", random::number(), random::number())).collect();
-        let lines: String = USERS
+        let lines: Vec<String> = USERS
             .iter()
             .zip(&tokens)
             .map(|(user, token)| format!("{token},{user},{user},\"system:masters\"\n"))
             .collect();
-        fs::write(dir.join("tokens.csv"), lines)?;
+        fs::write(dir.join("tokens.csv"), lines.concat())?;
         Ok(Self { dir, logs, assets, tokens, _lock: lock })
     }
 
@@ -133,9 +132,10 @@ fn sweep(temporary: &Path) {
         if !ours || path.join(KEEP).exists() {
             continue;
         }
-        let old = entry.metadata().and_then(|meta| meta.modified()).is_ok_and(|modified| {
-            modified.elapsed().is_ok_and(|age| age > SWEEP_AFTER)
-        });
+        let old = entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > SWEEP_AFTER));
         let free = match fs::File::open(path.join("lock")) {
             Ok(lock) => lock.try_lock().is_ok(),
             Err(_) => true,

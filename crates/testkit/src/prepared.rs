@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::Node;
+use kube::Client;
 use kube::api::Api;
 use kube::runtime::wait::await_condition;
-use kube::Client;
 use serde_json::{Value, json};
 
 use crate::pki::Pki;
@@ -128,15 +128,18 @@ pub(crate) async fn await_node(client: &Client) -> Result<()> {
         node.is_some_and(|node| {
             let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref()).is_some_and(|all| !all.is_empty());
             let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-            let ready = conditions
-                .is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));
+            let ready =
+                conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"));
             ready && !taints
         })
     };
     let wait = await_condition(Api::<Node>::all(client.clone()), NODE, schedulable);
     match tokio::time::timeout(NODE_READY_WITHIN, wait).await {
         Ok(result) => result.map(drop).context("the node cannot be watched"),
-        Err(_) => bail!("the node is not ready after {:?}: see the logs of kwok and the controller-manager", started.elapsed()),
+        Err(_) => bail!(
+            "the node is not ready after {:?}: see the logs of kwok and the controller-manager",
+            started.elapsed()
+        ),
     }
 }
 

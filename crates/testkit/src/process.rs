@@ -17,15 +17,9 @@ use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_dea
 /// Finds a binary of this workspace: beside the running one, or one directory above (tests run from `deps/`).
 pub fn workspace_binary(name: &str) -> Result<PathBuf> {
     let current = std::env::current_exe().context("the path of this program is unknown")?;
-    current
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|dir| dir.join(name))
-        .find(|path| path.is_file())
-        .with_context(|| {
-            format!("no binary {name} near {}: run `cargo build --bins` (same profile) first", current.display())
-        })
+    current.ancestors().skip(1).take(2).map(|dir| dir.join(name)).find(|path| path.is_file()).with_context(|| {
+        format!("no binary {name} near {}: run `cargo build --bins` (same profile) first", current.display())
+    })
 }
 
 /// Prepares a command whose process dies with the thread that spawns it.

@@ -14,7 +14,7 @@ use crate::place::Place;
 use crate::{http, manifests, process};
 
 /// How long a component may take to serve. Generous: two cores may be compiling beside it.
-const SERVES_WITHIN: Duration = Duration::from_secs(120);
+const SERVES_WITHIN: Duration = Duration::from_mins(2);
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(30);
 

@@ -11,8 +11,8 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use crate::pki::Pki;
 use crate::manifests;
+use crate::pki::Pki;
 
 const ANSWERS_WITHIN: Duration = Duration::from_mins(1);
 
@@ -83,7 +83,9 @@ pub(crate) async fn await_answers(client: &Client) -> Result<()> {
         match api.create(&dry, &run).await {
             Err(kube::Error::Api(status)) if status.code == 400 => return Ok(()),
             answer if Instant::now() > deadline => {
-                bail!("Tekton's webhook does not judge after {ANSWERS_WITHIN:?} (see logs/tekton-webhook.log): {answer:?}");
+                bail!(
+                    "Tekton's webhook does not judge after {ANSWERS_WITHIN:?} (see logs/tekton-webhook.log): {answer:?}"
+                );
             }
             _ => tokio::time::sleep(Duration::from_millis(50)).await,
         }

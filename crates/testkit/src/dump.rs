@@ -1,0 +1,51 @@
+//! What a person needs to see after a failed test: the objects of its world, events, and the operator's last words.
+
+use std::sync::PoisonError;
+
+use crate::process::last_lines;
+use crate::world::World;
+
+/// Characters of output per query: the beginning is what matters (older objects come first).
+const PER_QUERY: usize = 12_000;
+const LOG_LINES: usize = 60;
+
+/// Prints to standard error, which the test harness shows for failed tests.
+pub(crate) fn print(world: &World) {
+    let execution = world.execution_namespace();
+    eprintln!("=== dump of {} (logs of the components: {})", world.namespace(), world.control_plane().logs().display());
+    for (namespace, kind) in [
+        (world.namespace(), "workflowexecutions"),
+        (&execution, "pipelineruns"),
+        (&execution, "taskruns"),
+        (&execution, "pods"),
+    ] {
+        query(world, &["get", kind, "-n", namespace, "-o", "wide"]);
+    }
+    for namespace in [world.namespace(), &execution] {
+        query(world, &["get", "events", "-n", namespace, "--sort-by=.metadata.creationTimestamp"]);
+    }
+    query(world, &["get", "workflowexecutions", "-n", world.namespace(), "-o", "yaml"]);
+    for kind in ["pipelineruns", "taskruns", "pods"] {
+        query(world, &["get", kind, "-n", &execution, "-o", "yaml"]);
+    }
+    for log in world.operator_logs.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        eprintln!("--- {}\n{}", log.display(), last_lines(log, LOG_LINES));
+    }
+    eprintln!("=== end of the dump of {}", world.namespace());
+}
+
+fn query(world: &World, args: &[&str]) {
+    eprintln!("--- kubectl {}", args.join(" "));
+    // A control plane that was stopped must not hold up the dump.
+    match world.control_plane().kubectl_command(args).arg("--request-timeout=5s").output() {
+        Ok(output) => {
+            let text = if output.status.success() { output.stdout } else { output.stderr };
+            let text = String::from_utf8_lossy(&text);
+            match text.char_indices().nth(PER_QUERY) {
+                Some((end, _)) => eprintln!("{}\n... (cut)", &text[..end]),
+                None => eprintln!("{}", text.trim_end()),
+            }
+        }
+        Err(error) => eprintln!("{error}"),
+    }
+}

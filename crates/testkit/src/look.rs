@@ -1,0 +1,185 @@
+//! What a world contains, and waiting for it to contain something else.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::runtime::watcher;
+use serde_json::{Value, json};
+
+use crate::awaits::{DEADLINE, Objects, plain, watch_until};
+use crate::world::World;
+use crate::{manifests, wfe};
+
+/// Names the resource `pipelineruns`.
+#[must_use]
+pub fn pipeline_runs() -> ApiResource {
+    manifests::resource("tekton.dev/v1", "PipelineRun")
+}
+
+impl World {
+    /// Waits until a WorkflowExecution is as `is` wants it, and returns it. `what` completes "awaited that it ...".
+    pub async fn await_wfe(&self, name: &str, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+        self.await_wfe_within(DEADLINE, name, what, is).await
+    }
+
+    /// Waits as [`World::await_wfe`] does, with another deadline.
+    pub async fn await_wfe_within(
+        &self,
+        deadline: Duration,
+        name: &str,
+        what: &str,
+        is: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let what = format!("WorkflowExecution {name} {what}");
+        self.search(self.api(&wfe::resource(), self.namespace()), config, &what, deadline, |objects| {
+            objects.get(name).filter(|object| is(object)).cloned()
+        })
+        .await
+    }
+
+    /// Waits until a WorkflowExecution is in this phase, and returns it.
+    pub async fn await_phase(&self, name: &str, phase: &str) -> Result<Value> {
+        self.await_wfe(name, &format!("is {phase}"), |wfe| wfe["status"]["phase"] == phase).await
+    }
+
+    /// Waits until a WorkflowExecution is Completed, Failed or Skipped, and returns it.
+    pub async fn await_terminal(&self, name: &str) -> Result<Value> {
+        self.await_wfe(name, "is terminal", is_terminal).await
+    }
+
+    /// Waits until all WorkflowExecutions together are as `are` wants them, and returns them by name.
+    pub async fn await_wfes(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
+        let api = self.api(&wfe::resource(), self.namespace());
+        self.search(api, watcher::Config::default(), what, DEADLINE, |objects| are(objects).then(|| objects.clone()))
+            .await
+    }
+
+    /// Waits until some PipelineRun is as `is` wants it, and returns it.
+    pub async fn await_run(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+        let api = self.api(&pipeline_runs(), &self.execution_namespace());
+        let what = format!("a PipelineRun {what}");
+        self.search(api, watcher::Config::default(), &what, DEADLINE, |objects| {
+            objects.values().find(|object| is(object)).cloned()
+        })
+        .await
+    }
+
+    /// Waits until all PipelineRuns together are as `are` wants them, and returns them by name.
+    pub async fn await_runs(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
+        let api = self.api(&pipeline_runs(), &self.execution_namespace());
+        self.search(api, watcher::Config::default(), what, DEADLINE, |objects| are(objects).then(|| objects.clone()))
+            .await
+    }
+
+    /// Waits until some pod of the execution namespace is as `is` wants it, and returns it.
+    pub async fn await_pod(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+        let api = self.api(&manifests::resource("v1", "Pod"), &self.execution_namespace());
+        let what = format!("a pod {what}");
+        self.search(api, watcher::Config::default(), &what, DEADLINE, |objects| {
+            objects.values().find(|object| is(object)).cloned()
+        })
+        .await
+    }
+
+    /// Waits until an event about a WorkflowExecution has this reason, and returns it.
+    pub async fn await_event(&self, about: &str, reason: &str) -> Result<Value> {
+        let api = self.api(&manifests::resource("events.k8s.io/v1", "Event"), self.namespace());
+        let what = format!("an event {reason} about {about}");
+        self.search(api, watcher::Config::default(), &what, DEADLINE, |objects| {
+            let fits = |event: &&Value| event["reason"] == reason && event["regarding"]["name"] == about;
+            objects.values().find(fits).cloned()
+        })
+        .await
+    }
+
+    /// Returns the WorkflowExecutions of this world.
+    pub async fn wfes(&self) -> Result<Vec<Value>> {
+        self.list(&wfe::resource(), self.namespace()).await
+    }
+
+    /// Returns one WorkflowExecution.
+    pub async fn get_wfe(&self, name: &str) -> Result<Value> {
+        plain(&self.api(&wfe::resource(), self.namespace()).get(name).await?)
+    }
+
+    /// Deletes a WorkflowExecution.
+    pub async fn delete_wfe(&self, name: &str) -> Result<()> {
+        self.api(&wfe::resource(), self.namespace()).delete(name, &kube::api::DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Returns the PipelineRuns of this world.
+    pub async fn runs(&self) -> Result<Vec<Value>> {
+        self.list(&pipeline_runs(), &self.execution_namespace()).await
+    }
+
+    /// Returns the events of the namespace of the WorkflowExecutions (`events.k8s.io/v1`).
+    pub async fn events(&self) -> Result<Vec<Value>> {
+        self.list(&manifests::resource("events.k8s.io/v1", "Event"), self.namespace()).await
+    }
+
+    /// Returns the pods of the execution namespace.
+    pub async fn pods(&self) -> Result<Vec<Value>> {
+        self.list(&manifests::resource("v1", "Pod"), &self.execution_namespace()).await
+    }
+
+    /// Ends held pods: sets the outcome (`ok`, `exit-1`, `oom`) of the pod with this name, or of those that match
+    /// this label selector (anything with `=`; empty: all pods). Returns how many there were; at least one.
+    pub async fn set_outcome(&self, pods: &str, outcome: &str) -> Result<usize> {
+        self.annotate_pods(pods, &json!({"test.kubernaut.ai/outcome": outcome})).await
+    }
+
+    /// Lets deleted pods that were held (`Pipeline::terminating_slowly`) go. As [`World::set_outcome`] otherwise.
+    pub async fn let_pods_go(&self, pods: &str) -> Result<usize> {
+        self.annotate_pods(pods, &json!({"test.kubernaut.ai/terminate": null})).await
+    }
+
+    async fn annotate_pods(&self, pods: &str, annotations: &Value) -> Result<usize> {
+        let api = self.api(&manifests::resource("v1", "Pod"), &self.execution_namespace());
+        let names = if pods.is_empty() || pods.contains('=') {
+            let found = api.list(&ListParams::default().labels(pods)).await?;
+            found.items.into_iter().filter_map(|pod| pod.metadata.name).collect()
+        } else {
+            vec![pods.to_owned()]
+        };
+        ensure!(!names.is_empty(), "no pod matches {pods:?}");
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        for name in &names {
+            api.patch(name, &PatchParams::default(), &patch)
+                .await
+                .with_context(|| format!("the pod {name} cannot be annotated"))?;
+        }
+        Ok(names.len())
+    }
+
+    /// Makes an API for objects of a namespace.
+    #[must_use]
+    pub fn api(&self, resource: &ApiResource, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client(), namespace, resource)
+    }
+
+    async fn search<T>(
+        &self,
+        api: Api<DynamicObject>,
+        config: watcher::Config,
+        what: &str,
+        deadline: Duration,
+        found: impl FnMut(&Objects) -> Option<T>,
+    ) -> Result<T> {
+        self.note_trouble(watch_until(api, config, what, deadline, found).await)
+    }
+
+    async fn list(&self, resource: &ApiResource, namespace: &str) -> Result<Vec<Value>> {
+        let objects = self.api(resource, namespace).list(&ListParams::default()).await?;
+        objects.items.iter().map(plain).collect()
+    }
+}
+
+/// Says whether a WorkflowExecution is Completed, Failed or Skipped.
+#[must_use]
+pub fn is_terminal(wfe: &Value) -> bool {
+    matches!(wfe["status"]["phase"].as_str(), Some("Completed" | "Failed" | "Skipped"))
+}

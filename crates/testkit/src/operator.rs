@@ -1,0 +1,305 @@
+//! The operator under test: the real binary, its own process, the shipped service account's token.
+//!
+//! It dies with the thread that started it (see `process`): start it from the test itself, not from a task that
+//! another thread may run and outlive.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{Api, PostParams};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::metrics::Metrics;
+use crate::world::World;
+use crate::{http, place, process, rbac};
+
+const READY_WITHIN: Duration = Duration::from_mins(1);
+const ENDS_WITHIN: Duration = Duration::from_secs(40);
+const PAUSE: Duration = Duration::from_millis(20);
+/// Long enough for the longest test, short enough that a token is of no use afterwards.
+const TOKEN_SECONDS: i64 = 6 * 3600;
+
+/// An operator that is not started yet.
+#[must_use = "nothing runs until `start` or `spawn`"]
+pub struct OperatorBuilder<'w> {
+    world: &'w World,
+    /// Flags with their values; a flag without a value is a switch.
+    args: Vec<(String, Option<String>)>,
+    env: Vec<(String, String)>,
+    kubeconfig: Option<PathBuf>,
+}
+
+impl<'w> OperatorBuilder<'w> {
+    pub(crate) fn new(world: &'w World) -> Self {
+        let builder = Self { world, args: Vec::new(), env: Vec::new(), kubeconfig: None };
+        let builder = if world.watches_all() { builder } else { builder.arg("--watch-namespace", world.namespace()) };
+        builder
+            .arg("--execution-namespace", &world.execution_namespace())
+            .arg("--metrics-address", "127.0.0.1:0")
+            .arg("--health-address", "127.0.0.1:0")
+            .arg("--log-format", "json")
+            .arg("--log-level", "debug")
+    }
+
+    /// Sets a flag with a value, in place of an earlier value.
+    pub fn arg(self, flag: &str, value: &str) -> Self {
+        let mut this = self.without(flag);
+        this.args.push((flag.to_owned(), Some(value.to_owned())));
+        this
+    }
+
+    /// Sets a flag that has no value.
+    pub fn switch(mut self, flag: &str) -> Self {
+        self.args.push((flag.to_owned(), None));
+        self
+    }
+
+    /// Takes a flag away.
+    pub fn without(mut self, flag: &str) -> Self {
+        self.args.retain(|(one, _)| one != flag);
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Uses this kubeconfig, in place of one with a new token of the shipped service account.
+    pub fn kubeconfig(mut self, path: &Path) -> Self {
+        self.kubeconfig = Some(path.to_owned());
+        self
+    }
+
+    /// Starts it and waits until `/readyz` answers 200.
+    pub async fn start(self) -> Result<Operator> {
+        let mut operator = self.spawn().await?;
+        operator.await_ready().await?;
+        Ok(operator)
+    }
+
+    /// Starts it and waits for nothing.
+    pub async fn spawn(self) -> Result<Operator> {
+        let program = process::workspace_binary("wfe-operator")?;
+        let number = self.world.number_operator();
+        let dir = self.world.control_plane().dir().join("worlds").join(self.world.namespace());
+        fs::create_dir_all(&dir)?;
+        let kubeconfig = if let Some(path) = self.kubeconfig {
+            path
+        } else {
+            let path = dir.join(format!("kubeconfig-{number}"));
+            write_kubeconfig(self.world, &path).await?;
+            path
+        };
+        let log = dir.join(format!("operator-{number}.log"));
+        let file = process::open_log(&log)?;
+        let mut command = process::command(program)?;
+        command.arg("run");
+        for (flag, value) in &self.args {
+            command.arg(flag).args(value);
+        }
+        command
+            .env("KUBECONFIG", kubeconfig)
+            .env("RUST_BACKTRACE", "1")
+            .envs(self.env)
+            .stdout(file.try_clone()?)
+            .stderr(file);
+        self.world.remember_log(log.clone());
+        Operator::new(command, log)
+    }
+}
+
+/// Writes a kubeconfig with a token of the shipped service account: whatever that may not do, the operator cannot.
+async fn write_kubeconfig(world: &World, path: &Path) -> Result<()> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(world.client(), &world.system_namespace());
+    let request = TokenRequest {
+        spec: Some(TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() }),
+        ..TokenRequest::default()
+    };
+    let answer = accounts
+        .create_token_request(rbac::OPERATOR, &PostParams::default(), &request)
+        .await
+        .context("no token for the operator's service account")?;
+    let token = answer.status.and_then(|status| status.token).context("a token request without an answer")?;
+    let control_plane = world.control_plane();
+    place::write_kubeconfig(path, control_plane.url(), &control_plane.authority(), &token, world.namespace())
+}
+
+/// A running operator. Dropping it kills it; if it had panicked, the test fails.
+#[derive(Debug)]
+pub struct Operator {
+    child: Child,
+    log: PathBuf,
+    status: Option<ExitStatus>,
+    judged: bool,
+}
+
+impl Operator {
+    fn new(mut command: Command, log: PathBuf) -> Result<Self> {
+        let child = command.spawn().context("the operator cannot be started")?;
+        Ok(Self { child, log, status: None, judged: false })
+    }
+
+    /// Returns the process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns the path of the log.
+    #[must_use]
+    pub fn log_path(&self) -> &Path {
+        &self.log
+    }
+
+    /// Reads the log: its lines that are JSON objects. Lines that are not (a panic's) are left out.
+    pub async fn log(&self) -> Vec<Value> {
+        let text = tokio::fs::read(&self.log).await.unwrap_or_default();
+        String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Waits until `/readyz` answers 200.
+    pub async fn await_ready(&mut self) -> Result<()> {
+        let deadline = Instant::now() + READY_WITHIN;
+        while !self.ready().await {
+            if let Some(status) = self.ended() {
+                bail!("the operator ended ({status}); {}", self.last_words());
+            }
+            if Instant::now() > deadline {
+                bail!("the operator is not ready after {READY_WITHIN:?}; {}", self.last_words());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Says whether `/readyz` answers 200 now.
+    pub async fn ready(&self) -> bool {
+        self.get("health", "/readyz").await.is_ok_and(|(status, _)| status == 200)
+    }
+
+    /// Scrapes the metrics.
+    pub async fn metrics(&self) -> Result<Metrics> {
+        let (status, text) = self.get("metrics", "/metrics").await?;
+        anyhow::ensure!(status == 200, "/metrics answered {status}: {text}");
+        Metrics::parse(&text)
+    }
+
+    /// Asks one of its servers (`metrics` or `health`) for a path, and returns status and body.
+    pub async fn get(&self, server: &str, path: &str) -> Result<(u16, String)> {
+        let address =
+            self.address(server).await.with_context(|| format!("the operator does not say where {server} listens"))?;
+        let answer = http::get(&address, path).await?;
+        Ok((answer.status, String::from_utf8_lossy(&answer.body).into_owned()))
+    }
+
+    /// Finds in the log where a server listens.
+    pub async fn address(&self, server: &str) -> Option<String> {
+        let lines = self.log().await;
+        let fields = lines
+            .iter()
+            .map(|line| &line["fields"])
+            .find(|fields| fields["message"] == "listening" && fields["server"] == server)?;
+        fields["address"].as_str().map(str::to_owned)
+    }
+
+    /// Sends SIGTERM and waits until it has ended; then judges its log.
+    pub async fn terminate(mut self) -> Result<ExitStatus> {
+        process::signal(self.child.id(), Signal::TERM)?;
+        let deadline = Instant::now() + ENDS_WITHIN;
+        let status = loop {
+            if let Some(status) = self.ended() {
+                break status;
+            }
+            if Instant::now() > deadline {
+                bail!("the operator has not ended {ENDS_WITHIN:?} after SIGTERM; {}", self.last_words());
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
+        self.judge()?;
+        Ok(status)
+    }
+
+    /// Waits until it ends by itself (as after a refused start), and returns how. The log is not judged.
+    pub async fn wait(&mut self) -> Result<ExitStatus> {
+        let deadline = Instant::now() + ENDS_WITHIN;
+        loop {
+            if let Some(status) = self.ended() {
+                return Ok(status);
+            }
+            if Instant::now() > deadline {
+                bail!("the operator still runs after {ENDS_WITHIN:?}; {}", self.last_words());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Kills it (SIGKILL), as a crash would; then judges its log.
+    // As `terminate` to its callers.
+    #[allow(clippy::unused_async)]
+    pub async fn kill(mut self) -> Result<()> {
+        self.end();
+        self.judge()
+    }
+
+    /// Suspends it (SIGSTOP).
+    pub fn pause(&self) -> Result<()> {
+        process::signal(self.child.id(), Signal::STOP)
+    }
+
+    /// Lets it go on (SIGCONT).
+    pub fn resume(&self) -> Result<()> {
+        process::signal(self.child.id(), Signal::CONT)
+    }
+
+    /// Returns how it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status
+    }
+
+    fn end(&mut self) {
+        if self.ended().is_none() {
+            // It may end by itself just now.
+            drop(self.child.kill());
+            self.status = self.child.wait().ok();
+        }
+    }
+
+    /// Fails if the operator panicked, in whatever thread.
+    fn judge(&mut self) -> Result<()> {
+        self.judged = true;
+        let text = fs::read(&self.log).unwrap_or_default();
+        match String::from_utf8_lossy(&text).lines().find(|line| line.contains("panicked at")) {
+            Some(line) => bail!("the operator panicked: {line}\n{}", self.last_words()),
+            None => Ok(()),
+        }
+    }
+
+    fn last_words(&self) -> String {
+        format!("log {}, its last lines:\n{}", self.log.display(), process::last_lines(&self.log, 30))
+    }
+}
+
+impl Drop for Operator {
+    // Teardown is where a panic of the operator fails the test.
+    #[allow(clippy::panic)]
+    fn drop(&mut self) {
+        self.end();
+        if !self.judged
+            && !std::thread::panicking()
+            && let Err(error) = self.judge()
+        {
+            panic!("{error:#}");
+        }
+    }
+}

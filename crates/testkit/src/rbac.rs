@@ -1,0 +1,72 @@
+//! The shipped RBAC (`config/rbac/*.yaml`), bound for one test: the rules as they are, in the test's own namespaces.
+
+use anyhow::{Result, ensure};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::assets::repository;
+use crate::manifests;
+
+/// The operator's service account, as it is shipped.
+pub(crate) const OPERATOR: &str = "wfe-operator";
+
+/// Where the shipped objects go.
+#[derive(Debug, Clone)]
+pub(crate) struct Places<'a> {
+    pub(crate) world: &'a str,
+    pub(crate) watched: &'a str,
+    /// None: it is not to exist, so nothing can be bound in it.
+    pub(crate) execution: Option<&'a str>,
+    pub(crate) system: &'a str,
+    pub(crate) all_namespaces: bool,
+}
+
+/// Applies the shipped RBAC for one world. Returns the cluster-scoped objects that it made, as `kind/name`.
+pub(crate) async fn apply(client: &Client, places: &Places<'_>) -> Result<Vec<String>> {
+    let shipped = manifests::read(&repository().join("config/rbac"))?;
+    let mut made = Vec::new();
+    let mut seen = Vec::new();
+    for object in shipped {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        seen.push(kind.clone());
+        let Some(object) = retarget(object, &kind, places) else { continue };
+        if matches!(object["kind"].as_str(), Some("ClusterRole" | "ClusterRoleBinding")) {
+            made.push(format!(
+                "{}/{}",
+                object["kind"].as_str().unwrap_or_default().to_lowercase(),
+                object["metadata"]["name"].as_str().unwrap_or_default()
+            ));
+        }
+        manifests::apply(client, &object).await?;
+    }
+    for kind in ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"] {
+        ensure!(seen.iter().any(|one| one == kind), "config/rbac holds no {kind}");
+    }
+    Ok(made)
+}
+
+/// Moves a shipped object into the world. A cluster-wide binding becomes one for the watched namespace, unless the
+/// operator is to watch all.
+fn retarget(mut object: Value, kind: &str, places: &Places<'_>) -> Option<Value> {
+    let cluster_name = |name: &Value| json!(format!("{}-{}", name.as_str().unwrap_or_default(), places.world));
+    match kind {
+        "ServiceAccount" => object["metadata"]["namespace"] = json!(places.system),
+        "Role" | "RoleBinding" => object["metadata"]["namespace"] = json!(places.execution?),
+        "ClusterRole" => object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]),
+        "ClusterRoleBinding" if places.all_namespaces => {
+            object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]);
+        }
+        "ClusterRoleBinding" => {
+            object["kind"] = json!("RoleBinding");
+            object["metadata"]["namespace"] = json!(places.watched);
+        }
+        _ => (),
+    }
+    if object["roleRef"]["kind"] == "ClusterRole" {
+        object["roleRef"]["name"] = cluster_name(&object["roleRef"]["name"]);
+    }
+    for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
+        subject["namespace"] = json!(places.system);
+    }
+    Some(object)
+}

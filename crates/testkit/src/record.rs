@@ -1,0 +1,202 @@
+//! A recorder: every change of a world's WorkflowExecutions and PipelineRuns, in the order of the API server.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use futures::StreamExt as _;
+use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
+use kube::core::ApiResource;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::awaits::plain;
+use crate::world::World;
+use crate::{look, wfe};
+
+/// What was seen to happen to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Change {
+    /// It was there before the recording began.
+    Existing,
+    /// It was created.
+    Added,
+    /// It was changed.
+    Modified,
+    /// It was deleted; the object is its last state.
+    Deleted,
+}
+
+/// One change.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Observed {
+    /// Such as `PipelineRun`.
+    pub kind: String,
+    /// What happened.
+    pub change: Change,
+    /// The order of changes, within a kind and across the kinds.
+    pub resource_version: u64,
+    /// When it arrived here, in milliseconds since the recording began.
+    pub at_ms: u64,
+    /// The object after the change.
+    pub object: Value,
+}
+
+/// A recording under way.
+#[derive(Debug)]
+#[must_use = "nothing is known until `stop`"]
+pub struct Recording {
+    tapes: Vec<Tape>,
+}
+
+#[derive(Debug)]
+struct Tape {
+    api: Api<DynamicObject>,
+    seen: Arc<Mutex<Vec<Observed>>>,
+    task: JoinHandle<Result<()>>,
+}
+
+/// How long the last changes may take to arrive after the recording is stopped.
+const SETTLES_WITHIN: Duration = Duration::from_secs(10);
+/// Below the API server's own limit.
+const WATCH_SECONDS: u32 = 280;
+
+impl World {
+    /// Begins to record. Nothing that happens after this returns is missed.
+    pub async fn record(&self) -> Result<Recording> {
+        let begun = Instant::now();
+        let mut tapes = Vec::new();
+        let (watched, execution) = (self.namespace().to_owned(), self.execution_namespace());
+        for (resource, namespace) in [(wfe::resource(), watched), (look::pipeline_runs(), execution)] {
+            tapes.push(Tape::start(self.api(&resource, &namespace), resource, begun).await?);
+        }
+        Ok(Recording { tapes })
+    }
+}
+
+impl Recording {
+    /// Waits until all that happened so far has arrived, ends the recording, and returns it ordered by
+    /// resourceVersion.
+    pub async fn stop(self) -> Result<Vec<Observed>> {
+        let mut all = Vec::new();
+        for tape in self.tapes {
+            all.extend(tape.stop().await?);
+        }
+        all.sort_by_key(|one| one.resource_version);
+        Ok(all)
+    }
+}
+
+/// Writes a recording as JSON lines.
+pub fn write(recording: &[Observed], mut to: impl Write) -> Result<()> {
+    for one in recording {
+        writeln!(to, "{}", serde_json::to_string(one)?)?;
+    }
+    Ok(())
+}
+
+impl Tape {
+    async fn start(api: Api<DynamicObject>, resource: ApiResource, begun: Instant) -> Result<Self> {
+        let first =
+            api.list(&ListParams::default()).await.with_context(|| format!("no list of {}", resource.plural))?;
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let recorder = Recorder { kind: resource.kind, begun, seen: Arc::clone(&seen) };
+        for object in &first.items {
+            recorder.note(Change::Existing, object)?;
+        }
+        let version = first.metadata.resource_version.context("a list without a resourceVersion")?;
+        let task = tokio::spawn(recorder.follow(api.clone(), version));
+        Ok(Self { api, seen, task })
+    }
+
+    async fn stop(self) -> Result<Vec<Observed>> {
+        let deadline = Instant::now() + SETTLES_WITHIN;
+        while !self.has_all().await? {
+            if self.task.is_finished() {
+                self.task.await.context("the recorder panicked")??;
+                bail!("the recorder ended");
+            }
+            if Instant::now() > deadline {
+                bail!("the recording lags behind what the API server has after {SETTLES_WITHIN:?}");
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.task.abort();
+        Ok(std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Says whether the last recorded state of each object is the one that the API server has now.
+    async fn has_all(&self) -> Result<bool> {
+        let now = self.api.list(&ListParams::default()).await?;
+        let now: HashMap<String, String> = now
+            .items
+            .into_iter()
+            .filter_map(|object| Some((object.metadata.uid?, object.metadata.resource_version?)))
+            .collect();
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last: HashMap<&str, &str> = HashMap::new();
+        for one in seen.iter() {
+            let metadata = &one.object["metadata"];
+            let uid = metadata["uid"].as_str().unwrap_or_default();
+            if one.change == Change::Deleted {
+                last.remove(uid);
+            } else {
+                last.insert(uid, metadata["resourceVersion"].as_str().unwrap_or_default());
+            }
+        }
+        Ok(last.len() == now.len()
+            && now.iter().all(|(uid, version)| last.get(uid.as_str()).is_some_and(|seen| seen == version)))
+    }
+}
+
+struct Recorder {
+    kind: String,
+    begun: Instant,
+    seen: Arc<Mutex<Vec<Observed>>>,
+}
+
+impl Recorder {
+    /// Watches from `version` on. Ends with an error when something may have been missed.
+    async fn follow(self, api: Api<DynamicObject>, mut version: String) -> Result<()> {
+        loop {
+            let params = WatchParams::default().timeout(WATCH_SECONDS);
+            let Ok(stream) = api.watch(&params, &version).await else {
+                // The API server may be away; where the watch begins does not change.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            futures::pin_mut!(stream);
+            while let Some(Ok(event)) = stream.next().await {
+                let (change, object) = match event {
+                    WatchEvent::Added(object) => (Change::Added, object),
+                    WatchEvent::Modified(object) => (Change::Modified, object),
+                    WatchEvent::Deleted(object) => (Change::Deleted, object),
+                    WatchEvent::Bookmark(bookmark) => {
+                        version = bookmark.metadata.resource_version;
+                        continue;
+                    }
+                    WatchEvent::Error(status) => bail!("the recording has a gap: {} {}", status.code, status.message),
+                };
+                self.note(change, &object)?;
+                version = object.metadata.resource_version.unwrap_or(version);
+            }
+        }
+    }
+
+    fn note(&self, change: Change, object: &DynamicObject) -> Result<()> {
+        let version = object.metadata.resource_version.as_deref().context("an object without a resourceVersion")?;
+        let observed = Observed {
+            kind: self.kind.clone(),
+            change,
+            resource_version: version.parse().context("a resourceVersion that is no number")?,
+            at_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            object: plain(object)?,
+        };
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(observed);
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! Builds WorkflowExecutions as plain JSON, so that bad ones can be built too.
+
+use anyhow::{Context as _, Result};
+use kube::Client;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::ApiResource;
+use serde_json::{Value, json};
+
+use crate::manifests;
+
+/// Names the resource `workflowexecutions`.
+#[must_use]
+pub fn resource() -> ApiResource {
+    manifests::resource("kubernaut.ai/v1alpha1", "WorkflowExecution")
+}
+
+/// A WorkflowExecution that is being built; valid as it starts.
+#[derive(Clone)]
+#[must_use = "nothing exists until `create`"]
+pub struct WfeBuilder {
+    client: Client,
+    value: Value,
+}
+
+impl WfeBuilder {
+    pub(crate) fn new(client: Client, namespace: &str, name: &str) -> Self {
+        let value = json!({
+            "apiVersion": "kubernaut.ai/v1alpha1",
+            "kind": "WorkflowExecution",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "targetResource": "payment/deployment/payment-api",
+                "workflowRef": {
+                    "workflowId": "restart",
+                    "version": "1.0.0",
+                    "containerImage": "registry.invalid/workflows/restart:1.0.0",
+                },
+            },
+        });
+        Self { client, value }
+    }
+
+    /// Sets the target as it is to be written.
+    pub fn target(self, target: &str) -> Self {
+        self.patch(|value| value["spec"]["targetResource"] = json!(target))
+    }
+
+    /// Sets the workflow's id.
+    pub fn workflow(self, id: &str) -> Self {
+        self.patch(|value| value["spec"]["workflowRef"]["workflowId"] = json!(id))
+    }
+
+    /// Sets the workflow's version.
+    pub fn version(self, version: &str) -> Self {
+        self.patch(|value| value["spec"]["workflowRef"]["version"] = json!(version))
+    }
+
+    /// Sets the bundle.
+    pub fn image(self, image: &str) -> Self {
+        self.patch(|value| value["spec"]["workflowRef"]["containerImage"] = json!(image))
+    }
+
+    /// Pins the bundle.
+    pub fn digest(self, digest: &str) -> Self {
+        self.patch(|value| value["spec"]["workflowRef"]["containerDigest"] = json!(digest))
+    }
+
+    /// Adds a parameter.
+    pub fn parameter(self, key: &str, parameter: &str) -> Self {
+        self.patch(|value| value["spec"]["parameters"][key] = json!(parameter))
+    }
+
+    /// Sets the execution's time-out, such as `30m`.
+    pub fn timeout(self, timeout: &str) -> Self {
+        self.patch(|value| value["spec"]["executionConfig"]["timeout"] = json!(timeout))
+    }
+
+    /// Sets the service account of the workflow's pods.
+    pub fn service_account(self, name: &str) -> Self {
+        self.patch(|value| value["spec"]["executionConfig"]["serviceAccountName"] = json!(name))
+    }
+
+    /// Changes anything.
+    pub fn patch(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        change(&mut self.value);
+        self
+    }
+
+    /// Returns the object.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        self.value.clone()
+    }
+
+    /// Creates the object as the administrator and returns what the API server answered.
+    pub async fn create(&self) -> Result<DynamicObject> {
+        let namespace = self.value["metadata"]["namespace"].as_str().context("no namespace")?;
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource());
+        let object: DynamicObject = serde_json::from_value(self.value.clone())?;
+        Ok(api.create(&PostParams::default(), &object).await?)
+    }
+}

@@ -1,0 +1,246 @@
+//! A test's own corner of a control plane: namespaces, the shipped RBAC, an operator, objects and waits.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context as _, Result};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::bundle::{self, Bundle};
+use crate::control_plane::ControlPlane;
+use crate::operator::OperatorBuilder;
+use crate::pipeline::Pipeline;
+use crate::rbac::{self, Places};
+use crate::wfe::WfeBuilder;
+use crate::{dump, manifests, random};
+
+/// The service account that workflows run as by default.
+const RUNNER: &str = "kubernaut-workflow-runner";
+
+/// What differs from the usual world.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WorldOptions {
+    /// The operator watches all namespaces, and its `ClusterRole` is bound for all.
+    pub all_namespaces: bool,
+    /// Do not make the execution namespace (nor what is in it).
+    pub no_execution_namespace: bool,
+}
+
+/// Two namespaces that no other test uses (and a third for the operator's service account), with the shipped RBAC.
+/// When
+/// a test panics, or an await fails, what is in them is printed; then they are deleted.
+pub struct World {
+    control_plane: ControlPlane,
+    client: Client,
+    name: String,
+    options: WorldOptions,
+    cluster_scoped: Vec<String>,
+    operators: AtomicU32,
+    pub(crate) operator_logs: Mutex<Vec<PathBuf>>,
+    /// An await failed: what is here should be seen, though nobody panics (a test may end with an error).
+    troubled: AtomicBool,
+    closed: bool,
+}
+
+impl World {
+    /// Makes a world on the control plane that the tests of this process share.
+    pub async fn new(name: &str) -> Result<Self> {
+        Self::on(ControlPlane::shared().await?, name).await
+    }
+
+    /// Makes a world on this control plane.
+    pub async fn on(control_plane: &ControlPlane, name: &str) -> Result<Self> {
+        Self::with(control_plane, name, WorldOptions::default()).await
+    }
+
+    /// Makes a world that differs.
+    pub async fn with(control_plane: &ControlPlane, name: &str, options: WorldOptions) -> Result<Self> {
+        let mut world = Self {
+            control_plane: control_plane.clone(),
+            client: control_plane.client().await?,
+            name: format!("{name}-{}", random::letters(6)),
+            options,
+            cluster_scoped: Vec::new(),
+            operators: AtomicU32::new(0),
+            operator_logs: Mutex::new(Vec::new()),
+            troubled: AtomicBool::new(false),
+            closed: false,
+        };
+        world.furnish().await.with_context(|| format!("the world {} could not be made", world.name))?;
+        Ok(world)
+    }
+
+    async fn furnish(&mut self) -> Result<()> {
+        let (system, execution) = (self.system_namespace(), self.execution_namespace());
+        let mut namespaces = vec![self.namespace().to_owned(), system.clone(), execution.clone()];
+        if self.options.no_execution_namespace {
+            namespaces.pop();
+        }
+        for namespace in namespaces {
+            let object = json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": namespace, "labels": {"test.kubernaut.ai/world": self.name}},
+            });
+            manifests::apply(&self.client, &object).await?;
+        }
+        if !self.options.no_execution_namespace {
+            let runner = json!({
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": RUNNER, "namespace": execution},
+            });
+            manifests::apply(&self.client, &runner).await?;
+        }
+        let places = Places {
+            world: &self.name,
+            watched: &self.name,
+            execution: (!self.options.no_execution_namespace).then_some(execution.as_str()),
+            system: &system,
+            all_namespaces: self.options.all_namespaces,
+        };
+        self.cluster_scoped = rbac::apply(&self.client, &places).await?;
+        Ok(())
+    }
+
+    /// Returns the control plane.
+    #[must_use]
+    pub fn control_plane(&self) -> &ControlPlane {
+        &self.control_plane
+    }
+
+    /// Returns the administrator's client of this test.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Returns the namespace of the WorkflowExecutions.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the namespace of the PipelineRuns.
+    #[must_use]
+    pub fn execution_namespace(&self) -> String {
+        format!("{}-exec", self.name)
+    }
+
+    /// Returns the namespace of the operator's service account.
+    #[must_use]
+    pub fn system_namespace(&self) -> String {
+        format!("{}-system", self.name)
+    }
+
+    /// Returns the operator's user name, as the audit log has it.
+    #[must_use]
+    pub fn operator_user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.system_namespace(), rbac::OPERATOR)
+    }
+
+    pub(crate) fn watches_all(&self) -> bool {
+        self.options.all_namespaces
+    }
+
+    /// Returns a number for a new operator's files.
+    pub(crate) fn number_operator(&self) -> u32 {
+        self.operators.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Prepares an operator, as its own process under the shipped RBAC.
+    pub fn operator(&self) -> OperatorBuilder<'_> {
+        OperatorBuilder::new(self)
+    }
+
+    /// Begins a WorkflowExecution in this world.
+    pub fn wfe(&self, name: &str) -> WfeBuilder {
+        WfeBuilder::new(self.client(), &self.name, name)
+    }
+
+    /// Pushes a bundle with this pipeline (named `workflow`), and returns the image reference.
+    pub async fn push_pipeline(&self, name: &str, pipeline: &Pipeline) -> Result<String> {
+        Ok(self.push_objects(name, &[pipeline.render("workflow")]).await?.image)
+    }
+
+    /// Pushes a bundle with the objects of a YAML file, and returns the image reference.
+    pub async fn push_file(&self, name: &str, path: &std::path::Path) -> Result<String> {
+        Ok(self.push_objects(name, &manifests::read(path)?).await?.image)
+    }
+
+    /// Pushes a bundle with these objects.
+    pub async fn push_objects(&self, name: &str, objects: &[Value]) -> Result<Bundle> {
+        bundle::push(&self.control_plane.registry(), &format!("{}/{name}", self.name), objects).await
+    }
+
+    /// Returns the entries of the audit log that are about this world's namespaces, or by its operator.
+    pub async fn audit(&self) -> Result<Vec<crate::AuditEntry>> {
+        let user = self.operator_user();
+        let execution = self.execution_namespace();
+        let mut entries = self.control_plane.audit().await?;
+        entries.retain(|entry| entry.user == user || entry.namespace == self.name || entry.namespace == execution);
+        Ok(entries)
+    }
+
+    /// Prints what is in this world to standard error, as it is when a test panics.
+    pub fn dump(&self) {
+        dump::print(self);
+    }
+
+    /// Deletes what this world made. Dropping it does the same.
+    pub async fn close(mut self) -> Result<()> {
+        self.closed = true;
+        for args in self.deletions() {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            self.control_plane.kubectl(&args).await?;
+        }
+        Ok(())
+    }
+
+    fn deletions(&self) -> Vec<Vec<String>> {
+        let command = |args: &[&str], names: &[String]| {
+            let options = ["--wait=false", "--ignore-not-found"];
+            args.iter().chain(&options).map(|arg| (*arg).to_owned()).chain(names.iter().cloned()).collect()
+        };
+        let namespaces = [self.name.clone(), self.execution_namespace(), self.system_namespace()];
+        let mut commands = vec![command(&["delete", "namespace"], &namespaces)];
+        if !self.cluster_scoped.is_empty() {
+            commands.push(command(&["delete"], &self.cluster_scoped));
+        }
+        commands
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if self.closed {
+            return;
+        }
+        if std::thread::panicking() || self.troubled.load(Ordering::Relaxed) {
+            self.dump();
+        }
+        // Best effort: the control plane goes with the test process anyway.
+        for args in self.deletions() {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            drop(self.control_plane.kubectl_command(&args).stdout(Stdio::null()).stderr(Stdio::null()).status());
+        }
+    }
+}
+
+impl World {
+    /// Passes a result on, and remembers a failure for the dump.
+    pub(crate) fn note_trouble<T>(&self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.troubled.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Remembers a log for the dump.
+    pub(crate) fn remember_log(&self, path: PathBuf) {
+        self.operator_logs.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    }
+}
