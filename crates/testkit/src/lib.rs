@@ -18,6 +18,7 @@ pub mod awaits;
 pub mod bundle;
 mod components;
 mod control_plane;
+pub mod demo;
 mod dump;
 mod http;
 pub mod look;

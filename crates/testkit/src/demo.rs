@@ -1,0 +1,118 @@
+//! The demo: one workflow to Completed, then ten at once on one node, with every claim checked.
+//!
+//! ```text
+//!  stage (a cluster, given or started) ──► operator (its own process and account) ──► story (two acts, then figures)
+//! ```
+//!
+//! It tells what it sees and believes nothing: a claim that does not come true within its deadline ends the demo.
+
+mod figures;
+mod follow;
+mod operator;
+mod screen;
+mod stage;
+mod story;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use tokio::signal::unix::{SignalKind, signal};
+
+use operator::Operator;
+use screen::{Screen, Tone};
+use stage::Stage;
+
+use crate::random;
+
+/// Runs the demo. `KEEP=1` keeps the cluster and the operator until Ctrl-C; `KUBECONFIG` names a cluster to use.
+pub async fn run() -> Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let screen = Screen::new();
+    let scratch = Scratch::create()?;
+    let cast = tokio::select! {
+        told = tell(&screen, &scratch) => told?,
+        _ = interrupt.recv() => bail!("interrupted"),
+        _ = terminate.recv() => bail!("asked to stop"),
+    };
+    if std::env::var_os("KEEP").is_some_and(|value| value == "1") {
+        screen.line("kept", "", Tone::Plain, "the cluster and the operator run until Ctrl-C")?;
+        screen.plain(&format!("\n{}\n", cast.stage.how_to_use()))?;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+    let Cast { mut operator, stage } = cast;
+    operator.stop().await?;
+    let left = stage.leave().await?;
+    screen.line("done", "", Tone::Good, &format!("the story happened as told; {left}"))?;
+    Ok(())
+}
+
+/// Says on standard error why the demo failed, in one paragraph. A reader that closed the pipe wants to hear no more.
+#[must_use]
+pub fn fail(error: &anyhow::Error) -> ExitCode {
+    let pipe_closed = error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    });
+    if !pipe_closed {
+        // Nothing is left to be said when standard error is closed too.
+        drop(writeln!(std::io::stderr(), "\ndemo: {error:#}"));
+    }
+    ExitCode::FAILURE
+}
+
+/// Who plays, in the order in which they leave.
+struct Cast {
+    operator: Operator,
+    stage: Stage,
+}
+
+async fn tell(screen: &Screen, scratch: &Scratch) -> Result<Cast> {
+    let stage = Stage::set(screen).await?;
+    screen.line("install", "", Tone::Plain, "kubectl apply --server-side -k config/base")?;
+    stage.install().await?;
+    let operator = Operator::start(&stage, &scratch.dir).await?;
+    screen.line("operator", "ready", Tone::Good, &operator.introduction())?;
+    if let Err(error) = story::tell(screen, &stage, &operator).await {
+        let log = scratch.keep().join(operator::LOG);
+        let lines = operator.last_lines();
+        bail!("{error:#}\n\nthe operator's last lines ({}):\n{lines}", log.display());
+    }
+    Ok(Cast { operator, stage })
+}
+
+/// A directory of the demo's own, for the operator's kubeconfig and log. It goes with the demo unless it is kept.
+struct Scratch {
+    dir: PathBuf,
+    keep: std::cell::Cell<bool>,
+}
+
+impl Scratch {
+    fn create() -> Result<Self> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let dir = std::env::temp_dir().join(format!("wfe-demo-{}", random::letters(10)));
+        // The kubeconfig holds a token.
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&dir)
+            .with_context(|| format!("{} cannot be made", dir.display()))?;
+        Ok(Self { dir, keep: std::cell::Cell::new(false) })
+    }
+
+    fn keep(&self) -> &std::path::Path {
+        self.keep.set(true);
+        &self.dir
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.keep.get() {
+            drop(std::fs::remove_dir_all(&self.dir));
+        }
+    }
+}

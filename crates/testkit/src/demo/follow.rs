@@ -1,0 +1,91 @@
+//! Follows `WorkflowExecutions` and says each change of phase as it is seen.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::DynamicObject;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::screen::{Screen, Tone};
+use super::stage::{EXECUTION_NAMESPACE, Stage};
+
+/// The last seen status of each execution, by name.
+pub(super) type Statuses = BTreeMap<String, Value>;
+
+/// A watch of the demo's executions.
+pub(super) struct Follower<'a> {
+    screen: &'a Screen,
+    changes: BoxStream<'static, watcher::Result<DynamicObject>>,
+    pub(super) statuses: Statuses,
+}
+
+impl<'a> Follower<'a> {
+    pub(super) fn new(screen: &'a Screen, stage: &Stage) -> Self {
+        let changes = watcher(stage.executions(), watcher::Config::default()).applied_objects().boxed();
+        Self { screen, changes, statuses: Statuses::new() }
+    }
+
+    /// Shows changes until `enough` says so, or ends with an error that says what was awaited.
+    pub(super) async fn until(
+        &mut self,
+        what: &str,
+        deadline: Duration,
+        enough: impl Fn(&Statuses) -> bool,
+    ) -> Result<()> {
+        let end = Instant::now() + deadline;
+        while !enough(&self.statuses) {
+            match tokio::time::timeout_at(end, self.changes.try_next()).await {
+                Err(_) => bail!("awaited for {deadline:?}, in vain: {what}; seen instead: {}", self.phases()),
+                // The watch tries again by itself; the deadline bounds it.
+                Ok(Err(_) | Ok(None)) => tokio::time::sleep(Duration::from_millis(100)).await,
+                Ok(Ok(Some(object))) => self.take_in(object)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, mut object: DynamicObject) -> Result<()> {
+        let name = object.metadata.name.unwrap_or_default();
+        let status = object.data["status"].take();
+        let known = self.statuses.get(&name);
+        if known.is_none_or(|known| phase(known) != phase(&status)) {
+            self.show(&name, &status)?;
+        }
+        self.statuses.insert(name, status);
+        Ok(())
+    }
+
+    fn show(&self, name: &str, status: &Value) -> Result<()> {
+        let text = |pointer: &str| status.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (tone, details) = match phase(status) {
+            "" => return Ok(()), // the demo itself said that it was created
+            "Running" => (Tone::Busy, format!("PipelineRun {EXECUTION_NAMESPACE}/{}", text("/pipelineRunRef/name"))),
+            "Completed" => (Tone::Good, format!("after {}: {}", text("/duration"), text("/pipelineRunStatus/message"))),
+            "Skipped" => {
+                let behind = text("/skipDetails/conflictingWorkflow/name");
+                (Tone::Held, format!("{}, behind {behind}", text("/skipDetails/reason")))
+            }
+            _ => (Tone::Bad, format!("{}: {}", text("/failureDetails/reason"), text("/failureDetails/message"))),
+        };
+        Ok(self.screen.line(name, phase(status), tone, &details)?)
+    }
+
+    fn phases(&self) -> String {
+        let phases = self.statuses.iter().map(|(name, status)| match phase(status) {
+            "" => format!("{name} undecided"),
+            phase => format!("{name} {phase}"),
+        });
+        let phases: Vec<String> = phases.collect();
+        if phases.is_empty() { "nothing".to_owned() } else { phases.join(", ") }
+    }
+}
+
+/// Returns the phase; empty for an execution that is undecided.
+pub(super) fn phase(status: &Value) -> &str {
+    status["phase"].as_str().unwrap_or_default()
+}

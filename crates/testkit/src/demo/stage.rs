@@ -1,0 +1,276 @@
+//! Where the story plays: the cluster that `KUBECONFIG` names, or a control plane of the demo's own.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+use super::screen::{Screen, Tone};
+use crate::assets::{Assets, repository};
+use crate::control_plane::ControlPlane;
+use crate::stack::Options;
+use crate::{bundle, manifests};
+
+/// Where the demo's `WorkflowExecutions` live.
+pub(super) const NAMESPACE: &str = "wfe-demo";
+/// Where all runs live, as `config/base` has it.
+pub(super) const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
+
+/// A cluster that is ready for the story.
+pub(super) struct Stage {
+    pub(super) client: Client,
+    place: Place,
+    bundles: Bundles,
+}
+
+enum Place {
+    /// A control plane of the demo's own, which ends with it.
+    Own(Box<ControlPlane>),
+    /// The cluster of `KUBECONFIG`: its pods really run.
+    Given,
+}
+
+/// The images of the two sample workflows.
+struct Bundles {
+    restart: String,
+    disk_cleanup: String,
+}
+
+impl Stage {
+    /// Finds or starts the cluster, and pushes the sample workflows to where its Tekton pulls from.
+    pub(super) async fn set(screen: &Screen) -> Result<Self> {
+        if set_variable("KUBECONFIG").is_some() { Self::given(screen).await } else { Self::own(screen).await }
+    }
+
+    async fn own(screen: &Screen) -> Result<Self> {
+        let parts = "etcd, API server, controllers, scheduler, Tekton, registry, kwok";
+        screen.line("control plane", "starting", Tone::Busy, parts)?;
+        let own = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
+        let client = own.client().await?;
+        let version = client.apiserver_version().await?.git_version;
+        screen.line(
+            "control plane",
+            "ready",
+            Tone::Good,
+            &format!("Kubernetes {version} with Tekton, {}", own.url()),
+        )?;
+        // Its pods end when the story says so.
+        let bundles = Bundles::push(&own.registry(), true).await?;
+        Ok(Self { client, place: Place::Own(Box::new(own)), bundles })
+    }
+
+    async fn given(screen: &Screen) -> Result<Self> {
+        let registry = set_variable("DEMO_REGISTRY");
+        let image = set_variable("DEMO_BUNDLE");
+        if registry.is_none() && image.is_none() {
+            bail!(
+                "KUBECONFIG names a cluster, so say where its Tekton pulls the sample workflow from: DEMO_BUNDLE=<image> \
+                 (config/samples/pipeline-disk-cleanup.yaml, pushed as a Tekton bundle) or DEMO_REGISTRY=<host:port> (a \
+                 registry that this machine may push to over plain HTTP); or unset KUBECONFIG to use a control plane of \
+                 the demo's own"
+            );
+        }
+        let config = kube::Config::from_kubeconfig(&KubeConfigOptions::default()).await.context("KUBECONFIG")?;
+        let url = config.cluster_url.to_string();
+        let client = Client::try_from(config)?;
+        let version =
+            client.apiserver_version().await.context("the cluster of KUBECONFIG does not answer")?.git_version;
+        screen.line("cluster", "found", Tone::Good, &format!("Kubernetes {version}, {url}"))?;
+        let kinds: Api<DynamicObject> =
+            Api::all_with(client.clone(), &manifests::resource("apiextensions.k8s.io/v1", "CustomResourceDefinition"));
+        ensure!(
+            kinds.get_opt("pipelineruns.tekton.dev").await?.is_some(),
+            "the cluster of KUBECONFIG has no Tekton: see https://tekton.dev/docs/installation/pipelines"
+        );
+        let bundles = match (image, registry) {
+            (Some(image), _) => Bundles { restart: image.clone(), disk_cleanup: image },
+            (None, Some(registry)) => Bundles::push(&registry, false).await?,
+            (None, None) => bail!("neither DEMO_BUNDLE nor DEMO_REGISTRY is set"),
+        };
+        Ok(Self { client, place: Place::Given, bundles })
+    }
+
+    /// Tells whether pods of this cluster end when an annotation says so.
+    pub(super) fn pods_obey(&self) -> bool {
+        matches!(self.place, Place::Own(_))
+    }
+
+    /// Installs what the operator needs, as a person would, and clears away what an earlier demo left.
+    pub(super) async fn install(&self) -> Result<()> {
+        let base = repository().join("config/base");
+        self.kubectl(&["apply", "--server-side", "-k", &base.to_string_lossy()]).await?;
+        self.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", "crd/workflowexecutions.kubernaut.ai"])
+            .await?;
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        manifests::apply(&self.client, &namespace).await?;
+        self.remove_executions().await
+    }
+
+    /// Returns what the operator is told beside the defaults: in somebody's cluster, to keep to the demo's namespace.
+    pub(super) fn operator_args(&self) -> &'static [&'static str] {
+        match self.place {
+            Place::Own(_) => &[],
+            Place::Given => &["--watch-namespace", NAMESPACE],
+        }
+    }
+
+    /// Writes a kubeconfig for this cluster with nothing but a token of the operator's service account.
+    pub(super) async fn write_operator_kubeconfig(&self, path: &Path) -> Result<()> {
+        let token = self
+            .kubectl(&["create", "token", "wfe-operator", "--namespace=kubernaut-system", "--duration=12h"])
+            .await
+            .context("no token for the operator's service account")?;
+        let cluster = match &self.place {
+            Place::Own(own) => json!({"server": own.url(), "certificate-authority": own.authority()}),
+            Place::Given => given_cluster()?,
+        };
+        let config = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "demo", "cluster": cluster}],
+            "users": [{"name": "demo", "user": {"token": token.trim()}}],
+            "contexts": [{"name": "demo", "context": {"cluster": "demo", "user": "demo"}}],
+            "current-context": "demo",
+        });
+        std::fs::write(path, config.to_string()).with_context(|| format!("{} cannot be written", path.display()))
+    }
+
+    /// Reads the `WorkflowExecutions` of a sample, with the image that this cluster can pull.
+    pub(super) fn sample(&self, file: &str) -> Result<Vec<Value>> {
+        let mut samples = manifests::read(&repository().join("config/samples").join(file))?;
+        for sample in &mut samples {
+            sample["metadata"]["namespace"] = NAMESPACE.into();
+            let workflow = &mut sample["spec"]["workflowRef"];
+            let image = match workflow["workflowId"].as_str() {
+                Some("deployment-restart") => &self.bundles.restart,
+                Some("node-disk-cleanup") => &self.bundles.disk_cleanup,
+                other => bail!("config/samples/{file} asks for {other:?}, which the demo did not push"),
+            };
+            workflow["containerImage"] = image.as_str().into();
+        }
+        Ok(samples)
+    }
+
+    /// Creates objects, all at the same time.
+    pub(super) async fn create_all(&self, objects: &[Value]) -> Result<()> {
+        let api = self.executions();
+        let params = PostParams::default();
+        futures::future::try_join_all(objects.iter().map(|object| async {
+            let object: DynamicObject = serde_json::from_value(object.clone())?;
+            let name = object.metadata.name.clone().unwrap_or_default();
+            api.create(&params, &object).await.with_context(|| format!("WorkflowExecution {name} was refused"))
+        }))
+        .await?;
+        Ok(())
+    }
+
+    /// Returns the demo's `WorkflowExecutions`.
+    pub(super) fn executions(&self) -> Api<DynamicObject> {
+        let kind = manifests::resource("kubernaut.ai/v1alpha1", "WorkflowExecution");
+        Api::namespaced_with(self.client.clone(), NAMESPACE, &kind)
+    }
+
+    /// Calls kubectl and returns what it printed.
+    pub(super) async fn kubectl(&self, args: &[&str]) -> Result<String> {
+        let output = tokio::process::Command::from(self.kubectl_command(args))
+            .output()
+            .await
+            .context("kubectl is needed and cannot be started")?;
+        ensure!(
+            output.status.success(),
+            "kubectl {}: {}",
+            args.join(" "),
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        String::from_utf8(output.stdout).context("kubectl printed what is not UTF-8")
+    }
+
+    fn kubectl_command(&self, args: &[&str]) -> Command {
+        match &self.place {
+            Place::Own(own) => own.kubectl_command(args),
+            Place::Given => {
+                let found = Command::new("kubectl").arg("version").arg("--client").output();
+                let program = match (found, Assets::find()) {
+                    (Err(_), Ok(assets)) => assets.program("kubectl"),
+                    _ => "kubectl".into(),
+                };
+                let mut command = Command::new(program);
+                command.args(args);
+                command
+            }
+        }
+    }
+
+    /// Says how a person looks at a cluster that was kept.
+    pub(super) fn how_to_use(&self) -> String {
+        match &self.place {
+            Place::Own(own) => format!(
+                "export KUBECONFIG={}\nkubectl get wfe --namespace {NAMESPACE} --output wide",
+                own.kubeconfig().display()
+            ),
+            Place::Given => format!("kubectl get wfe --namespace {NAMESPACE} --output wide"),
+        }
+    }
+
+    /// Ends a control plane of the demo's own, or removes from a given cluster what the story made; says what is left.
+    pub(super) async fn leave(self) -> Result<&'static str> {
+        match self.place {
+            Place::Own(own) => {
+                drop(own);
+                Ok("the operator and the control plane have ended")
+            }
+            Place::Given => {
+                self.remove_executions().await?;
+                Ok("the operator has ended; `kubectl delete -k config/base` removes what was installed")
+            }
+        }
+    }
+
+    async fn remove_executions(&self) -> Result<()> {
+        // By name, never the whole namespace's: somebody may have put something else there.
+        let api = self.executions();
+        for object in api.list(&ListParams::default()).await? {
+            let name = object.metadata.name.unwrap_or_default();
+            if name == "payment-restart" || name.starts_with("disk-pressure-") {
+                api.delete(&name, &DeleteParams::default()).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Bundles {
+    /// Pushes both sample workflows; held: the first task of the clean-up then waits to be let go.
+    async fn push(registry: &str, held: bool) -> Result<Self> {
+        let read = |file: &str| manifests::read(&repository().join("config/samples").join(file));
+        let restart = bundle::push(registry, "workflows/deployment-restart", &read("pipeline-restart.yaml")?).await?;
+        let mut pipeline = read("pipeline-disk-cleanup.yaml")?;
+        if held {
+            let outcome = "/spec/tasks/0/taskSpec/metadata/annotations/test.kubernaut.ai~1outcome";
+            let outcome = pipeline.first_mut().and_then(|pipeline| pipeline.pointer_mut(outcome));
+            *outcome.context("config/samples/pipeline-disk-cleanup.yaml does not say how its first task ends")? =
+                "hold".into();
+        }
+        let disk_cleanup = bundle::push(registry, "workflows/node-disk-cleanup", &pipeline).await?;
+        Ok(Self { restart: restart.image, disk_cleanup: disk_cleanup.image })
+    }
+}
+
+/// Returns the cluster (address and certificate, no user) of the current context of `KUBECONFIG`.
+fn given_cluster() -> Result<Value> {
+    let config = Kubeconfig::read().context("KUBECONFIG")?;
+    let current = config.current_context.context("KUBECONFIG has no current context")?;
+    let context = config.contexts.into_iter().find(|context| context.name == current).and_then(|named| named.context);
+    let wanted = context.context("the current context of KUBECONFIG is not in it")?.cluster;
+    let cluster = config.clusters.into_iter().find(|cluster| cluster.name == wanted).and_then(|named| named.cluster);
+    Ok(serde_json::to_value(cluster.context("the cluster of the current context is not in KUBECONFIG")?)?)
+}
+
+/// Returns an environment variable that is set to something.
+fn set_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
