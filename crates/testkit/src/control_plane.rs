@@ -29,12 +29,17 @@ struct Supervisor {
     output: BufReader<ChildStdout>,
 }
 
-static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+/// A start that failed is remembered too: the next hundred tests would fail as slowly.
+static SHARED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
 
 impl ControlPlane {
     /// Returns the control plane of this process, which the first caller starts. It ends with the process.
     pub async fn shared() -> Result<&'static Self> {
-        SHARED.get_or_try_init(|| Self::start(Options::default())).await
+        let start = || async { Self::start(Options::default()).await.map_err(|error| format!("{error:#}")) };
+        match SHARED.get_or_init(start).await {
+            Ok(control_plane) => Ok(control_plane),
+            Err(why) => bail!("{why}"),
+        }
     }
 
     /// Starts a control plane for one test alone.

@@ -34,15 +34,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes a run directory under the system's temporary directory, or takes `WFE_RUN_DIR`.
+    /// Makes a run directory under `WFE_RUN_DIR`, or under the system's temporary directory.
     pub(crate) fn create(assets: Assets) -> Result<Self> {
-        let dir = if let Some(dir) = std::env::var_os("WFE_RUN_DIR") {
-            PathBuf::from(dir)
-        } else {
-            let temporary = std::env::temp_dir();
-            sweep(&temporary);
-            temporary.join(format!("{PREFIX}{}", random::letters(10)))
-        };
+        let parent = std::env::var_os("WFE_RUN_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        sweep(&parent);
+        let dir = parent.join(format!("{PREFIX}{}", random::letters(10)));
         let logs = dir.join("logs");
         Self::create_in(dir, logs, assets)
     }
@@ -124,8 +120,8 @@ const KEEP: &str = "keep";
 const SWEEP_AFTER: Duration = Duration::from_mins(1);
 
 /// Removes run directories that were left by a supervisor that was killed: nobody holds their lock.
-fn sweep(temporary: &Path) {
-    let Ok(entries) = fs::read_dir(temporary) else { return };
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
         let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));

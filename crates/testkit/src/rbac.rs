@@ -1,7 +1,11 @@
 //! The shipped RBAC (`config/rbac/*.yaml`), bound for one test: the rules as they are, in the test's own namespaces.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, ensure};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::Client;
+use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
 use crate::assets::repository;
@@ -9,6 +13,8 @@ use crate::manifests;
 
 /// The operator's service account, as it is shipped.
 pub(crate) const OPERATOR: &str = "wfe-operator";
+
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where the shipped objects go.
 #[derive(Debug, Clone)]
@@ -43,6 +49,30 @@ pub(crate) async fn apply(client: &Client, places: &Places<'_>) -> Result<Vec<St
         ensure!(seen.iter().any(|one| one == kind), "config/rbac holds no {kind}");
     }
     Ok(made)
+}
+
+/// Waits until the API server's authorizer has seen the bindings, so that an operator is not refused at its start.
+pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<'_>) -> Result<()> {
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    let mut rights = vec![(places.watched, "kubernaut.ai", "workflowexecutions")];
+    rights.extend(places.execution.map(|namespace| (namespace, "tekton.dev", "pipelineruns")));
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    for (namespace, group, resource) in rights {
+        let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
+            "user": user,
+            "groups": ["system:serviceaccounts", "system:authenticated"],
+            "resourceAttributes": {"namespace": namespace, "group": group, "resource": resource, "verb": "watch"},
+        }}))?;
+        loop {
+            let answer = reviews.create(&PostParams::default(), &review).await?;
+            if answer.status.is_some_and(|status| status.allowed) {
+                break;
+            }
+            ensure!(Instant::now() < deadline, "the shipped RBAC does not let {user} watch {resource} in {namespace}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    Ok(())
 }
 
 /// Moves a shipped object into the world. A cluster-wide binding becomes one for the watched namespace, unless the

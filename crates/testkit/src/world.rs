@@ -103,7 +103,7 @@ impl World {
             all_namespaces: self.options.all_namespaces,
         };
         self.cluster_scoped = rbac::apply(&self.client, &places).await?;
-        Ok(())
+        rbac::await_in_force(&self.client, &self.operator_user(), &places).await
     }
 
     /// Returns the control plane.
