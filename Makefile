@@ -1,0 +1,118 @@
+# What a person or a machine does with this repository. `make help` lists it.
+#
+# Every target builds what it needs. Nothing is installed outside of caches under ~/.cache and cargo's own.
+
+ifeq ($(filter 4.% 5.%,$(MAKE_VERSION)),)
+$(error GNU make 4 or later is needed, this is $(MAKE_VERSION))
+endif
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)
+CONTROLPLANE_CACHE := $(or $(WFE_CONTROLPLANE_CACHE),$(CACHE)/wfe-controlplane)
+TOOLS_CACHE := $(CACHE)/wfe-tools
+
+DENY_VERSION := 0.20.2
+DENY := $(TOOLS_CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+
+# Tests mostly wait, so there are more of them at once than cores.
+RUST_TEST_THREADS ?= 8
+export RUST_TEST_THREADS
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# --- to look at and to try -------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: versions-rust $(if $(KUBECONFIG),,assets) bins ## Show on a real control plane what the operator does
+	@cargo run --quiet --bin demo
+
+.PHONY: control-plane
+control-plane: versions-rust assets bins ## Run a control plane with Tekton in the foreground
+	@cargo run --quiet --bin control-plane -- up $(ARGS)
+
+# --- to test ---------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: versions-rust assets bins ## Run all tests (minutes)
+	cargo test --workspace --no-fail-fast
+
+.PHONY: test-all
+test-all: test ## Run all tests and the slow checks too (half an hour)
+	cargo build --workspace --bins --release
+
+# --- to check --------------------------------------------------------------------------------------------------------
+
+.PHONY: check
+check: check-format check-scripts check-clippy check-rustdoc check-generated check-docs check-deny ## Check everything but the tests
+	@echo "check: all is well"
+
+.PHONY: check-format
+check-format: versions-rust
+	@.ci/timed $@ cargo fmt --all --check
+
+.PHONY: check-scripts
+check-scripts:
+	@.ci/timed $@ .ci/check-scripts
+
+.PHONY: check-clippy
+check-clippy: versions-rust
+	@.ci/timed $@ cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+.PHONY: check-rustdoc
+check-rustdoc: versions-rust
+	@RUSTDOCFLAGS="-D warnings" .ci/timed $@ cargo doc --quiet --workspace --no-deps --document-private-items
+
+.PHONY: check-generated
+check-generated: versions-rust
+	@.ci/timed $@ .ci/generate --check
+
+.PHONY: check-docs
+check-docs:
+	@.ci/timed $@ .ci/check-docs
+
+.PHONY: check-deny
+check-deny: $(DENY)
+	@.ci/timed $@ $(DENY) --log-level warn check bans licenses sources
+
+$(DENY): | versions-rust
+	@echo "building cargo-deny $(DENY_VERSION), once: some five minutes of one core"
+	@cargo install --quiet --locked --version $(DENY_VERSION) --root $(TOOLS_CACHE)/cargo-deny-$(DENY_VERSION) cargo-deny
+
+# --- to build --------------------------------------------------------------------------------------------------------
+
+.PHONY: generate
+generate: versions-rust ## Write the generated files: the CRD and the reference pages
+	@.ci/generate
+
+.PHONY: assets
+assets: versions-go
+	@tests/controlplane/build
+
+.PHONY: bins
+bins: versions-rust
+	@cargo build --workspace --bins
+
+.PHONY: versions-rust
+versions-rust:
+	@.ci/versions rust cc
+
+.PHONY: versions-go
+versions-go:
+	@.ci/versions go
+
+# --- to clean --------------------------------------------------------------------------------------------------------
+
+.PHONY: clean
+clean: ## Remove what was built in this checkout
+	cargo clean
+	rm -rf .run
+
+.PHONY: clean-cache
+clean-cache: ## Remove what was built once for all checkouts: the control plane and the tools
+	rm -rf $(CONTROLPLANE_CACHE) $(TOOLS_CACHE)
