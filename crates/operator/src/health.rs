@@ -1,7 +1,6 @@
 //! Whether the process lives and whether it can decide, as the probes ask it.
 
 use std::collections::HashMap;
-use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,9 +55,9 @@ impl Health {
     }
 
     /// A watch or its list has failed.
-    pub fn watch_failed(&self, kind: Kind, error: &dyn Display) {
+    pub fn watch_failed(&self, kind: Kind, error: String) {
         self.update(|state| {
-            state.failing.insert(kind, (Instant::now(), error.to_string()));
+            state.failing.insert(kind, (Instant::now(), error));
         });
     }
 

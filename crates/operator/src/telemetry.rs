@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
-/// kube logs each failed connection as an error of its own, without saying what for; ours say it, and when it is retried.
-const KUBE_CLIENT_OFF: &str = "kube_client::client::builder=off";
+/// kube logs each failed connection and each failed watch on its own, without what to do; ours say that, once.
+const KUBE_OFF: &str = "kube_client::client::builder=off,kube_runtime::watcher=off";
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -24,7 +24,7 @@ pub enum LogFormat {
 /// When it is neither.
 pub fn parse_level(text: &str) -> Result<String, String> {
     let filter = match text {
-        "error" | "warn" | "info" | "debug" | "trace" => format!("warn,{KUBE_CLIENT_OFF},wfe_operator={text}"),
+        "error" | "warn" | "info" | "debug" | "trace" => format!("warn,{KUBE_OFF},wfe_operator={text}"),
         _ => text.to_owned(),
     };
     EnvFilter::try_new(&filter).map(|_| filter).map_err(|error| error.to_string())

@@ -50,17 +50,38 @@ pub async fn follow(kind: Kind, api: Api<DynamicObject>, deliveries: mpsc::Sende
             Ok(None) => return, // kube's watcher never ends
             Err(error) => {
                 failures = failures.saturating_add(1);
-                health.watch_failed(kind, &error);
+                let advice = advice(kind, &error);
+                health.watch_failed(kind, format!("{error}; {advice}"));
                 let wait = RETRY.after(failures);
                 // The first failure is often an expired watch: worth a line only when it goes on.
                 if failures > 1 {
-                    tracing::warn!(resource = kind.label(), %error, retry_in = ?wait, "watch failed");
+                    tracing::warn!(resource = kind.label(), %error, retry_in = ?wait, "watch failed: {advice}");
                 } else {
                     tracing::debug!(resource = kind.label(), %error, "watch interrupted");
                 }
                 tokio::time::sleep(wait).await;
             }
         }
+    }
+}
+
+/// Says what a person can do about a watch that fails.
+fn advice(kind: Kind, error: &watcher::Error) -> &'static str {
+    let code = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code,
+        _ => 0,
+    };
+    match (code, kind) {
+        (404, Kind::Execution) => "install the CRD: wfe-operator crd | kubectl apply -f -",
+        (404, Kind::Run) => "install Tekton Pipelines in this cluster",
+        (401, _) => "the credentials are not accepted: check KUBECONFIG, or the pod's service account",
+        (403, Kind::Execution) => "give the operator the ClusterRole of config/rbac",
+        (403, Kind::Run) => "make the execution namespace and give the operator the Role of config/rbac in it",
+        (0, _) => "check that the API server can be reached",
+        _ => "it is tried again",
     }
 }
 

@@ -1,0 +1,41 @@
+//! What a WorkflowExecution costs the API server, from its own audit log.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use wfe_testkit::{AuditEntry, Outcome, Pipeline, World};
+
+use crate::expect::text;
+
+#[tokio::test]
+async fn a_short_success_costs_four_writes_three_events_and_no_list() -> Result<()> {
+    let world = World::new("budget").await?;
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let operator = world.operator().start().await?;
+    let ready_at = chrono::Utc::now().to_rfc3339();
+    world.wfe("cheap").image(&bundle).create().await?;
+    let wfe = world.await_phase("cheap", "Completed").await?;
+    world.await_event("cheap", "LockReleased").await?;
+    assert!(operator.terminate().await?.success());
+
+    let audit = world.audit().await?;
+    let ours: Vec<&AuditEntry> = audit.iter().filter(|entry| entry.user == world.operator_user()).collect();
+    let mut requests: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in &ours {
+        assert!((200..300).contains(&entry.code), "a request that failed: {entry:?}");
+        let resource = format!("{} {}/{}", entry.verb, entry.resource, entry.subresource);
+        *requests.entry(resource).or_default() += 1;
+    }
+    let count = |what: &str| requests.get(what).copied().unwrap_or_default();
+    assert_eq!(count("create pipelineruns/"), 1, "{requests:?}");
+    assert_eq!(count("patch workflowexecutions/status"), 2, "commit and terminal: {requests:?}");
+    assert_eq!(count("patch pipelineruns/"), 1, "release: {requests:?}");
+    assert_eq!(count("create events/"), 3, "{requests:?}");
+    let writes = ours.iter().filter(|entry| entry.is_write()).count();
+    assert_eq!(writes, 4 + 3, "{requests:?} for {}", text(&wfe["status"]["duration"]));
+    let gets = ours.iter().filter(|entry| entry.verb == "get").count();
+    assert!(gets <= 1, "{requests:?}");
+    let lists: Vec<_> = ours.iter().filter(|entry| entry.verb == "list" && entry.received_at > ready_at).collect();
+    assert!(lists.is_empty(), "a list after start-up: {lists:?}");
+    world.close().await
+}

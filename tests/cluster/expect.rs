@@ -1,0 +1,75 @@
+//! Objects as they must look, whole.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+/// Returns a PipelineRun without what the API server fills in at every create.
+pub(crate) fn as_sent(run: &Value) -> Value {
+    let mut run = run.clone();
+    if let Some(metadata) = run["metadata"].as_object_mut() {
+        for server_made in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
+            metadata.remove(server_made);
+        }
+    }
+    run
+}
+
+/// The first PipelineRun of `payment/deployment/payment-api`, as SPEC section 8 has it, at its creation. Tekton's
+/// webhook would change nothing in it.
+pub(crate) fn first_run(wfe: &Value, execution_namespace: &str, bundle: &str, params: &Value) -> Value {
+    let (namespace, name) = (&wfe["metadata"]["namespace"], &wfe["metadata"]["name"]);
+    json!({
+        "apiVersion": "tekton.dev/v1",
+        "kind": "PipelineRun",
+        "metadata": {
+            "name": "wfe-cf0cc089293b1165-1",
+            "namespace": execution_namespace,
+            "labels": {
+                "app.kubernetes.io/managed-by": "wfe-operator",
+                "kubernaut.ai/run-sequence": "1",
+                "kubernaut.ai/source-namespace": namespace,
+                "kubernaut.ai/target-resource": "payment__deployment__payment-api",
+                "kubernaut.ai/workflow-execution": name,
+                "kubernaut.ai/workflow-id": "restart",
+            },
+            "annotations": {
+                "kubernaut.ai/target-resource": "payment/deployment/payment-api",
+                "kubernaut.ai/workflow-execution": format!("{}/{}", text(namespace), text(name)),
+                "kubernaut.ai/workflow-execution-uid": wfe["metadata"]["uid"],
+                "kubernaut.ai/workflow-id": "restart",
+            },
+        },
+        "spec": {
+            "status": "PipelineRunPending",
+            "pipelineRef": {
+                "resolver": "bundles",
+                "params": [
+                    {"name": "bundle", "value": bundle},
+                    {"name": "name", "value": "workflow"},
+                    {"name": "kind", "value": "pipeline"},
+                ],
+            },
+            "params": params,
+            "timeouts": {"pipeline": "10m0s"},
+            "taskRunTemplate": {"serviceAccountName": "kubernaut-workflow-runner"},
+        },
+    })
+}
+
+/// Returns a string of an object; empty where there is none.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Returns a condition of a WorkflowExecution as `status reason`; empty where it is not there.
+pub(crate) fn condition(wfe: &Value, kind: &str) -> String {
+    let conditions = wfe["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.iter().find(|condition| condition["type"] == kind);
+    found.map(|condition| format!("{} {}", text(&condition["status"]), text(&condition["reason"]))).unwrap_or_default()
+}
+
+/// Returns the names of the fields of a status.
+pub(crate) fn fields(wfe: &Value) -> BTreeSet<&str> {
+    wfe["status"].as_object().into_iter().flatten().map(|(field, _)| field.as_str()).collect()
+}

@@ -1,0 +1,80 @@
+//! The binary as people start it: help, the CRD, readiness, signals, and a control plane that goes away for a while.
+
+use std::process::Command;
+
+use anyhow::Result;
+use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World};
+
+/// Runs the built binary to its end.
+fn output(args: &[&str]) -> Result<(bool, String, String)> {
+    let output = Command::new(wfe_testkit::process::workspace_binary("wfe-operator")?)
+        .args(args)
+        .env_remove("KUBECONFIG")
+        .output()?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok((output.status.success(), text(output.stdout), text(output.stderr)))
+}
+
+#[test]
+fn help_explains_every_flag_with_its_default_and_its_variable() -> Result<()> {
+    let (ok, help, _) = output(&["run", "--help"])?;
+    assert!(ok);
+    for (flag, default, variable) in [
+        ("--watch-namespace", "Default: all namespaces", "WFE_WATCH_NAMESPACE"),
+        ("--execution-namespace", "[default: kubernaut-workflows]", "WFE_EXECUTION_NAMESPACE"),
+        ("--service-account", "[default: kubernaut-workflow-runner]", "WFE_SERVICE_ACCOUNT"),
+        ("--default-timeout", "[default: 30m]", "WFE_DEFAULT_TIMEOUT"),
+        ("--metrics-address", "[default: 0.0.0.0:9090]", "WFE_METRICS_ADDRESS"),
+        ("--health-address", "[default: 0.0.0.0:8081]", "WFE_HEALTH_ADDRESS"),
+        ("--log-format", "[default: text]", "WFE_LOG_FORMAT"),
+        ("--log-level", "[default: info]", "WFE_LOG_LEVEL"),
+    ] {
+        let section = help.split("\n\n").filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
+        for word in [flag, default, variable] {
+            assert!(section.contains(word), "{word} is missing in\n{help}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn crd_prints_the_file_in_the_repository() -> Result<()> {
+    let (ok, printed, _) = output(&["crd"])?;
+    assert!(ok);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/kubernaut.ai_workflowexecutions.yaml");
+    assert!(
+        printed == std::fs::read_to_string(file)?,
+        "crds/ is not what `wfe-operator crd` prints: run `make generate`"
+    );
+    Ok(())
+}
+
+#[test]
+fn an_operator_without_a_cluster_says_what_to_do() -> Result<()> {
+    let home = std::env::temp_dir().join("wfe-no-kubeconfig");
+    let output = Command::new(wfe_testkit::process::workspace_binary("wfe-operator")?)
+        .args(["run", "--metrics-address", "127.0.0.1:0", "--health-address", "127.0.0.1:0"])
+        .env_remove("KUBECONFIG")
+        .env("HOME", home)
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("set KUBECONFIG"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn watches_survive_a_restart_of_the_api_server() -> Result<()> {
+    let control_plane = ControlPlane::start(Options { tekton: true, pods: true, webhook: false, crd: true }).await?;
+    let world = World::on(&control_plane, "restart").await?;
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let operator = world.operator().start().await?;
+    world.wfe("before").image(&bundle).create().await?;
+    world.await_phase("before", "Completed").await?;
+    control_plane.component("kube-apiserver").restart().await?;
+    world.wfe("after").image(&bundle).create().await?;
+    let after = world.await_phase("after", "Completed").await?;
+    assert_eq!(after["status"]["runSequence"], 2);
+    assert_eq!(world.runs().await?.len(), 2);
+    assert!(operator.terminate().await?.success());
+    world.close().await
+}

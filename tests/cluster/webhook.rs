@@ -1,0 +1,27 @@
+//! With Tekton's webhook on: it must find nothing to change in what we send, and its refusals must be understood.
+
+use anyhow::Result;
+use serde_json::json;
+use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World};
+
+use crate::expect::{as_sent, first_run};
+
+#[tokio::test]
+async fn tektons_webhook_changes_nothing_in_a_pipelinerun_of_ours() -> Result<()> {
+    let control_plane = ControlPlane::start(Options { tekton: true, pods: true, webhook: true, crd: true }).await?;
+    let world = World::on(&control_plane, "webhook").await?;
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let _operator = world.operator().start().await?;
+    let created = world.wfe("seen-by-tekton").image(&bundle).timeout("10m").create().await?;
+    let wfe = world.await_phase("seen-by-tekton", "Completed").await?;
+    assert_eq!(wfe["metadata"]["uid"].as_str(), created.metadata.uid.as_deref());
+
+    let audit = world.audit().await?;
+    let create = audit.iter().find(|entry| entry.verb == "create" && entry.resource == "pipelineruns");
+    let create = create.expect("a PipelineRun was created");
+    let params = json!([{"name": "TARGET_RESOURCE", "value": "payment/deployment/payment-api"}]);
+    let expected = first_run(&wfe, &world.execution_namespace(), &bundle, &params);
+    assert_eq!(as_sent(&create.request), expected);
+    assert_eq!(as_sent(&create.response), expected, "as the webhook returned it");
+    world.close().await
+}
