@@ -123,10 +123,45 @@ async fn tektons_webhook_judges() -> Result<()> {
     Ok(())
 }
 
+/// Not a test of its own: fails when the next one asks for it.
+#[tokio::test]
+async fn failure() -> Result<()> {
+    if std::env::var(ROLE).as_deref() != Ok("failure") {
+        return Ok(());
+    }
+    let options = Options { crd: true, ..Options::BARE };
+    let world = World::on(&ControlPlane::start(options).await?, "failure").await?;
+    let what = "has a phase that it never gets";
+    world.wfe("seen-in-the-dump").create().await?;
+    world.await_wfe_within(Duration::from_secs(1), "seen-in-the-dump", what, |_| false).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_failed_await_says_what_it_saw_and_prints_the_world() -> Result<()> {
+    let output = tokio::process::Command::new(std::env::current_exe()?)
+        .args(["--exact", "control_plane::failure", "--nocapture"])
+        .env(ROLE, "failure")
+        .output()
+        .await?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    for part in [
+        "awaited for 1s, in vain: WorkflowExecution seen-in-the-dump has a phase",
+        "=== dump of failure-",
+        "--- kubectl get workflowexecutions",
+        "name: seen-in-the-dump",
+        "=== end of the dump",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    Ok(())
+}
+
 /// Not a test of its own: the process that the next test kills. It runs for ever when that asks for it.
 #[tokio::test]
 async fn victim() -> Result<()> {
-    if std::env::var_os(VICTIM).is_none() {
+    if std::env::var(ROLE).as_deref() != Ok("victim") {
         return Ok(());
     }
     let control_plane = ControlPlane::start(Options::BARE).await?;
@@ -136,13 +171,14 @@ async fn victim() -> Result<()> {
     Ok(())
 }
 
-const VICTIM: &str = "WFE_TEST_VICTIM";
+/// Which of the processes that are no tests of their own this is to be.
+const ROLE: &str = "WFE_TEST_ROLE";
 
 #[tokio::test]
 async fn a_killed_test_leaves_no_process_and_no_directory() -> Result<()> {
     let mut test = Command::new(std::env::current_exe()?)
         .args(["--exact", "control_plane::victim", "--nocapture"])
-        .env(VICTIM, "1")
+        .env(ROLE, "victim")
         .stdout(Stdio::piped())
         .spawn()?;
     let output = BufReader::new(test.stdout.take().context("no output")?);

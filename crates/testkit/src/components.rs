@@ -15,8 +15,6 @@ pub(crate) enum Probe {
     Tcp(u16),
     /// A line with all of these words stands in its log since it was started.
     Log(&'static [&'static str]),
-    /// It has no way to tell: it is still there.
-    Alive,
 }
 
 /// A program to run.
@@ -91,7 +89,7 @@ pub(crate) fn api_server(place: &Place, port: u16, etcd: u16) -> Component {
 
 pub(crate) fn controller_manager(place: &Place) -> Component {
     let pki = place.pki();
-    Component::new(place, "kube-controller-manager", Probe::Alive)
+    Component::new(place, "kube-controller-manager", Probe::Log(&["Starting namespace controller"]))
         .path("--kubeconfig", &place.kubeconfig("kube-controller-manager"))
         // node-lifecycle stays: it takes the not-ready taint off the node.
         .arg("--controllers=*,-nodeipam,-cloud-node-lifecycle,-service-lb-controller,-node-route-controller")
@@ -105,7 +103,7 @@ pub(crate) fn controller_manager(place: &Place) -> Component {
 }
 
 pub(crate) fn scheduler(place: &Place) -> Component {
-    Component::new(place, "kube-scheduler", Probe::Alive)
+    Component::new(place, "kube-scheduler", Probe::Log(&["Starting Kubernetes Scheduler"]))
         .path("--kubeconfig", &place.kubeconfig("kube-scheduler"))
         .arg("--leader-elect=false")
         .arg("--secure-port=0")

@@ -72,7 +72,6 @@ impl Running {
                     Some(client) => ready(client).await,
                     None => false,
                 },
-                Probe::Alive => true,
             };
             if serves {
                 return Ok(());
