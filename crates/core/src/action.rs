@@ -3,6 +3,8 @@
 use crate::Time;
 use crate::ending::{Failure, Skip, Success};
 use crate::name::{ExecutionId, RunId, Version};
+use crate::residue::ResidueId;
+use crate::run::CancelReason;
 use crate::target::RunNumber;
 
 /// The answer of [`decide`](crate::decide::decide).
@@ -57,6 +59,33 @@ pub enum Action {
         ending: Ending,
         /// A run that is not seen any more: read live that it is gone.
         lost: Option<RunId>,
+        /// Whether the target drains after it.
+        draining: bool,
+    },
+    /// Says in a terminal execution's status that its target has drained. Precondition: the execution's version.
+    Freed {
+        /// Whose.
+        execution: ExecutionId,
+        /// The version that the decision rests on.
+        version: Version,
+    },
+    /// Says in an undecided execution's status what it waits for (phase Pending). Precondition: its version.
+    ShowWaiting {
+        /// Whose.
+        execution: ExecutionId,
+        /// The version that the decision rests on.
+        version: Version,
+        /// What for.
+        waiting: Waiting,
+    },
+    /// Tells the person on call that a target drains for too long. Changes nothing.
+    DrainSlow {
+        /// Whose tasks or pods are left.
+        holder: ExecutionId,
+        /// One of what is left.
+        residue: ResidueId,
+        /// Since when it drains.
+        since: Time,
     },
     /// Skips all of these. Preconditions: the fact, read live once for all, and the version of each.
     Skip {
@@ -64,24 +93,27 @@ pub enum Action {
         skipped: Vec<(ExecutionId, Version)>,
         /// Why.
         skip: Skip,
-        /// The fact that the skip rests on: this run is there and unfinished.
-        unfinished: RunId,
+        /// The fact that the skip rests on.
+        fact: Fact,
     },
-    /// Deletes a pending run that never ran. Precondition: its uid and version, so that it is pending still.
+    /// Deletes a run that never ran, or one that is finished and expired. Precondition: its uid and version, so that it
+    /// is so still.
     Delete {
         /// Which run.
         run: RunId,
-        /// The version in which it was seen pending.
+        /// The version in which it was seen so.
         version: Version,
         /// Why.
         why: Unneeded,
         /// An owner that is not known any more: read live that it is gone.
         gone: Option<ExecutionId>,
     },
-    /// Asks Tekton to cancel a run whose owner was deleted. Precondition: its uid.
+    /// Asks Tekton to cancel a run. Precondition: its uid.
     Cancel {
         /// Which run.
         run: RunId,
+        /// Why; it is written on the run.
+        why: CancelReason,
         /// The owner, to read live that it is gone; nothing where that is proven already.
         gone: Option<ExecutionId>,
     },
@@ -96,17 +128,28 @@ pub enum Ending {
     Failed(Failure),
 }
 
-/// Why a pending run is not needed.
+/// A fact that a skip rests on, to be read live before it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// This run is there and unfinished.
+    Unfinished(RunId),
+    /// This task or pod is there and unfinished.
+    Draining(ResidueId),
+}
+
+/// Why a run is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unneeded {
     /// At the look another run of the target came first.
     Withdrawn,
     /// Its owner is gone, terminal, on its way out, or committed to another run.
     Leftover,
+    /// It is finished, drained, and older than the retention.
+    Expired,
 }
 
 /// What an execution waits for. Waiting is not skipping: it is looked at again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// An older rival goes first.
     Turn,
@@ -114,4 +157,56 @@ pub enum Waiting {
     RivalUndecided,
     /// A run on the target is done, and its owner's status does not say so yet.
     OwnerLate,
+    /// Tasks or pods that carry the target's label and name no execution are unfinished.
+    Draining,
+    /// Nothing new starts in its namespace.
+    Paused(Box<str>),
+    /// The API server does not let the decision be carried out.
+    ApiErrors(Box<str>),
+    /// The operator cannot see what it needs to see.
+    Blind(Box<str>),
+    /// It is on its way out.
+    Deleting,
+}
+
+impl Waiting {
+    /// Returns the reason of the condition `Waiting`.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Turn => "Turn",
+            Self::RivalUndecided => "RivalUndecided",
+            Self::OwnerLate => "OwnerLate",
+            Self::Draining => "Draining",
+            Self::Paused(_) => "Paused",
+            Self::ApiErrors(_) => "ApiErrors",
+            Self::Blind(_) => "CacheNotSynced",
+            Self::Deleting => "Deleting",
+        }
+    }
+
+    /// Tells a person what it waits for, and what would end that.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::Turn => "an older WorkflowExecution on the same target goes first".to_owned(),
+            Self::RivalUndecided => {
+                "another WorkflowExecution has created its PipelineRun on the same target and has not decided yet"
+                    .to_owned()
+            }
+            Self::OwnerLate => {
+                "a run on the target has ended, and the status of its WorkflowExecution is not written yet".to_owned()
+            }
+            Self::Draining => {
+                "tasks or pods with the label of this target are unfinished, and name no WorkflowExecution; end them"
+                    .to_owned()
+            }
+            Self::Paused(why) => format!(
+                "nothing new starts in this namespace: {why}; it ends when the annotation kubernaut.ai/paused is taken off the namespace"
+            ),
+            Self::ApiErrors(what) => format!("the operator tries again: {what}"),
+            Self::Blind(what) => format!("the operator cannot see what runs: {what}"),
+            Self::Deleting => "its deletion has begun; a finalizer of somebody else still holds it".to_owned(),
+        }
+    }
 }

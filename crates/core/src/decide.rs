@@ -4,166 +4,92 @@
 //! - Every action carries the precondition that makes it safe when the view lags.
 //! - The answer depends on the view alone, not on why it was asked: deciding again on the same view says the same.
 //! - Each step of section 5 is derived from what is there, so a restart resumes wherever the last process stopped.
+//!
+//! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`waiting`] what waits; who gets the next turn is
+//! decided here.
+
+mod advance;
+mod clear_away;
+mod waiting;
 
 use std::time::Duration;
 
 use crate::Time;
-use crate::action::{Action, Decision, Ending, Unneeded, Waiting};
-use crate::ending::{Failure, FailureReason, Refusal, Success};
+use crate::action::{Action, Decision, Ending, Fact, Unneeded, Waiting};
+use crate::ending::{Failure, FailureReason, Refusal, Skip};
 use crate::execution::{Execution, ExecutionState};
-use crate::name::{ExecutionId, RunId};
+use crate::name::ExecutionId;
+use crate::policy::Policy;
 use crate::rules::{self, Contender, Verdict};
-use crate::run::{Outcome, Owner, Presence, Progress, Run};
+use crate::run::{Owner, Presence, Run};
 use crate::target::Target;
 
-/// How far after now a time of the run may lie; a skewed clock is cut (section 9).
-const MAX_SKEW: Duration = Duration::from_mins(1);
+pub use waiting::decide_blind;
 
 /// Decides what to do on a target.
 #[must_use]
-pub fn decide(target: &Target, now: Time) -> Decision {
+pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     let mut decision = Decision::default();
     for execution in target.executions.values() {
-        decision.actions.extend(advance(target, execution, now));
+        advance::advance(target, execution, policy, now, &mut decision);
     }
-    for run in target.runs.values() {
-        decision.actions.extend(clear_away(target, run));
-    }
-    decide_contenders(target, now, &mut decision);
+    clear_away::clear_away(target, policy, now, &mut decision);
+    decide_contenders(target, policy, now, &mut decision);
+    waiting::show(target, now, &mut decision);
     decision
 }
 
-/// Moves a Running execution on: releases its run (step d), or ends it when the run is done or gone.
-fn advance(target: &Target, execution: &Execution, now: Time) -> Option<Action> {
-    let ExecutionState::Running { run, started_at } = &execution.state else {
-        return None;
-    };
-    let finish = |ending, lost| Action::Finish {
-        execution: execution.id.clone(),
-        version: execution.version.clone(),
-        ending,
-        lost,
-    };
-    let Some(run) = run else {
-        let message = "phase Running without a pipelineRunRef: something other than the operator wrote this status";
-        return Some(finish(Ending::Failed(unknown_failure(message, *started_at, now)), None));
-    };
-    match target.own_run_named(&execution.id, run).map(|run| &run.progress) {
-        Some(Progress::Pending) => Some(Action::Release { run: run.clone() }),
-        Some(Progress::Released) => None,
-        Some(Progress::Done(outcome)) => Some(finish(ending_of(outcome, *started_at, now), None)),
-        None if target.runs.contains_key(&run.uid) => {
-            let message = format!(
-                "status names PipelineRun {run}, which another WorkflowExecution made: something other than the operator wrote this status"
-            );
-            Some(finish(Ending::Failed(unknown_failure(&message, *started_at, now)), None))
-        }
-        None => {
-            let message = format!("PipelineRun {run} was deleted while the workflow was running");
-            Some(finish(Ending::Failed(unknown_failure(&message, *started_at, now)), Some(run.clone())))
-        }
+impl Decision {
+    /// Asks to be looked at again at a time; the earliest counts.
+    fn wake_at(&mut self, time: Time) {
+        self.wake = Some(self.wake.map_or(time, |wake| wake.min(time)));
     }
 }
 
-/// Translates what Tekton said into how the execution ends. Until the evidence of section 9 is read, every failed run
-/// counts as one that executed: the unsafe direction is to repeat it.
-fn ending_of(outcome: &Outcome, started_at: Option<Time>, now: Time) -> Ending {
-    let completed_at = outcome.completed_at.map_or(now, |time| time.min(now + MAX_SKEW));
-    if outcome.succeeded {
-        let ran_for = elapsed(started_at, completed_at);
-        return Ending::Completed(Success { completed_at, ran_for, outcome: outcome.clone() });
-    }
-    let message = format!("{}: {}", outcome.reason, outcome.message);
-    Ending::Failed(Failure { outcome: Some(outcome.clone()), ..unknown_failure(&message, started_at, completed_at) })
+/// Returns the time that lies a duration after another; a time that no clock reaches where the sum is out of range.
+fn after(time: Time, duration: Duration) -> Time {
+    chrono::TimeDelta::from_std(duration)
+        .ok()
+        .and_then(|duration| time.checked_add_signed(duration))
+        .unwrap_or(Time::MAX_UTC)
 }
 
-fn unknown_failure(message: &str, started_at: Option<Time>, failed_at: Time) -> Failure {
-    Failure {
-        reason: FailureReason::Unknown,
-        message: message.into(),
-        was_execution_failure: true,
-        failed_at,
-        ran_for: elapsed(started_at, failed_at),
-        number: None,
-        outcome: None,
-    }
-}
-
-/// The time from start to end, in the whole seconds that the status shows; zero where a skewed clock puts it below.
-fn elapsed(start: Option<Time>, end: Time) -> Duration {
-    let seconds = start.map_or(0, |start| end.timestamp().saturating_sub(start.timestamp()));
-    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
-}
-
-/// Deletes a pending run that nobody will commit to, and cancels one that runs for an owner that was deleted.
-fn clear_away(target: &Target, run: &Run) -> Option<Action> {
-    let Owner::Execution { id, presence, .. } = &run.owner else {
-        return None;
-    };
-    let unproven = match (target.owner_of(run), presence) {
-        (Some(owner), _) => return (run.is_pending() && is_leftover(target, owner, run)).then(|| delete(run, None)),
-        (None, Presence::Elsewhere) => return None,
-        (None, Presence::Gone) => None,
-        (None, Presence::Watched) => Some(id.clone()),
-    };
-    match run.progress {
-        Progress::Pending => Some(delete(run, unproven)),
-        Progress::Released if !run.cancelled => Some(Action::Cancel { run: run.id.clone(), gone: unproven }),
-        Progress::Released | Progress::Done(_) => None,
-    }
-}
-
-fn delete(run: &Run, gone: Option<ExecutionId>) -> Action {
-    Action::Delete { run: run.id.clone(), version: run.version.clone(), why: Unneeded::Leftover, gone }
-}
-
-/// A pending run is needed by the owner that committed to it, or that may still do so: an undecided one's first.
-fn is_leftover(target: &Target, owner: &Execution, run: &Run) -> bool {
-    let needed = if owner.is_undecided() {
-        own_run(target, owner).is_some_and(|first| first.id.uid == run.id.uid)
-    } else {
-        owner.is_running(&run.id)
-    };
-    !needed
-}
-
-/// The run that an undecided execution has created: the first, where a lost answer made it create two.
+/// Returns the run that an undecided execution has created: the first, where a lost answer made it create two.
 fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
     target.runs.values().filter(|run| run.is_owned_by(&execution.id)).min_by_key(|run| (run.order, run.number))
 }
 
 /// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
-fn decide_contenders(target: &Target, now: Time, decision: &mut Decision) {
+fn decide_contenders(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
     let mut undecided: Vec<&Execution> =
         target.executions.values().filter(|execution| execution.is_undecided()).collect();
     undecided.sort_by(|a, b| (a.created, &a.id.uid).cmp(&(b.created, &b.id.uid)));
 
     let mut turn_taken = false;
     for execution in undecided {
-        let contender = Contender { target, execution, run: own_run(target, execution) };
-        let verdict = match refusal_of(&contender) {
-            Some(refusal) => {
-                // Its failure is part of what the others are judged by, so they wait until it is written.
-                turn_taken = true;
-                decision.actions.push(fail(execution, refusal.reason, &refusal.message, Some(refusal), now));
-                continue;
-            }
-            None => rules::judge(&contender),
-        };
-        match (verdict, contender.run) {
-            (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run, now)),
+        let contender = Contender { target, execution, run: own_run(target, execution), now };
+        if let Some(refusal) = refusal_of(&contender) {
+            // Its failure is part of what the others are judged by, so they wait until it is written.
+            turn_taken = true;
+            decision.actions.push(fail(execution, refusal.reason, &refusal.message, Some(refusal), now));
+            continue;
+        }
+        wake_for_start_before(execution, now, decision);
+        match (rules::judge(&contender), contender.run) {
+            (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run)),
             (Verdict::Run, None) if turn_taken => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
             (Verdict::Run, None) => {
                 turn_taken = true;
-                let number = target.next_number();
-                decision.actions.push(Action::Create { execution: execution.id.clone(), number });
+                create(&contender, policy, decision);
             }
-            (Verdict::Wait(Waiting::RivalUndecided) | Verdict::Skip { .. } | Verdict::Fail { .. }, Some(run)) => {
+            (Verdict::Wait(waiting @ Waiting::OwnerLate), _) | (Verdict::Wait(waiting), None) => {
+                decision.waiting.push((execution.id.clone(), waiting));
+            }
+            (Verdict::Wait(_) | Verdict::Skip { .. } | Verdict::Fail { .. }, Some(run)) => {
                 // Only a pending run can be withdrawn. One that was released past us holds the target until it ends.
                 decision.actions.extend(run.is_pending().then(|| withdraw(run)));
             }
-            (Verdict::Wait(waiting), _) => decision.waiting.push((execution.id.clone(), waiting)),
-            (Verdict::Skip { skip, unfinished }, None) => add_skip(decision, execution, skip, unfinished),
+            (Verdict::Skip { skip, fact }, None) => add_skip(decision, execution, skip, fact),
             (Verdict::Fail { reason, message }, None) => {
                 decision.actions.push(fail(execution, reason, &message, None, now));
             }
@@ -179,7 +105,35 @@ fn refusal_of<'a>(contender: &Contender<'a>) -> Option<&'a Refusal> {
     }
 }
 
-fn commit(contender: &Contender<'_>, run: &Run, now: Time) -> Action {
+/// An execution that waits fails by itself when its `startBefore` has passed.
+fn wake_for_start_before(execution: &Execution, now: Time, decision: &mut Decision) {
+    if let ExecutionState::Undecided { start_before: Some(start_before), .. } = &execution.state
+        && now <= *start_before
+    {
+        decision.wake_at(after(*start_before, Duration::from_secs(1)));
+    }
+}
+
+/// Step (a), as long as the first try is not too long ago (section 5, 8).
+fn create(contender: &Contender<'_>, policy: &Policy, decision: &mut Decision) {
+    let execution = contender.execution;
+    if let ExecutionState::Undecided { first_try: Some(first_try), .. } = &execution.state {
+        let deadline = after(*first_try, policy.start_deadline);
+        if deadline <= contender.now {
+            let why = contender.target.trouble.as_deref().unwrap_or("the API server did not say why");
+            let minutes = crate::duration::format(policy.start_deadline);
+            let message = format!("the PipelineRun could not be created within {minutes}: {why}");
+            decision.actions.push(fail(execution, FailureReason::Unknown, &message, None, contender.now));
+            return;
+        }
+        decision.wake_at(deadline);
+    }
+    let number = contender.target.next_number();
+    decision.actions.push(Action::Create { execution: execution.id.clone(), number });
+}
+
+/// Step (c).
+fn commit(contender: &Contender<'_>, run: &Run) -> Action {
     let target = contender.target;
     let mut gone: Vec<ExecutionId> = target
         .runs
@@ -197,7 +151,7 @@ fn commit(contender: &Contender<'_>, run: &Run, now: Time) -> Action {
         version: contender.execution.version.clone(),
         run: run.id.clone(),
         number: run.number,
-        started_at: now,
+        started_at: contender.now,
         gone,
     }
 }
@@ -221,21 +175,22 @@ fn fail(execution: &Execution, reason: FailureReason, message: &str, refusal: Op
         version: execution.version.clone(),
         ending: Ending::Failed(failure),
         lost: None,
+        draining: false,
     }
 }
 
 /// Adds a skip to the batch that rests on the same fact, so that one live read serves all.
-fn add_skip(decision: &mut Decision, execution: &Execution, skip: crate::ending::Skip, fact: RunId) {
+fn add_skip(decision: &mut Decision, execution: &Execution, skip: Skip, because: Fact) {
     let one = (execution.id.clone(), execution.version.clone());
     for action in &mut decision.actions {
-        if let Action::Skip { skipped, unfinished, .. } = action
-            && *unfinished == fact
+        if let Action::Skip { skipped, fact, .. } = action
+            && *fact == because
         {
             skipped.push(one);
             return;
         }
     }
-    decision.actions.push(Action::Skip { skipped: vec![one], skip, unfinished: fact });
+    decision.actions.push(Action::Skip { skipped: vec![one], skip, fact: because });
 }
 
 #[cfg(test)]

@@ -149,8 +149,10 @@ pub struct Conflict {
     pub holder: ExecutionId,
     /// The holder's `workflowId`.
     pub workflow_id: Box<str>,
-    /// When the holder started: its `startTime`, or where that is not known the creation of its run.
+    /// When the holder started: its `startTime`, or where that is not known the creation of what was seen of it.
     pub started_at: Time,
+    /// Whether its run has ended and only tasks and pods of it are still stopping.
+    pub draining: bool,
 }
 
 impl Skip {
@@ -166,8 +168,13 @@ impl Skip {
     #[must_use]
     pub fn message(&self, target: &str) -> String {
         match self {
-            Self::ResourceBusy(Conflict { holder, workflow_id, started_at }) => format!(
-                "{holder} (workflow {workflow_id}) has been running on {target} since {}; when it has ended, a new WorkflowExecution can run",
+            Self::ResourceBusy(Conflict { holder, workflow_id, draining: true, .. }) => format!(
+                "the run of {holder} (workflow {workflow_id}) on {target} has ended, but tasks or pods of it are still \
+                 stopping; when they are gone, a new WorkflowExecution can run"
+            ),
+            Self::ResourceBusy(Conflict { holder, workflow_id, started_at, .. }) => format!(
+                "{holder} (workflow {workflow_id}) has been running on {target} since {}; when it has ended, a new \
+                 WorkflowExecution can run",
                 started_at.format("%Y-%m-%dT%H:%M:%SZ"),
             ),
         }

@@ -1,5 +1,7 @@
 //! One execution (a `WorkflowExecution` object), as far as decisions need it.
 
+use std::time::Duration;
+
 use crate::Time;
 use crate::ending::{FailureReason, Refusal};
 use crate::name::{ExecutionId, RunId, Version};
@@ -20,8 +22,29 @@ pub struct Execution {
     pub workflow_id: Box<str>,
     /// `status.runSequence`: the number of the run that it tried last.
     pub run_sequence: Option<RunNumber>,
+    /// `spec.executionConfig.timeout`, where it can be read.
+    pub timeout: Option<Duration>,
+    /// `spec.cancellation`, where somebody has set it.
+    pub cancellation: Option<Cancellation>,
+    /// Why nothing new starts in its namespace, where that is so.
+    pub paused: Option<Box<str>>,
+    /// Since when this process has seen it wait, where it does.
+    pub waits_since: Option<Time>,
+    /// What its status says that it waits for (the reason of the condition `Waiting`), where it does.
+    pub waiting_shown: Option<Box<str>>,
+    /// Whether its status says that its target drains (the condition `TargetLocked`).
+    pub draining_shown: bool,
     /// Where it stands.
     pub state: ExecutionState,
+}
+
+/// A person's wish that an execution stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cancellation {
+    /// Why.
+    pub reason: Box<str>,
+    /// Who, as the API server knows them.
+    pub requested_by: Box<str>,
 }
 
 /// Where an execution stands: its phase, with what that phase brings.
@@ -34,6 +57,10 @@ pub enum ExecutionState {
         /// The create of its run that the API server refused, where it did. Known to this process only, until it is
         /// written to the status.
         refusal: Option<Refusal>,
+        /// When this process first tried to create its run.
+        first_try: Option<Time>,
+        /// `spec.startBefore`.
+        start_before: Option<Time>,
     },
     /// Phase Running: committed to a run.
     Running {
@@ -54,6 +81,26 @@ pub enum ExecutionState {
 }
 
 impl Execution {
+    /// Returns an execution with no phase and nothing special about it.
+    #[must_use]
+    pub fn undecided(id: ExecutionId, version: Version, created: Time) -> Self {
+        Self {
+            id,
+            version,
+            created,
+            deleting: false,
+            workflow_id: "".into(),
+            run_sequence: None,
+            timeout: None,
+            cancellation: None,
+            paused: None,
+            waits_since: None,
+            waiting_shown: None,
+            draining_shown: false,
+            state: ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None },
+        }
+    }
+
     /// Tells whether its phase is final.
     #[must_use]
     pub fn is_terminal(&self) -> bool {

@@ -4,7 +4,7 @@
 //! [`Action`](action::Action)s, each carrying its precondition, and a time at which to look again.
 //!
 //! ```text
-//!  Target { executions, runs } ──► decide(&Target, now) ──► Decision { actions, waiting, wake }
+//!  Target { executions, runs, residue } ──► decide(&Target, &Policy, now) ──► Decision { actions, waiting, wake }
 //! ```
 //!
 //! This crate knows neither Kubernetes objects nor Tekton: `wfe-operator` and `wfe-tekton` translate. It has no
@@ -17,6 +17,8 @@ pub mod duration;
 pub mod ending;
 pub mod execution;
 pub mod name;
+pub mod policy;
+pub mod residue;
 pub mod rules;
 pub mod run;
 pub mod target;

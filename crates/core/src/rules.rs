@@ -2,13 +2,16 @@
 //!
 //! Rules 2 to 5 come with the history that they read.
 
+mod cancelled;
+mod paused;
 mod resource_busy;
+mod too_late;
 mod unusable_spec;
 
-use crate::action::Waiting;
+use crate::Time;
+use crate::action::{Fact, Waiting};
 use crate::ending::{FailureReason, Skip};
 use crate::execution::Execution;
-use crate::name::RunId;
 use crate::run::Run;
 use crate::target::Target;
 
@@ -22,6 +25,8 @@ pub struct Contender<'a> {
     /// Its own run, where that has been created already: then this is the look of section 5, and only what came before
     /// the run counts against it.
     pub run: Option<&'a Run>,
+    /// The time of the decision.
+    pub now: Time,
 }
 
 /// What a rule says.
@@ -34,12 +39,12 @@ pub enum Verdict {
         /// What is wrong.
         message: Box<str>,
     },
-    /// It is skipped, as long as this run is there and unfinished.
+    /// It is skipped, as long as the fact holds.
     Skip {
         /// Why.
         skip: Skip,
-        /// The fact to read live.
-        unfinished: RunId,
+        /// What to read live first.
+        fact: Fact,
     },
     /// It waits for a fact.
     Wait(Waiting),
@@ -50,8 +55,15 @@ pub enum Verdict {
 /// A rule: what it says of a contender, or nothing.
 pub type Rule = fn(&Contender<'_>) -> Option<Verdict>;
 
-/// The rules with their numbers in SPEC section 6. Rule 6 ("otherwise: run") is what is left.
-pub const RULES: &[(u8, Rule)] = &[(0, unusable_spec::rule), (1, resource_busy::rule)];
+/// The rules, with their numbers in SPEC section 6 (the unnumbered ones are of sections 3.1 and 14). Rule 6
+/// ("otherwise: run") is what is left.
+pub const RULES: &[(&str, Rule)] = &[
+    ("0 unusable spec", unusable_spec::rule),
+    ("cancellation", cancelled::rule),
+    ("startBefore", too_late::rule),
+    ("pause", paused::rule),
+    ("1 resource busy", resource_busy::rule),
+];
 
 /// Asks the rules in order.
 #[must_use]

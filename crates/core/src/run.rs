@@ -23,6 +23,25 @@ pub struct Run {
     pub progress: Progress,
     /// Whether somebody has asked Tekton to cancel or stop it.
     pub cancelled: bool,
+    /// Why we have asked for that, where it was us (from its annotation).
+    pub cancel_reason: Option<CancelReason>,
+    /// Whether something of it was seen to have started: a pod that left Pending, or a finished task.
+    pub started: bool,
+    /// When this process saw that it is done.
+    pub done_seen: Option<Time>,
+}
+
+/// Why the operator cancels a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelReason {
+    /// Its execution was deleted.
+    OwnerDeleted,
+    /// A person asked for it in the execution's spec.
+    Requested,
+    /// Nothing of it started in time.
+    NotStarted,
+    /// It did not finish in time, and Tekton did not end it.
+    TimedOut,
 }
 
 /// A place in the order in which the API server created the runs of a target.
@@ -46,6 +65,14 @@ pub enum Owner {
     },
     /// It has a name of the chain and no owner of ours: never touched, never adopted.
     Nobody,
+}
+
+impl Owner {
+    /// Tells whether it is this execution.
+    #[must_use]
+    pub fn is(&self, execution: &ExecutionId) -> bool {
+        matches!(self, Self::Execution { id, .. } if id.uid == execution.uid)
+    }
 }
 
 /// What is known of a run's owner where the target does not hold it.
@@ -100,7 +127,7 @@ impl Run {
     /// Tells whether this execution made it.
     #[must_use]
     pub fn is_owned_by(&self, execution: &ExecutionId) -> bool {
-        matches!(&self.owner, Owner::Execution { id, .. } if id.uid == execution.uid)
+        self.owner.is(execution)
     }
 
     /// Tells whether it counts as created before the other one.

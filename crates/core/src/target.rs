@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use crate::execution::Execution;
 use crate::name::{ExecutionId, RunId, Uid};
+use crate::residue::Residue;
 use crate::run::{Owner, Run};
 
 /// Everything that is known of one target.
@@ -20,6 +21,12 @@ pub struct Target {
     pub executions: BTreeMap<Uid, Execution>,
     /// The runs of this target's chain, by uid.
     pub runs: BTreeMap<Uid, Run>,
+    /// The unfinished tasks and pods of this target's runs, by uid.
+    pub residue: BTreeMap<Uid, Residue>,
+    /// What keeps this process from carrying out a decision on this target, where something does.
+    pub trouble: Option<Box<str>>,
+    /// Whether it has been said already that the target drains for too long.
+    pub drain_warned: bool,
     /// The highest number that a create found taken by an object that the watch does not show; 0 where none.
     pub highest_taken: RunNumber,
 }
@@ -42,15 +49,30 @@ impl Target {
         }
     }
 
-    /// Returns a run that an execution names in its status, where the run is there and really that execution's.
+    /// Returns a run that an execution names in its status, where the run is there and not another execution's. A run
+    /// that lost its annotations is still the one that was committed to.
     #[must_use]
     pub fn own_run_named(&self, execution: &ExecutionId, run: &RunId) -> Option<&Run> {
-        self.runs.get(&run.uid).filter(|run| run.is_owned_by(execution))
+        self.runs.get(&run.uid).filter(|run| run.is_owned_by(execution) || run.owner == Owner::Nobody)
+    }
+
+    /// Returns the execution that is Running on a run.
+    #[must_use]
+    pub fn committed_to(&self, run: &Run) -> Option<&Execution> {
+        match &run.owner {
+            Owner::Execution { .. } => self.owner_of(run).filter(|owner| owner.is_running(&run.id)),
+            Owner::Nobody => self.executions.values().find(|execution| execution.is_running(&run.id)),
+        }
+    }
+
+    /// Returns what is left of an execution's runs.
+    pub fn residue_of(&self, execution: &ExecutionId) -> impl Iterator<Item = &Residue> {
+        self.residue.values().filter(|residue| residue.owner.is(execution))
     }
 
     /// Tells whether nothing is known any more, so that the target can be forgotten.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.executions.is_empty() && self.runs.is_empty()
+        self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty()
     }
 }

@@ -1,7 +1,10 @@
+use super::advance::{MAX_SKEW, SETTLE};
 use super::*;
-use crate::ending::{Conflict, Skip};
-use crate::name::{ExecutionId, Uid, Version};
-use crate::run::Order;
+use crate::ending::Conflict;
+use crate::execution::Cancellation;
+use crate::name::{RunId, Uid, Version};
+use crate::residue::{Residue, ResidueId, ResidueKind};
+use crate::run::{CancelReason, Order, Outcome, Progress};
 use proptest::prelude::*;
 
 fn at(seconds: i64) -> Time {
@@ -17,19 +20,15 @@ fn run_id(uid: &str) -> RunId {
 }
 
 fn execution(uid: &str, state: ExecutionState) -> Execution {
-    Execution {
-        id: id(uid),
-        version: Version::new("v"),
-        created: at(0),
-        deleting: false,
-        workflow_id: "wf".into(),
-        run_sequence: None,
-        state,
-    }
+    Execution { workflow_id: "wf".into(), state, ..Execution::undecided(id(uid), Version::new("v"), at(0)) }
 }
 
 fn undecided(uid: &str) -> Execution {
-    execution(uid, ExecutionState::Undecided { unusable: None, refusal: None })
+    Execution { workflow_id: "wf".into(), ..Execution::undecided(id(uid), Version::new("v"), at(0)) }
+}
+
+fn unusable(why: &str) -> ExecutionState {
+    ExecutionState::Undecided { unusable: Some(why.into()), refusal: None, first_try: None, start_before: None }
 }
 
 fn running(uid: &str, run: &str) -> Execution {
@@ -51,7 +50,24 @@ fn run(number: u64, owner: &str, progress: Progress) -> Run {
         owner: Owner::Execution { id: id(owner), workflow_id: "wf".into(), presence: Presence::Watched },
         progress,
         cancelled: false,
+        cancel_reason: None,
+        started: false,
+        done_seen: None,
     }
+}
+
+/// A pod of an execution that is not finished.
+fn pod(owner: &str) -> Residue {
+    Residue {
+        id: ResidueId { kind: ResidueKind::Pod, name: "pod".into(), uid: Uid::new("pod") },
+        owner: Owner::Execution { id: id(owner), workflow_id: "wf".into(), presence: Presence::Watched },
+        created: at(5),
+    }
+}
+
+fn left(mut target: Target, residue: Residue) -> Target {
+    target.residue.insert(residue.id.uid.clone(), residue);
+    target
 }
 
 fn done(succeeded: bool) -> Progress {
@@ -62,16 +78,20 @@ fn target(executions: Vec<Execution>, runs: Vec<Run>) -> Target {
     Target {
         executions: executions.into_iter().map(|execution| (execution.id.uid.clone(), execution)).collect(),
         runs: runs.into_iter().map(|run| (run.id.uid.clone(), run)).collect(),
-        highest_taken: 0,
+        ..Target::default()
     }
 }
 
 fn actions(target: &Target) -> Vec<Action> {
-    decide(target, at(50)).actions
+    decide(target, &Policy::default(), at(50)).actions
 }
 
 fn waiting(target: &Target) -> Vec<(String, Waiting)> {
-    decide(target, at(50)).waiting.into_iter().map(|(id, waiting)| (id.uid.to_string(), waiting)).collect()
+    decide(target, &Policy::default(), at(50))
+        .waiting
+        .into_iter()
+        .map(|(id, waiting)| (id.uid.to_string(), waiting))
+        .collect()
 }
 
 fn create(uid: &str, number: u64) -> Action {
@@ -206,10 +226,10 @@ fn all_rivals_of_a_committed_run_are_skipped_in_one_batch_on_one_fact() {
     for progress in [Progress::Pending, Progress::Released] {
         let target = target(vec![running("a", "r1"), undecided("b"), undecided("c")], vec![run(1, "a", progress)]);
         let skips: Vec<_> = actions(&target).into_iter().filter(|a| matches!(a, Action::Skip { .. })).collect();
-        let [Action::Skip { skipped, skip, unfinished }] = &skips[..] else { panic!("{skips:?}") };
+        let [Action::Skip { skipped, skip, fact }] = &skips[..] else { panic!("{skips:?}") };
         assert_eq!(skipped.iter().map(|(id, _)| id.uid.as_str()).collect::<Vec<_>>(), ["b", "c"]);
-        assert_eq!(*unfinished, run_id("r1"));
-        let conflict = Conflict { holder: id("a"), workflow_id: "wf".into(), started_at: at(0) };
+        assert_eq!(*fact, Fact::Unfinished(run_id("r1")));
+        let conflict = Conflict { holder: id("a"), workflow_id: "wf".into(), started_at: at(0), draining: false };
         assert_eq!(*skip, Skip::ResourceBusy(conflict));
     }
 }
@@ -311,7 +331,7 @@ fn runs_of_a_deleted_execution_are_deleted_or_cancelled_and_hold_the_target_unti
     assert_eq!(actions(&pending), [deleted("r1", Unneeded::Leftover, Some("a"))]);
 
     let mut released = target(vec![undecided("b")], vec![run(1, "a", Progress::Released)]);
-    let cancel = Action::Cancel { run: run_id("r1"), gone: Some(id("a")) };
+    let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::OwnerDeleted, gone: Some(id("a")) };
     let decided = actions(&released);
     assert!(decided.contains(&cancel), "{decided:?}");
     assert!(decided.iter().any(|action| matches!(action, Action::Skip { .. })), "{decided:?}");
@@ -333,12 +353,236 @@ fn runs_of_nobody_and_of_executions_elsewhere_are_never_touched() {
     }
 }
 
+// Draining.
+
+#[test]
+fn a_run_that_is_done_ends_its_execution_at_once_or_when_what_is_left_of_it_had_time_to_be_seen() {
+    let mut finished = run(1, "a", done(true));
+    finished.done_seen = Some(at(49));
+    let target = left(target(vec![running("a", "r1")], vec![finished]), pod("a"));
+    let waits = decide(&target, &Policy::default(), at(50));
+    assert_eq!((waits.actions, waits.wake), (vec![], Some(at(49) + SETTLE)));
+    let decided = decide(&target, &Policy::default(), at(51)).actions;
+    assert!(matches!(&decided[..], [Action::Finish { draining: true, .. }]), "{decided:?}");
+}
+
+#[test]
+fn while_a_target_drains_rivals_are_skipped_on_what_is_left() {
+    let drains = left(target(vec![failed("a"), undecided("b")], vec![run(1, "a", done(false))]), pod("a"));
+    let decided = actions(&drains);
+    let [Action::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Draining(left), .. }] = &decided[..] else {
+        panic!("{decided:?}")
+    };
+    assert_eq!((conflict.draining, &conflict.holder, &*left.name), (true, &id("a"), "pod"));
+}
+
+#[test]
+fn what_is_left_of_a_deleted_run_drains_too_and_what_names_nobody_is_waited_for() {
+    assert!(matches!(&actions(&left(target(vec![undecided("b")], vec![]), pod("a")))[..], [Action::Skip { .. }]));
+    let nobodys = Residue { owner: Owner::Nobody, ..pod("a") };
+    let target = left(target(vec![undecided("b")], vec![]), nobodys);
+    assert_eq!(waiting(&target), [("b".into(), Waiting::Draining)]);
+}
+
+#[test]
+fn at_the_look_an_execution_withdraws_before_what_drains() {
+    let target = left(target(vec![undecided("b")], vec![run(2, "b", Progress::Pending)]), pod("a"));
+    assert_eq!(actions(&target), [deleted("r2", Unneeded::Withdrawn, None)]);
+}
+
+#[test]
+fn a_status_that_says_draining_says_free_when_nothing_is_left() {
+    let mut ended = failed("a");
+    ended.draining_shown = true;
+    let drains = target(vec![ended], vec![]);
+    let freed = Action::Freed { execution: id("a"), version: Version::new("v") };
+    assert_eq!(actions(&drains), [freed]);
+    assert_eq!(actions(&left(drains, pod("a"))), []);
+}
+
+#[test]
+fn a_target_that_does_not_drain_is_told_of_once() {
+    let mut drains = left(target(vec![failed("a")], vec![run(1, "a", done(false))]), pod("a"));
+    let deadline = at(40) + Policy::default().drain_deadline;
+    let early = decide(&drains, &Policy::default(), at(50));
+    assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
+    let late = decide(&drains, &Policy::default(), deadline).actions;
+    assert!(matches!(&late[..], [Action::DrainSlow { holder, .. }] if *holder == id("a")), "{late:?}");
+    drains.drain_warned = true;
+    assert_eq!(decide(&drains, &Policy::default(), deadline).actions, []);
+}
+
+// Deadlines of our own, retention.
+
+#[test]
+fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline() {
+    let mut released = run(1, "a", Progress::Released);
+    let cancel = |why| Action::Cancel { run: run_id("r1"), why, gone: None };
+    let deadline = at(0) + Policy::default().start_deadline;
+    let early = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(50));
+    assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
+    let late = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), deadline);
+    assert_eq!(late.actions, [cancel(CancelReason::NotStarted)]);
+
+    released.started = true;
+    let deadline = at(0) + Policy::default().default_timeout + Duration::from_mins(1);
+    let early = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(400));
+    assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
+    let late = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), deadline);
+    assert_eq!(late.actions, [cancel(CancelReason::TimedOut)]);
+
+    released.cancelled = true;
+    let asked = decide(&target(vec![running("a", "r1")], vec![released]), &Policy::default(), deadline);
+    assert_eq!((asked.actions, asked.wake), (vec![], None), "asked once");
+}
+
+#[test]
+fn the_message_of_a_run_that_we_cancelled_says_why() {
+    for (why, reason, words) in [
+        (CancelReason::NotStarted, FailureReason::Unknown, "within 5m0s"),
+        (CancelReason::TimedOut, FailureReason::DeadlineExceeded, "time-out of 30m0s"),
+        (CancelReason::Requested, FailureReason::Unknown, "cancelled by jo: enough"),
+    ] {
+        let mut stopped = run(1, "a", done(false));
+        stopped.cancel_reason = Some(why);
+        let mut owner = running("a", "r1");
+        owner.cancellation = Some(Cancellation { reason: "enough".into(), requested_by: "jo".into() });
+        let decided = actions(&target(vec![owner], vec![stopped]));
+        let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+        assert_eq!(failure.reason, reason);
+        assert!(failure.message.contains(words), "{}", failure.message);
+    }
+}
+
+#[test]
+fn a_create_that_does_not_get_through_fails_at_the_start_deadline_and_says_what_stood_in_the_way() {
+    let tried = |first_try| {
+        let mut trying = undecided("a");
+        if let ExecutionState::Undecided { first_try: slot, .. } = &mut trying.state {
+            *slot = Some(first_try);
+        }
+        let trouble = Some("cannot create: no answer".into());
+        Target { trouble, ..target(vec![trying], vec![]) }
+    };
+    let deadline = at(0) + Policy::default().start_deadline;
+    let early = decide(&tried(at(0)), &Policy::default(), at(5));
+    assert_eq!(early.actions, [create("a", 1)]);
+    assert_eq!(early.waiting, [(id("a"), Waiting::ApiErrors("cannot create: no answer".into()))]);
+    let late = decide(&tried(at(0)), &Policy::default(), deadline).actions;
+    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &late[..] else { panic!("{late:?}") };
+    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::Unknown, false));
+    assert!(failure.message.contains("cannot create: no answer"), "{}", failure.message);
+}
+
+#[test]
+fn a_finished_run_is_deleted_when_it_has_expired_and_nothing_needs_it() {
+    let expired = at(40) + Policy::default().retention;
+    let delete = deleted("r1", Unneeded::Expired, None);
+    let kept = target(vec![failed("a")], vec![run(1, "a", done(false))]);
+    assert_eq!(decide(&kept, &Policy::default(), at(50)).wake, Some(expired));
+    assert_eq!(decide(&kept, &Policy::default(), expired).actions, std::slice::from_ref(&delete));
+    let orphan = target(vec![], vec![run(1, "a", done(false))]);
+    assert_eq!(decide(&orphan, &Policy::default(), expired).actions, [deleted("r1", Unneeded::Expired, Some("a"))]);
+
+    let drains = left(kept.clone(), pod("a"));
+    assert!(!decide(&drains, &Policy::default(), expired).actions.contains(&delete));
+    let owner_runs = target(vec![running("a", "r1")], vec![run(1, "a", done(false))]);
+    assert!(!decide(&owner_runs, &Policy::default(), expired).actions.contains(&delete));
+    let newer =
+        target(vec![failed("a"), running("b", "r2")], vec![run(1, "a", done(false)), run(2, "b", Progress::Released)]);
+    assert!(!decide(&newer, &Policy::default(), expired).actions.contains(&delete));
+}
+
+// Cancellation, startBefore, pause, and what the status says of waiting.
+
+#[test]
+fn a_cancelled_execution_stops_wherever_it_is() {
+    let cancelled = |mut execution: Execution| {
+        execution.cancellation = Some(Cancellation { reason: "enough".into(), requested_by: "jo".into() });
+        execution
+    };
+    let decided = actions(&target(vec![cancelled(undecided("a"))], vec![]));
+    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!(
+        (failure.was_execution_failure, &*failure.message),
+        (false, "cancelled by jo before it started: enough")
+    );
+    let looking = target(vec![cancelled(undecided("a"))], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&looking), [deleted("r1", Unneeded::Withdrawn, None)]);
+    for progress in [Progress::Pending, Progress::Released] {
+        let committed = target(vec![cancelled(running("a", "r1"))], vec![run(1, "a", progress)]);
+        let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::Requested, gone: None };
+        assert_eq!(actions(&committed), [cancel]);
+    }
+}
+
+#[test]
+fn an_execution_that_was_not_started_before_its_time_fails() {
+    let mut late = undecided("a");
+    if let ExecutionState::Undecided { start_before, .. } = &mut late.state {
+        *start_before = Some(at(50));
+    }
+    let target = target(vec![late], vec![]);
+    let in_time = decide(&target, &Policy::default(), at(50));
+    assert_eq!((in_time.actions, in_time.wake), (vec![create("a", 1)], Some(at(51))));
+    let decided = decide(&target, &Policy::default(), at(51)).actions;
+    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::DeadlineExceeded, false));
+}
+
+#[test]
+fn in_a_paused_namespace_nothing_new_starts_and_what_runs_goes_on() {
+    let paused = |mut execution: Execution| {
+        execution.paused = Some("ask sre".into());
+        execution
+    };
+    let waits = Waiting::Paused("ask sre".into());
+    assert_eq!(waiting(&target(vec![paused(undecided("a"))], vec![])), [("a".into(), waits)]);
+    let looking = target(vec![paused(undecided("a"))], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&looking), [deleted("r1", Unneeded::Withdrawn, None)]);
+    let committed = target(vec![paused(running("a", "r1"))], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&committed), [Action::Release { run: run_id("r1") }]);
+}
+
+#[test]
+fn the_status_says_what_an_execution_waits_for_after_ten_seconds_and_once() {
+    let mut paused = undecided("a");
+    paused.paused = Some("ask sre".into());
+    paused.waits_since = Some(at(0));
+    let early = decide(&target(vec![paused.clone()], vec![]), &Policy::default(), at(9));
+    assert_eq!((early.actions, early.wake), (vec![], Some(at(10))));
+    let late = decide(&target(vec![paused.clone()], vec![]), &Policy::default(), at(10)).actions;
+    assert!(matches!(&late[..], [Action::ShowWaiting { waiting: Waiting::Paused(_), .. }]), "{late:?}");
+    paused.waiting_shown = Some("Paused".into());
+    assert_eq!(decide(&target(vec![paused], vec![]), &Policy::default(), at(10)).actions, []);
+}
+
+#[test]
+fn a_target_that_cannot_be_seen_is_left_alone_but_its_executions_say_so() {
+    let mut waits = undecided("a");
+    waits.waits_since = Some(at(0));
+    let target = target(vec![waits, running("b", "r1")], vec![run(1, "b", Progress::Pending)]);
+    let blind = decide_blind(&target, "cannot watch pipelineruns", at(50)).actions;
+    assert!(matches!(&blind[..], [Action::ShowWaiting { waiting: Waiting::Blind(_), .. }]), "{blind:?}");
+}
+
+#[test]
+fn a_run_that_lost_its_annotations_is_still_the_one_that_was_committed_to() {
+    let mut stripped = run(1, "a", Progress::Released);
+    stripped.owner = Owner::Nobody;
+    let target = target(vec![running("a", "r1"), undecided("b")], vec![stripped]);
+    let decided = actions(&target);
+    assert!(matches!(&decided[..], [Action::Skip { .. }]), "{decided:?}");
+}
+
 // Failures without a run.
 
 #[test]
 fn an_unusable_spec_fails_before_rivals_are_compared() {
-    let unusable = ExecutionState::Undecided { unusable: Some("spec.x: bad".into()), refusal: None };
-    let target = target(vec![running("a", "r1"), execution("b", unusable)], vec![run(1, "a", Progress::Released)]);
+    let target = target(
+        vec![running("a", "r1"), execution("b", unusable("spec.x: bad"))],
+        vec![run(1, "a", Progress::Released)],
+    );
     let decided = actions(&target);
     let [Action::Finish { execution, ending: Ending::Failed(failure), .. }] = &decided[..] else {
         panic!("{decided:?}")
@@ -350,7 +594,10 @@ fn an_unusable_spec_fails_before_rivals_are_compared() {
 #[test]
 fn a_refused_create_fails_its_execution_and_the_others_wait_for_that() {
     let refusal = Refusal { reason: FailureReason::ResourceExhausted, message: "quota".into(), number: 3 };
-    let refused = execution("a", ExecutionState::Undecided { unusable: None, refusal: Some(refusal) });
+    let mut refused = undecided("a");
+    if let ExecutionState::Undecided { refusal: slot, .. } = &mut refused.state {
+        *slot = Some(refusal);
+    }
     let mut target = target(vec![refused, undecided("b")], vec![]);
     let decided = actions(&target);
     let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
@@ -369,8 +616,8 @@ fn any_target() -> impl Strategy<Value = Target> {
     let uids = || prop::sample::select(vec!["a", "b", "c", "d"]);
     let runs = || prop::sample::select(vec!["r1", "r2", "r3", "r4"]);
     let state = prop_oneof![
-        4 => Just(ExecutionState::Undecided { unusable: None, refusal: None }),
-        1 => Just(ExecutionState::Undecided { unusable: Some("bad".into()), refusal: None }),
+        4 => Just(undecided("x").state),
+        1 => Just(unusable("bad")),
         2 => runs().prop_map(|run| ExecutionState::Running { run: Some(run_id(run)), started_at: Some(at(0)) }),
         1 => Just(ExecutionState::Completed),
         1 => Just(ExecutionState::Failed { reason: FailureReason::Unknown }),
@@ -426,8 +673,11 @@ proptest! {
                     prop_assert!(released.is_pending());
                     prop_assert!(target.owner_of(released).is_some_and(|owner| owner.is_running(run)));
                 }
-                Action::Skip { skipped, unfinished, .. } => {
-                    prop_assert!(target.runs[&unfinished.uid].is_unfinished());
+                Action::Skip { skipped, fact, .. } => {
+                    match fact {
+                        Fact::Unfinished(run) => prop_assert!(target.runs[&run.uid].is_unfinished()),
+                        Fact::Draining(left) => prop_assert!(target.residue.contains_key(&left.uid)),
+                    }
                     for (execution, _) in skipped {
                         prop_assert!(target.executions[&execution.uid].is_undecided());
                         prop_assert!(!target.runs.values().any(|run| run.is_owned_by(execution)), "a Skipped one has no run");
@@ -442,6 +692,7 @@ proptest! {
                     let cancelled = &target.runs[&run.uid];
                     prop_assert!(target.owner_of(cancelled).is_none());
                 }
+                Action::Freed { .. } | Action::ShowWaiting { .. } | Action::DrainSlow { .. } => {}
                 Action::Finish { execution, .. } => {
                     prop_assert!(!target.executions[&execution.uid].is_terminal());
                 }
@@ -451,6 +702,6 @@ proptest! {
 
     #[test]
     fn deciding_again_says_the_same(target in any_target()) {
-        prop_assert_eq!(decide(&target, at(50)), decide(&target.clone(), at(50)));
+        prop_assert_eq!(decide(&target, &Policy::default(), at(50)), decide(&target.clone(), &Policy::default(), at(50)));
     }
 }

@@ -1,13 +1,14 @@
 //! Rule 1: the target is not free.
 //!
-//! A run of another execution that is committed or released, and unfinished, skips. One that could still be withdrawn,
-//! or is done while its owner's status is late, makes the contender wait: a skip is final, and the fact behind it
-//! must be one that lasts.
+//! A run of another execution that is committed or released, and unfinished or not drained, skips. One that could still
+//! be withdrawn, or is done while its owner's status is late, makes the contender wait: a skip is final, and the fact
+//! behind it must be one that lasts.
 
 use super::{Contender, Verdict};
-use crate::action::Waiting;
+use crate::action::{Fact, Waiting};
 use crate::ending::{Conflict, Skip};
 use crate::execution::{Execution, ExecutionState};
+use crate::residue::Residue;
 use crate::run::{Owner, Run};
 use crate::target::Target;
 
@@ -26,29 +27,40 @@ pub(super) fn rule(contender: &Contender<'_>) -> Option<Verdict> {
     }
     let owner_late = rivals.iter().any(|run| contender.target.owner_of(run).is_some_and(|owner| !owner.is_terminal()));
     let run_missing = || contender.target.executions.values().any(|other| is_running_on_nothing(contender, other));
-    (owner_late || run_missing()).then_some(Verdict::Wait(Waiting::OwnerLate))
+    if owner_late || run_missing() {
+        return Some(Verdict::Wait(Waiting::OwnerLate));
+    }
+    let left = contender.target.residue.values().filter(|residue| !residue.owner.is(&contender.execution.id));
+    left.min_by_key(|residue| (residue.created, &residue.id.uid)).map(draining)
 }
 
 /// A run counts against a contender when it is another's and, at the look, when it came before the contender's own.
+/// A run of nobody counts only where an execution is committed to it.
 fn counts_against(contender: &Contender<'_>, run: &Run) -> bool {
-    !run.is_owned_by(&contender.execution.id) && contender.run.is_none_or(|mine| run.precedes(mine))
+    let of_another = match &run.owner {
+        Owner::Execution { .. } => !run.is_owned_by(&contender.execution.id),
+        Owner::Nobody => contender.target.committed_to(run).is_some(),
+    };
+    of_another && contender.run.is_none_or(|mine| run.precedes(mine))
 }
 
 /// Says busy for an unfinished run that will not be withdrawn: a committed or a released one.
 fn busy(target: &Target, run: &Run) -> Option<Verdict> {
-    let Owner::Execution { id, workflow_id, .. } = &run.owner else {
-        return None; // nobody's: it is waited for, never named as a conflict
-    };
-    let committed = target.owner_of(run).filter(|owner| owner.is_running(&run.id));
+    let committed = target.committed_to(run);
     if run.is_pending() && committed.is_none() {
         return None;
     }
+    let (holder, workflow_id) = match (&run.owner, committed) {
+        (Owner::Execution { id, workflow_id, .. }, _) => (id, workflow_id),
+        (Owner::Nobody, Some(execution)) => (&execution.id, &execution.workflow_id),
+        (Owner::Nobody, None) => return None,
+    };
     let started_at = match committed.map(|owner| &owner.state) {
         Some(ExecutionState::Running { started_at: Some(started_at), .. }) => *started_at,
         _ => run.created,
     };
-    let conflict = Conflict { holder: id.clone(), workflow_id: workflow_id.clone(), started_at };
-    Some(Verdict::Skip { skip: Skip::ResourceBusy(conflict), unfinished: run.id.clone() })
+    let conflict = Conflict { holder: holder.clone(), workflow_id: workflow_id.clone(), started_at, draining: false };
+    Some(Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Unfinished(run.id.clone()) })
 }
 
 /// Another execution that is Running without a run of its own there: it will end soon, and is a holder until then.
@@ -60,4 +72,14 @@ fn is_running_on_nothing(contender: &Contender<'_>, other: &Execution) -> bool {
         }
         _ => false,
     }
+}
+
+/// Every run is done and its owner says so, but something of one is still there.
+fn draining(residue: &Residue) -> Verdict {
+    let Owner::Execution { id, workflow_id, .. } = &residue.owner else {
+        return Verdict::Wait(Waiting::Draining);
+    };
+    let conflict =
+        Conflict { holder: id.clone(), workflow_id: workflow_id.clone(), started_at: residue.created, draining: true };
+    Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Draining(residue.id.clone()) }
 }

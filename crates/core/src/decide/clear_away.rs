@@ -1,0 +1,106 @@
+//! Clears away what nobody needs: pending runs that nobody can commit to, runs of deleted executions, expired runs. And
+//! tells somebody when a target does not drain.
+
+use super::{after, own_run};
+use crate::Time;
+use crate::action::{Action, Decision, Unneeded};
+use crate::execution::Execution;
+use crate::name::ExecutionId;
+use crate::policy::Policy;
+use crate::run::{CancelReason, Owner, Presence, Progress, Run};
+use crate::target::{RunNumber, Target};
+
+/// Asks for the deletions and cancels that the target's runs need.
+pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
+    let newest_unfinished = target.runs.values().filter(|run| run.is_unfinished()).map(|run| run.number).max();
+    for run in target.runs.values() {
+        let Owner::Execution { id, presence, .. } = &run.owner else {
+            continue; // nobody's: never touched
+        };
+        let unproven = match (target.owner_of(run), presence) {
+            (Some(owner), _) => {
+                if run.is_pending() && is_leftover(target, owner, run) {
+                    decision.actions.push(delete(run, Unneeded::Leftover, None));
+                } else if owner.is_terminal() {
+                    expire(target, policy, run, newest_unfinished, None, now, decision);
+                }
+                continue;
+            }
+            (None, Presence::Elsewhere) => continue,
+            (None, Presence::Gone) => None,
+            (None, Presence::Watched) => Some(id.clone()),
+        };
+        match run.progress {
+            Progress::Pending => decision.actions.push(delete(run, Unneeded::Leftover, unproven)),
+            Progress::Released if !run.cancelled => {
+                let (run, why) = (run.id.clone(), CancelReason::OwnerDeleted);
+                decision.actions.push(Action::Cancel { run, why, gone: unproven });
+            }
+            Progress::Released => {}
+            Progress::Done(_) => expire(target, policy, run, newest_unfinished, unproven, now, decision),
+        }
+    }
+    warn_of_slow_drain(target, policy, now, decision);
+}
+
+fn delete(run: &Run, why: Unneeded, gone: Option<ExecutionId>) -> Action {
+    Action::Delete { run: run.id.clone(), version: run.version.clone(), why, gone }
+}
+
+/// A pending run is needed by the owner that committed to it, or that may still do so: an undecided one's first.
+fn is_leftover(target: &Target, owner: &Execution, run: &Run) -> bool {
+    let needed = if owner.is_undecided() {
+        own_run(target, owner).is_some_and(|first| first.id.uid == run.id.uid)
+    } else {
+        owner.is_running(&run.id)
+    };
+    !needed
+}
+
+/// Deletes a finished run when it is older than the retention and drained, and nothing newer is unfinished (section 5, 3).
+fn expire(
+    target: &Target,
+    policy: &Policy,
+    run: &Run,
+    newest_unfinished: Option<RunNumber>,
+    unproven: Option<ExecutionId>,
+    now: Time,
+    decision: &mut Decision,
+) {
+    let Progress::Done(outcome) = &run.progress else { return };
+    if newest_unfinished.is_some_and(|newest| newest > run.number) || !target.residue.is_empty() {
+        return; // what ends that marks the target
+    }
+    let expires = after(outcome.completed_at.unwrap_or(run.created), policy.retention);
+    if expires <= now {
+        decision.actions.push(delete(run, Unneeded::Expired, unproven));
+    } else {
+        decision.wake_at(expires);
+    }
+}
+
+/// Says once that a target drains for too long. It never frees the target (section 5, 6).
+fn warn_of_slow_drain(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
+    if target.drain_warned || target.runs.values().any(|run| matches!(run.progress, Progress::Released)) {
+        return;
+    }
+    let left = target.residue.values().filter_map(|residue| match &residue.owner {
+        Owner::Execution { id, .. } => Some((residue, id)),
+        Owner::Nobody => None,
+    });
+    let Some((residue, holder)) = left.min_by_key(|(residue, _)| (residue.created, &residue.id.uid)) else {
+        return;
+    };
+    let ended = target.runs.values().filter_map(|run| match &run.progress {
+        Progress::Done(outcome) => outcome.completed_at,
+        _ => None,
+    });
+    // Where the run was deleted, its end is not known any more: what is left of it had started by then.
+    let since = ended.max().unwrap_or(residue.created).max(residue.created);
+    let deadline = after(since, policy.drain_deadline);
+    if deadline <= now {
+        decision.actions.push(Action::DrainSlow { holder: holder.clone(), residue: residue.id.clone(), since });
+    } else {
+        decision.wake_at(deadline);
+    }
+}

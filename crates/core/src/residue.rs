@@ -1,0 +1,53 @@
+//! What is left of a target's runs: tasks and pods that are not finished, whatever became of the run itself.
+
+use crate::Time;
+use crate::name::Uid;
+use crate::run::Owner;
+
+/// A descendant of a run that is unfinished: while one is there the target is not free (section 5, 6).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Residue {
+    /// Which object it is.
+    pub id: ResidueId,
+    /// Whose it is, from the annotations that it has from its run.
+    pub owner: Owner,
+    /// When the API server made it.
+    pub created: Time,
+}
+
+/// Names one descendant of a run in the execution namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ResidueId {
+    /// What it is.
+    pub kind: ResidueKind,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `metadata.uid`.
+    pub uid: Uid,
+}
+
+/// The kinds of descendants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResidueKind {
+    /// A task of the run.
+    TaskRun,
+    /// A task that a controller of somebody else runs.
+    CustomRun,
+    /// A pipeline in the pipeline.
+    PipelineRun,
+    /// A task's pod.
+    Pod,
+}
+
+impl ResidueKind {
+    /// Returns the kind's name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TaskRun => "TaskRun",
+            Self::CustomRun => "CustomRun",
+            Self::PipelineRun => "PipelineRun",
+            Self::Pod => "Pod",
+        }
+    }
+}
