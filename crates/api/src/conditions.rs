@@ -21,10 +21,19 @@ pub const SUCCEEDED: &str = "Succeeded";
 ///
 /// True: it failed such that later ones are skipped until somebody clears it. False: cleared, or it never blocked.
 pub const BLOCKED: &str = "Blocked";
+/// Whether the execution waits for something other than its own run, so that an empty phase never puzzles anyone.
+///
+/// True: it is not decided yet, or its run not released, for longer than a moment; the reason says what for, the message
+/// who to ask ([`PAUSED`], [`RIVAL_UNDECIDED`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`],
+/// [`CACHE_NOT_SYNCED`], [`TEKTON_UNAVAILABLE`], [`DELETING`]). False: it no longer waits. Absent: it never had to, for
+/// long.
+pub const WAITING: &str = "Waiting";
 
 /// Reason of [`TARGET_LOCKED`]: the run is committed and unfinished.
 pub const HELD: &str = "Held";
 /// Reason of [`TARGET_LOCKED`]: the run is finished, something that it started is not.
+///
+/// Reason of [`WAITING`]: what an earlier run on the target started (TaskRuns, pods) is not finished.
 pub const DRAINING: &str = "Draining";
 /// Reason of [`TARGET_LOCKED`]: nothing of the run is left.
 pub const FREE: &str = "Free";
@@ -33,3 +42,21 @@ pub const FREE: &str = "Free";
 pub const RUNNING: &str = "Running";
 /// Reason of [`SUCCEEDED`]: every task of the run succeeded.
 pub const COMPLETED: &str = "Completed";
+
+/// Reason of [`WAITING`]: nothing new starts, by the operator's configuration or by the annotation
+/// [`ANNOTATION_PAUSED`](crate::labels::ANNOTATION_PAUSED) on the namespace. Ends when a person ends the pause.
+pub const PAUSED: &str = "Paused";
+/// Reason of [`WAITING`]: the run of another execution on the target is pending: it may commit, or be withdrawn.
+pub const RIVAL_UNDECIDED: &str = "RivalUndecided";
+/// Reason of [`WAITING`]: a run on the target is done, and the status of the execution that owns it does not say so yet.
+pub const OWNER_LATE: &str = "OwnerLate";
+/// Reason of [`WAITING`]: an older execution on the target goes first.
+pub const TURN: &str = "Turn";
+/// Reason of [`WAITING`]: the API server refuses, fails or does not answer what the decision needs; it is tried again.
+pub const API_ERRORS: &str = "ApiErrors";
+/// Reason of [`WAITING`]: the operator has not yet read, or no longer follows, all objects that the decision rests on.
+pub const CACHE_NOT_SYNCED: &str = "CacheNotSynced";
+/// Reason of [`WAITING`]: the cluster does not serve Tekton's kinds, or Tekton's webhook does not answer.
+pub const TEKTON_UNAVAILABLE: &str = "TektonUnavailable";
+/// Reason of [`WAITING`]: this object is being deleted and a finalizer of somebody else keeps it: nothing starts for it.
+pub const DELETING: &str = "Deleting";

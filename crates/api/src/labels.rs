@@ -1,4 +1,5 @@
-//! Labels and annotations, on `PipelineRuns` of the operator and (labels) on everything that Tekton makes from them.
+//! Labels and annotations, on `PipelineRuns` of the operator and (labels) on everything that Tekton makes from them; and
+//! [`ANNOTATION_PAUSED`], which people put on a namespace.
 //!
 //! A label's value is made legal by whoever writes it (cut, with a hash where longer); the annotation of the same key
 //! holds the value whole. Owner of a run is the annotation [`ANNOTATION_UID`], never a name.
@@ -26,5 +27,17 @@ pub const ANNOTATION_WORKFLOW_EXECUTION: &str = LABEL_WORKFLOW_EXECUTION;
 pub const ANNOTATION_WORKFLOW_ID: &str = LABEL_WORKFLOW_ID;
 /// Annotation: the canonical target, whole.
 pub const ANNOTATION_TARGET: &str = LABEL_TARGET;
-/// Annotation: why the operator cancelled the run; a cancelled run without it was cancelled by somebody else.
+/// Annotation: why the operator cancelled the run, one of the `CANCEL_` words; a cancelled run without it was cancelled by
+/// somebody else.
 pub const ANNOTATION_CANCEL_REASON: &str = "kubernaut.ai/cancel-reason";
+/// Value of [`ANNOTATION_CANCEL_REASON`]: the `WorkflowExecution` that owned the run is gone.
+pub const CANCEL_DELETED: &str = "WorkflowExecutionDeleted";
+/// Value of [`ANNOTATION_CANCEL_REASON`]: somebody set `spec.cancellation`.
+pub const CANCEL_REQUESTED: &str = "CancellationRequested";
+/// Value of [`ANNOTATION_CANCEL_REASON`]: the run was released, and nothing of it started within the start deadline.
+pub const CANCEL_NOT_STARTED: &str = "StartDeadlineExceeded";
+/// Value of [`ANNOTATION_CANCEL_REASON`]: the run was not done a minute after its timeout.
+pub const CANCEL_TIMED_OUT: &str = "DeadlineExceeded";
+
+/// Annotation on a namespace: nothing new starts for the `WorkflowExecutions` in it; the value is the reason, for people.
+pub const ANNOTATION_PAUSED: &str = "kubernaut.ai/paused";

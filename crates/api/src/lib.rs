@@ -1,7 +1,7 @@
 //! The WorkflowExecution API, group `kubernaut.ai`, version `v1alpha1`.
 //!
 //! ```text
-//!  WorkflowExecution ── spec   what to run on which target; immutable
+//!  WorkflowExecution ── spec   what to run on which target; immutable, but for `cancellation`, added once
 //!                    └─ status what became of it; written by the operator alone
 //! ```
 //!
@@ -17,9 +17,10 @@ pub mod workflow_execution;
 
 pub use crd::{crds, crds_yaml};
 pub use workflow_execution::{
-    AttemptStatus, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig, FailureDetails,
-    FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation, RemediationRequestRef,
-    SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus, WorkflowRef,
+    AttemptStatus, Cancellation, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
+    FailureDetails, FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation,
+    RemediationRequestRef, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus,
+    WorkflowRef,
 };
 
 /// Name of the API group.

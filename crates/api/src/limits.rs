@@ -47,8 +47,10 @@ pub const ATTEMPTS: u32 = 20;
 pub const CONDITIONS: u32 = 16;
 /// Longest type of a condition, as metav1.Condition has it.
 pub const CONDITION_TYPE: u32 = 316;
-/// Longest user name that clears a block.
+/// Longest user name that cancels an execution or clears a block.
 pub const USER: u32 = 1024;
+/// Longest reason of a cancellation.
+pub const CANCELLATION_REASON: u32 = 1024;
 /// Longest reason of a clearance.
 pub const CLEARANCE_REASON: u32 = 1024;
 

@@ -17,7 +17,9 @@ mod status;
 pub use failure::{FailureDetails, FailureReason};
 pub use phase::{ConditionStatus, Outcome, Phase};
 pub use skip::{ConflictingWorkflow, RecentRemediation, SkipDetails, SkipReason};
-pub use spec::{ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec, WorkflowRef};
+pub use spec::{
+    Cancellation, ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec, WorkflowRef,
+};
 pub use status::{AttemptStatus, ClearanceStatus, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus};
 
 #[cfg(test)]

@@ -244,7 +244,8 @@ impl Performer {
             learned.push(self.confirm_owner_gone(owner).await?);
         }
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(learned) };
-        let status = status::running(work.target.as_ref(), subject, run, number, work.now);
+        let namespace = &self.defaults.execution_namespace;
+        let status = status::running(work.target.as_ref(), subject, run, number, namespace, work.now);
         learned.extend(self.write_status(execution, version, &status).await?);
         tracing::info!(wfe = %execution, target = %Shown(&work.target), run = %run, phase = "Running", "committed");
         self.events.announce(Announcement::pipeline_run_created(execution, run));

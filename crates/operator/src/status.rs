@@ -31,13 +31,18 @@ pub fn running(
     subject: &Subject,
     run: &RunId,
     number: RunNumber,
+    execution_namespace: &str,
     now: Time,
 ) -> WorkflowExecutionStatus {
     let note = format!("PipelineRun {run} holds the target");
     WorkflowExecutionStatus {
         phase: Some(Phase::Running),
         start_time: Some(api_time(now)),
-        pipeline_run_ref: Some(PipelineRunRef { name: run.name.to_string(), uid: run.uid.to_string() }),
+        pipeline_run_ref: Some(PipelineRunRef {
+            name: run.name.to_string(),
+            uid: run.uid.to_string(),
+            namespace: execution_namespace.to_owned(),
+        }),
         run_sequence: i64::try_from(number).ok(),
         conditions: vec![
             condition(subject, now, conditions::TARGET_LOCKED, "True", conditions::HELD, &note),

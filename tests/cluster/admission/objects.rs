@@ -1,4 +1,4 @@
-//! One full good object, the statuses of every phase, and what is tried with them.
+//! One good object with all that may be set at creation, the statuses of every phase, and what is tried with them.
 
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::Namespace;
@@ -103,7 +103,7 @@ pub(super) fn expect(failures: &mut Vec<String>, row: &str, words: &[&str], refu
     }
 }
 
-/// A good object with every field of spec set.
+/// A good object with every field of spec set that may be set at creation.
 pub(super) fn good() -> Value {
     json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
@@ -124,6 +124,7 @@ pub(super) fn good() -> Value {
             "confidence": 0.5,
             "rationale": "the pods are out of memory",
             "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
+            "startBefore": "2099-01-01T00:00:00Z",
         },
     })
 }
@@ -145,12 +146,17 @@ pub(super) fn good_but(pointer: &str, value: Value) -> Result<Value> {
 pub(super) fn entering(phase: &str) -> Value {
     match phase {
         "" => json!({"phase": null}),
-        "Running" => json!({"phase": phase, "startTime": TIME, "pipelineRunRef": {"name": "wfe-1", "uid": "u-1"}}),
+        "Running" => json!({"phase": phase, "startTime": TIME, "pipelineRunRef": run_ref(1)}),
         "Completed" => json!({"phase": phase, "completionTime": TIME}),
         "Failed" => json!({"phase": phase, "completionTime": TIME, "failureDetails": failure_details()}),
         "Skipped" => json!({"phase": phase, "completionTime": TIME, "skipDetails": skip_details()}),
         other => json!({"phase": other}),
     }
+}
+
+/// The n-th PipelineRun.
+pub(super) fn run_ref(n: u32) -> Value {
+    json!({"name": format!("wfe-{n}"), "uid": format!("u-{n}"), "namespace": "kubernaut-workflows"})
 }
 
 pub(super) fn failure_details() -> Value {

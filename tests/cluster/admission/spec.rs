@@ -11,6 +11,7 @@ const TARGET: &str = "/spec/targetResource";
 const PARAMETERS: &str = "/spec/parameters";
 const TIMEOUT: &str = "/spec/executionConfig/timeout";
 const DIGEST: &str = "/spec/workflowRef/containerDigest";
+const BEFORE: &str = "/spec/startBefore";
 const ACCOUNT: &str = "/spec/executionConfig/serviceAccountName";
 
 /// Makes `count` parameters with good keys.
@@ -31,6 +32,8 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
     let keys: &[&str] = &["spec.parameters", "UPPER_SNAKE_CASE"];
     let timeout: &[&str] = &["spec.executionConfig.timeout", "must be a Go duration from 1s to 24h"];
     let pins: &[&str] = &["spec.workflowRef.containerDigest", "must be sha256: followed by 64"];
+    let moment: &[&str] = &["spec.startBefore", "must be of type date-time"];
+    let years: &[&str] = &["spec.startBefore: must lie in the years 1970 to 9998"];
     let account: &[&str] = &["spec.executionConfig.serviceAccountName", "must be a DNS subdomain"];
     let rows = [
         (TARGET, json!(null), &["spec.targetResource: Required value"][..]),
@@ -96,6 +99,22 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         (ACCOUNT, json!("Runner"), account),
         (ACCOUNT, json!("run/ner"), account),
         (ACCOUNT, json!("x".repeat(254)), &["spec.executionConfig.serviceAccountName: Too long"]),
+        (BEFORE, json!(""), moment),
+        (BEFORE, json!("tomorrow"), moment),
+        (BEFORE, json!("2026-01-02"), moment),
+        (BEFORE, json!("2026-01-02T03:04:05"), moment),
+        (BEFORE, json!("2026-01-02 03:04:05Z"), moment),
+        (BEFORE, json!("2026-13-02T03:04:05Z"), moment),
+        (BEFORE, json!("2026-02-30T03:04:05Z"), moment),
+        (BEFORE, json!("2026-01-02T24:00:00Z"), moment),
+        (BEFORE, json!("2026-01-02T03:04:60Z"), moment),
+        (BEFORE, json!("2026-01-02T03:04:05+25:00"), &["spec.startBefore", "Invalid date-time"]),
+        (BEFORE, json!("2026-01-02T03:04:05+0100"), moment),
+        (BEFORE, json!("0000-01-01T00:00:00Z"), years),
+        (BEFORE, json!("1969-12-31T23:59:59Z"), years),
+        (BEFORE, json!("9999-12-31T23:59:59Z"), years),
+        (BEFORE, json!("99999-01-01T00:00:00Z"), moment),
+        (BEFORE, json!(1_767_323_045), moment),
         ("/spec/confidence", json!(-0.01), &["spec.confidence", "greater than or equal to 0"]),
         ("/spec/confidence", json!(1.01), &["spec.confidence", "less than or equal to 1"]),
         ("/spec/rationale", json!("x".repeat(32_769)), &["spec.rationale: Too long"]),
@@ -151,6 +170,11 @@ async fn what_is_only_just_good_is_accepted() -> Result<()> {
         (TIMEOUT, json!("1500ms")),
         (ACCOUNT, json!(null)),
         (ACCOUNT, json!("a.b-c.d")),
+        (BEFORE, json!(null)),
+        (BEFORE, json!("1970-01-01T00:00:00Z")),
+        (BEFORE, json!("9998-12-31T23:59:59Z")),
+        (BEFORE, json!("2026-01-02T03:04:05.999999999Z")),
+        (BEFORE, json!("2026-01-02T03:04:05+14:00")),
         ("/spec/executionConfig", json!({})),
         ("/spec/executionConfig", json!(null)),
         ("/spec/confidence", json!(0)),
@@ -180,7 +204,7 @@ async fn nothing_is_accepted_and_ignored() -> Result<()> {
     let name = namespaced.create_in("").await?;
     let strict = PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::default() };
     let mut failures = Vec::new();
-    for field in ["retry", "recoveryOf", "startBefore", "cancellation", "ttlSecondsAfterFinished", "targetresource"] {
+    for field in ["retry", "recoveryOf", "ttlSecondsAfterFinished", "targetresource"] {
         let answer = namespaced.api.patch(&name, &strict, &Patch::Merge(json!({"spec": {field: "x"}}))).await;
         let words = [&*format!("unknown field \"spec.{field}\"")];
         expect(&mut failures, field, &words, refusal(answer)?);
@@ -201,6 +225,7 @@ async fn spec_is_immutable() -> Result<()> {
         json!({"workflowRef": {"containerDigest": null}}),
         json!({"executionConfig": {"timeout": "11m"}}),
         json!({"executionConfig": null}),
+        json!({"startBefore": "2099-01-01T00:00:01Z"}),
     ];
     for field in good()["spec"].as_object().context("spec is no object")?.keys() {
         changes.push(json!({field: null}));
@@ -209,9 +234,10 @@ async fn spec_is_immutable() -> Result<()> {
     for change in changes {
         let patch = Patch::Merge(json!({"spec": change}));
         let answer = namespaced.api.patch(&name, &PatchParams::default(), &patch).await;
-        let required = change.get("targetResource").or_else(|| change.get("workflowRef")) == Some(&Value::Null);
-        let words = if required { ["Required value"] } else { ["spec: is immutable once created"] };
-        expect(&mut failures, &change.to_string(), &words, refusal(answer)?);
+        let field = change.as_object().and_then(|change| change.keys().next()).context("changes nothing")?;
+        let required = matches!(&**field, "targetResource" | "workflowRef") && change[field].is_null();
+        let why = if required { "Required value" } else { "is immutable once created" };
+        expect(&mut failures, &change.to_string(), &[&format!("spec.{field}: {why}")], refusal(answer)?);
     }
     let patch = Patch::Merge(json!({"metadata": {"labels": {"team": "payment"}}, "spec": {"confidence": 0.5}}));
     let answer = namespaced.api.patch(&name, &PatchParams::default(), &patch).await;

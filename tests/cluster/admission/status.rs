@@ -4,7 +4,7 @@ use anyhow::Result;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::objects::{Namespaced, Refusal, entering, expect, failure_details, refusal, report, skip_details};
+use super::objects::{Namespaced, Refusal, entering, expect, failure_details, refusal, report, run_ref, skip_details};
 
 const PHASES: [&str; 6] = ["", "Pending", "Running", "Completed", "Failed", "Skipped"];
 const LATER: &str = "2026-01-02T04:00:00Z";
@@ -74,7 +74,7 @@ async fn what_a_status_says_agrees_with_its_phase() -> Result<()> {
         }
         with("Failed", json!({"failureDetails": details}))
     };
-    let run = json!({"name": "wfe-2", "uid": "u-2"});
+    let run = run_ref(2);
     let failed_only: &[&str] = &["status.failureDetails: must be present exactly when phase is Failed"];
     let skipped_only: &[&str] = &["status.skipDetails: must be present exactly when phase is Skipped"];
     let ends: &[&str] = &["status.completionTime: is required when phase is"];
@@ -96,6 +96,9 @@ async fn what_a_status_says_agrees_with_its_phase() -> Result<()> {
         ("Running", json!({"startTime": null}), &["status.startTime: may not change"]),
         ("Running", json!({"pipelineRunRef": null}), &["status.pipelineRunRef: may be replaced", "never removed"]),
         ("Running", json!({"pipelineRunRef": run}), &[]),
+        ("Running", json!({"pipelineRunRef": {"namespace": null}}), &["status.pipelineRunRef.namespace: Required"]),
+        ("Running", json!({"pipelineRunRef": {"namespace": ""}}), &["status.pipelineRunRef.namespace", "at least 1"]),
+        ("Running", json!({"pipelineRunRef": {"namespace": "n".repeat(64)}}), &["pipelineRunRef.namespace: Too long"]),
         ("Running", with("Failed", json!({"duration": "1m30s"})), &[]),
         ("", failing(json!({"wasExecutionFailure": true})), &["failureDetails.requiresManualReview: must equal"]),
         ("", failing(json!({"wasExecutionFailure": true, "requiresManualReview": true})), &[]),
@@ -132,7 +135,7 @@ async fn a_final_status_stays_as_it_is() -> Result<()> {
             ("startTime", json!(LATER)),
             ("completionTime", json!(LATER)),
             ("duration", json!("5s")),
-            ("pipelineRunRef", json!({"name": "wfe-9", "uid": "u-9"})),
+            ("pipelineRunRef", run_ref(9)),
             ("runSequence", json!(9)),
             ("pipelineRunStatus", json!({"status": "True"})),
             ("failureReason", json!("another")),

@@ -124,6 +124,22 @@ fn a_final_status_changes_in_three_fields_only() {
 }
 
 #[test]
+fn a_spec_changes_in_one_field_only() {
+    let schema = schema();
+    let spec = &schema["properties"]["spec"];
+    let immutable: BTreeSet<_> = spec["x-kubernetes-validations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|rule| rule["message"].as_str().unwrap().contains("is immutable once created"))
+        .map(|rule| rule["fieldPath"].as_str().unwrap().trim_start_matches('.'))
+        .collect();
+    let free: Vec<_> =
+        spec["properties"].as_object().unwrap().keys().filter(|name| !immutable.contains(name.as_str())).collect();
+    assert_eq!(free, ["cancellation"], "it has rules of its own");
+}
+
+#[test]
 fn closed_words_are_spelled_as_programs_match_them() {
     let schema = schema();
     let status = &schema["properties"]["status"]["properties"];
@@ -158,11 +174,13 @@ fn only_fields_that_do_something_are_in_spec() {
     assert_eq!(
         fields,
         [
+            "cancellation",
             "confidence",
             "executionConfig",
             "parameters",
             "rationale",
             "remediationRequestRef",
+            "startBefore",
             "targetResource",
             "workflowRef"
         ]

@@ -1,4 +1,5 @@
-//! Admission rules on `status` that follow one pattern for several fields. The API server evaluates them at every write.
+//! Admission rules that follow one pattern for several fields, or look at more than one. The API server evaluates them at
+//! every write.
 //!
 //! They ask `has(...)` instead of using optionals: of an optional the API server does not know the size, and refuses the
 //! rule as too costly.
@@ -11,6 +12,34 @@ const PHASE_MESSAGE: &str = "status.phase: may go from none to Pending, Running,
 
 /// Condition of a rule: the old phase is final.
 const WAS_TERMINAL: &str = "has(oldSelf.phase) && oldSelf.phase in ['Completed', 'Failed', 'Skipped']";
+
+/// Refuses any change of `field` of a spec. One rule per field, since one of them may come later.
+pub(super) fn immutable(field: &str) -> Rule {
+    forbidden(
+        field,
+        unchanged(field),
+        format!("spec.{field}: is immutable once created; create another WorkflowExecution"),
+    )
+}
+
+/// Refuses an execution that is cancelled before it exists.
+pub(super) fn cancellation_comes_later() -> Rule {
+    forbidden(
+        "cancellation",
+        "oldSelf.hasValue() || !has(self.cancellation)",
+        "spec.cancellation: may not be set when the object is created; leave it out, or do not create the object",
+    )
+    .optional_old_self(true)
+}
+
+/// Refuses to take a cancellation back, or to put it into another mouth.
+pub(super) fn cancellation_stays() -> Rule {
+    forbidden(
+        "cancellation",
+        "!has(oldSelf.cancellation) || (has(self.cancellation) && self.cancellation == oldSelf.cancellation)",
+        "spec.cancellation: may not change or be removed once set; create another WorkflowExecution",
+    )
+}
 
 /// Refuses a first phase that is not a beginning; stands at the root, since rules on `status` that look at the old status
 /// do not run when there was none.
@@ -43,10 +72,7 @@ pub(super) fn phase_moves_forward() -> Rule {
 pub(super) fn frozen(field: &str) -> Rule {
     forbidden(
         field,
-        format!(
-            "!({WAS_TERMINAL}) || (has(self.{field}) ? (has(oldSelf.{field}) && self.{field} == oldSelf.{field}) \
-             : !has(oldSelf.{field}))"
-        ),
+        format!("!({WAS_TERMINAL}) || ({})", unchanged(field)),
         format!("status.{field}: may not change once phase is Completed, Failed or Skipped"),
     )
 }
@@ -89,6 +115,11 @@ pub(super) fn end_has_a_time() -> Rule {
         .message("status.completionTime: is required when phase is Completed, Failed or Skipped")
         .field_path(".completionTime")
         .reason(Reason::FieldValueRequired)
+}
+
+/// Condition of a rule: `field` is what it was, or absent as it was.
+fn unchanged(field: &str) -> String {
+    format!("has(self.{field}) ? (has(oldSelf.{field}) && self.{field} == oldSelf.{field}) : !has(oldSelf.{field})")
 }
 
 fn forbidden(field: &str, rule: impl Into<String>, message: impl AsRef<str>) -> Rule {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::{rules, status::WorkflowExecutionStatus};
 use crate::limits;
 
-/// What to run, and on which target. Immutable once created: create another WorkflowExecution instead.
+/// What to run, and on which target. Immutable once created, but for cancellation, which is added later: create another
+/// WorkflowExecution instead.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "kubernaut.ai",
@@ -45,9 +47,18 @@ use crate::limits;
     validation = rules::phase_begins()
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self == oldSelf")
-    .message("spec: is immutable once created; create another WorkflowExecution")
-    .reason(Reason::FieldValueForbidden))]
+#[x_kube(
+    validation = rules::immutable("remediationRequestRef"),
+    validation = rules::immutable("workflowRef"),
+    validation = rules::immutable("targetResource"),
+    validation = rules::immutable("parameters"),
+    validation = rules::immutable("confidence"),
+    validation = rules::immutable("rationale"),
+    validation = rules::immutable("executionConfig"),
+    validation = rules::immutable("startBefore"),
+    validation = rules::cancellation_comes_later(),
+    validation = rules::cancellation_stays(),
+)]
 pub struct WorkflowExecutionSpec {
     /// The object that asked for this execution, e.g. a RemediationRequest. Kept for the record, nothing is decided by it.
     /// Absent: nobody in particular.
@@ -96,6 +107,18 @@ pub struct WorkflowExecutionSpec {
     /// How to run it. Absent: as the operator is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_config: Option<ExecutionConfig>,
+    /// The last moment at which it may begin, e.g. "2026-01-02T03:04:05Z". Decided later than this, it does not run: Failed,
+    /// DeadlineExceeded, and it does not count as a failure of its target. Set it where a backup or a GitOps tool could make
+    /// this object again long after it was asked for. Absent: whenever it is decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = ("self >= timestamp('1970-01-01T00:00:00Z') && self < timestamp('9999-01-01T00:00:00Z')",
+        "spec.startBefore: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z"))]
+    pub start_before: Option<Time>,
+    /// Stops the execution without deleting its record: set it later, once, while the phase is not final. The PipelineRun is
+    /// cancelled, and the execution ends as Failed with who and why in the message. Whoever sets it needs the right to
+    /// update workflowexecutions/cancellation. Refused when the object is created. Absent: nobody stopped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancellation: Option<Cancellation>,
 }
 
 /// The object that asked for an execution.
@@ -165,6 +188,18 @@ pub struct ExecutionConfig {
     #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
         "spec.executionConfig.serviceAccountName: must be a DNS subdomain (a-z, 0-9, - and .), e.g. kubernaut-workflow-runner"))]
     pub service_account_name: Option<String>,
+}
+
+/// Who stops an execution, and why.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cancellation {
+    /// Why, in words, e.g. "wrong cluster". At most 1024 characters.
+    #[schemars(length(min = 1, max = limits::CANCELLATION_REASON))]
+    pub reason: String,
+    /// Your own user name, as "kubectl auth whoami" shows it; nobody can cancel in the name of another.
+    #[schemars(length(min = 1, max = limits::USER))]
+    pub requested_by: String,
 }
 
 /// Limits number and size of the parameters; the rules on keys stand at the field.

@@ -103,7 +103,8 @@ pub struct WorkflowExecutionStatus {
     pub clearance: Option<ClearanceStatus>,
     /// Standing facts. TargetLocked: this execution holds its target (reasons Held, Draining, Free). Started: something of
     /// the workflow ran, with the proof in the message. Succeeded: it reached its goal; the reason says why not. Blocked:
-    /// later executions on the target are skipped until somebody clears it.
+    /// later executions on the target are skipped until somebody clears it. Waiting: it is not decided yet, or its run not
+    /// released; the reason says what for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
@@ -113,7 +114,8 @@ pub struct WorkflowExecutionStatus {
     pub observed_generation: Option<i64>,
 }
 
-/// A Tekton PipelineRun, by name and uid: a later one of the same name is another.
+/// A Tekton PipelineRun, by name, uid and namespace: a later one of the same name is another, and name and uid alone would
+/// not tell an operator with another execution namespace that it looks in the wrong place.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineRunRef {
@@ -123,6 +125,10 @@ pub struct PipelineRunRef {
     /// Uid of the PipelineRun.
     #[schemars(length(min = 1, max = limits::UID))]
     pub uid: String,
+    /// The execution namespace in which the PipelineRun lives. An operator that is started with another one sees by it that
+    /// it would not find this run, and does not start.
+    #[schemars(length(min = 1, max = limits::NAMESPACE))]
+    pub namespace: String,
 }
 
 /// What Tekton says about a PipelineRun.
@@ -208,7 +214,7 @@ fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
             "required": ["lastTransitionTime", "message", "reason", "status", "type"],
             "properties": {
                 "type": {
-                    "description": "What the condition is about: TargetLocked, Started, Succeeded or Blocked.",
+                    "description": "What the condition is about: TargetLocked, Started, Succeeded, Blocked or Waiting.",
                     "type": "string", "minLength": 1, "maxLength": limits::CONDITION_TYPE,
                 },
                 "status": {

@@ -24,7 +24,9 @@ fn full() -> Value {
             "parameters": {"GRACE": "30"},
             "confidence": 0.92,
             "rationale": "the pods are out of memory",
-            "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"}
+            "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
+            "startBefore": time,
+            "cancellation": {"reason": "wrong cluster", "requestedBy": "jane"}
         },
         "status": {
             "target": "payment/deployment/payment-api",
@@ -32,7 +34,7 @@ fn full() -> Value {
             "startTime": time,
             "completionTime": time,
             "duration": "1m30s",
-            "pipelineRunRef": {"name": "wfe-cf0cc089293b1165-7", "uid": "u"},
+            "pipelineRunRef": {"name": "wfe-cf0cc089293b1165-7", "uid": "u", "namespace": "kubernaut-workflows"},
             "runSequence": 7,
             "pipelineRunStatus": {
                 "status": "False", "reason": "Failed", "message": "m", "completedTasks": 1, "totalTasks": 2
