@@ -5,6 +5,7 @@
 //!      │          (bin control-plane)     Tekton, kwok, registry
 //!      └─ World ── namespaces of one test, shipped RBAC
 //!           ├─ Operator     the real binary, its own process and token
+//!           ├─ Proxy        between an operator and the API server: faults
 //!           ├─ wfe(..)      builders
 //!           ├─ await_..(..) watches with deadlines
 //!           └─ record()     every change, for judging afterwards
@@ -30,6 +31,7 @@ mod pki;
 mod place;
 mod prepared;
 pub mod process;
+pub mod proxy;
 mod random;
 mod rbac;
 pub mod record;
@@ -48,6 +50,7 @@ pub use look::is_terminal;
 pub use metrics::Metrics;
 pub use operator::{Operator, OperatorBuilder};
 pub use pipeline::{Outcome, Pipeline};
+pub use proxy::{Fault, Gate, Proxy, Refusal, When};
 pub use record::{Change, Observed, Recording};
 pub use stack::{Info, Options};
 pub use wfe::WfeBuilder;

@@ -16,6 +16,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::metrics::Metrics;
+use crate::proxy::Proxy;
 use crate::world::World;
 use crate::{http, place, process, rbac};
 
@@ -33,11 +34,13 @@ pub struct OperatorBuilder<'w> {
     args: Vec<(String, Option<String>)>,
     env: Vec<(String, String)>,
     kubeconfig: Option<PathBuf>,
+    /// Where it finds the API server, if not where that is.
+    url: Option<String>,
 }
 
 impl<'w> OperatorBuilder<'w> {
     pub(crate) fn new(world: &'w World) -> Self {
-        let builder = Self { world, args: Vec::new(), env: Vec::new(), kubeconfig: None };
+        let builder = Self { world, args: Vec::new(), env: Vec::new(), kubeconfig: None, url: None };
         let builder = if world.watches_all() { builder } else { builder.arg("--watch-namespace", world.namespace()) };
         builder
             .arg("--execution-namespace", &world.execution_namespace())
@@ -78,6 +81,12 @@ impl<'w> OperatorBuilder<'w> {
         self
     }
 
+    /// Makes it talk to the API server through this proxy, with its own token. Not with [`OperatorBuilder::kubeconfig`].
+    pub fn through(mut self, proxy: &Proxy) -> Self {
+        self.url = Some(proxy.url());
+        self
+    }
+
     /// Starts it and waits until `/readyz` answers 200.
     pub async fn start(self) -> Result<Operator> {
         let mut operator = self.spawn().await?;
@@ -95,7 +104,7 @@ impl<'w> OperatorBuilder<'w> {
             path
         } else {
             let path = dir.join(format!("kubeconfig-{number}"));
-            write_kubeconfig(self.world, &path).await?;
+            write_kubeconfig(self.world, self.url.as_deref(), &path).await?;
             path
         };
         let log = dir.join(format!("operator-{number}.log"));
@@ -117,7 +126,7 @@ impl<'w> OperatorBuilder<'w> {
 }
 
 /// Writes a kubeconfig with a token of the shipped service account: whatever that may not do, the operator cannot.
-async fn write_kubeconfig(world: &World, path: &Path) -> Result<()> {
+async fn write_kubeconfig(world: &World, url: Option<&str>, path: &Path) -> Result<()> {
     let accounts: Api<ServiceAccount> = Api::namespaced(world.client(), &world.system_namespace());
     let request = TokenRequest {
         spec: Some(TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() }),
@@ -129,7 +138,8 @@ async fn write_kubeconfig(world: &World, path: &Path) -> Result<()> {
         .context("no token for the operator's service account")?;
     let token = answer.status.and_then(|status| status.token).context("a token request without an answer")?;
     let control_plane = world.control_plane();
-    place::write_kubeconfig(path, control_plane.url(), &control_plane.authority(), &token, world.namespace())
+    let url = url.unwrap_or(control_plane.url());
+    place::write_kubeconfig(path, url, &control_plane.authority(), &token, world.namespace())
 }
 
 /// A running operator. Dropping it kills it; if it had panicked, the test fails.

@@ -1,0 +1,143 @@
+//! A fault proxy between an operator and the API server: every request passes through a plan that a test writes.
+//!
+//! ```text
+//! operator ──http──► Proxy ──https──► kube-apiserver
+//!                      │ a request is numbered and read; it is held at a gate, or meets the plan's fault, or passes
+//! ```
+//! Plain HTTP/1.1 towards the operator, TLS from here on. The operator's own token goes through, so the shipped RBAC
+//! stays in force. It serves on a thread of its own: a test that blocks does not stop it.
+//!
+//! # Guarantees
+//! - A request that has been read is forwarded, if its fault lets it, also when whoever sent it is gone by then: as
+//!   with a network that delivers late.
+//! - What a gate or a fault does happens to that request alone; [`Proxy::cut_all`], [`Proxy::partition`] and
+//!   [`Proxy::freeze_watches`] are for all.
+//! - It never repeats a request that may have been sent, unless told to.
+
+mod fault;
+mod gate;
+mod request;
+mod serve;
+mod shared;
+mod upstream;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use tokio::sync::oneshot;
+
+pub use fault::{Answer, Fault, Refusal};
+pub use gate::{Gate, When};
+pub use request::{Request, Verb};
+pub use shared::Passed;
+
+use crate::control_plane::ControlPlane;
+use shared::Shared;
+use upstream::Upstream;
+
+/// A running proxy. Dropping it closes all its connections.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// Starts a proxy in front of a control plane's API server. It passes everything until it is told otherwise.
+    pub async fn start(control_plane: &ControlPlane) -> Result<Self> {
+        Self::before(Upstream::of(control_plane.kubeconfig()).await?)
+    }
+
+    fn before(upstream: Upstream) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").context("the proxy cannot listen")?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::new());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let serving = serve::serve(listener, upstream, Arc::clone(&shared), stopped);
+        let thread = std::thread::Builder::new()
+            .name("fault-proxy".to_owned())
+            .spawn(move || runtime.block_on(serving))
+            .context("the proxy's thread cannot be started")?;
+        Ok(Self { address, shared, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Returns the URL for a kubeconfig.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Asks this about every request from now on, in place of what was asked before. It is called once for each, in
+    /// the order of their numbers.
+    pub fn on(&self, plan: impl FnMut(&Request) -> Fault + Send + 'static) {
+        self.shared.set_plan(Box::new(plan));
+    }
+
+    /// Lets everything pass again: no plan, no partition, no frozen watches. Gates stay.
+    pub fn heal(&self) {
+        self.on(|_| Fault::Pass);
+        self.partition(false);
+        self.freeze_watches(false);
+    }
+
+    /// Holds the next request that is like this, once. Of several gates that fit, the oldest takes the request.
+    pub fn hold(&self, when: When, fits: impl FnMut(&Request) -> bool + Send + 'static) -> Gate {
+        let (gate, hold) = gate::pair(when, Box::new(fits));
+        self.shared.add_hold(hold);
+        gate
+    }
+
+    /// Holds the n-th write (counted from 1, since the start of the proxy).
+    pub fn hold_write(&self, n: u64, when: When) -> Gate {
+        self.hold(when, move |request| request.write == Some(n))
+    }
+
+    /// Closes all connections, those of watches too; new ones are served. What has been read is still forwarded.
+    pub fn cut_all(&self) {
+        self.shared.cut_all();
+    }
+
+    /// Begins or ends a partition: connections stay open and nothing moves, in either direction. When it ends, what was
+    /// on its way arrives, late.
+    pub fn partition(&self, on: bool) {
+        self.shared.partition(on);
+    }
+
+    /// Keeps from now on what watches bring, so that the operator's view lags while its requests pass; or delivers it.
+    pub fn freeze_watches(&self, on: bool) {
+        self.shared.freeze_watches(on);
+    }
+
+    /// Returns all requests so far, by number. Their bodies are left out.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Passed> {
+        self.shared.log()
+    }
+
+    /// Returns how many requests came in the busiest second since then.
+    #[must_use]
+    pub fn busiest_second(&self, since: Instant) -> usize {
+        let times: Vec<Instant> = self.shared.log().iter().map(|passed| passed.at).filter(|at| *at >= since).collect();
+        shared::busiest_second(&times)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in it has been printed, and the operator's requests have failed.
+            drop(thread.join());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! A gate: one request stands still until the test lets it go on, so that a test can act at exactly that point.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use tokio::sync::oneshot;
+
+use super::request::Request;
+
+/// How long a request may take to arrive at a gate.
+const ARRIVES_WITHIN: Duration = Duration::from_mins(1);
+
+/// Where a request is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum When {
+    /// Before it is forwarded: nothing has happened.
+    Before,
+    /// After the API server has carried it out, before its answer is delivered.
+    After,
+}
+
+/// Holds one request. Dropping it is [`Gate::abort`].
+#[derive(Debug)]
+#[must_use = "a request that comes to a dropped gate is aborted"]
+pub struct Gate {
+    when: When,
+    arrival: oneshot::Receiver<Request>,
+    arrived: Option<Request>,
+    verdict: oneshot::Sender<()>,
+}
+
+impl Gate {
+    /// Waits until the request stands at the gate, and returns it.
+    pub async fn reached(&mut self) -> Result<Request> {
+        if let Some(request) = &self.arrived {
+            return Ok(request.clone());
+        }
+        match tokio::time::timeout(ARRIVES_WITHIN, &mut self.arrival).await {
+            Ok(request) => Ok(self.arrived.insert(request.context("the proxy is gone")?).clone()),
+            Err(_) => bail!("no request came to the gate ({:?}) within {ARRIVES_WITHIN:?}", self.when),
+        }
+    }
+
+    /// Lets the request, or its answer, pass.
+    pub fn open(self) {
+        // Nobody listens when the proxy is gone.
+        let _ = self.verdict.send(());
+    }
+
+    /// Before: the request is never forwarded. After: its answer is never delivered. The connection is closed.
+    pub fn abort(self) {}
+}
+
+/// Says whether a gate is for a request.
+type Fits = Box<dyn FnMut(&Request) -> bool + Send>;
+
+/// The proxy's end of a gate.
+pub(super) struct Hold {
+    pub(super) when: When,
+    pub(super) fits: Fits,
+    arrival: oneshot::Sender<Request>,
+    verdict: oneshot::Receiver<()>,
+}
+
+impl Hold {
+    /// Holds a request; returns whether it may go on.
+    pub(super) async fn stand(self, request: Request) -> bool {
+        // A gate that was dropped has nobody to be told, and the verdict is there already.
+        let _ = self.arrival.send(request);
+        self.verdict.await.is_ok()
+    }
+}
+
+pub(super) fn pair(when: When, fits: Fits) -> (Gate, Hold) {
+    let (arrival, arrives) = oneshot::channel();
+    let (verdict, decided) = oneshot::channel();
+    (Gate { when, arrival: arrives, arrived: None, verdict }, Hold { when, fits, arrival, verdict: decided })
+}

@@ -1,0 +1,142 @@
+//! Reads what a request asks of the API server, from its method, path and body.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hyper::Method;
+use serde_json::Value;
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// Reads one object.
+    Get,
+    /// Reads many.
+    List,
+    /// Follows changes.
+    Watch,
+    /// Makes one.
+    Create,
+    /// Replaces one.
+    Update,
+    /// Changes one.
+    Patch,
+    /// Removes one, or a collection.
+    Delete,
+}
+
+impl Verb {
+    /// Returns the word that RBAC and the audit log use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// Says whether it changes something.
+    #[must_use]
+    pub const fn is_write(self) -> bool {
+        matches!(self, Self::Create | Self::Update | Self::Patch | Self::Delete)
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One request as the proxy has read it.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Its place among all requests, from 1.
+    pub number: u64,
+    /// Its place among the writes, from 1, if it is one.
+    pub write: Option<u64>,
+    /// What it does.
+    pub verb: Verb,
+    /// API group; empty for the core one.
+    pub group: String,
+    /// Plural, such as `pipelineruns`; empty for paths that are no resource.
+    pub resource: String,
+    /// Such as `status`; empty for the object itself.
+    pub subresource: String,
+    /// Namespace; empty for requests across namespaces.
+    pub namespace: String,
+    /// Name; of a create the one in the body; empty for lists.
+    pub name: String,
+    /// Path and query.
+    pub uri: String,
+    /// What it carries, if that is JSON.
+    pub body: Arc<Value>,
+}
+
+impl Request {
+    /// Reads a request. The numbers are given later.
+    pub(super) fn read(method: &Method, path: &str, query: &str, body: &[u8]) -> Self {
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let (group, rest) = match segments.as_slice() {
+            ["api", _version, rest @ ..] => ("", rest),
+            ["apis", group, _version, rest @ ..] => (*group, rest),
+            _ => ("", &[][..]),
+        };
+        let (namespace, rest) = match rest {
+            // A namespace is an object too: `namespaces/x` and `namespaces/x/status`.
+            ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => ("", rest),
+            ["namespaces", namespace, rest @ ..] => (*namespace, rest),
+            _ => ("", rest),
+        };
+        let at = |n: usize| rest.get(n).copied().unwrap_or_default().to_owned();
+        let (resource, mut name, subresource) = (at(0), at(1), at(2));
+        if name.is_empty() {
+            body["metadata"]["name"].as_str().unwrap_or_default().clone_into(&mut name);
+        }
+        let watches = query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1" | "watch"));
+        let verb = match method.as_str() {
+            "POST" => Verb::Create,
+            "PUT" => Verb::Update,
+            "PATCH" => Verb::Patch,
+            "DELETE" => Verb::Delete,
+            _ if watches => Verb::Watch,
+            _ if name.is_empty() && !resource.is_empty() => Verb::List,
+            _ => Verb::Get,
+        };
+        let uri = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+        let (group, namespace) = (group.to_owned(), namespace.to_owned());
+        let body = Arc::new(body);
+        Self { number: 0, write: None, verb, group, resource, subresource, namespace, name, uri, body }
+    }
+
+    /// Says whether it is this, such as `create pipelineruns` or `patch workflowexecutions/status`.
+    #[must_use]
+    pub fn is(&self, what: &str) -> bool {
+        self.what() == what
+    }
+
+    /// Returns verb and resource, such as `patch workflowexecutions/status`.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let slash = if self.subresource.is_empty() { "" } else { "/" };
+        format!("{} {}{slash}{}", self.verb, self.resource, self.subresource)
+    }
+
+    /// Says whether it changes something.
+    #[must_use]
+    pub const fn is_write(&self) -> bool {
+        self.verb.is_write()
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "request {} ({} {}/{})", self.number, self.what(), self.namespace, self.name)
+    }
+}

@@ -1,0 +1,159 @@
+//! What the test's side and the serving side of a proxy share: the plan, the gates, the log, the switches.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::fault::Fault;
+use super::gate::Hold;
+use super::request::Request;
+
+/// What a test wants to happen to each request.
+type Plan = Box<dyn FnMut(&Request) -> Fault + Send>;
+
+/// A request in the log.
+#[derive(Debug, Clone)]
+pub struct Passed {
+    /// The request, without its body.
+    pub request: Request,
+    /// When it came.
+    pub at: Instant,
+    /// What the API server answered, if it was forwarded and has answered.
+    pub applied: Option<u16>,
+    /// What was answered to the operator.
+    pub answered: Option<u16>,
+}
+
+pub(super) struct Shared {
+    inner: Mutex<Inner>,
+    /// Counts the cuts.
+    cuts: watch::Sender<u64>,
+    partitioned: watch::Sender<bool>,
+    frozen: watch::Sender<bool>,
+}
+
+struct Inner {
+    plan: Plan,
+    holds: Vec<Hold>,
+    log: Vec<Passed>,
+    writes: u64,
+}
+
+/// What happens to a request.
+pub(super) enum Course {
+    Fault(Fault),
+    Held(Hold),
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        let inner = Inner { plan: Box::new(|_| Fault::Pass), holds: Vec::new(), log: Vec::new(), writes: 0 };
+        Self {
+            inner: Mutex::new(inner),
+            cuts: watch::Sender::new(0),
+            partitioned: watch::Sender::new(false),
+            frozen: watch::Sender::new(false),
+        }
+    }
+
+    /// Numbers a request, notes it, and decides what happens to it.
+    pub(super) fn admit(&self, mut request: Request) -> (Request, Course) {
+        let mut inner = self.inner();
+        request.number = inner.log.len() as u64 + 1;
+        if request.is_write() {
+            inner.writes += 1;
+            request.write = Some(inner.writes);
+        }
+        let noted = Request { body: Arc::new(Value::Null), ..request.clone() };
+        inner.log.push(Passed { request: noted, at: Instant::now(), applied: None, answered: None });
+        let course = match inner.holds.iter_mut().position(|hold| (hold.fits)(&request)) {
+            Some(first) => Course::Held(inner.holds.remove(first)),
+            None => Course::Fault((inner.plan)(&request)),
+        };
+        (request, course)
+    }
+
+    /// Notes what the API server has answered.
+    pub(super) fn note_applied(&self, number: u64, code: u16) {
+        self.note(number, |passed| passed.applied = Some(code));
+    }
+
+    /// Notes what was answered to the operator.
+    pub(super) fn note_answered(&self, number: u64, code: u16) {
+        self.note(number, |passed| passed.answered = Some(code));
+    }
+
+    fn note(&self, number: u64, change: impl FnOnce(&mut Passed)) {
+        let index = usize::try_from(number).unwrap_or_default().wrapping_sub(1);
+        if let Some(passed) = self.inner().log.get_mut(index) {
+            change(passed);
+        }
+    }
+
+    pub(super) fn set_plan(&self, plan: Plan) {
+        self.inner().plan = plan;
+    }
+
+    pub(super) fn add_hold(&self, hold: Hold) {
+        self.inner().holds.push(hold);
+    }
+
+    pub(super) fn log(&self) -> Vec<Passed> {
+        self.inner().log.clone()
+    }
+
+    pub(super) fn cut_all(&self) {
+        self.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    pub(super) fn partition(&self, on: bool) {
+        self.partitioned.send_replace(on);
+    }
+
+    pub(super) fn freeze_watches(&self, on: bool) {
+        self.frozen.send_replace(on);
+    }
+
+    /// Returns what changes at every cut.
+    pub(super) fn cuts(&self) -> watch::Receiver<u64> {
+        self.cuts.subscribe()
+    }
+
+    /// Waits while there is a partition.
+    pub(super) async fn passable(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.partitioned.subscribe().wait_for(|on| !on).await;
+    }
+
+    /// Waits while there is a partition, or watches are frozen.
+    pub(super) async fn watchable(&self) {
+        let _ = self.frozen.subscribe().wait_for(|on| !on).await;
+        self.passable().await;
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts the times, which are in order, in the second that holds most of them.
+pub(super) fn busiest_second(times: &[Instant]) -> usize {
+    let mut first = 0;
+    let mut most = 0;
+    for (last, at) in times.iter().enumerate() {
+        while at.duration_since(times[first]) >= Duration::from_secs(1) {
+            first += 1;
+        }
+        most = most.max(last + 1 - first);
+    }
+    most
+}
