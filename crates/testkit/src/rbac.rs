@@ -14,6 +14,9 @@ use crate::manifests;
 /// The operator's service account, as it is shipped.
 pub(crate) const OPERATOR: &str = "wfe-operator";
 
+/// The role on namespaces: cluster-scoped objects, so that only a `ClusterRoleBinding` grants it.
+const NAMESPACES: &str = "wfe-operator-namespaces";
+
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where the shipped objects go.
@@ -54,8 +57,9 @@ pub(crate) async fn apply(client: &Client, places: &Places<'_>) -> Result<Vec<St
 /// Waits until the API server's authorizer has seen the bindings, so that an operator is not refused at its start.
 pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<'_>) -> Result<()> {
     let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
-    let mut rights = vec![(places.watched, "kubernaut.ai", "workflowexecutions")];
-    rights.extend(places.execution.map(|namespace| (namespace, "tekton.dev", "pipelineruns")));
+    // One right of each binding.
+    let mut rights = vec![(Some(places.watched), "kubernaut.ai", "workflowexecutions"), (None, "", "namespaces")];
+    rights.extend(places.execution.map(|namespace| (Some(namespace), "tekton.dev", "pipelineruns")));
     let deadline = Instant::now() + IN_FORCE_WITHIN;
     for (namespace, group, resource) in rights {
         let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
@@ -68,7 +72,8 @@ pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<
             if answer.status.is_some_and(|status| status.allowed) {
                 break;
             }
-            ensure!(Instant::now() < deadline, "the shipped RBAC does not let {user} watch {resource} in {namespace}");
+            let place = namespace.unwrap_or("the cluster");
+            ensure!(Instant::now() < deadline, "the shipped RBAC does not let {user} watch {resource} in {place}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -76,14 +81,14 @@ pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<
 }
 
 /// Moves a shipped object into the world. A cluster-wide binding becomes one for the watched namespace, unless the
-/// operator is to watch all.
+/// operator is to watch all, or the role is the one that only a cluster-wide binding grants.
 fn retarget(mut object: Value, kind: &str, places: &Places<'_>) -> Option<Value> {
     let cluster_name = |name: &Value| json!(format!("{}-{}", name.as_str().unwrap_or_default(), places.world));
     match kind {
         "ServiceAccount" => object["metadata"]["namespace"] = json!(places.system),
         "Role" | "RoleBinding" => object["metadata"]["namespace"] = json!(places.execution?),
         "ClusterRole" => object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]),
-        "ClusterRoleBinding" if places.all_namespaces => {
+        "ClusterRoleBinding" if places.all_namespaces || object["roleRef"]["name"] == NAMESPACES => {
             object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]);
         }
         "ClusterRoleBinding" => {
