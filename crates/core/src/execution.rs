@@ -28,6 +28,8 @@ pub struct Execution {
     pub cancellation: Option<Cancellation>,
     /// Why nothing new starts in its namespace, where that is so.
     pub paused: Option<Box<str>>,
+    /// Whether its run lives in another execution namespace: then it is another operator's, and left alone.
+    pub elsewhere: bool,
     /// Since when this process has seen it wait, where it does.
     pub waits_since: Option<Time>,
     /// What its status says that it waits for (the reason of the condition `Waiting`), where it does.
@@ -94,6 +96,7 @@ impl Execution {
             timeout: None,
             cancellation: None,
             paused: None,
+            elsewhere: false,
             waits_since: None,
             waiting_shown: None,
             draining_shown: false,

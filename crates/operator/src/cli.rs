@@ -23,7 +23,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the operator against the cluster that KUBECONFIG (or the pod's own service account) names.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Print the CustomResourceDefinitions as YAML, for `kubectl apply -f -`.
     Crd,
 }
@@ -48,6 +48,22 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_DEFAULT_TIMEOUT", value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
     pub default_timeout: Duration,
 
+    /// How long a PipelineRun may take to be created, and then to start, before the execution fails (a Go duration).
+    #[arg(long, env = "WFE_START_DEADLINE", value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    pub start_deadline: Duration,
+
+    /// How long a target may drain (tasks and pods of an ended run still stopping) before a Warning event says so.
+    #[arg(long, env = "WFE_DRAIN_DEADLINE", value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    pub drain_deadline: Duration,
+
+    /// How long a finished PipelineRun is kept, with its logs.
+    #[arg(long, env = "WFE_PIPELINERUN_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
+    pub pipelinerun_retention: Duration,
+
+    /// How long a watch may be silent before nothing is decided on what it has shown; it is then begun anew.
+    #[arg(long, env = "WFE_MAX_STALENESS", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]
+    pub max_staleness: Duration,
+
     /// Where Prometheus metrics are served, under /metrics.
     #[arg(long, env = "WFE_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:9090")]
     pub metrics_address: SocketAddr,
@@ -63,6 +79,14 @@ pub struct RunArgs {
     /// How much is logged: error, warn, info, debug or trace, or a filter such as warn,wfe_operator=debug.
     #[arg(long, env = "WFE_LOG_LEVEL", value_name = "LEVEL", default_value = "info", value_parser = telemetry::parse_level)]
     pub log_level: String,
+}
+
+/// The shortest duration that a deadline of the operator's may have: statuses hold whole seconds.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let duration = wfe_core::duration::parse(text).map_err(|error| error.to_string())?;
+    if duration >= SHORTEST { Ok(duration) } else { Err("must be at least 1s".to_owned()) }
 }
 
 /// The bounds that the CRD has for a spec's own time-out.
@@ -99,6 +123,9 @@ mod tests {
             ("--default-timeout", "0s"),
             ("--default-timeout", "25h"),
             ("--default-timeout", "99999999999999999999h"),
+            ("--start-deadline", "0s"),
+            ("--pipelinerun-retention", "0"),
+            ("--max-staleness", "soon"),
             ("--metrics-address", "nowhere"),
             ("--log-level", "wfe_operator=loud"),
         ] {

@@ -9,9 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{ApiResource, DynamicObject};
+use kube::client::ClientBuilder;
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, Config};
 
+use wfe_core::residue::ResidueKind;
+
+use crate::hearing::{Hearing, HearingLayer};
+use crate::index::Kind;
 use crate::metrics::Metrics;
 
 /// How long an answer may take. Longer than the ten seconds that the API server gives an admission webhook, so that a
@@ -105,30 +110,55 @@ impl Cluster {
     ///
     /// # Errors
     /// When the configuration cannot be used, for example a certificate that cannot be read.
-    pub fn connect(mut config: Config, execution_namespace: &str, metrics: Metrics) -> Result<Self, kube::Error> {
+    pub fn connect(
+        mut config: Config,
+        execution_namespace: &str,
+        metrics: Metrics,
+        hearing: Hearing,
+    ) -> Result<Self, kube::Error> {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         // Watches are long: their own time-out (in `watch`) bounds them. Other requests are bounded by `call`.
         config.read_timeout = None;
-        Ok(Self { client: Client::try_from(config)?, execution_namespace: execution_namespace.into(), metrics })
+        let client = ClientBuilder::try_from(config)?.with_layer(&HearingLayer::new(hearing)).build();
+        Ok(Self { client, execution_namespace: execution_namespace.into(), metrics })
     }
 
     /// Returns the `WorkflowExecutions` of one namespace.
     #[must_use]
     pub fn executions_in(&self, namespace: &str) -> Api<DynamicObject> {
-        Api::namespaced_with(self.client.clone(), namespace, &execution_resource())
-    }
-
-    /// Returns the `WorkflowExecutions` of all namespaces.
-    #[must_use]
-    pub fn all_executions(&self) -> Api<DynamicObject> {
-        Api::all_with(self.client.clone(), &execution_resource())
+        Api::namespaced_with(self.client.clone(), namespace, &resource(Kind::Execution))
     }
 
     /// Returns the `PipelineRuns` of the execution namespace.
     #[must_use]
     pub fn runs(&self) -> Api<DynamicObject> {
-        Api::namespaced_with(self.client.clone(), &self.execution_namespace, &run_resource())
+        self.in_execution_namespace(Kind::Run)
+    }
+
+    /// Returns the descendants of runs of one kind.
+    #[must_use]
+    pub fn descendants(&self, kind: ResidueKind) -> Api<DynamicObject> {
+        self.in_execution_namespace(match kind {
+            ResidueKind::TaskRun => Kind::TaskRun,
+            ResidueKind::CustomRun => Kind::CustomRun,
+            ResidueKind::PipelineRun => Kind::Run,
+            ResidueKind::Pod => Kind::Pod,
+        })
+    }
+
+    /// Returns what a watch of this kind watches, in one namespace or in all where it is about executions.
+    #[must_use]
+    pub fn watched(&self, kind: Kind, watch_namespace: Option<&str>) -> Api<DynamicObject> {
+        match (kind, watch_namespace) {
+            (Kind::Execution, Some(namespace)) => self.executions_in(namespace),
+            (Kind::Execution, None) | (Kind::Namespace, _) => Api::all_with(self.client.clone(), &resource(kind)),
+            (Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod, _) => self.in_execution_namespace(kind),
+        }
+    }
+
+    fn in_execution_namespace(&self, kind: Kind) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.execution_namespace, &resource(kind))
     }
 
     /// Returns the events of one namespace.
@@ -156,12 +186,15 @@ impl Cluster {
     }
 }
 
-fn execution_resource() -> ApiResource {
-    let gvk = GroupVersionKind::gvk(wfe_api::GROUP, wfe_api::VERSION, "WorkflowExecution");
-    ApiResource::from_gvk_with_plural(&gvk, "workflowexecutions")
-}
-
-fn run_resource() -> ApiResource {
-    let gvk = GroupVersionKind::gvk(wfe_tekton::GROUP, wfe_tekton::VERSION, wfe_tekton::KIND);
-    ApiResource::from_gvk_with_plural(&gvk, wfe_tekton::PLURAL)
+fn resource(kind: Kind) -> ApiResource {
+    let (group, version, name) = match kind {
+        Kind::Execution => (wfe_api::GROUP, wfe_api::VERSION, "WorkflowExecution"),
+        Kind::Run => (wfe_tekton::GROUP, wfe_tekton::VERSION, wfe_tekton::KIND),
+        Kind::TaskRun => (wfe_tekton::GROUP, wfe_tekton::VERSION, "TaskRun"),
+        // The one kind of Tekton's that never came to v1.
+        Kind::CustomRun => (wfe_tekton::GROUP, "v1beta1", "CustomRun"),
+        Kind::Pod => ("", "v1", "Pod"),
+        Kind::Namespace => ("", "v1", "Namespace"),
+    };
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), kind.label())
 }

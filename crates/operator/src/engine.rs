@@ -12,13 +12,16 @@ use tokio::time::{MissedTickBehavior, interval};
 use wfe_core::Time;
 use wfe_core::action::{Action, Decision};
 use wfe_core::backoff::Backoff;
-use wfe_core::decide::decide;
+use wfe_core::decide::{decide, decide_blind};
 use wfe_core::execution::ExecutionState;
 use wfe_core::name::{ExecutionId, Uid};
+use wfe_core::policy::Policy;
+use wfe_core::run::Owner;
 use wfe_tekton::RunRequest;
 
 use crate::client::CallError;
 use crate::health::Health;
+use crate::hearing::Hearing;
 use crate::index::{Delivery, Entry, Index, Key, Kind};
 use crate::metrics::Metrics;
 use crate::perform::{Learned, PerformError, Performer, Report, Work};
@@ -31,6 +34,8 @@ const PARALLEL_TARGETS: usize = 32;
 const DELIVERIES_AT_ONCE: usize = 512;
 /// How fast a target is looked at again after an action that could not be performed.
 const RETRY: Backoff = Backoff { base: Duration::from_millis(100), max: Duration::from_secs(30), max_exponent: 9 };
+/// How soon a target is looked at again that cannot be seen.
+const BLIND_AGAIN: Duration = Duration::from_secs(1);
 /// How long the work under way may take after the process was asked to stop: a request's time-out and some.
 const GRACE: Duration = Duration::from_secs(20);
 
@@ -45,35 +50,68 @@ pub struct Engine {
     /// How often in a row the actions of a target could not be performed.
     failures: HashMap<Key, u32>,
     deliveries: mpsc::Receiver<Delivery>,
+    settings: Settings,
     metrics: Metrics,
     health: Health,
+    hearing: Hearing,
+}
+
+/// What an engine is told when it is made.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The one namespace whose executions are watched; `None`: all.
+    pub watch_namespace: Option<String>,
+    /// The policy of decisions.
+    pub policy: Policy,
+    /// How long a watch may be silent before its view is not trusted any more.
+    pub max_staleness: Duration,
+}
+
+/// Why the engine refuses to work.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Two execution namespaces would be two locks.
+    #[error(
+        "{execution} is Running on a PipelineRun in another execution namespace than the one this operator was started \
+         with; start it with --execution-namespace as before, or wait until that run has ended"
+    )]
+    OtherNamespace {
+        /// The execution.
+        execution: ExecutionId,
+    },
 }
 
 impl Engine {
     /// Makes an engine that has seen nothing yet.
     #[must_use]
     pub fn new(
-        watch_namespace: Option<String>,
+        settings: Settings,
         performer: Performer,
         deliveries: mpsc::Receiver<Delivery>,
         metrics: Metrics,
         health: Health,
+        hearing: Hearing,
     ) -> Self {
         Self {
-            index: Index::new(watch_namespace),
+            index: Index::new(settings.watch_namespace.clone()),
             queue: Queue::new(),
             performer,
             performing: JoinSet::new(),
             tasks: HashMap::new(),
             failures: HashMap::new(),
             deliveries,
+            settings,
             metrics,
             health,
+            hearing,
         }
     }
 
     /// Runs until asked to stop, and then finishes the work under way.
-    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+    ///
+    /// # Errors
+    /// Why it must not work at all.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), EngineError> {
         let mut tick = interval(Duration::from_secs(1));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -83,39 +121,60 @@ impl Engine {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
-                Some(delivery) = self.deliveries.recv() => self.take_in(delivery),
+                Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
                 key = self.queue.next(), if has_room => self.look_at(key),
                 _ = tick.tick() => self.show(),
             }
         }
         self.drain().await;
+        Ok(())
     }
 
-    fn take_in(&mut self, first: Delivery) {
+    fn take_in(&mut self, first: Delivery) -> Result<(), EngineError> {
+        let synced = self.index.is_synced();
         self.apply(first);
         for _ in 1..DELIVERIES_AT_ONCE {
             let Ok(next) = self.deliveries.try_recv() else { break };
             self.apply(next);
         }
+        if !synced && self.index.is_synced() {
+            self.begin()?;
+        }
         for key in self.index.take_dirty() {
             self.queue.mark(key);
+        }
+        Ok(())
+    }
+
+    /// All is known now that there is to know: may this process work on it?
+    fn begin(&self) -> Result<(), EngineError> {
+        tracing::info!(targets = self.index.len(), "caches synced");
+        self.show();
+        match self.index.elsewhere().next() {
+            Some(execution) => Err(EngineError::OtherNamespace { execution: execution.clone() }),
+            None => Ok(()),
         }
     }
 
     fn apply(&mut self, delivery: Delivery) {
-        let synced = self.index.is_synced();
         match &delivery {
-            Delivery::Execution(_) | Delivery::ExecutionDeleted(_) => {
-                self.metrics.delivered(Kind::Execution);
-            }
-            Delivery::Run(..) | Delivery::RunDeleted(_) => self.metrics.delivered(Kind::Run),
             Delivery::ListBegins(_) | Delivery::ListEnds(_) => {}
+            Delivery::Execution(_) | Delivery::ExecutionDeleted(_) => self.metrics.delivered(Kind::Execution),
+            Delivery::Run(_, run) => {
+                self.metrics.delivered(Kind::Run);
+                if run.owner == Owner::Nobody && !self.index.knows_run(&run.id.uid) {
+                    self.metrics.foreign_run();
+                    tracing::warn!(
+                        run = %run.id,
+                        "a PipelineRun has a name of ours and our label, but no uid of a WorkflowExecution: left alone"
+                    );
+                }
+            }
+            Delivery::RunDeleted(_) => self.metrics.delivered(Kind::Run),
+            Delivery::Descendant(kind, _) | Delivery::DescendantDeleted(kind, _) => self.metrics.delivered(*kind),
+            Delivery::Namespace(..) | Delivery::NamespaceDeleted(_) => self.metrics.delivered(Kind::Namespace),
         }
-        self.index.apply(delivery);
-        if !synced && self.index.is_synced() {
-            tracing::info!(targets = self.index.len(), "caches synced");
-            self.show();
-        }
+        self.index.apply(delivery, chrono::Utc::now());
     }
 
     fn show(&self) {
@@ -125,20 +184,27 @@ impl Engine {
 
     /// Decides on one target and starts what was decided.
     fn look_at(&mut self, key: Key) {
-        let Some(entry) = self.index.ready(&key) else {
-            if self.index.entry(&key).is_none() {
-                self.failures.remove(&key);
-            }
-            return; // what it waits for marks it again
+        let Some(entry) = self.index.entry(&key) else {
+            self.failures.remove(&key);
+            return;
         };
         // The one place where a decision learns the time.
         let now = chrono::Utc::now();
         let started = Instant::now();
-        let decision = decide(&entry.target, now);
+        let decision = if let Some(why) = self.blind() {
+            self.queue.mark_after(key.clone(), BLIND_AGAIN);
+            decide_blind(&entry.target, &why, now)
+        } else if self.index.ready(&key).is_some() {
+            decide(&entry.target, &self.settings.policy, now)
+        } else {
+            return; // the watch brings what it waits for, and marks it again
+        };
         self.metrics.decided(started.elapsed());
         for (execution, waiting) in &decision.waiting {
             tracing::debug!(wfe = %execution, ?waiting, "waits");
         }
+        self.index.waits(&key, &decision.waiting, now);
+        let Some(entry) = self.index.entry(&key) else { return };
         if let Some(wake) = decision.wake {
             let wait = (wake - now).to_std().unwrap_or_default();
             self.queue.mark_after(key.clone(), wait);
@@ -148,9 +214,24 @@ impl Engine {
             return;
         }
         let work = work(key.clone(), entry, decision, now);
+        for execution in work.requests.keys() {
+            self.index.tried(&key, execution, now);
+        }
         let task = self.performing.spawn(self.performer.clone().perform(work));
         self.tasks.insert(task.id(), (key.clone(), Instant::now()));
         self.queue.start(key);
+    }
+
+    /// Why no view can be trusted now, where that is so.
+    fn blind(&self) -> Option<String> {
+        if !self.index.is_synced() {
+            let why = self.health.failing();
+            let unsynced: Vec<&str> = self.index.unsynced().into_iter().map(Kind::label).collect();
+            return Some(why.unwrap_or_else(|| format!("it is still listing {}", unsynced.join(", "))));
+        }
+        let (kind, silence) = self.hearing.longest_silence();
+        (silence > self.settings.max_staleness)
+            .then(|| format!("the watch of {} has been silent for {} s", kind.label(), silence.as_secs()))
     }
 
     fn finish(&mut self, finished: Result<(tokio::task::Id, (Key, Report)), tokio::task::JoinError>) {
@@ -180,9 +261,12 @@ impl Engine {
                 Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
                 Learned::NumberTaken(number) => self.index.number_taken(key, number),
                 Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
+                Learned::DrainWarned => self.index.drain_warned(key),
             }
         }
-        let Some(worst) = report.errors.first() else {
+        let trouble = report.errors.iter().find(|error| matches!(error, PerformError::Call { .. }));
+        self.index.trouble(key, trouble.map(ToString::to_string));
+        let Some(worst) = trouble.or(report.errors.first()) else {
             self.failures.remove(key);
             return;
         };
@@ -231,10 +315,12 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
     let mut add_subject = |id: &ExecutionId| {
         if let Some(execution) = entry.target.executions.get(&id.uid) {
+            let beside = entry.beside(&id.uid);
             let subject = Subject {
-                generation: entry.beside(&id.uid).generation,
+                generation: beside.generation,
                 workflow_id: execution.workflow_id.clone(),
                 is_running: matches!(execution.state, ExecutionState::Running { .. }),
+                conditions: beside.conditions,
             };
             subjects.insert(id.uid.clone(), subject);
         }
@@ -244,9 +330,12 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
             Action::Create { execution, .. } => {
                 requests.extend(entry.beside(&execution.uid).request.map(|request| (execution.uid.clone(), request)));
             }
-            Action::Commit { execution, .. } | Action::Finish { execution, .. } => add_subject(execution),
+            Action::Commit { execution, .. }
+            | Action::Finish { execution, .. }
+            | Action::Freed { execution, .. }
+            | Action::ShowWaiting { execution, .. } => add_subject(execution),
             Action::Skip { skipped, .. } => skipped.iter().for_each(|(execution, _)| add_subject(execution)),
-            Action::Release { .. } | Action::Delete { .. } | Action::Cancel { .. } => {}
+            Action::Release { .. } | Action::Delete { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}
         }
     }
     Work { key, target: entry.name.clone(), actions: decision.actions, subjects, requests, now }

@@ -12,10 +12,11 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use tokio::sync::mpsc;
 use wfe_core::backoff::Backoff;
-use wfe_core::duration;
 use wfe_core::ending::{Failure, Skip, Success};
 use wfe_core::name::{ExecutionId, RunId};
+use wfe_core::residue::ResidueId;
 use wfe_core::target::TargetName;
+use wfe_core::{Time, duration};
 
 use crate::client::{CallError, Cluster, Verb};
 use crate::metrics::Metrics;
@@ -80,6 +81,17 @@ impl Announcement {
     #[must_use]
     pub fn skipped(execution: &ExecutionId, skip: &Skip, message: &str) -> Self {
         Self::normal(execution, "Skipped", "Skip", format!("{}: {message}", skip.reason()))
+    }
+
+    /// Its target does not drain.
+    #[must_use]
+    pub fn drain_slow(holder: &ExecutionId, residue: &ResidueId, since: Time) -> Self {
+        let (kind, name) = (residue.kind.as_str(), &residue.name);
+        let since = since.format("%Y-%m-%dT%H:%M:%SZ");
+        let note = format!(
+            "the target is not free: {kind} {name} is unfinished, draining since {since}; see why it does not stop"
+        );
+        Self { warning: true, ..Self::normal(holder, "DrainSlow", "Drain", note) }
     }
 
     fn normal(execution: &ExecutionId, reason: &'static str, action: &'static str, note: String) -> Self {

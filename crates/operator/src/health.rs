@@ -97,6 +97,20 @@ impl Health {
         })
     }
 
+    /// Returns what fails, where something does.
+    #[must_use]
+    pub fn failing(&self) -> Option<String> {
+        self.read(|state| {
+            let mut failing: Vec<String> = state
+                .failing
+                .iter()
+                .map(|(kind, (_, error))| format!("cannot watch {}: {error}", kind.label()))
+                .collect();
+            failing.sort();
+            (!failing.is_empty()).then(|| failing.join("; "))
+        })
+    }
+
     fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }

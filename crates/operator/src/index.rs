@@ -1,93 +1,27 @@
 //! What the watches have delivered, as small parsed records by target.
 //!
-//! Synchronous and owned by one task, so there are no locks. It knows when a target may be decided on: not before the
+//! Synchronous and owned by one task, so there are no locks. It has no clock: times come with the deliveries. It knows when a target may be decided on: not before the
 //! watch has delivered what this process itself wrote to it (SPEC section 5, 7).
 
+mod delivery;
 mod expect;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use wfe_core::Time;
+use wfe_core::action::Waiting;
 use wfe_core::ending::Refusal;
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Order, Owner, Presence, Run};
 use wfe_core::target::{ChainName, RunNumber, Target, TargetName};
-use wfe_tekton::RunRequest;
+use wfe_tekton::{Descendant, RunRequest};
 
+pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
 use expect::Expectations;
 pub use expect::Expected;
-
-/// What a decision is about, and what is decided one at a time.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// A target, by the name of its chain.
-    Chain(ChainName),
-    /// An execution whose target cannot be read: it locks nothing and stands alone.
-    Unreadable(Uid),
-}
-
-/// Which of the two watches an event comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// `WorkflowExecution`.
-    Execution,
-    /// `PipelineRun`.
-    Run,
-}
-
-impl Kind {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Execution, Self::Run];
-
-    /// Returns the closed label for metrics and logs.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Execution => "workflowexecutions",
-            Self::Run => "pipelineruns",
-        }
-    }
-}
-
-/// What the index keeps of one `WorkflowExecution`.
-#[derive(Clone, Debug)]
-pub struct ExecutionRecord {
-    /// What decisions need.
-    pub execution: Execution,
-    /// Its target, where it can be read.
-    pub target: Option<TargetName>,
-    /// `metadata.generation`, for `observedGeneration`.
-    pub generation: i64,
-    /// What it asks to run; kept only while it is undecided and usable.
-    pub request: Option<Arc<RunRequest>>,
-}
-
-impl ExecutionRecord {
-    fn key(&self) -> Key {
-        match &self.target {
-            Some(target) => Key::Chain(target.chain()),
-            None => Key::Unreadable(self.execution.id.uid.clone()),
-        }
-    }
-}
-
-/// What one watch has delivered.
-#[derive(Debug)]
-pub enum Delivery {
-    /// A list begins: what it does not hold at its end is gone.
-    ListBegins(Kind),
-    /// A list is complete.
-    ListEnds(Kind),
-    /// An execution was listed or changed.
-    Execution(Box<ExecutionRecord>),
-    /// An execution was deleted.
-    ExecutionDeleted(Uid),
-    /// A run was listed or changed. Its order is given here, not by the watch.
-    Run(ChainName, Box<Run>),
-    /// A run was deleted.
-    RunDeleted(Uid),
-}
 
 /// One target with what the shell needs beside it.
 #[derive(Debug, Default)]
@@ -98,6 +32,8 @@ pub struct Entry {
     pub name: Option<TargetName>,
     beside: HashMap<Uid, Beside>,
     expected: Expectations,
+    /// The runs, by number, of which something was seen to start. Pruned with the runs.
+    started: BTreeSet<RunNumber>,
 }
 
 /// What the shell keeps of an execution beside what decisions need.
@@ -107,6 +43,8 @@ pub struct Beside {
     pub generation: i64,
     /// What it asks to run, while it is undecided.
     pub request: Option<Arc<RunRequest>>,
+    /// The conditions of its status, while one of them is to change after the end.
+    pub conditions: Vec<Condition>,
 }
 
 impl Entry {
@@ -123,8 +61,12 @@ pub struct Index {
     /// The one namespace whose executions are watched; `None`: all.
     watch_namespace: Option<String>,
     targets: HashMap<Key, Entry>,
-    execution_keys: HashMap<Uid, Key>,
-    run_keys: HashMap<Uid, Key>,
+    /// Where each object is, by kind: also what a list must hold for it to be still there.
+    places: HashMap<Kind, HashMap<Uid, Key>>,
+    /// The namespaces, by uid.
+    namespaces: HashMap<Uid, Box<str>>,
+    /// Why nothing new starts in a namespace, by name.
+    paused: HashMap<Box<str>, Box<str>>,
     lists: HashMap<Kind, List>,
     next_order: u64,
     dirty: HashSet<Key>,
@@ -150,22 +92,44 @@ impl Index {
         Self {
             watch_namespace,
             targets: HashMap::new(),
-            execution_keys: HashMap::new(),
-            run_keys: HashMap::new(),
+            places: HashMap::from(Kind::ALL.map(|kind| (kind, HashMap::new()))),
+            namespaces: HashMap::new(),
+            paused: HashMap::new(),
             lists: HashMap::from(Kind::ALL.map(|kind| (kind, List::default()))),
             next_order: 0,
             dirty: HashSet::new(),
         }
     }
 
-    /// Tells whether both watches have delivered their first list. Before that every view is blind.
+    /// Tells whether all watches have delivered their first list. Before that every view is blind.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.lists.values().all(|list| list.complete_once)
     }
 
-    /// Takes in what a watch has delivered.
-    pub fn apply(&mut self, delivery: Delivery) {
+    /// Returns the watches that have not delivered their first list, in order.
+    #[must_use]
+    pub fn unsynced(&self) -> Vec<Kind> {
+        Kind::ALL.into_iter().filter(|kind| !self.lists[kind].complete_once).collect()
+    }
+
+    /// Returns the executions whose run lives in another execution namespace.
+    pub fn elsewhere(&self) -> impl Iterator<Item = &ExecutionId> {
+        self.targets
+            .values()
+            .flat_map(|entry| entry.target.executions.values())
+            .filter(|execution| execution.elsewhere)
+            .map(|execution| &execution.id)
+    }
+
+    /// Tells whether a run is known.
+    #[must_use]
+    pub fn knows_run(&self, uid: &Uid) -> bool {
+        self.places[&Kind::Run].contains_key(uid)
+    }
+
+    /// Takes in what a watch has delivered at a time.
+    pub fn apply(&mut self, delivery: Delivery, now: Time) {
         match delivery {
             Delivery::ListBegins(kind) => {
                 self.next_order += 1;
@@ -176,9 +140,13 @@ impl Index {
             }
             Delivery::ListEnds(kind) => self.end_list(kind),
             Delivery::Execution(record) => self.apply_execution(*record),
-            Delivery::ExecutionDeleted(uid) => self.delete_execution(&uid),
-            Delivery::Run(chain, run) => self.apply_run(chain, *run),
-            Delivery::RunDeleted(uid) => self.delete_run(&uid),
+            Delivery::ExecutionDeleted(uid) => self.delete(Kind::Execution, &uid),
+            Delivery::Run(chain, run) => self.apply_run(chain, *run, now),
+            Delivery::RunDeleted(uid) => self.delete(Kind::Run, &uid),
+            Delivery::Descendant(kind, descendant) => self.apply_descendant(kind, *descendant),
+            Delivery::DescendantDeleted(kind, uid) => self.delete(kind, &uid),
+            Delivery::Namespace(uid, name, paused) => self.apply_namespace(uid, &name, paused.as_deref()),
+            Delivery::NamespaceDeleted(uid) => self.delete_namespace(&uid),
         }
     }
 
@@ -187,7 +155,7 @@ impl Index {
         std::mem::take(&mut self.dirty)
     }
 
-    /// Returns a target that may be decided on now: both watches have spoken, and its own writes are seen.
+    /// Returns a target that may be decided on now: all watches have spoken, and its own writes are seen.
     #[must_use]
     pub fn ready(&self, key: &Key) -> Option<&Entry> {
         self.targets.get(key).filter(|entry| self.is_synced() && entry.expected.is_empty())
@@ -245,50 +213,70 @@ impl Index {
         }
     }
 
+    /// Records when an execution's run was first tried to be created.
+    pub fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
+        if let Some(entry) = self.targets.get_mut(key)
+            && let Some(execution) = entry.target.executions.get_mut(execution)
+            && let ExecutionState::Undecided { first_try, .. } = &mut execution.state
+        {
+            first_try.get_or_insert(now);
+        }
+    }
+
+    /// Records who waits, so that the status can say so when it lasts.
+    pub fn waits(&mut self, key: &Key, waiting: &[(ExecutionId, Waiting)], now: Time) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            for (id, _) in waiting {
+                if let Some(execution) = entry.target.executions.get_mut(&id.uid) {
+                    execution.waits_since.get_or_insert(now);
+                }
+            }
+        }
+    }
+
+    /// Records what keeps this process from carrying out decisions on a target; `None` when nothing does any more.
+    pub fn trouble(&mut self, key: &Key, trouble: Option<String>) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.target.trouble = trouble.map(Into::into);
+        }
+    }
+
+    /// Records that it has been said that a target drains for too long.
+    pub fn drain_warned(&mut self, key: &Key) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.target.drain_warned = true;
+        }
+    }
+
     fn apply_execution(&mut self, record: ExecutionRecord) {
         let uid = record.execution.id.uid.clone();
         let key = record.key();
-        self.note_seen(Kind::Execution, &uid);
-        let previous = self.execution_keys.insert(uid.clone(), key.clone());
-        if let Some(previous) = previous.filter(|previous| *previous != key) {
-            self.forget_execution(&previous, &uid);
+        if let Some(previous) = self.place(Kind::Execution, &uid, &key) {
+            self.remove(Kind::Execution, &previous, &uid);
         }
         let entry = self.targets.entry(key.clone()).or_default();
         entry.expected.seen(Kind::Execution, &uid, &record.execution.version);
         entry.name = record.target;
-        entry.beside.insert(uid.clone(), Beside { generation: record.generation, request: record.request });
+        let beside = Beside { generation: record.generation, request: record.request, conditions: record.conditions };
+        entry.beside.insert(uid.clone(), beside);
         let mut execution = record.execution;
-        let known = entry.target.executions.get(&uid);
-        keep_refusal(&mut execution, known);
+        execution.paused = self.paused.get(&execution.id.namespace).cloned();
+        if let Some(known) = entry.target.executions.get(&uid) {
+            keep_memory(&mut execution, known);
+        }
         entry.target.executions.insert(uid, execution);
         self.dirty.insert(key);
     }
 
-    fn delete_execution(&mut self, uid: &Uid) {
-        if let Some(key) = self.execution_keys.remove(uid) {
-            self.forget_execution(&key, uid);
-        }
-    }
-
-    fn forget_execution(&mut self, key: &Key, uid: &Uid) {
-        if let Some(entry) = self.targets.get_mut(key) {
-            entry.target.executions.remove(uid);
-            entry.beside.remove(uid);
-            entry.expected.gone(Kind::Execution, uid);
-            mark_gone(&mut entry.target, uid);
-        }
-        self.touch(key);
-    }
-
-    fn apply_run(&mut self, chain: ChainName, mut run: Run) {
+    fn apply_run(&mut self, chain: ChainName, mut run: Run, now: Time) {
         let uid = run.id.uid.clone();
         let key = Key::Chain(chain);
-        self.note_seen(Kind::Run, &uid);
-        self.run_keys.insert(uid.clone(), key.clone());
+        self.place(Kind::Run, &uid, &key);
         let listing = self.lists.get(&Kind::Run).filter(|list| list.seen.is_some()).map(|list| list.place);
         let entry = self.targets.entry(key.clone()).or_default();
         if let Some(known) = entry.target.runs.get(&uid) {
             run.order = known.order;
+            run.done_seen = known.done_seen;
             keep_presence(&mut run, known);
         } else {
             run.order = Order(listing.unwrap_or_else(|| {
@@ -297,18 +285,107 @@ impl Index {
             }));
             place_owner(&mut run, self.watch_namespace.as_deref());
         }
+        run.started = entry.started.contains(&run.number);
+        if !run.is_unfinished() {
+            run.done_seen.get_or_insert(now);
+        }
         entry.expected.seen(Kind::Run, &uid, &run.version);
         entry.target.runs.insert(uid, run);
         self.dirty.insert(key);
     }
 
-    fn delete_run(&mut self, uid: &Uid) {
-        let Some(key) = self.run_keys.remove(uid) else { return };
-        if let Some(entry) = self.targets.get_mut(&key) {
-            entry.target.runs.remove(uid);
-            entry.expected.gone(Kind::Run, uid);
+    /// Keeps a descendant only while it is unfinished; that something of a run has started is kept with the run.
+    fn apply_descendant(&mut self, kind: Kind, descendant: Descendant) {
+        let uid = descendant.residue.id.uid.clone();
+        let key = Key::Chain(descendant.chain);
+        if descendant.started
+            && let Some(number) = descendant.number
+            // Also where nothing else of the target is known yet: the lists come in any order.
+            && let entry = self.targets.entry(key.clone()).or_default()
+            && entry.started.insert(number)
+        {
+            for run in entry.target.runs.values_mut().filter(|run| run.number == number) {
+                run.started = true;
+            }
+            self.dirty.insert(key.clone());
         }
-        self.touch(&key);
+        if !descendant.unfinished {
+            self.note_seen(kind, &uid);
+            self.delete(kind, &uid);
+            return self.touch(&key);
+        }
+        self.place(kind, &uid, &key);
+        let entry = self.targets.entry(key.clone()).or_default();
+        entry.target.residue.insert(uid, descendant.residue);
+        self.dirty.insert(key);
+    }
+
+    fn apply_namespace(&mut self, uid: Uid, name: &str, paused: Option<&str>) {
+        self.note_seen(Kind::Namespace, &uid);
+        self.namespaces.insert(uid, name.into());
+        let previous = match paused {
+            Some(why) => self.paused.insert(name.into(), why.into()),
+            None => self.paused.remove(name),
+        };
+        if previous.as_deref() != paused {
+            self.pause(name, paused);
+        }
+    }
+
+    fn delete_namespace(&mut self, uid: &Uid) {
+        if let Some(name) = self.namespaces.remove(uid)
+            && self.paused.remove(&name).is_some()
+        {
+            self.pause(&name, None);
+        }
+    }
+
+    /// Pauses or resumes what is in a namespace. Goes through all executions: somebody does this by hand, rarely.
+    fn pause(&mut self, namespace: &str, why: Option<&str>) {
+        for (key, entry) in &mut self.targets {
+            for execution in entry.target.executions.values_mut().filter(|e| &*e.id.namespace == namespace) {
+                execution.paused = why.map(Into::into);
+                self.dirty.insert(key.clone());
+            }
+        }
+    }
+
+    /// Notes where an object is. Returns where it was, if that was elsewhere.
+    fn place(&mut self, kind: Kind, uid: &Uid, key: &Key) -> Option<Key> {
+        self.note_seen(kind, uid);
+        let previous = self.places.entry(kind).or_default().insert(uid.clone(), key.clone());
+        previous.filter(|previous| previous != key)
+    }
+
+    fn delete(&mut self, kind: Kind, uid: &Uid) {
+        if let Some(key) = self.places.entry(kind).or_default().remove(uid) {
+            self.remove(kind, &key, uid);
+        }
+    }
+
+    fn remove(&mut self, kind: Kind, key: &Key, uid: &Uid) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            match kind {
+                Kind::Execution => {
+                    entry.target.executions.remove(uid);
+                    entry.beside.remove(uid);
+                    mark_gone(&mut entry.target, uid);
+                }
+                Kind::Run => {
+                    if let Some(run) = entry.target.runs.remove(uid) {
+                        entry.started.remove(&run.number);
+                    }
+                    entry.target.residue.remove(uid);
+                }
+                Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
+                    entry.target.residue.remove(uid);
+                }
+                Kind::Namespace => {}
+            }
+            entry.expected.gone(kind, uid);
+            entry.target.drain_warned &= !entry.target.residue.is_empty();
+        }
+        self.touch(key);
     }
 
     fn note_seen(&mut self, kind: Kind, uid: &Uid) {
@@ -323,16 +400,19 @@ impl Index {
         let seen = list.seen.take().unwrap_or_default();
         let epoch = list.epoch;
         let first = !std::mem::replace(&mut list.complete_once, true);
-        let keys = match kind {
-            Kind::Execution => &self.execution_keys,
-            Kind::Run => &self.run_keys,
+        let known: Vec<&Uid> = match kind {
+            Kind::Namespace => self.namespaces.keys().collect(),
+            _ => self.places[&kind].keys().collect(),
         };
-        let vanished: Vec<Uid> = keys.keys().filter(|uid| !seen.contains(uid)).cloned().collect();
+        let vanished: Vec<Uid> = known.into_iter().filter(|uid| !seen.contains(uid)).cloned().collect();
         for uid in &vanished {
             match kind {
-                Kind::Execution => self.delete_execution(uid),
-                Kind::Run => self.delete_run(uid),
+                Kind::Namespace => self.delete_namespace(uid),
+                _ => self.delete(kind, uid),
             }
+        }
+        if self.is_synced() {
+            self.targets.retain(|_, entry| !entry.target.is_empty());
         }
         for (key, entry) in &mut self.targets {
             if entry.expected.listed(kind, epoch, &seen) || first {
@@ -341,9 +421,9 @@ impl Index {
         }
     }
 
-    /// Marks a target as changed, or forgets it when nothing is left of it.
+    /// Marks a target as changed, or forgets it when nothing is left of it and nothing of it can be still to come.
     fn touch(&mut self, key: &Key) {
-        if self.targets.get(key).is_some_and(|entry| entry.target.is_empty()) {
+        if self.is_synced() && self.targets.get(key).is_some_and(|entry| entry.target.is_empty()) {
             self.targets.remove(key);
             self.dirty.remove(key);
         } else {
@@ -359,6 +439,8 @@ fn already_seen(target: &Target, expected: &Expected) -> bool {
             let seen = match kind {
                 Kind::Execution => target.executions.get(uid).map(|execution| &execution.version),
                 Kind::Run => target.runs.get(uid).map(|run| &run.version),
+                // Nothing else is written.
+                Kind::TaskRun | Kind::CustomRun | Kind::Pod | Kind::Namespace => None,
             };
             seen.is_some_and(|seen| expect::at_least(seen, version))
         }
@@ -366,11 +448,16 @@ fn already_seen(target: &Target, expected: &Expected) -> bool {
     }
 }
 
-fn keep_refusal(execution: &mut Execution, known: Option<&Execution>) {
-    if let ExecutionState::Undecided { refusal, .. } = &mut execution.state
-        && let Some(ExecutionState::Undecided { refusal: Some(known), .. }) = known.map(|known| &known.state)
+/// What this process knows of an undecided execution beside its object stays while it is undecided.
+fn keep_memory(execution: &mut Execution, known: &Execution) {
+    if let (
+        ExecutionState::Undecided { refusal, first_try, .. },
+        ExecutionState::Undecided { refusal: known_refusal, first_try: known_try, .. },
+    ) = (&mut execution.state, &known.state)
     {
-        *refusal = Some(known.clone());
+        refusal.clone_from(known_refusal);
+        *first_try = *known_try;
+        execution.waits_since = known.waits_since;
     }
 }
 

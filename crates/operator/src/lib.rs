@@ -13,6 +13,7 @@ pub mod client;
 pub mod engine;
 pub mod events;
 pub mod health;
+pub mod hearing;
 pub mod index;
 pub mod metrics;
 pub mod observe;

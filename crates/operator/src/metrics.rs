@@ -29,6 +29,8 @@ struct Inner {
     api_requests: IntCounterVec,
     deliveries: IntCounterVec,
     events_lost: IntCounter,
+    foreign_runs: IntCounter,
+    slow_drains: IntCounter,
     synced: IntGauge,
 }
 
@@ -116,6 +118,14 @@ impl Metrics {
                 "workflowexecution_events_lost_total",
                 "Kubernetes events that were given up; the conditions hold the truth.",
             )?,
+            foreign_runs: IntCounter::new(
+                "workflowexecution_foreign_pipelineruns_total",
+                "PipelineRuns with a name and a label of ours that no WorkflowExecution owns; they are left alone.",
+            )?,
+            slow_drains: IntCounter::new(
+                "workflowexecution_drain_slow_total",
+                "Targets that were still draining after the drain deadline.",
+            )?,
             synced: IntGauge::new("workflowexecution_caches_synced", "1 when the caches hold the first full lists.")?,
             registry,
         };
@@ -179,6 +189,16 @@ impl Metrics {
         self.0.events_lost.inc();
     }
 
+    /// Counts a run that is not ours under a name of ours.
+    pub fn foreign_run(&self) {
+        self.0.foreign_runs.inc();
+    }
+
+    /// Counts a target that does not drain in time.
+    pub fn drain_slow(&self) {
+        self.0.slow_drains.inc();
+    }
+
     /// Renders everything in the text format of Prometheus.
     ///
     /// # Errors
@@ -211,6 +231,8 @@ impl Inner {
         registry.register(Box::new(self.api_requests.clone()))?;
         registry.register(Box::new(self.deliveries.clone()))?;
         registry.register(Box::new(self.events_lost.clone()))?;
+        registry.register(Box::new(self.foreign_runs.clone()))?;
+        registry.register(Box::new(self.slow_drains.clone()))?;
         registry.register(Box::new(self.synced.clone()))?;
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         self.show_zeros();

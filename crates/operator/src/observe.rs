@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
 use serde_json::Value;
+use wfe_api::conditions::{DRAINING, TARGET_LOCKED, WAITING};
 use wfe_api::{Phase, WorkflowExecutionSpec};
 use wfe_core::ending::FailureReason;
-use wfe_core::execution::{Execution, ExecutionState};
+use wfe_core::execution::{Cancellation, Execution, ExecutionState};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
@@ -15,9 +17,9 @@ use wfe_tekton::{RunRequest, bundle_reference, moment, parse_moment};
 
 use crate::index::ExecutionRecord;
 
-/// Reads one `WorkflowExecution`; `None` only for an object without name, namespace or uid, which no API server makes.
+/// Reads one `WorkflowExecution`; a run in another namespace than `execution_namespace` is another operator's. `None` only for an object without name, namespace or uid, which no API server makes.
 #[must_use]
-pub fn observe_execution(object: &DynamicObject) -> Option<ExecutionRecord> {
+pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> Option<ExecutionRecord> {
     let meta = &object.metadata;
     let id = ExecutionId {
         namespace: meta.namespace.as_deref()?.into(),
@@ -27,23 +29,62 @@ pub fn observe_execution(object: &DynamicObject) -> Option<ExecutionRecord> {
     let spec = &object.data["spec"];
     let target = spec["targetResource"].as_str().map(TargetName::parse).and_then(Result::ok);
     let phase = object.data.pointer("/status/phase").and_then(Value::as_str);
+    let undecided = |unusable: Option<Box<str>>| ExecutionState::Undecided {
+        unusable,
+        refusal: None,
+        first_try: None,
+        start_before: spec["startBefore"].as_str().and_then(parse_moment),
+    };
     let (state, request) = match phase {
         None | Some("" | "Pending") => match usable_request(&id, spec) {
-            Ok(request) => (ExecutionState::Undecided { unusable: None, refusal: None }, Some(Arc::new(request))),
-            Err(why) => (ExecutionState::Undecided { unusable: Some(why.into()), refusal: None }, None),
+            Ok(request) => (undecided(None), Some(Arc::new(request))),
+            Err(why) => (undecided(Some(why.into())), None),
         },
         Some(phase) => (decided_state(&object.data["status"], phase), None),
     };
+    let conditions = conditions(&object.data);
+    let reason_of = |kind: &str, status: &str| {
+        conditions
+            .iter()
+            .find(|condition| condition.type_ == kind && condition.status == status)
+            .map(|c| c.reason.as_str())
+    };
+    let draining_shown = reason_of(TARGET_LOCKED, "True") == Some(DRAINING);
+    let run_namespace = object.data.pointer("/status/pipelineRunRef/namespace").and_then(Value::as_str);
     let execution = Execution {
-        id,
         version: Version::new(meta.resource_version.as_deref().unwrap_or_default()),
         created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
         deleting: meta.deletion_timestamp.is_some(),
         workflow_id: spec.pointer("/workflowRef/workflowId").and_then(Value::as_str).unwrap_or_default().into(),
         run_sequence: object.data.pointer("/status/runSequence").and_then(Value::as_u64),
+        timeout: spec.pointer("/executionConfig/timeout").and_then(Value::as_str).and_then(|t| duration::parse(t).ok()),
+        cancellation: cancellation(&spec["cancellation"]),
+        paused: None, // the index knows the namespaces
+        elsewhere: phase == Some(Phase::Running.as_str()) && run_namespace.is_some_and(|it| it != execution_namespace),
+        waits_since: None,
+        waiting_shown: reason_of(WAITING, "True").map(Into::into),
+        draining_shown,
+        id,
         state,
     };
-    Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
+    // After the end only the draining one is written again, and the others must stay as they are.
+    let conditions = if draining_shown { conditions } else { Vec::new() };
+    Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request, conditions })
+}
+
+fn conditions(data: &Value) -> Vec<Condition> {
+    data.pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|condition| serde_json::from_value(condition.clone()).ok())
+        .collect()
+}
+
+fn cancellation(value: &Value) -> Option<Cancellation> {
+    value.as_object()?;
+    let text = |key: &str, unknown: &str| value[key].as_str().unwrap_or(unknown).into();
+    Some(Cancellation { reason: text("reason", "no reason given"), requested_by: text("requestedBy", "somebody") })
 }
 
 fn decided_state(status: &Value, phase: &str) -> ExecutionState {

@@ -11,13 +11,14 @@ use futures::StreamExt;
 use futures::stream;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
-use wfe_core::action::{Action, Ending, Unneeded};
+use wfe_core::action::{Action, Ending, Fact, Unneeded, Waiting};
 use wfe_core::ending::{Refusal, Skip};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
-use wfe_core::run::Order;
+use wfe_core::residue::ResidueId;
+use wfe_core::run::{CancelReason, Order};
 use wfe_core::target::{RunNumber, TargetName};
 use wfe_core::{Time, duration};
-use wfe_tekton::{Defaults, RunRequest, observe_run, render_run};
+use wfe_tekton::{Defaults, RunRequest, observe_descendant, observe_run, render_run};
 
 use crate::client::{CallError, Cluster, Verb};
 use crate::events::{Announcement, Events};
@@ -68,6 +69,8 @@ pub enum Learned {
     NumberTaken(RunNumber),
     /// An owner that is gone.
     OwnerGone(ExecutionId),
+    /// It has been said that the target does not drain.
+    DrainWarned,
 }
 
 /// Why an action was not carried out.
@@ -166,14 +169,25 @@ impl Performer {
                 self.commit(&work, &execution, &version, &run, number, &gone).await
             }
             Action::Release { run } => self.release(&run).await,
-            Action::Finish { execution, version, ending, lost } => {
-                self.finish(&work, &execution, &version, &ending, lost.as_ref()).await
+            Action::Finish { execution, version, ending, lost, draining } => {
+                self.finish(&work, &execution, &version, &ending, lost.as_ref(), draining).await
             }
-            Action::Skip { skipped, skip, unfinished } => {
-                return self.skip_all(work, skipped, Arc::new(skip), &unfinished).await;
+            Action::Freed { execution, version } => self.freed(&work, &execution, &version).await,
+            Action::ShowWaiting { execution, version, waiting } => {
+                self.show_waiting(&work, &execution, &version, &waiting).await
+            }
+            Action::DrainSlow { holder, residue, since } => {
+                self.metrics.drain_slow();
+                let (kind, name) = (residue.kind.as_str(), &residue.name);
+                tracing::warn!(wfe = %holder, target = %Shown(&work.target), kind, name, %since, "the target does not drain");
+                self.events.announce(Announcement::drain_slow(&holder, &residue, since));
+                Ok(vec![Learned::DrainWarned])
+            }
+            Action::Skip { skipped, skip, fact } => {
+                return self.skip_all(work, skipped, Arc::new(skip), &fact).await;
             }
             Action::Delete { run, version, why, gone } => self.delete(&run, &version, why, gone.as_ref()).await,
-            Action::Cancel { run, gone } => self.cancel(&run, gone.as_ref()).await,
+            Action::Cancel { run, why, gone } => self.cancel(&run, why, gone.as_ref()).await,
         };
         vec![split(result)]
     }
@@ -254,12 +268,16 @@ impl Performer {
 
     /// Step (d): anyone may do it, at any later time; the patch changes nothing unless the run is pending still.
     async fn release(&self, run: &RunId) -> Result<Vec<Learned>> {
-        let patch = json!([
+        let operations = json!([
             {"op": "test", "path": "/metadata/uid", "value": run.uid.as_str()},
             {"op": "test", "path": "/spec/status", "value": wfe_tekton::PENDING},
             {"op": "remove", "path": "/spec/status"},
         ]);
-        let released = self.patch_run(run, patch, "release").await?;
+        let patch = serde_json::from_value(operations).map(Patch::Json).map_err(|error| PerformError::Call {
+            what: format!("release PipelineRun {run}"),
+            source: CallError::Transport(Box::new(kube::Error::SerdeError(error))),
+        })?;
+        let released = self.patch_run(run, &patch, "release").await?;
         tracing::debug!(run = %run, "released");
         Ok(released)
     }
@@ -271,6 +289,7 @@ impl Performer {
         version: &Version,
         ending: &Ending,
         lost: Option<&RunId>,
+        draining: bool,
     ) -> Result<Vec<Learned>> {
         if let Some(run) = lost
             && let Some(found) = self.read_run(&run.name).await?
@@ -279,7 +298,7 @@ impl Performer {
             return Err(PerformError::Refuted { what: format!("PipelineRun {run} is there after all") });
         }
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
-        let status = status::ended(work.target.as_ref(), subject, ending);
+        let status = status::ended(work.target.as_ref(), subject, ending, draining);
         let learned = self.write_status(execution, version, &status).await?;
         let target = Shown(&work.target);
         match ending {
@@ -299,9 +318,35 @@ impl Performer {
                 self.events.announce(Announcement::failed(execution, failure));
             }
         }
-        if subject.is_running {
+        if subject.is_running && !draining {
             self.events.announce(Announcement::lock_released(execution, work.target.as_ref()));
         }
+        Ok(learned)
+    }
+
+    /// Says that the target has drained after the end.
+    async fn freed(&self, work: &Work, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
+        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let learned = self.write_status(execution, version, &status::freed(subject, work.now)).await?;
+        tracing::info!(wfe = %execution, target = %Shown(&work.target), "drained, the target is free");
+        self.events.announce(Announcement::lock_released(execution, work.target.as_ref()));
+        Ok(learned)
+    }
+
+    async fn show_waiting(
+        &self,
+        work: &Work,
+        execution: &ExecutionId,
+        version: &Version,
+        waiting: &Waiting,
+    ) -> Result<Vec<Learned>> {
+        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let status = status::waiting(work.target.as_ref(), subject, waiting, work.now);
+        let learned = self.write_status(execution, version, &status).await?;
+        tracing::info!(
+            wfe = %execution, target = %Shown(&work.target), phase = "Pending", reason = waiting.reason(),
+            "waits: {}", waiting.message()
+        );
         Ok(learned)
     }
 
@@ -311,9 +356,13 @@ impl Performer {
         work: Arc<Work>,
         skipped: Vec<(ExecutionId, Version)>,
         skip: Arc<Skip>,
-        unfinished: &RunId,
+        fact: &Fact,
     ) -> Vec<Attempt> {
-        if let Err(error) = self.confirm_unfinished(unfinished).await {
+        let confirmed = match fact {
+            Fact::Unfinished(run) => self.confirm_unfinished(run).await,
+            Fact::Draining(residue) => self.confirm_draining(residue).await,
+        };
+        if let Err(error) = confirmed {
             return vec![(Vec::new(), Some(error))];
         }
         stream::iter(skipped)
@@ -342,7 +391,7 @@ impl Performer {
         Ok(learned)
     }
 
-    /// Deletes a run that is pending still: the version says so, as releasing moves it.
+    /// Deletes a run that is still as it was seen, pending or finished: the version says so, as releasing moves it.
     async fn delete(
         &self,
         run: &RunId,
@@ -364,7 +413,7 @@ impl Performer {
         let runs = self.cluster.runs();
         match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&run.name, &params)).await {
             Ok(_) => {
-                tracing::info!(run = %run, ?why, "deleted a pending run that never ran");
+                tracing::info!(run = %run, ?why, "deleted");
                 learned.push(Learned::Expect(Expected::Absence { uid: run.uid.clone() }));
                 Ok(learned)
             }
@@ -372,32 +421,31 @@ impl Performer {
         }
     }
 
-    /// Asks Tekton to stop a run whose owner was deleted, and says so on the run, so that it is not taken for a person's.
-    async fn cancel(&self, run: &RunId, owner: Option<&ExecutionId>) -> Result<Vec<Learned>> {
+    /// Asks Tekton to stop a run, and says why on the run, so that it is not taken for a person's cancel. The uid in the
+    /// patch is its precondition.
+    async fn cancel(&self, run: &RunId, why: CancelReason, owner: Option<&ExecutionId>) -> Result<Vec<Learned>> {
         let mut learned = Vec::new();
         if let Some(owner) = owner {
             learned.push(self.confirm_owner_gone(owner).await?);
         }
-        let annotation = wfe_api::labels::ANNOTATION_CANCEL_REASON.replace('~', "~0").replace('/', "~1");
-        let patch = json!([
-            {"op": "test", "path": "/metadata/uid", "value": run.uid.as_str()},
-            {"op": "add", "path": format!("/metadata/annotations/{annotation}"), "value": "WorkflowExecutionDeleted"},
-            {"op": "add", "path": "/spec/status", "value": wfe_tekton::CANCELLED},
-        ]);
-        learned.extend(self.patch_run(run, patch, "cancel").await?);
-        tracing::info!(run = %run, "cancelled: its WorkflowExecution was deleted");
+        let said = wfe_tekton::cancel_annotation(why);
+        let patch = Patch::Merge(json!({
+            "metadata": {
+                "uid": run.uid.as_str(),
+                "annotations": {wfe_api::labels::ANNOTATION_CANCEL_REASON: said},
+            },
+            "spec": {"status": wfe_tekton::CANCELLED},
+        }));
+        learned.extend(self.patch_run(run, &patch, "cancel").await?);
+        tracing::info!(run = %run, reason = said, "cancelled");
         Ok(learned)
     }
 
-    async fn patch_run(&self, run: &RunId, patch: Value, verb: &'static str) -> Result<Vec<Learned>> {
-        let patch = serde_json::from_value(patch).map(Patch::<()>::Json).map_err(|error| PerformError::Call {
-            what: format!("{verb} PipelineRun {run}"),
-            source: CallError::Transport(Box::new(kube::Error::SerdeError(error))),
-        })?;
+    async fn patch_run(&self, run: &RunId, patch: &Patch<Value>, verb: &'static str) -> Result<Vec<Learned>> {
         let params =
             PatchParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PatchParams::default() };
         let runs = self.cluster.runs();
-        let request = runs.patch(&run.name, &params, &patch);
+        let request = runs.patch(&run.name, &params, patch);
         match self.cluster.call(Verb::Patch, wfe_tekton::PLURAL, request).await {
             Ok(patched) => Ok(expect_object(Kind::Run, &patched)),
             // A failed test of a JSON patch is answered with 422.
@@ -435,6 +483,22 @@ impl Performer {
         match observed {
             Some((_, found)) if found.id.uid == run.uid && found.is_unfinished() => Ok(()),
             _ => Err(PerformError::Refuted { what: format!("PipelineRun {run} is not unfinished any more") }),
+        }
+    }
+
+    async fn confirm_draining(&self, residue: &ResidueId) -> Result<()> {
+        let objects = self.cluster.descendants(residue.kind);
+        let found = self
+            .cluster
+            .call(Verb::Get, "descendants", objects.get_opt(&residue.name))
+            .await
+            .map_err(|error| call(format!("read {} {}", residue.kind.as_str(), residue.name), error))?;
+        let observed = found.and_then(|found| observe_descendant(residue.kind, &found.metadata, &found.data));
+        match observed {
+            Some(found) if found.residue.id.uid == residue.uid && found.unfinished => Ok(()),
+            _ => Err(PerformError::Refuted {
+                what: format!("{} {} is not unfinished any more", residue.kind.as_str(), residue.name),
+            }),
         }
     }
 

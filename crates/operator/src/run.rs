@@ -5,16 +5,18 @@ use kube::Config;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use wfe_core::policy::Policy;
 use wfe_tekton::Defaults;
 
 use crate::cli::RunArgs;
 use crate::client::Cluster;
-use crate::engine::Engine;
+use crate::engine::{Engine, Settings};
 use crate::health::Health;
+use crate::hearing::Hearing;
 use crate::index::Kind;
 use crate::metrics::Metrics;
 use crate::perform::Performer;
-use crate::watch::follow;
+use crate::watch::Watch;
 use crate::{events, server, telemetry};
 
 /// How many deliveries may wait for the engine; then the watches wait, and with them the API server's stream.
@@ -30,6 +32,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     telemetry::start(args.log_format, &args.log_level);
     let metrics = Metrics::new().context("cannot set up the metrics")?;
     let health = Health::new();
+    let hearing = Hearing::default();
     let metrics_listener = server::listen("metrics", args.metrics_address).await?;
     let health_listener = server::listen("health", args.health_address).await?;
 
@@ -43,7 +46,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
         execution_namespace = args.execution_namespace,
         "starting"
     );
-    let cluster = Cluster::connect(config, &args.execution_namespace, metrics.clone())
+    let cluster = Cluster::connect(config, &args.execution_namespace, metrics.clone(), hearing.clone())
         .context("cannot use the cluster's configuration")?;
 
     let mut servers = JoinSet::new();
@@ -51,13 +54,20 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     servers.spawn(server::serve_health(health_listener, health.clone()));
 
     let (sender, deliveries) = mpsc::channel(DELIVERIES);
-    let executions = match &args.watch_namespace {
-        Some(namespace) => cluster.executions_in(namespace),
-        None => cluster.all_executions(),
-    };
     let mut watches = JoinSet::new();
-    watches.spawn(follow(Kind::Execution, executions, sender.clone(), health.clone()));
-    watches.spawn(follow(Kind::Run, cluster.runs(), sender, health.clone()));
+    for kind in Kind::ALL {
+        let watch = Watch {
+            kind,
+            api: cluster.watched(kind, args.watch_namespace.as_deref()),
+            watch_namespace: args.watch_namespace.clone(),
+            execution_namespace: args.execution_namespace.clone(),
+            max_staleness: args.max_staleness,
+            health: health.clone(),
+            hearing: hearing.clone(),
+        };
+        watches.spawn(watch.follow(sender.clone()));
+    }
+    drop(sender);
 
     let (events, event_writer) =
         events::channel(cluster.clone(), metrics.clone(), &instance(), &args.execution_namespace);
@@ -68,20 +78,30 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
         timeout: args.default_timeout,
     };
     let performer = Performer::new(cluster, defaults, metrics.clone(), events);
-    let engine = Engine::new(args.watch_namespace, performer, deliveries, metrics, health.clone());
+    let settings = Settings {
+        watch_namespace: args.watch_namespace,
+        policy: Policy {
+            default_timeout: args.default_timeout,
+            start_deadline: args.start_deadline,
+            drain_deadline: args.drain_deadline,
+            retention: args.pipelinerun_retention,
+        },
+        max_staleness: args.max_staleness,
+    };
+    let engine = Engine::new(settings, performer, deliveries, metrics, health.clone(), hearing);
     let (stop, stopped) = watch::channel(false);
     let mut engine = tokio::spawn(engine.run(stopped));
 
     tokio::select! {
         ended = &mut engine => {
-            ended.context("the engine panicked")?;
+            ended.context("the engine panicked")??;
             anyhow::bail!("the engine stopped although nobody asked it to");
         }
         asked = asked_to_stop() => asked?,
     }
     health.stopping();
     let _ = stop.send(true); // the engine listens until it has stopped
-    engine.await.context("the engine panicked")?;
+    engine.await.context("the engine panicked")??;
     // The performer went with the engine, and with it the last sender of events.
     if tokio::time::timeout(LAST_EVENTS, event_writer).await.is_err() {
         tracing::warn!("stopped with events unwritten");

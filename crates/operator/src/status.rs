@@ -5,7 +5,7 @@ use wfe_api::{
     ConditionStatus, ConflictingWorkflow, FailureDetails, FailureReason as ApiReason, Phase, PipelineRunRef,
     PipelineRunStatus, SkipDetails, SkipReason, WorkflowExecutionStatus, conditions, limits,
 };
-use wfe_core::action::Ending;
+use wfe_core::action::{Ending, Waiting};
 use wfe_core::ending::{Conflict, Failure, FailureReason, Skip};
 use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::run::Outcome;
@@ -22,6 +22,8 @@ pub struct Subject {
     pub workflow_id: Box<str>,
     /// Whether it is Running, so that it holds the target.
     pub is_running: bool,
+    /// The conditions that its status has, where one of them is to change after the end.
+    pub conditions: Vec<Condition>,
 }
 
 /// Renders phase Running, the commit to a run.
@@ -54,7 +56,12 @@ pub fn running(
 
 /// Renders the end of an execution.
 #[must_use]
-pub fn ended(target: Option<&TargetName>, subject: &Subject, ending: &Ending) -> WorkflowExecutionStatus {
+pub fn ended(
+    target: Option<&TargetName>,
+    subject: &Subject,
+    ending: &Ending,
+    draining: bool,
+) -> WorkflowExecutionStatus {
     let mut status = match ending {
         Ending::Completed(success) => WorkflowExecutionStatus {
             phase: Some(Phase::Completed),
@@ -78,10 +85,44 @@ pub fn ended(target: Option<&TargetName>, subject: &Subject, ending: &Ending) ->
             Ending::Completed(success) => success.completed_at,
             Ending::Failed(failure) => failure.failed_at,
         };
-        let note = "the run has ended and the target is free";
-        status.conditions.insert(0, condition(subject, at, conditions::TARGET_LOCKED, "False", conditions::FREE, note));
+        status.conditions.insert(0, lock_after_the_end(subject, at, draining));
     }
     status
+}
+
+fn lock_after_the_end(subject: &Subject, at: Time, draining: bool) -> Condition {
+    if draining {
+        let note = "the run has ended, but tasks or pods of it are still stopping; until then the target is not free";
+        condition(subject, at, conditions::TARGET_LOCKED, "True", conditions::DRAINING, note)
+    } else {
+        let note = "the run has ended and the target is free";
+        condition(subject, at, conditions::TARGET_LOCKED, "False", conditions::FREE, note)
+    }
+}
+
+/// Renders that the target has drained after the end. Of a terminal status nothing but conditions may change.
+#[must_use]
+pub fn freed(subject: &Subject, now: Time) -> WorkflowExecutionStatus {
+    let others = subject.conditions.iter().filter(|condition| condition.type_ != conditions::TARGET_LOCKED).cloned();
+    WorkflowExecutionStatus {
+        conditions: std::iter::once(lock_after_the_end(subject, now, false)).chain(others).collect(),
+        ..WorkflowExecutionStatus::default()
+    }
+}
+
+/// Renders what an undecided execution waits for.
+#[must_use]
+pub fn waiting(
+    target: Option<&TargetName>,
+    subject: &Subject,
+    waiting: &Waiting,
+    now: Time,
+) -> WorkflowExecutionStatus {
+    WorkflowExecutionStatus {
+        phase: Some(Phase::Pending),
+        conditions: vec![condition(subject, now, conditions::WAITING, "True", waiting.reason(), &waiting.message())],
+        ..common(target, subject)
+    }
 }
 
 fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> WorkflowExecutionStatus {
@@ -129,7 +170,7 @@ pub fn skipped(
 ) -> WorkflowExecutionStatus {
     let target_text = target.map(TargetName::as_str).unwrap_or_default();
     let message = skip.message(target_text);
-    let Skip::ResourceBusy(Conflict { holder, workflow_id, started_at }) = skip;
+    let Skip::ResourceBusy(Conflict { holder, workflow_id, started_at, .. }) = skip;
     // Targets are cluster-wide, names are not.
     let same_namespace = holder.namespace == execution.namespace;
     WorkflowExecutionStatus {

@@ -1,4 +1,4 @@
-//! The two watches: they read each object once, at the edge, and send the small record on.
+//! The watches: they read each object once, at the edge, and send the small record on.
 //!
 //! Lists are paged (500 objects at a time); disconnects, expired versions and restarts are kube's watcher's business.
 //! A watch that brings nothing is renewed after two minutes, so that a connection that died silently is noticed.
@@ -10,59 +10,166 @@ use kube::Api;
 use kube::api::DynamicObject;
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
+use tokio::time::interval;
 use wfe_core::backoff::Backoff;
 use wfe_core::name::Uid;
+use wfe_core::residue::ResidueKind;
 use wfe_core::run::Order;
+use wfe_tekton::{observe_descendant, observe_run};
 
 use crate::health::Health;
+use crate::hearing::Hearing;
 use crate::index::{Delivery, Kind};
 use crate::observe::observe_execution;
 
 /// How long one watch request lasts, in seconds. kube gives a silent connection five seconds more before it is renewed:
 /// below the three minutes after which a view counts as stale (SPEC section 5, 10).
 const WATCH_SECONDS: u32 = 120;
+/// How often a watch asks itself whether it was heard of lately.
+const SILENCE_CHECK: Duration = Duration::from_secs(5);
 /// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
 const PAGE: u32 = 500;
 /// How fast a broken watch is tried again: at once for a hiccup, never more often than every ten seconds for long.
 const RETRY: Backoff = Backoff { base: Duration::from_millis(200), max: Duration::from_secs(10), max_exponent: 6 };
 
-/// Follows one resource until the receiver is gone.
-pub async fn follow(kind: Kind, api: Api<DynamicObject>, deliveries: mpsc::Sender<Delivery>, health: Health) {
-    let mut config = watcher::Config::default().page_size(PAGE).timeout(WATCH_SECONDS);
-    if kind == Kind::Run {
-        config = config.labels(wfe_api::labels::LABEL_WORKFLOW_EXECUTION);
+/// One watch.
+#[derive(Clone)]
+pub struct Watch {
+    /// What it watches.
+    pub kind: Kind,
+    /// Where.
+    pub api: Api<DynamicObject>,
+    /// The one namespace whose executions are watched, where it is one.
+    pub watch_namespace: Option<String>,
+    /// The namespace of all runs.
+    pub execution_namespace: String,
+    /// How long it may be silent before it is begun anew.
+    pub max_staleness: Duration,
+    /// Where it says that it works or fails.
+    pub health: Health,
+    /// Where it is heard.
+    pub hearing: Hearing,
+}
+
+impl Watch {
+    /// Follows the resource until the receiver is gone.
+    pub async fn follow(self, deliveries: mpsc::Sender<Delivery>) {
+        let mut failures: u32 = 0;
+        // A new turn begins with a list, which is a live read.
+        while let Turn::Silent = self.follow_once(&deliveries, &mut failures).await {
+            tracing::warn!(resource = self.kind.label(), silent_for = ?self.max_staleness, "watch silent, begun anew");
+            // Counts as heard until the list has had its chance.
+            self.hearing.heard(self.kind);
+        }
     }
-    let mut events = watcher::watcher(api, config).boxed();
-    let mut failures: u32 = 0;
-    loop {
-        match events.try_next().await {
-            Ok(Some(event)) => {
-                // The beginning of a list is announced before anything has been asked.
-                if !matches!(event, Event::Init) {
-                    failures = 0;
-                    health.watch_delivered(kind);
+
+    async fn follow_once(&self, deliveries: &mpsc::Sender<Delivery>, failures: &mut u32) -> Turn {
+        let mut events = watcher::watcher(self.api.clone(), self.config()).boxed();
+        let mut check = interval(SILENCE_CHECK);
+        loop {
+            let event = tokio::select! {
+                event = events.try_next() => event,
+                _ = check.tick() => {
+                    if self.hearing.silence(self.kind) > self.max_staleness {
+                        return Turn::Silent;
+                    }
+                    continue;
                 }
-                let Some(delivery) = delivery(kind, event) else { continue };
-                if deliveries.send(delivery).await.is_err() {
-                    return; // the engine has stopped
+            };
+            match event {
+                Ok(Some(event)) => {
+                    // The beginning of a list is announced before anything has been asked.
+                    if !matches!(event, Event::Init) {
+                        *failures = 0;
+                        self.health.watch_delivered(self.kind);
+                        self.hearing.heard(self.kind);
+                    }
+                    let Some(delivery) = self.delivery(event) else { continue };
+                    if deliveries.send(delivery).await.is_err() {
+                        return Turn::Over; // the engine has stopped
+                    }
                 }
-            }
-            Ok(None) => return, // kube's watcher never ends
-            Err(error) => {
-                failures = failures.saturating_add(1);
-                let advice = advice(kind, &error);
-                health.watch_failed(kind, format!("{error}; {advice}"));
-                let wait = RETRY.after(failures);
-                // The first failure is often an expired watch: worth a line only when it goes on.
-                if failures > 1 {
-                    tracing::warn!(resource = kind.label(), %error, retry_in = ?wait, "watch failed: {advice}");
-                } else {
-                    tracing::debug!(resource = kind.label(), %error, "watch interrupted");
-                }
-                tokio::time::sleep(wait).await;
+                Ok(None) => return Turn::Over, // kube's watcher never ends
+                Err(error) => self.wait_after(&error, failures).await,
             }
         }
     }
+
+    async fn wait_after(&self, error: &watcher::Error, failures: &mut u32) {
+        *failures = failures.saturating_add(1);
+        let advice = advice(self.kind, error);
+        self.health.watch_failed(self.kind, format!("{error}; {advice}"));
+        let wait = RETRY.after(*failures);
+        // The first failure is often an expired watch: worth a line only when it goes on.
+        if *failures > 1 {
+            tracing::warn!(resource = self.kind.label(), %error, retry_in = ?wait, "watch failed: {advice}");
+        } else {
+            tracing::debug!(resource = self.kind.label(), %error, "watch interrupted");
+        }
+        tokio::time::sleep(wait).await;
+    }
+
+    fn config(&self) -> watcher::Config {
+        let config = watcher::Config::default().page_size(PAGE).timeout(WATCH_SECONDS);
+        match (self.kind, &self.watch_namespace) {
+            (Kind::Execution, _) | (Kind::Namespace, None) => config,
+            (Kind::Namespace, Some(namespace)) => config.fields(&format!("metadata.name={namespace}")),
+            (Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod, _) => {
+                config.labels(wfe_api::labels::LABEL_WORKFLOW_EXECUTION)
+            }
+        }
+    }
+
+    /// Reads what the watch brought; `None` for an object that is not ours to know.
+    fn delivery(&self, event: Event<DynamicObject>) -> Option<Delivery> {
+        let kind = self.kind;
+        let (object, deleted) = match event {
+            Event::Init => return Some(Delivery::ListBegins(kind)),
+            Event::InitDone => return Some(Delivery::ListEnds(kind)),
+            Event::InitApply(object) | Event::Apply(object) => (object, false),
+            Event::Delete(object) => (object, true),
+        };
+        if deleted {
+            let uid = Uid::new(object.metadata.uid.as_deref()?);
+            return Some(match kind {
+                Kind::Execution => Delivery::ExecutionDeleted(uid),
+                Kind::Run => Delivery::RunDeleted(uid),
+                Kind::TaskRun | Kind::CustomRun | Kind::Pod => Delivery::DescendantDeleted(kind, uid),
+                Kind::Namespace => Delivery::NamespaceDeleted(uid),
+            });
+        }
+        let descendant = |residue| {
+            let descendant = observe_descendant(residue, &object.metadata, &object.data)?;
+            Some(Delivery::Descendant(kind, Box::new(descendant)))
+        };
+        match kind {
+            Kind::Execution => {
+                let record = observe_execution(&object, &self.execution_namespace)?;
+                Some(Delivery::Execution(Box::new(record)))
+            }
+            // The index gives the order: it alone knows what came before.
+            Kind::Run => match observe_run(&object.metadata, &object.data, Order(0)) {
+                Some((chain, run)) => Some(Delivery::Run(chain, Box::new(run))),
+                None => descendant(ResidueKind::PipelineRun),
+            },
+            Kind::TaskRun => descendant(ResidueKind::TaskRun),
+            Kind::CustomRun => descendant(ResidueKind::CustomRun),
+            Kind::Pod => descendant(ResidueKind::Pod),
+            Kind::Namespace => {
+                let meta = object.metadata;
+                let paused = meta.annotations.and_then(|mut all| all.remove(wfe_api::labels::ANNOTATION_PAUSED));
+                Some(Delivery::Namespace(Uid::new(meta.uid.as_deref()?), meta.name?.into(), paused.map(Into::into)))
+            }
+        }
+    }
+}
+
+/// How a turn of a watch ended.
+enum Turn {
+    /// There is nobody to deliver to.
+    Over,
+    /// It was silent for too long.
+    Silent,
 }
 
 /// Says what a person can do about a watch that fails.
@@ -76,31 +183,12 @@ fn advice(kind: Kind, error: &watcher::Error) -> &'static str {
     };
     match (code, kind) {
         (404, Kind::Execution) => "install the CRD: wfe-operator crd | kubectl apply -f -",
-        (404, Kind::Run) => "install Tekton Pipelines in this cluster",
+        (404, Kind::Run | Kind::TaskRun | Kind::CustomRun) => "install Tekton Pipelines in this cluster",
         (401, _) => "the credentials are not accepted: check KUBECONFIG, or the pod's service account",
         (403, Kind::Execution) => "give the operator the ClusterRole of config/rbac",
-        (403, Kind::Run) => "make the execution namespace and give the operator the Role of config/rbac in it",
+        (403, Kind::Namespace) => "give the operator the ClusterRole for namespaces of config/rbac",
+        (403, _) => "make the execution namespace and give the operator the Role of config/rbac in it",
         (0, _) => "check that the API server can be reached",
         _ => "it is tried again",
-    }
-}
-
-/// Reads what the watch brought; `None` for an object that is not ours to know.
-fn delivery(kind: Kind, event: Event<DynamicObject>) -> Option<Delivery> {
-    match (event, kind) {
-        (Event::Init, _) => Some(Delivery::ListBegins(kind)),
-        (Event::InitDone, _) => Some(Delivery::ListEnds(kind)),
-        (Event::InitApply(object) | Event::Apply(object), Kind::Execution) => {
-            observe_execution(&object).map(|record| Delivery::Execution(Box::new(record)))
-        }
-        (Event::InitApply(object) | Event::Apply(object), Kind::Run) => {
-            // The index gives the order: it alone knows what came before.
-            let (chain, run) = wfe_tekton::observe_run(&object.metadata, &object.data, Order(0))?;
-            Some(Delivery::Run(chain, Box::new(run)))
-        }
-        (Event::Delete(object), Kind::Execution) => {
-            Some(Delivery::ExecutionDeleted(Uid::new(object.metadata.uid.as_deref()?)))
-        }
-        (Event::Delete(object), Kind::Run) => Some(Delivery::RunDeleted(Uid::new(object.metadata.uid.as_deref()?))),
     }
 }

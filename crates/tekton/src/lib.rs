@@ -12,7 +12,7 @@ mod render;
 pub use bundle::{DigestConflict, bundle_reference};
 pub use labels::label_value;
 pub use moment::{api_time, moment, parse_moment};
-pub use observe::{MAX_MESSAGE, observe_run};
+pub use observe::{Descendant, MAX_MESSAGE, cancel_annotation, observe_descendant, observe_run};
 pub use render::{Defaults, RunRequest, TARGET_PARAMETER, render_run};
 
 /// The API group of Tekton.

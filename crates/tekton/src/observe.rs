@@ -1,14 +1,13 @@
 //! Reads a `PipelineRun` into the little that decisions need. Total: any shape of object has an answer.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use wfe_api::labels;
 use wfe_api::limits::cut;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
-use wfe_core::run::{Order, Outcome, Owner, Presence, Progress, Run};
-use wfe_core::target::ChainName;
+use wfe_core::residue::{Residue, ResidueId, ResidueKind};
+use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run};
+use wfe_core::target::{ChainName, RunNumber, TargetName};
 
 use crate::moment::{moment, parse_moment};
 
@@ -33,24 +32,93 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         version: Version::new(meta.resource_version.as_deref().unwrap_or_default()),
         created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
         order,
-        owner: owner(meta.annotations.as_ref()),
+        owner: owner(meta),
         progress: progress(data, requested),
         cancelled: requested.is_some_and(|requested| requested != crate::PENDING),
+        cancel_reason: annotation(meta, labels::ANNOTATION_CANCEL_REASON).and_then(cancel_reason),
+        started: false,
+        done_seen: None,
     };
     Some((chain, run))
 }
 
-fn owner(annotations: Option<&BTreeMap<String, String>>) -> Owner {
-    let annotation = |key| annotations.and_then(|all| all.get(key)).filter(|value| !value.is_empty());
+/// A task, a child run or a pod of some run of a chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Descendant {
+    /// The chain that its run belongs to.
+    pub chain: ChainName,
+    /// The number of that run, where its label says it.
+    pub number: Option<RunNumber>,
+    /// What it is.
+    pub residue: Residue,
+    /// Whether it may still do something.
+    pub unfinished: bool,
+    /// Whether it shows that something of the run has started: a pod that left Pending, a task that has ended.
+    pub started: bool,
+}
+
+/// Reads a descendant of a run: an object that has the annotations which Tekton copies from the run.
+#[must_use]
+pub fn observe_descendant(kind: ResidueKind, meta: &ObjectMeta, data: &Value) -> Option<Descendant> {
+    let target = annotation(meta, labels::ANNOTATION_TARGET).and_then(|target| TargetName::parse(target).ok())?;
+    let id = ResidueId { kind, name: meta.name.as_deref()?.into(), uid: Uid::new(meta.uid.as_deref()?) };
+    let (finished, started) = match kind {
+        ResidueKind::Pod => {
+            let phase = data.pointer("/status/phase").and_then(Value::as_str).unwrap_or("Pending");
+            (matches!(phase, "Succeeded" | "Failed"), phase != "Pending")
+        }
+        ResidueKind::TaskRun | ResidueKind::CustomRun | ResidueKind::PipelineRun => {
+            let done = matches!(progress(data, None), Progress::Done(_));
+            // A CustomRun or a child pipeline is opaque: that it was made counts as a start.
+            (done, done || kind != ResidueKind::TaskRun)
+        }
+    };
+    let label = meta.labels.as_ref().and_then(|labels| labels.get(labels::LABEL_RUN_SEQUENCE));
+    Some(Descendant {
+        chain: target.chain(),
+        number: label.and_then(|number| number.parse().ok()),
+        residue: Residue {
+            id,
+            owner: owner(meta),
+            created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
+        },
+        unfinished: !finished,
+        started,
+    })
+}
+
+fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.annotations.as_ref()?.get(key).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// Reads why the operator cancelled a run.
+fn cancel_reason(annotation: &str) -> Option<CancelReason> {
+    CANCEL_REASONS.iter().find(|(_, text)| *text == annotation).map(|(reason, _)| *reason)
+}
+
+/// Returns what the annotation of a cancelled run says.
+#[must_use]
+pub fn cancel_annotation(why: CancelReason) -> &'static str {
+    CANCEL_REASONS.iter().find(|(reason, _)| *reason == why).map_or("", |(_, text)| *text)
+}
+
+const CANCEL_REASONS: [(CancelReason, &str); 4] = [
+    (CancelReason::OwnerDeleted, labels::CANCEL_DELETED),
+    (CancelReason::Requested, labels::CANCEL_REQUESTED),
+    (CancelReason::NotStarted, labels::CANCEL_NOT_STARTED),
+    (CancelReason::TimedOut, labels::CANCEL_TIMED_OUT),
+];
+
+fn owner(meta: &ObjectMeta) -> Owner {
     let (Some(uid), Some((namespace, name))) = (
-        annotation(labels::ANNOTATION_UID),
-        annotation(labels::ANNOTATION_WORKFLOW_EXECUTION).and_then(|value| value.split_once('/')),
+        annotation(meta, labels::ANNOTATION_UID),
+        annotation(meta, labels::ANNOTATION_WORKFLOW_EXECUTION).and_then(|value| value.split_once('/')),
     ) else {
         return Owner::Nobody;
     };
     Owner::Execution {
         id: ExecutionId { namespace: namespace.into(), name: name.into(), uid: Uid::new(uid) },
-        workflow_id: annotation(labels::ANNOTATION_WORKFLOW_ID).map(String::as_str).unwrap_or_default().into(),
+        workflow_id: annotation(meta, labels::ANNOTATION_WORKFLOW_ID).unwrap_or_default().into(),
         presence: Presence::Watched,
     }
 }
@@ -124,6 +192,38 @@ mod tests {
     }
 
     #[test]
+    fn reads_whether_a_descendant_is_finished_and_shows_a_start() {
+        let copied = [(labels::ANNOTATION_TARGET, "node/worker-node-1"), (labels::ANNOTATION_UID, "u")];
+        let mut meta = meta("some-pod", &copied);
+        meta.labels = Some([(labels::LABEL_RUN_SEQUENCE.to_owned(), "2".to_owned())].into());
+        let done = |status: &str| json!({"status": {"conditions": [{"type": "Succeeded", "status": status}]}});
+        for (kind, data, unfinished, started) in [
+            (ResidueKind::Pod, json!({"status": {"phase": "Pending"}}), true, false),
+            (ResidueKind::Pod, json!({"status": {"phase": "Running"}}), true, true),
+            (ResidueKind::Pod, json!({"status": {"phase": "Failed"}}), false, true),
+            (ResidueKind::TaskRun, json!({}), true, false),
+            (ResidueKind::TaskRun, done("Unknown"), true, false),
+            (ResidueKind::TaskRun, done("False"), false, true),
+            (ResidueKind::CustomRun, json!({}), true, true),
+            (ResidueKind::PipelineRun, done("True"), false, true),
+        ] {
+            let seen = observe_descendant(kind, &meta, &data).unwrap();
+            assert_eq!((seen.unfinished, seen.started, seen.number), (unfinished, started, Some(2)), "{kind:?} {data}");
+            assert_eq!(seen.chain.to_string(), "ac45b7d6911e97a5");
+        }
+        meta.annotations = None;
+        assert_eq!(observe_descendant(ResidueKind::Pod, &meta, &json!({})), None);
+    }
+
+    #[test]
+    fn every_reason_of_a_cancel_is_read_back() {
+        for (reason, _) in CANCEL_REASONS {
+            let cancelled = meta(NAME, &[(labels::ANNOTATION_CANCEL_REASON, cancel_annotation(reason))]);
+            assert_eq!(observe_run(&cancelled, &json!({}), Order(1)).unwrap().1.cancel_reason, Some(reason));
+        }
+    }
+
+    #[test]
     fn children_and_strangers_are_no_runs_of_a_chain() {
         assert!(observe_run(&meta("something-else", &[]), &json!({}), Order(1)).is_none());
         let mut child = meta(NAME, &[]);
@@ -155,6 +255,10 @@ mod tests {
     proptest! {
         #[test]
         fn any_shape_has_an_answer(data in any_json()) {
+            let copied = meta("x", &[(labels::ANNOTATION_TARGET, "node/worker-node-1")]);
+            for kind in [ResidueKind::Pod, ResidueKind::TaskRun] {
+                prop_assert!(observe_descendant(kind, &copied, &data).is_some());
+            }
             prop_assert!(observe_run(&meta(NAME, &[]), &data, Order(1)).is_some());
         }
     }

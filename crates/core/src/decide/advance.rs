@@ -30,6 +30,9 @@ pub(super) fn advance(target: &Target, execution: &Execution, policy: &Policy, n
         }
         return;
     };
+    if execution.elsewhere {
+        return;
+    }
     let running = Running { target, execution, policy, started_at: *started_at, now };
     let Some(run) = run else {
         let message = "phase Running without a pipelineRunRef: something other than the operator wrote this status";

@@ -203,6 +203,14 @@ fn an_execution_whose_status_names_another_ones_run_fails_and_releases_nothing()
     );
 }
 
+#[test]
+fn an_execution_whose_run_lives_in_another_namespace_is_left_alone_and_holds_the_target() {
+    let mut stranger = running("a", "r1");
+    stranger.elsewhere = true;
+    let target = target(vec![stranger, undecided("b")], vec![]);
+    assert_eq!((actions(&target), waiting(&target)), (vec![], vec![("b".into(), Waiting::OwnerLate)]));
+}
+
 // Rivals.
 
 #[test]

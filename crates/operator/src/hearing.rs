@@ -1,0 +1,138 @@
+//! When each watch was last heard of: a change, or a bookmark, which kube's watcher swallows.
+//!
+//! A layer of the client marks the time at which bytes of a watch arrive. A view that has not been heard of for long is
+//! not trusted (SPEC section 5, 10).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use kube::client::Body;
+use tokio::time::Instant;
+use tower::{Layer, Service};
+
+use crate::index::Kind;
+
+/// The shared record. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Hearing(Arc<Mutex<HashMap<Kind, Instant>>>);
+
+impl Hearing {
+    /// Notes that a watch, or a list that renews it, was heard of now.
+    pub fn heard(&self, kind: Kind) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, Instant::now());
+    }
+
+    /// Returns for how long a watch has been silent; zero before it was first heard of.
+    #[must_use]
+    pub fn silence(&self, kind: Kind) -> Duration {
+        let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.get(&kind).map(Instant::elapsed).unwrap_or_default()
+    }
+
+    /// Returns the watch that has been silent for longest, and for how long.
+    #[must_use]
+    pub fn longest_silence(&self) -> (Kind, Duration) {
+        let silences = Kind::ALL.map(|kind| (kind, self.silence(kind)));
+        silences.into_iter().max_by_key(|(_, silence)| *silence).unwrap_or((Kind::Execution, Duration::ZERO))
+    }
+}
+
+/// Puts the marking into the client.
+#[derive(Clone, Debug)]
+pub struct HearingLayer(Hearing);
+
+impl HearingLayer {
+    /// Makes the layer.
+    #[must_use]
+    pub fn new(hearing: Hearing) -> Self {
+        Self(hearing)
+    }
+}
+
+impl<S> Layer<S> for HearingLayer {
+    type Service = Listening<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Listening { inner, hearing: self.0.clone() }
+    }
+}
+
+/// The service that the layer makes.
+#[derive(Clone, Debug)]
+pub struct Listening<S> {
+    inner: S,
+    hearing: Hearing,
+}
+
+impl<S, B> Service<Request<Body>> for Listening<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<tower::BoxError>,
+{
+    type Response = Response<UnsyncBoxBody<bytes::Bytes, B::Error>>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let watched = watched_kind(request.uri());
+        let hearing = self.hearing.clone();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            Ok(answer.map(|body| match watched {
+                Some(kind) => body
+                    .map_frame(move |frame| {
+                        hearing.heard(kind);
+                        frame
+                    })
+                    .boxed_unsync(),
+                None => body.boxed_unsync(),
+            }))
+        })
+    }
+}
+
+/// Returns what a watch request watches; `None` for any other request.
+fn watched_kind(uri: &http::Uri) -> Option<Kind> {
+    uri.query()?.split('&').find(|pair| *pair == "watch=true")?;
+    let plural = uri.path().rsplit('/').next()?;
+    Kind::ALL.into_iter().find(|kind| kind.label() == plural)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_watches_are_listened_to() {
+        let kind = |uri: &str| watched_kind(&uri.parse().unwrap());
+        assert_eq!(kind("/apis/tekton.dev/v1/namespaces/x/pipelineruns?watch=true&timeoutSeconds=9"), Some(Kind::Run));
+        assert_eq!(kind("/api/v1/namespaces/x/pods?labelSelector=a&watch=true"), Some(Kind::Pod));
+        assert_eq!(kind("/api/v1/namespaces?watch=true"), Some(Kind::Namespace));
+        assert_eq!(kind("/apis/tekton.dev/v1/namespaces/x/pipelineruns?limit=500"), None);
+        assert_eq!(kind("/apis/tekton.dev/v1/namespaces/x/pipelineruns/name"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_counted_from_when_a_watch_was_last_heard_of() {
+        let hearing = Hearing::default();
+        assert_eq!(hearing.silence(Kind::Run), Duration::ZERO);
+        hearing.heard(Kind::Run);
+        hearing.heard(Kind::Pod);
+        tokio::time::advance(Duration::from_secs(5)).await;
+        hearing.heard(Kind::Pod);
+        assert_eq!(hearing.longest_silence(), (Kind::Run, Duration::from_secs(5)));
+    }
+}

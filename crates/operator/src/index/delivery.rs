@@ -1,0 +1,104 @@
+//! What the watches deliver: small records of objects, parsed once at the edge.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use wfe_core::execution::Execution;
+use wfe_core::name::Uid;
+use wfe_core::run::Run;
+use wfe_core::target::{ChainName, TargetName};
+use wfe_tekton::{Descendant, RunRequest};
+
+/// What a decision is about, and what is decided one at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A target, by the name of its chain.
+    Chain(ChainName),
+    /// An execution whose target cannot be read: it locks nothing and stands alone.
+    Unreadable(Uid),
+}
+
+/// Which watch a delivery comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// `WorkflowExecution`.
+    Execution,
+    /// `PipelineRun`: the runs of chains, and pipelines in pipelines.
+    Run,
+    /// `TaskRun`.
+    TaskRun,
+    /// `CustomRun`.
+    CustomRun,
+    /// `Pod`.
+    Pod,
+    /// `Namespace`, for its pause.
+    Namespace,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Execution, Self::Run, Self::TaskRun, Self::CustomRun, Self::Pod, Self::Namespace];
+
+    /// Returns the plural of the resource: the closed label for metrics and logs.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Execution => "workflowexecutions",
+            Self::Run => "pipelineruns",
+            Self::TaskRun => "taskruns",
+            Self::CustomRun => "customruns",
+            Self::Pod => "pods",
+            Self::Namespace => "namespaces",
+        }
+    }
+}
+
+/// What the index keeps of one `WorkflowExecution`.
+#[derive(Clone, Debug)]
+pub struct ExecutionRecord {
+    /// What decisions need.
+    pub execution: Execution,
+    /// Its target, where it can be read.
+    pub target: Option<TargetName>,
+    /// `metadata.generation`, for `observedGeneration`.
+    pub generation: i64,
+    /// What it asks to run; kept only while it is undecided and usable.
+    pub request: Option<Arc<RunRequest>>,
+    /// The conditions of its status; kept only while one of them is to change after the end.
+    pub conditions: Vec<Condition>,
+}
+
+impl ExecutionRecord {
+    /// Returns what it is decided with.
+    pub(super) fn key(&self) -> Key {
+        match &self.target {
+            Some(target) => Key::Chain(target.chain()),
+            None => Key::Unreadable(self.execution.id.uid.clone()),
+        }
+    }
+}
+
+/// What one watch has delivered.
+#[derive(Debug)]
+pub enum Delivery {
+    /// A list begins: what it does not hold at its end is gone.
+    ListBegins(Kind),
+    /// A list is complete.
+    ListEnds(Kind),
+    /// An execution was listed or changed.
+    Execution(Box<ExecutionRecord>),
+    /// An execution was deleted.
+    ExecutionDeleted(Uid),
+    /// A run was listed or changed. Its order is given here, not by the watch.
+    Run(ChainName, Box<Run>),
+    /// A run was deleted, or a pipeline in a pipeline.
+    RunDeleted(Uid),
+    /// A descendant of a run was listed or changed.
+    Descendant(Kind, Box<Descendant>),
+    /// A descendant of a run was deleted.
+    DescendantDeleted(Kind, Uid),
+    /// A namespace was listed or changed; with why nothing new starts in it, where that is so.
+    Namespace(Uid, Box<str>, Option<Box<str>>),
+    /// A namespace was deleted.
+    NamespaceDeleted(Uid),
+}
