@@ -21,19 +21,18 @@ pub const SUCCEEDED: &str = "Succeeded";
 ///
 /// True: it failed such that later ones are skipped until somebody clears it. False: cleared, or it never blocked.
 pub const BLOCKED: &str = "Blocked";
-/// Whether the execution waits for something other than its own run, so that an empty phase never puzzles anyone.
+/// Whether the execution still waits to be decided, so that an empty phase never puzzles anyone.
 ///
-/// True: it is not decided yet, or its run not released, for longer than a moment; the reason says what for, the message
-/// who to ask ([`PAUSED`], [`RIVAL_UNDECIDED`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`],
-/// [`CACHE_NOT_SYNCED`], [`TEKTON_UNAVAILABLE`], [`DELETING`]). False: it no longer waits. Absent: it never had to, for
-/// long.
+/// True: it has been undecided for longer than a moment; the reason says what it waits for, the message what would end that
+/// ([`PAUSED`], [`RIVAL_UNDECIDED`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`], [`CACHE_NOT_SYNCED`],
+/// [`TEKTON_UNAVAILABLE`], [`DELETING`]). False: it no longer waits. Absent: it never had to for long.
 pub const WAITING: &str = "Waiting";
 
 /// Reason of [`TARGET_LOCKED`]: the run is committed and unfinished.
 pub const HELD: &str = "Held";
 /// Reason of [`TARGET_LOCKED`]: the run is finished, something that it started is not.
 ///
-/// Reason of [`WAITING`]: what an earlier run on the target started (TaskRuns, pods) is not finished.
+/// Reason of [`WAITING`]: TaskRuns or pods with the target's label are unfinished, and nobody can tell whose they are.
 pub const DRAINING: &str = "Draining";
 /// Reason of [`TARGET_LOCKED`]: nothing of the run is left.
 pub const FREE: &str = "Free";

@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result};
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams, PostParams, ValidationDirective};
 use serde_json::{Map, Value, json};
+use wfe_api::WorkflowExecution;
 
 use super::objects::{Namespaced, expect, good, good_but, refusal, report};
 
@@ -32,8 +33,6 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
     let keys: &[&str] = &["spec.parameters", "UPPER_SNAKE_CASE"];
     let timeout: &[&str] = &["spec.executionConfig.timeout", "must be a Go duration from 1s to 24h"];
     let pins: &[&str] = &["spec.workflowRef.containerDigest", "must be sha256: followed by 64"];
-    let moment: &[&str] = &["spec.startBefore", "must be of type date-time"];
-    let years: &[&str] = &["spec.startBefore: must lie in the years 1970 to 9998"];
     let account: &[&str] = &["spec.executionConfig.serviceAccountName", "must be a DNS subdomain"];
     let rows = [
         (TARGET, json!(null), &["spec.targetResource: Required value"][..]),
@@ -99,22 +98,6 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         (ACCOUNT, json!("Runner"), account),
         (ACCOUNT, json!("run/ner"), account),
         (ACCOUNT, json!("x".repeat(254)), &["spec.executionConfig.serviceAccountName: Too long"]),
-        (BEFORE, json!(""), moment),
-        (BEFORE, json!("tomorrow"), moment),
-        (BEFORE, json!("2026-01-02"), moment),
-        (BEFORE, json!("2026-01-02T03:04:05"), moment),
-        (BEFORE, json!("2026-01-02 03:04:05Z"), moment),
-        (BEFORE, json!("2026-13-02T03:04:05Z"), moment),
-        (BEFORE, json!("2026-02-30T03:04:05Z"), moment),
-        (BEFORE, json!("2026-01-02T24:00:00Z"), moment),
-        (BEFORE, json!("2026-01-02T03:04:60Z"), moment),
-        (BEFORE, json!("2026-01-02T03:04:05+25:00"), &["spec.startBefore", "Invalid date-time"]),
-        (BEFORE, json!("2026-01-02T03:04:05+0100"), moment),
-        (BEFORE, json!("0000-01-01T00:00:00Z"), years),
-        (BEFORE, json!("1969-12-31T23:59:59Z"), years),
-        (BEFORE, json!("9999-12-31T23:59:59Z"), years),
-        (BEFORE, json!("99999-01-01T00:00:00Z"), moment),
-        (BEFORE, json!(1_767_323_045), moment),
         ("/spec/confidence", json!(-0.01), &["spec.confidence", "greater than or equal to 0"]),
         ("/spec/confidence", json!(1.01), &["spec.confidence", "less than or equal to 1"]),
         ("/spec/rationale", json!("x".repeat(32_769)), &["spec.rationale: Too long"]),
@@ -131,17 +114,48 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         ("/spec/remediationRequestRef/uid", json!("x".repeat(129)), &["spec.remediationRequestRef.uid: Too long"]),
         ("/spec", json!(null), &["spec: Required value"]),
     ];
+    check_refusals(&rows).await
+}
+
+#[tokio::test]
+async fn a_time_that_is_none_is_refused_by_name() -> Result<()> {
+    let moment: &[&str] = &["spec.startBefore", "must be of type date-time"];
+    let years: &[&str] = &["spec.startBefore: must lie in the years 1970 to 9998"];
+    let rows = [
+        (BEFORE, json!(""), moment),
+        (BEFORE, json!("tomorrow"), moment),
+        (BEFORE, json!("2026-01-02"), moment),
+        (BEFORE, json!("2026-01-02T03:04:05"), moment),
+        (BEFORE, json!("2026-01-02 03:04:05Z"), moment),
+        (BEFORE, json!("2026-13-02T03:04:05Z"), moment),
+        (BEFORE, json!("2026-02-30T03:04:05Z"), moment),
+        (BEFORE, json!("2026-01-02T24:00:00Z"), moment),
+        (BEFORE, json!("2026-01-02T03:04:60Z"), moment),
+        (BEFORE, json!("2026-01-02T03:04:05+25:00"), &["spec.startBefore", "Invalid date-time"]),
+        (BEFORE, json!("2026-01-02T03:04:05+0100"), moment),
+        (BEFORE, json!("0000-01-01T00:00:00Z"), years),
+        (BEFORE, json!("1969-12-31T23:59:59Z"), years),
+        (BEFORE, json!("9999-12-31T23:59:59Z"), years),
+        (BEFORE, json!("2026-01-02T03:04:05.1234567890Z"), &["spec.startBefore", "should match"]),
+        (BEFORE, json!("99999-01-01T00:00:00Z"), moment),
+        (BEFORE, json!(1_767_323_045), moment),
+    ];
+    check_refusals(&rows).await
+}
+
+/// Tries every row: the good object, with another value at the pointer. It is refused with all of the words.
+async fn check_refusals(rows: &[(&str, Value, &[&str])]) -> Result<()> {
     let namespaced = Namespaced::new().await?;
     let mut failures = Vec::new();
     for (pointer, value, words) in rows {
         let row = format!("{pointer} = {:.60}", value.to_string());
-        expect(&mut failures, &row, words, namespaced.try_create(good_but(pointer, value)?).await?);
+        expect(&mut failures, &row, words, namespaced.try_create(good_but(pointer, value.clone())?).await?);
     }
     report(&failures)
 }
 
 #[tokio::test]
-async fn what_is_only_just_good_is_accepted() -> Result<()> {
+async fn what_is_only_just_good_is_accepted_and_can_be_read() -> Result<()> {
     let longest_target = format!("{}/{}/{}", "n".repeat(63), "k".repeat(253), "x".repeat(253));
     let rows = [
         ("/metadata/generateName", json!("everything-set-")),
@@ -174,6 +188,8 @@ async fn what_is_only_just_good_is_accepted() -> Result<()> {
         (BEFORE, json!("1970-01-01T00:00:00Z")),
         (BEFORE, json!("9998-12-31T23:59:59Z")),
         (BEFORE, json!("2026-01-02T03:04:05.999999999Z")),
+        (BEFORE, json!("2026-01-02T03:04:05.123456+00:00")),
+        (BEFORE, json!("2026-01-02T03:04:05,5-00:00")),
         (BEFORE, json!("2026-01-02T03:04:05+14:00")),
         ("/spec/executionConfig", json!({})),
         ("/spec/executionConfig", json!(null)),
@@ -193,7 +209,9 @@ async fn what_is_only_just_good_is_accepted() -> Result<()> {
     let mut failures = Vec::new();
     for (pointer, value) in rows {
         let row = format!("{pointer} = {:.60}", value.to_string());
-        expect(&mut failures, &row, &[], namespaced.try_create(good_but(pointer, value)?).await?);
+        let object = good_but(pointer, value)?;
+        serde_json::from_value::<WorkflowExecution>(object.clone()).context(row.clone())?;
+        expect(&mut failures, &row, &[], namespaced.try_create(object).await?);
     }
     report(&failures)
 }

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::{rules, status::WorkflowExecutionStatus};
 use crate::limits;
 
+/// A time down to nanoseconds. The API server takes more digits than programs read; the rest it checks by the format.
+const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
+
 /// What to run, and on which target. Immutable once created, but for cancellation, which is added later: create another
 /// WorkflowExecution instead.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,6 +114,7 @@ pub struct WorkflowExecutionSpec {
     /// DeadlineExceeded, and it does not count as a failure of its target. Set it where a backup or a GitOps tool could make
     /// this object again long after it was asked for. Absent: whenever it is decided.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("pattern" = START_BEFORE))]
     #[x_kube(validation = ("self >= timestamp('1970-01-01T00:00:00Z') && self < timestamp('9999-01-01T00:00:00Z')",
         "spec.startBefore: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z"))]
     pub start_before: Option<Time>,

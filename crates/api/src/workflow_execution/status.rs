@@ -103,8 +103,8 @@ pub struct WorkflowExecutionStatus {
     pub clearance: Option<ClearanceStatus>,
     /// Standing facts. TargetLocked: this execution holds its target (reasons Held, Draining, Free). Started: something of
     /// the workflow ran, with the proof in the message. Succeeded: it reached its goal; the reason says why not. Blocked:
-    /// later executions on the target are skipped until somebody clears it. Waiting: it is not decided yet, or its run not
-    /// released; the reason says what for.
+    /// later executions on the target are skipped until somebody clears it. Waiting: it is not decided yet; the
+    /// reason says what it waits for, e.g. Paused, and the message what would end that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
