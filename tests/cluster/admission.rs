@@ -1,5 +1,6 @@
-//! What the API server itself refuses, with the CRD of this repository and nothing else: no operator runs here.
+//! What the API server itself refuses, with the CRD and the policies of this repository: no operator runs here.
 
+mod cancellation;
 mod objects;
 mod spec;
 mod status;

@@ -13,7 +13,7 @@ const TIME: &str = "2026-01-02T03:04:05Z";
 
 /// A namespace of its own, and raw objects in it: a typed client could not even send what is to be refused.
 pub(super) struct Namespaced {
-    pub(super) control_plane: &'static ControlPlane,
+    pub(super) control_plane: ControlPlane,
     pub(super) namespace: String,
     pub(super) api: Api<DynamicObject>,
 }
@@ -22,14 +22,19 @@ pub(super) struct Namespaced {
 pub(super) type Refusal = Option<String>;
 
 impl Namespaced {
-    /// Creates the namespace.
+    /// Creates the namespace on the control plane that all tests share.
     pub(super) async fn new() -> Result<Self> {
-        let control_plane = ControlPlane::shared().await?;
+        Self::on(ControlPlane::shared().await?).await
+    }
+
+    /// Creates the namespace.
+    pub(super) async fn on(control_plane: &ControlPlane) -> Result<Self> {
         let client: Client = control_plane.client().await?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let namespace = serde_json::from_value(json!({"metadata": {"generateName": "admission-"}}))?;
         let namespace = namespaces.create(&PostParams::default(), &namespace).await?.name_any();
         let resource = ApiResource::erase::<WorkflowExecution>(&());
+        let control_plane = control_plane.clone();
         Ok(Self { control_plane, api: Api::namespaced_with(client, &namespace, &resource), namespace })
     }
 

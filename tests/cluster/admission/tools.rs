@@ -20,6 +20,11 @@ async fn explain_teaches() -> Result<()> {
         ("wfe.spec.targetResource", "\"namespace/kind/name\", e.g. \"payment/deployment/payment-api\""),
         ("wfe.spec.targetResource", "\"kind/name\", e.g. \"node/worker-node-1\""),
         ("wfe.spec.executionConfig.timeout", "Absent: the operator's default-timeout"),
+        ("wfe.spec.startBefore", "Decided later than this, it does not run: Failed, DeadlineExceeded"),
+        ("wfe.spec.cancellation", "set it later, once, while the phase is not final"),
+        ("wfe.spec.cancellation", "needs the right to update workflowexecutions/cancellation"),
+        ("wfe.spec.cancellation.requestedBy", "Your own user name, as \"kubectl auth whoami\" shows it"),
+        ("wfe.status.pipelineRunRef.namespace", "The execution namespace in which the PipelineRun lives"),
         ("wfe.status.phase", "Skipped (see skipDetails)"),
         ("wfe.status.failureDetails.reason", "OOMKilled (a container hit its memory limit)"),
     ] {
@@ -89,7 +94,17 @@ async fn the_manifests_of_the_repository_are_accepted() -> Result<()> {
     let namespaced = Namespaced::new().await?;
     let base = repository().join("config/base");
     let rendered = namespaced.control_plane.kubectl(&["kustomize", &base.to_string_lossy()]).await?;
-    for kind in ["CustomResourceDefinition", "ClusterRole", "RoleBinding", "ServiceAccount", "Namespace"] {
+    for kind in [
+        "CustomResourceDefinition",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Namespace",
+        "Role",
+        "RoleBinding",
+        "ServiceAccount",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ] {
         ensure!(rendered.lines().any(|line| line == format!("kind: {kind}")), "no {kind} in {rendered}");
     }
     for (sample, count) in [("payment-restart.yaml", 1), ("disk-pressure-storm.yaml", 10)] {
