@@ -84,6 +84,13 @@ impl World {
         .await
     }
 
+    /// Waits until all pods of the execution namespace together are as `are` wants them, and returns them by name.
+    pub async fn await_pods(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
+        let api = self.api(&manifests::resource("v1", "Pod"), &self.execution_namespace());
+        self.search(api, watcher::Config::default(), what, DEADLINE, |objects| are(objects).then(|| objects.clone()))
+            .await
+    }
+
     /// Waits until an event about a WorkflowExecution has this reason, and returns it.
     pub async fn await_event(&self, about: &str, reason: &str) -> Result<Value> {
         let api = self.api(&manifests::resource("events.k8s.io/v1", "Event"), self.namespace());

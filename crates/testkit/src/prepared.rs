@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
-use kube::api::Api;
+use kube::api::{Api, DeleteParams};
 use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ use crate::stack::Stack;
 use crate::{components, manifests, random};
 
 /// Counts up when what is applied here changes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// The one node.
 const NODE: &str = "node-1";
 const NODE_READY_WITHIN: Duration = Duration::from_mins(1);
@@ -101,7 +102,13 @@ async fn fill(stack: &mut Stack) -> Result<()> {
         objects.retain(|object| !NOT_APPLIED.iter().any(|kind| object["kind"] == *kind));
         manifests::apply_all(&client, &objects).await?;
     }
-    await_node(&client).await
+    await_node(&client).await?;
+    // A kwok that starts before it has seen an old lease tries to make one, fails, and tries again only after 10 s:
+    // meanwhile no pod runs.
+    stack.component("kwok")?.stop(true).await;
+    let leases: Api<Lease> = Api::namespaced(client, "kube-node-lease");
+    leases.delete(NODE, &DeleteParams::default()).await.context("the node's lease cannot be deleted")?;
+    Ok(())
 }
 
 fn node() -> Value {
@@ -120,7 +127,7 @@ fn node() -> Value {
     })
 }
 
-/// Makes the node if it is missing, and waits until pods can be scheduled on it.
+/// Makes the node if it is missing, and waits until pods can be scheduled on it and kwok plays them.
 pub(crate) async fn await_node(client: &Client) -> Result<()> {
     let started = Instant::now();
     manifests::apply(client, &node()).await?;
@@ -134,7 +141,10 @@ pub(crate) async fn await_node(client: &Client) -> Result<()> {
         })
     };
     let wait = await_condition(Api::<Node>::all(client.clone()), NODE, schedulable);
-    match tokio::time::timeout(NODE_READY_WITHIN, wait).await {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
+    let both =
+        async { futures::try_join!(wait, await_condition(leases, NODE, |lease: Option<&Lease>| lease.is_some())) };
+    match tokio::time::timeout(NODE_READY_WITHIN, both).await {
         Ok(result) => result.map(drop).context("the node cannot be watched"),
         Err(_) => bail!(
             "the node is not ready after {:?}: see the logs of kwok and the controller-manager",
