@@ -140,11 +140,12 @@ pub(crate) async fn await_node(client: &Client) -> Result<()> {
             ready && !taints
         })
     };
-    let wait = await_condition(Api::<Node>::all(client.clone()), NODE, schedulable);
-    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
-    let both =
-        async { futures::try_join!(wait, await_condition(leases, NODE, |lease: Option<&Lease>| lease.is_some())) };
-    match tokio::time::timeout(NODE_READY_WITHIN, both).await {
+    let all = async {
+        await_condition(Api::<Node>::all(client.clone()), NODE, schedulable).await?;
+        let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
+        await_condition(leases, NODE, |lease: Option<&Lease>| lease.is_some()).await
+    };
+    match tokio::time::timeout(NODE_READY_WITHIN, Box::pin(all)).await {
         Ok(result) => result.map(drop).context("the node cannot be watched"),
         Err(_) => bail!(
             "the node is not ready after {:?}: see the logs of kwok and the controller-manager",
