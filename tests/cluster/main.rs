@@ -11,6 +11,8 @@ mod budget;
 mod control_plane;
 mod expect;
 mod lifecycle;
+mod lock;
+mod poison;
 mod process;
 mod refused;
 mod storm;

@@ -1,0 +1,76 @@
+//! Objects that got past an older CRD: each harms only itself, and none stops a watch.
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World, wfe};
+
+use crate::expect::text;
+
+/// Replaces the schema by one that takes anything, as a CRD of long ago might.
+async fn take_anything(control_plane: &ControlPlane) -> Result<()> {
+    let crds: Api<CustomResourceDefinition> = Api::all(control_plane.client().await?);
+    let name = "workflowexecutions.kubernaut.ai";
+    let mut crd = serde_json::to_value(crds.get(name).await?)?;
+    let version = crd.pointer_mut("/spec/versions/0").context("a version")?;
+    version["schema"] = json!({"openAPIV3Schema": {
+        "type": "object",
+        "properties": {
+            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        },
+    }});
+    version["selectableFields"] = Value::Null;
+    version["additionalPrinterColumns"] = Value::Null;
+    let patch = json!({"spec": crd["spec"]});
+    crds.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_an_older_crd_let_through_fails_alone_and_the_others_go_on() -> Result<()> {
+    let control_plane = ControlPlane::start(Options { tekton: true, pods: true, webhook: false, crd: true }).await?;
+    take_anything(&control_plane).await?;
+    let world = World::on(&control_plane, "poison").await?;
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let poisons: [(&str, &str, fn(&mut Value)); 8] = [
+        ("huge-timeout", "too large", |w| w["spec"]["executionConfig"]["timeout"] = json!("99999999999999999999h")),
+        ("odd-timeout", "executionConfig.timeout", |w| w["spec"]["executionConfig"]["timeout"] = json!("banana")),
+        ("listed-parameters", "shape", |w| w["spec"]["parameters"] = json!(["A", "b"])),
+        ("numeric-target", "shape", |w| w["spec"]["targetResource"] = json!(7)),
+        ("four-parts", "spec.targetResource", |w| w["spec"]["targetResource"] = json!("a/b/c/d")),
+        ("no-workflow", "shape", |w| w["spec"]["workflowRef"] = Value::Null),
+        ("reserved-parameter", "TARGET_RESOURCE", |w| w["spec"]["parameters"] = json!({"TARGET_RESOURCE": "x"})),
+        ("two-digests", "containerDigest", |w| {
+            w["spec"]["workflowRef"]["containerImage"] = json!("r/w@sha256:aa");
+            w["spec"]["workflowRef"]["containerDigest"] = json!("sha256:bb");
+        }),
+    ];
+    for (name, _, poison) in &poisons {
+        world.wfe(name).target(&format!("node/{name}")).image(&bundle).patch(poison).create().await?;
+    }
+    // Statuses that make no sense: a count below zero, an end without a time, a phase of some other version.
+    let executions = world.api(&wfe::resource(), world.namespace());
+    for (name, status) in [
+        ("negative", json!({"phase": "Failed", "consecutiveFailures": -3, "runSequence": -1})),
+        ("timeless", json!({"phase": "Completed", "completionTime": 5})),
+        ("of-another-version", json!({"phase": "Meditating"})),
+    ] {
+        world.wfe(name).target("node/shared").image(&bundle).create().await?;
+        executions.patch_status(name, &PatchParams::default(), &Patch::Merge(&json!({"status": status}))).await?;
+    }
+    let operator = world.operator().start().await?;
+    world.wfe("good").target("node/shared").image(&bundle).create().await?;
+    world.await_phase("good", "Completed").await?;
+    for (name, word, _) in &poisons {
+        let wfe = world.await_phase(name, "Failed").await?;
+        let details = &wfe["status"]["failureDetails"];
+        assert_eq!(details["reason"], "ConfigurationError", "{name}: {details:#}");
+        assert!(text(&details["message"]).contains(word), "{name}: {details:#}");
+    }
+    assert_eq!(world.runs().await?.len(), 1);
+    assert!(operator.ready().await);
+    world.close().await
+}
