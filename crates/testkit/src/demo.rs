@@ -55,14 +55,17 @@ pub async fn run() -> Result<()> {
 /// Says on standard error why the demo failed, in one paragraph. A reader that closed the pipe wants to hear no more.
 #[must_use]
 pub fn fail(error: &anyhow::Error) -> ExitCode {
-    let pipe_closed = error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-    });
-    if !pipe_closed {
+    if !is_closed_pipe(error) {
         // Nothing is left to be said when standard error is closed too.
         drop(writeln!(std::io::stderr(), "\ndemo: {error:#}"));
     }
     ExitCode::FAILURE
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
 }
 
 /// Who plays, in the order in which they leave.
@@ -75,9 +78,13 @@ async fn tell(screen: &Screen, scratch: &Scratch) -> Result<Cast> {
     let stage = Stage::set(screen).await?;
     screen.line("install", "", Tone::Plain, "kubectl apply --server-side -k config/base")?;
     stage.install().await?;
+    screen.line("operator", "starting", Tone::Busy, "wfe-operator run")?;
     let operator = Operator::start(&stage, &scratch.dir).await?;
     screen.line("operator", "ready", Tone::Good, &operator.introduction())?;
     if let Err(error) = story::tell(screen, &stage, &operator).await {
+        if is_closed_pipe(&error) {
+            return Err(error);
+        }
         let log = scratch.keep().join(operator::LOG);
         let lines = operator.last_lines();
         bail!("{error:#}\n\nthe operator's last lines ({}):\n{lines}", log.display());

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::DynamicObject;
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::screen::{Screen, Tone};
 use super::stage::{EXECUTION_NAMESPACE, Stage};
+
+const BEGINS_WITHIN: Duration = Duration::from_secs(30);
 
 /// The last seen status of each execution, by name.
 pub(super) type Statuses = BTreeMap<String, Value>;
@@ -20,14 +22,20 @@ pub(super) type Statuses = BTreeMap<String, Value>;
 /// A watch of the demo's executions.
 pub(super) struct Follower<'a> {
     screen: &'a Screen,
-    changes: BoxStream<'static, watcher::Result<DynamicObject>>,
+    changes: BoxStream<'static, watcher::Result<watcher::Event<DynamicObject>>>,
     pub(super) statuses: Statuses,
 }
 
 impl<'a> Follower<'a> {
-    pub(super) fn new(screen: &'a Screen, stage: &Stage) -> Self {
-        let changes = watcher(stage.executions(), watcher::Config::default()).applied_objects().boxed();
-        Self { screen, changes, statuses: Statuses::new() }
+    /// Begins to watch, and returns when every later change will be seen.
+    pub(super) async fn begin(screen: &'a Screen, stage: &Stage) -> Result<Self> {
+        let changes = watcher(stage.executions(), watcher::Config::default()).boxed();
+        let mut follower = Self { screen, changes, statuses: Statuses::new() };
+        let begun = async { while !matches!(follower.changes.try_next().await, Ok(Some(watcher::Event::InitDone))) {} };
+        tokio::time::timeout(BEGINS_WITHIN, begun)
+            .await
+            .with_context(|| format!("the WorkflowExecutions cannot be watched after {BEGINS_WITHIN:?}"))?;
+        Ok(follower)
     }
 
     /// Shows changes until `enough` says so, or ends with an error that says what was awaited.
@@ -43,7 +51,10 @@ impl<'a> Follower<'a> {
                 Err(_) => bail!("awaited for {deadline:?}, in vain: {what}; seen instead: {}", self.phases()),
                 // The watch tries again by itself; the deadline bounds it.
                 Ok(Err(_) | Ok(None)) => tokio::time::sleep(Duration::from_millis(100)).await,
-                Ok(Ok(Some(object))) => self.take_in(object)?,
+                Ok(Ok(Some(watcher::Event::Apply(object) | watcher::Event::InitApply(object)))) => {
+                    self.take_in(object)?;
+                }
+                Ok(Ok(Some(_))) => {}
             }
         }
         Ok(())

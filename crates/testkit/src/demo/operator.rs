@@ -57,7 +57,7 @@ impl Operator {
 
     /// Says who it is.
     pub(super) fn introduction(&self) -> String {
-        format!("wfe-operator run, as {ACCOUNT}, pid {}", self.child.id().unwrap_or_default())
+        format!("as {ACCOUNT}, pid {}", self.child.id().unwrap_or_default())
     }
 
     /// Reads its metrics.

@@ -217,15 +217,21 @@ impl Stage {
     }
 
     /// Ends a control plane of the demo's own, or removes from a given cluster what the story made; says what is left.
-    pub(super) async fn leave(self) -> Result<&'static str> {
+    pub(super) async fn leave(self) -> Result<String> {
         match self.place {
             Place::Own(own) => {
+                let dir = own.dir().to_owned();
                 drop(own);
-                Ok("the operator and the control plane have ended")
+                let ended = "the operator and the control plane have ended";
+                Ok(if dir.exists() {
+                    format!("{ended}, their logs are in {}", dir.display())
+                } else {
+                    ended.to_owned()
+                })
             }
             Place::Given => {
                 self.remove_executions().await?;
-                Ok("the operator has ended; `kubectl delete -k config/base` removes what was installed")
+                Ok("the operator has ended, `kubectl delete -k config/base` removes what was installed".to_owned())
             }
         }
     }

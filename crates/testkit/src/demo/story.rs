@@ -26,7 +26,7 @@ const COUNTED_WITHIN: Duration = Duration::from_secs(10);
 /// Tells the story.
 pub(super) async fn tell(screen: &Screen, stage: &Stage, operator: &Operator) -> Result<()> {
     let before = operator.figures().await?;
-    let mut follower = Follower::new(screen, stage);
+    let mut follower = Follower::begin(screen, stage).await?;
 
     screen.title("One workflow, through real Tekton")?;
     one_workflow(screen, stage, &mut follower).await?;
