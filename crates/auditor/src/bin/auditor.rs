@@ -1,0 +1,120 @@
+//! The command line: reads the files, prints the report, and says by its exit code what to make of it.
+
+// Doc comments here are the text of `--help`, where backticks would be noise.
+#![allow(clippy::doc_markdown)]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use wfe_auditor::{InputError, Options, Report, Requirement, audit, read_changes, read_requests};
+
+/// Judges a recording of WorkflowExecutions and PipelineRuns by the invariants.
+///
+/// Exit code 0: no violation. 1: a violation, or a requirement that is not met. 2: an input that cannot be read, or a
+/// recording that is not complete, so that the rest proves nothing.
+#[derive(Debug, Parser)]
+#[command(name = "auditor", version)]
+struct Cli {
+    /// The recording of a watch, as JSON lines (kind, change, resource_version, at_ms, object), from before the start.
+    /// It may be given several times.
+    #[arg(long, value_name = "FILE", required = true)]
+    watch: Vec<PathBuf>,
+
+    /// The API server's audit log, as JSON lines. It may be given several times, for a log that was rotated.
+    #[arg(long, value_name = "FILE")]
+    audit: Vec<PathBuf>,
+
+    /// The user name of an operator, as the audit log has it. It may be given several times.
+    #[arg(long, value_name = "USER")]
+    operator: Vec<String>,
+
+    /// Faults have stopped, and all had the time to come to rest: what is left undone is a violation.
+    #[arg(long)]
+    settled: bool,
+
+    /// How often what must have happened at least, such as runs=100,ResourceBusy=20.
+    #[arg(long, value_name = "NAME=NUMBER", value_delimiter = ',')]
+    require: Vec<Requirement>,
+
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What cannot be done, and with which file.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("{path} cannot be opened")]
+    Open { path: PathBuf, source: std::io::Error },
+    #[error("{path} cannot be read")]
+    Read { path: PathBuf, source: InputError },
+    #[error("the report cannot be written")]
+    Write(#[source] std::io::Error),
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(code) => ExitCode::from(code),
+        Err(trouble) => {
+            let mut text = format!("auditor: {trouble}");
+            let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&trouble);
+            while let Some(error) = cause {
+                text = format!("{text}: {error}");
+                cause = error.source();
+            }
+            // Nothing is left to be said when standard error is closed too.
+            drop(writeln!(std::io::stderr(), "{text}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<u8, Trouble> {
+    let changes = read_all(&cli.watch, read_changes)?;
+    let requests = read_all(&cli.audit, read_requests)?;
+    let options = Options { operators: cli.operator.iter().cloned().collect(), settled: cli.settled };
+    let report = audit(&changes, &requests, &options);
+    let unmet = report.counts.unmet(&cli.require);
+
+    let mut out = std::io::stdout().lock();
+    if cli.json {
+        serde_json::to_writer_pretty(&mut out, &report).map_err(|error| Trouble::Write(error.into()))?;
+        writeln!(out).map_err(Trouble::Write)?;
+    } else {
+        writeln!(out, "{:<24}{:>8}\n{:<24}{:>8}", "(changes)", changes.len(), "(requests)", requests.len())
+            .and_then(|()| write!(out, "{report}"))
+            .map_err(Trouble::Write)?;
+    }
+    for Requirement { name, at_least } in &unmet {
+        let seen = report.counts.of(name);
+        drop(writeln!(std::io::stderr(), "auditor: {name} is {seen}, and at least {at_least} is required"));
+    }
+    Ok(code(&report, unmet.is_empty()))
+}
+
+fn code(report: &Report, is_enough: bool) -> u8 {
+    match (report.gaps.is_empty(), report.violations.is_empty() && is_enough) {
+        (false, _) => 2,
+        (true, false) => 1,
+        (true, true) => 0,
+    }
+}
+
+fn read_all<T>(
+    paths: &[PathBuf],
+    read: impl Fn(Box<dyn BufRead>) -> Result<Vec<T>, InputError>,
+) -> Result<Vec<T>, Trouble> {
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend(read(open(path)?).map_err(|source| Trouble::Read { path: path.clone(), source })?);
+    }
+    Ok(all)
+}
+
+fn open(path: &Path) -> Result<Box<dyn BufRead>, Trouble> {
+    let file = File::open(path).map_err(|source| Trouble::Open { path: path.to_owned(), source })?;
+    Ok(Box::new(BufReader::new(file)))
+}

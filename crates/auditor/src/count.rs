@@ -1,0 +1,64 @@
+//! Counts what happened, so that a recording can be told from an idle one.
+
+use wfe_api::Phase;
+
+use crate::history::{Execution, History, Run};
+use crate::report::Counts;
+
+/// Counts executions by what was decided, and runs by what became of them.
+pub(crate) fn count(history: &History<'_>) -> Counts {
+    let mut counts = Counts::zero();
+    for execution in history.executions.values() {
+        count_execution(&mut counts, execution);
+    }
+    for run in history.runs.values() {
+        counts.add("created");
+        if run.released.is_some() {
+            counts.add("runs");
+        }
+        if run.cancelled.is_some() {
+            counts.add("cancelled");
+        }
+        if let Some(name) = why_deleted(history, run) {
+            counts.add(name);
+        }
+    }
+    counts
+}
+
+fn count_execution(counts: &mut Counts, execution: &Execution<'_>) {
+    counts.add("executions");
+    if !execution.commits.is_empty() {
+        counts.add("ran");
+    }
+    let Some(ended) = execution.ended() else {
+        if execution.gone.is_some() && !execution.commits.is_empty() {
+            counts.add("abandoned");
+        }
+        return;
+    };
+    let reason = |details: &str| ended.status[details]["reason"].as_str().unwrap_or("(no reason)").to_owned();
+    match ended.phase() {
+        Some(Phase::Completed) => counts.add("completed"),
+        Some(Phase::Skipped) => {
+            counts.add("skipped");
+            counts.add(&reason("skipDetails"));
+        }
+        _ => {
+            counts.add("failed");
+            counts.add(&reason("failureDetails"));
+            if ended.status["failureDetails"]["wasExecutionFailure"] == false {
+                counts.add("failed-early");
+            }
+        }
+    }
+}
+
+/// Says why a run that never ran was deleted, from what its owner was then.
+fn why_deleted(history: &History<'_>, run: &Run<'_>) -> Option<&'static str> {
+    let gone = run.gone.filter(|_| run.never_ran())?;
+    let undecided = history.owner(run).is_some_and(|owner| {
+        owner.exists_at(gone) && matches!(crate::history::phase(owner.at(gone)), None | Some(Phase::Pending))
+    });
+    Some(if undecided { "withdrawn" } else { "leftovers" })
+}

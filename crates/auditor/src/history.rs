@@ -1,0 +1,210 @@
+//! What happened, object by object: the changes in order, read into lives of executions, runs and what runs made.
+//!
+//! Knows the shapes of the objects, and which of them are ours. Judges nothing, but finds what the recording lacks.
+
+mod execution;
+mod life;
+mod piece;
+mod run;
+
+pub(crate) use execution::{Commit, Execution, Written, phase};
+pub(crate) use piece::Piece;
+pub(crate) use run::{Chain, Run};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::input::{Change, Request};
+use crate::report::ObjectRef;
+use life::Life;
+
+/// How far a pod may be from its run: pod, TaskRun, child run and once more, with room.
+const MAX_DEPTH: usize = 8;
+
+/// All that the recording says.
+#[derive(Debug)]
+pub(crate) struct History<'a> {
+    /// By uid.
+    pub(crate) executions: BTreeMap<&'a str, Execution<'a>>,
+    /// The runs of chains that carry our uid annotation, by uid.
+    pub(crate) runs: BTreeMap<&'a str, Run<'a>>,
+    /// What Tekton made from these runs.
+    pub(crate) pieces: Vec<Piece<'a>>,
+    /// Uids of the PipelineRuns that are neither ours nor made from ours.
+    pub(crate) strangers: BTreeSet<&'a str>,
+    /// Whether the recording has TaskRuns or pods at all.
+    pub(crate) shows_pieces: bool,
+    /// What the recording should hold and does not.
+    pub(crate) gaps: Vec<String>,
+    versions: BTreeMap<&'a str, BTreeSet<u64>>,
+    /// Where the recording has objects: by kind and namespace, the last version.
+    last: BTreeMap<(&'a str, &'a str), u64>,
+}
+
+impl<'a> History<'a> {
+    /// Reads changes, in whatever order they come.
+    pub(crate) fn read(changes: &'a [Change]) -> Self {
+        let (lives, nameless) = life::group(changes);
+        let mut history = Self {
+            executions: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            pieces: Vec::new(),
+            strangers: BTreeSet::new(),
+            shows_pieces: lives.values().any(|life| matches!(life.kind, "TaskRun" | "Pod")),
+            gaps: (0..nameless).map(|_| "a change of an object without a uid".to_owned()).collect(),
+            versions: lives.iter().map(|(uid, life)| (*uid, life.versions())).collect(),
+            last: last_versions(changes),
+        };
+        let mut pieces = Vec::new();
+        for (uid, life) in &lives {
+            match life.kind {
+                "WorkflowExecution" => {
+                    history.executions.insert(uid, Execution::read(life));
+                }
+                "PipelineRun" if life.controller().is_none() => match Run::read(life) {
+                    Some(run) => {
+                        history.runs.insert(uid, run);
+                    }
+                    None => {
+                        history.strangers.insert(uid);
+                    }
+                },
+                "PipelineRun" | "TaskRun" | "CustomRun" | "Pod" => pieces.push(life),
+                _ => {}
+            }
+        }
+        for life in pieces {
+            history.place(&lives, life);
+        }
+        history.find_gaps(&lives);
+        history
+    }
+
+    /// Finds the run that a piece was made from.
+    fn place(&mut self, lives: &BTreeMap<&'a str, Life<'a>>, life: &Life<'a>) {
+        match self.root(lives, life, MAX_DEPTH) {
+            Some(root) => {
+                let piece = Piece::read(life, root);
+                if let Some(run) = self.runs.get_mut(root) {
+                    run.note_piece(&piece);
+                }
+                self.pieces.push(piece);
+            }
+            None if life.is_labelled() && !self.is_strangers(lives, life, MAX_DEPTH) => {
+                self.gaps.push(format!("{} was made from a run that the recording does not have", life.object()));
+            }
+            None => {}
+        }
+    }
+
+    fn root(&self, lives: &BTreeMap<&'a str, Life<'a>>, life: &Life<'a>, depth: usize) -> Option<&'a str> {
+        life.parents().find_map(|parent| match self.runs.get_key_value(parent) {
+            Some((uid, _)) => Some(*uid),
+            None if depth > 0 => self.root(lives, lives.get(parent)?, depth - 1),
+            None => None,
+        })
+    }
+
+    fn is_strangers(&self, lives: &BTreeMap<&'a str, Life<'a>>, life: &Life<'a>, depth: usize) -> bool {
+        life.parents().any(|parent| {
+            self.strangers.contains(parent)
+                || (depth > 0 && lives.get(parent).is_some_and(|life| self.is_strangers(lives, life, depth - 1)))
+        })
+    }
+
+    fn find_gaps(&mut self, lives: &BTreeMap<&'a str, Life<'a>>) {
+        let pieces: BTreeSet<&str> = self.pieces.iter().map(|piece| piece.object.uid.as_str()).collect();
+        let ours = |uid: &str| self.executions.contains_key(uid) || self.runs.contains_key(uid) || pieces.contains(uid);
+        let ours: Vec<&Life<'_>> = lives.values().filter(|life| ours(life.uid)).collect();
+        self.gaps.extend(ours.iter().flat_map(|life| life.gaps()));
+        self.gaps.extend(life::names_taken_twice(&ours));
+    }
+
+    /// Finds successful writes of the audit log that the watch should have shown and did not.
+    pub(crate) fn compare(&mut self, requests: &[Request]) {
+        for request in requests.iter().filter(|request| request.is_write() && request.succeeded()) {
+            let (Some(version), Some(uid)) = (request.resource_version, text(&request.response, "/metadata/uid"))
+            else {
+                continue;
+            };
+            let kind = match request.resource.as_str() {
+                "workflowexecutions" => "WorkflowExecution",
+                "pipelineruns" => "PipelineRun",
+                _ => continue,
+            };
+            // A deletion answers with a version of its own making, and of what came later nobody says that it is there.
+            let last = self.last.get(&(kind, request.namespace.as_str()));
+            if request.verb.starts_with("delete") || last.is_none_or(|last| version > *last) {
+                continue;
+            }
+            if self.versions.get(uid).is_none_or(|versions| !versions.contains(&version)) {
+                self.gaps.push(format!(
+                    "{} {}/{} had resourceVersion {version} by a {} of {}, which the watch does not show",
+                    request.resource, request.namespace, request.name, request.verb, request.user
+                ));
+            }
+        }
+    }
+
+    /// Returns the execution that owns a run.
+    pub(crate) fn owner(&self, run: &Run<'_>) -> Option<&Execution<'a>> {
+        self.executions.get(run.owner)
+    }
+
+    /// Returns the commit of a run's owner to it.
+    pub(crate) fn commit_to(&self, run: &Run<'_>) -> Option<&Commit<'a>> {
+        self.owner(run)?.commits.iter().find(|commit| commit.run == run.object.uid)
+    }
+
+    /// Tells whether the recording shows the executions of a run's namespace, so that an owner that is not in it is
+    /// nobody.
+    pub(crate) fn covers_owner_of(&self, run: &Run<'_>) -> bool {
+        run.owner_name
+            .and_then(|name| name.split_once('/'))
+            .is_some_and(|(namespace, _)| self.executions.values().any(|one| one.object.namespace == namespace))
+    }
+
+    /// Lists what was made from a run.
+    pub(crate) fn pieces_of<'h>(&'h self, run: &'h Run<'_>) -> impl Iterator<Item = &'h Piece<'a>> {
+        self.pieces.iter().filter(|piece| piece.run == run.object.uid)
+    }
+
+    /// Lists the runs of each chain, in the order of their creation.
+    pub(crate) fn chains(&self) -> BTreeMap<&Chain<'a>, Vec<&Run<'a>>> {
+        let mut chains: BTreeMap<&Chain<'_>, Vec<&Run<'_>>> = BTreeMap::new();
+        for run in self.runs.values() {
+            chains.entry(&run.chain).or_default().push(run);
+        }
+        for runs in chains.values_mut() {
+            runs.sort_by_key(|run| run.created);
+        }
+        chains
+    }
+
+    /// Names the target of a run: as the run says it, else as its owner does, else by its chain.
+    pub(crate) fn target_of(&self, run: &Run<'_>) -> String {
+        let by_owner = || self.owner(run).map(Execution::shown_target);
+        run.target.map(str::to_owned).or_else(by_owner).unwrap_or_else(|| format!("the target of {}", run.object.name))
+    }
+}
+
+fn last_versions(changes: &[Change]) -> BTreeMap<(&str, &str), u64> {
+    let mut all: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for change in changes {
+        let namespace = text(&change.object, "/metadata/namespace").unwrap_or_default();
+        let last = all.entry((&change.kind, namespace)).or_default();
+        *last = change.resource_version.max(*last);
+    }
+    all
+}
+
+/// Reads a text that is not empty.
+pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// Names an object.
+pub(crate) fn object_ref(kind: &str, namespace: &str, name: &str, uid: &str) -> ObjectRef {
+    ObjectRef { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() }
+}

@@ -1,0 +1,112 @@
+//! One WorkflowExecution over time: every status that was written, the commits among them, and the end.
+
+use serde_json::Value;
+use wfe_api::Phase;
+use wfe_core::target::TargetName;
+
+use super::life::Life;
+use super::text;
+use crate::report::{Moment, ObjectRef};
+
+/// One WorkflowExecution.
+#[derive(Debug)]
+pub(crate) struct Execution<'a> {
+    pub(crate) object: ObjectRef,
+    pub(crate) created: Moment,
+    pub(crate) gone: Option<Moment>,
+    /// In canonical form; `None` where it names no target.
+    pub(crate) target: Option<TargetName>,
+    /// As it was written.
+    pub(crate) target_as_written: &'a str,
+    /// The statuses, each different from the one before it. The first is that of the creation, mostly null.
+    pub(crate) written: Vec<Written<'a>>,
+    pub(crate) commits: Vec<Commit<'a>>,
+}
+
+/// A status and when it was written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub(crate) at: Moment,
+    pub(crate) status: &'a Value,
+}
+
+/// The write by which an execution names its run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Commit<'a> {
+    pub(crate) at: Moment,
+    /// Uid.
+    pub(crate) run: &'a str,
+    pub(crate) run_name: &'a str,
+    pub(crate) status: &'a Value,
+}
+
+// === impl Execution ===
+
+impl<'a> Execution<'a> {
+    pub(super) fn read(life: &Life<'a>) -> Self {
+        let mut written: Vec<Written<'a>> = Vec::new();
+        let mut commits: Vec<Commit<'a>> = Vec::new();
+        for (at, object) in &life.states {
+            let status = object.get("status").unwrap_or(&Value::Null);
+            if written.last().is_some_and(|last| last.status == status) {
+                continue;
+            }
+            written.push(Written { at: *at, status });
+            if let Some(run) = text(status, "/pipelineRunRef/uid")
+                && commits.last().is_none_or(|last| last.run != run)
+            {
+                let run_name = text(status, "/pipelineRunRef/name").unwrap_or_default();
+                commits.push(Commit { at: *at, run, run_name, status });
+            }
+        }
+        let target_as_written = text(life.first(), "/spec/targetResource").unwrap_or_default();
+        Self {
+            object: life.object(),
+            created: life.begun(),
+            gone: life.gone,
+            target: TargetName::parse(target_as_written).ok(),
+            target_as_written,
+            written,
+            commits,
+        }
+    }
+
+    /// Returns the last status.
+    pub(crate) fn last(&self) -> &'a Value {
+        self.written.last().map_or(&Value::Null, |last| last.status)
+    }
+
+    /// Returns the status as it was at a moment.
+    pub(crate) fn at(&self, moment: Moment) -> &'a Value {
+        let before = |written: &&Written<'_>| written.at <= moment;
+        self.written.iter().rev().find(before).map_or(&Value::Null, |written| written.status)
+    }
+
+    /// Returns the write that made it terminal.
+    pub(crate) fn ended(&self) -> Option<Written<'a>> {
+        self.written.iter().copied().find(|written| written.phase().is_some_and(Phase::is_terminal))
+    }
+
+    /// Tells whether it was there at a moment.
+    pub(crate) fn exists_at(&self, moment: Moment) -> bool {
+        self.created <= moment && self.gone.is_none_or(|gone| moment < gone)
+    }
+
+    pub(crate) fn shown_target(&self) -> String {
+        self.target.as_ref().map_or_else(|| format!("'{}'", self.target_as_written), ToString::to_string)
+    }
+}
+
+// === impl Written ===
+
+impl Written<'_> {
+    pub(crate) fn phase(&self) -> Option<Phase> {
+        phase(self.status)
+    }
+}
+
+/// Reads a phase; `None` where there is none, or an unknown word.
+pub(crate) fn phase(status: &Value) -> Option<Phase> {
+    let word = status["phase"].as_str()?;
+    Phase::ALL.into_iter().find(|phase| phase.as_str() == word)
+}

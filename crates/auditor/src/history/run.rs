@@ -1,0 +1,111 @@
+//! One PipelineRun of a chain over time: created, released, finished, gone.
+
+use serde_json::Value;
+use wfe_api::labels::{
+    ANNOTATION_TARGET, ANNOTATION_UID, ANNOTATION_WORKFLOW_EXECUTION, ANNOTATION_WORKFLOW_ID, LABEL_RUN_SEQUENCE,
+};
+use wfe_core::target::{ChainName, RunNumber};
+
+use super::life::Life;
+use super::piece::{Piece, succeeded};
+use super::text;
+use crate::report::{Moment, ObjectRef};
+
+/// The `spec.status` with which a run is created.
+pub(crate) const PENDING: &str = "PipelineRunPending";
+/// The `spec.status` that stops a run at once; one that was pending never starts anything.
+pub(crate) const CANCELLED: &str = "Cancelled";
+
+/// A chain: runs in different namespaces are no rivals, as their operators know nothing of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Chain<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: ChainName,
+}
+
+/// One run.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) object: ObjectRef,
+    pub(crate) chain: Chain<'a>,
+    pub(crate) number: RunNumber,
+    /// What its label says of the number.
+    pub(crate) label: Option<&'a str>,
+    /// Uid of its execution.
+    pub(crate) owner: &'a str,
+    /// namespace/name of its execution.
+    pub(crate) owner_name: Option<&'a str>,
+    pub(crate) workflow_id: Option<&'a str>,
+    pub(crate) target: Option<&'a str>,
+    pub(crate) created_time: Option<&'a str>,
+    pub(crate) created: Moment,
+    /// When Tekton was first free to start it.
+    pub(crate) released: Option<Moment>,
+    /// When somebody first asked Tekton to cancel or stop it.
+    pub(crate) cancelled: Option<Moment>,
+    /// When Tekton said that it is done.
+    pub(crate) finished: Option<Moment>,
+    /// Whether it is done and succeeded.
+    pub(crate) succeeded: bool,
+    pub(crate) gone: Option<Moment>,
+}
+
+impl<'a> Run<'a> {
+    /// Reads a run; `None` where it is not one of ours.
+    pub(super) fn read(life: &Life<'a>) -> Option<Self> {
+        let (name, number) = ChainName::of_run(life.name)?;
+        let when = |is: fn(&Value) -> bool| life.states.iter().find(|(_, object)| is(object)).map(|(at, _)| *at);
+        let done = life.states.iter().find_map(|(at, object)| Some((*at, succeeded(object)?)));
+        Some(Self {
+            object: life.object(),
+            chain: Chain { namespace: life.namespace, name },
+            number,
+            label: life.label(LABEL_RUN_SEQUENCE),
+            owner: life.annotation(ANNOTATION_UID)?,
+            owner_name: life.annotation(ANNOTATION_WORKFLOW_EXECUTION),
+            workflow_id: life.annotation(ANNOTATION_WORKFLOW_ID),
+            target: life.annotation(ANNOTATION_TARGET),
+            created_time: text(life.first(), "/metadata/creationTimestamp"),
+            created: life.begun(),
+            released: when(is_let_go),
+            cancelled: when(|object| text(object, "/spec/status").is_some_and(|status| status != PENDING)),
+            finished: done.map(|(at, _)| at),
+            succeeded: done.is_some_and(|(_, succeeded)| succeeded),
+            gone: life.gone,
+        })
+    }
+
+    /// Where something was made from it, it was let go, whatever its spec says.
+    pub(super) fn note_piece(&mut self, piece: &Piece<'_>) {
+        if self.released.is_none_or(|released| piece.created < released) {
+            self.released = Some(piece.created);
+        }
+    }
+
+    /// Returns the moment from which on it does nothing more: done or gone.
+    pub(crate) fn over(&self) -> Option<Moment> {
+        [self.finished, self.gone].into_iter().flatten().min()
+    }
+
+    /// Tells whether it was there and unfinished at a moment.
+    pub(crate) fn is_unfinished_at(&self, moment: Moment) -> bool {
+        self.created <= moment && self.over().is_none_or(|over| moment < over)
+    }
+
+    pub(crate) fn is_released_at(&self, moment: Moment) -> bool {
+        self.released.is_some_and(|released| released <= moment)
+    }
+
+    /// Tells whether it was deleted without ever having been released.
+    pub(crate) fn never_ran(&self) -> bool {
+        self.released.is_none()
+    }
+}
+
+/// Tells whether Tekton is free to start it, or has started something. (Of a run that is cancelled straight from
+/// pending it starts nothing; one that is *stopped* or cancelled with its `finally` tasks may run these.)
+fn is_let_go(run: &Value) -> bool {
+    let held = matches!(text(run, "/spec/status"), Some(PENDING | CANCELLED));
+    let children = run.pointer("/status/childReferences").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+    !held || children
+}

@@ -1,0 +1,184 @@
+//! What the auditor reads: changes from a watch, requests from an audit log. Knows their formats, judges nothing.
+
+use std::io::{self, BufRead};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What was seen to happen to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum ChangeType {
+    /// It was there before the recording began: its past is unknown.
+    #[serde(alias = "Existing")]
+    Existing,
+    /// It was created.
+    #[serde(alias = "Added")]
+    Added,
+    /// It was changed.
+    #[serde(alias = "Modified")]
+    Modified,
+    /// It was deleted; the object is its last state.
+    #[serde(alias = "Deleted")]
+    Deleted,
+}
+
+/// One change of one object, one line of the recording of a watch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Such as `PipelineRun`.
+    pub kind: String,
+    /// What happened.
+    pub change: ChangeType,
+    /// The order of changes, across all kinds.
+    pub resource_version: u64,
+    /// When it was seen, in milliseconds since the recording began. To be shown; nothing is ordered by it.
+    pub at_ms: u64,
+    /// The object after the change.
+    pub object: Value,
+}
+
+/// One finished request, as the API server's audit log has it.
+///
+/// The fields have the names that the tests' own reader of the log gives them, so that its entries can be handed over
+/// through `serde`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Request {
+    /// Such as `create` or `patch`.
+    pub verb: String,
+    /// Who asked.
+    pub user: String,
+    /// API group; empty for the core one.
+    pub group: String,
+    /// Plural, such as `pipelineruns`.
+    pub resource: String,
+    /// Such as `status`; empty for the object itself.
+    pub subresource: String,
+    /// Namespace; empty where there is none.
+    pub namespace: String,
+    /// Name; empty where it stands in the object only.
+    pub name: String,
+    /// HTTP status of the answer.
+    pub code: i64,
+    /// The resourceVersion of the object that was answered: what orders writes, since the log itself does not.
+    pub resource_version: Option<u64>,
+    /// What was sent; null where the log's policy leaves bodies out.
+    pub request: Value,
+    /// What was answered; null where the log's policy leaves bodies out.
+    pub response: Value,
+    /// When the request came (RFC 3339).
+    pub received_at: String,
+}
+
+/// Why an input could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// The file broke off.
+    #[error("line {line} cannot be read")]
+    Io {
+        /// Counted from 1.
+        line: usize,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A line is not what it should be.
+    #[error("line {line} is not {expected}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What was expected.
+        expected: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+// === impl Request ===
+
+impl Request {
+    /// Tells whether it asks for a change.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+    }
+
+    /// Tells whether it was done.
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
+        (200..300).contains(&self.code)
+    }
+
+    /// Tells whether the log's policy has bodies of such requests. (A body that is missing though is one that was not sent.)
+    pub(crate) fn has_bodies(&self) -> bool {
+        !self.request.is_null() || !self.response.is_null()
+    }
+
+    /// Reads an event of `audit.k8s.io/v1`; `None` for a stage before the answer.
+    fn of_event(event: &mut Value) -> Option<Self> {
+        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        if matches!(text("/stage").as_str(), "RequestReceived" | "ResponseStarted") {
+            return None;
+        }
+        let mut request = Self {
+            verb: text("/verb"),
+            user: text("/user/username"),
+            group: text("/objectRef/apiGroup"),
+            resource: text("/objectRef/resource"),
+            subresource: text("/objectRef/subresource"),
+            namespace: text("/objectRef/namespace"),
+            name: text("/objectRef/name"),
+            code: event.pointer("/responseStatus/code").and_then(Value::as_i64).unwrap_or_default(),
+            resource_version: text("/responseObject/metadata/resourceVersion").parse().ok(),
+            received_at: text("/requestReceivedTimestamp"),
+            ..Self::default()
+        };
+        request.request = event["requestObject"].take();
+        request.response = event["responseObject"].take();
+        if request.name.is_empty() {
+            let body = |body: &Value| body.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned);
+            request.name = body(&request.response).or_else(|| body(&request.request)).unwrap_or_default();
+        }
+        Some(request)
+    }
+}
+
+/// Reads the recording of a watch: JSON lines, in any order.
+pub fn read_changes(from: impl BufRead) -> Result<Vec<Change>, InputError> {
+    let mut changes = Vec::new();
+    for (line, text) in lines(from) {
+        let text = text.map_err(|source| InputError::Io { line, source })?;
+        if !text.trim().is_empty() {
+            let expected = "a change (kind, change, resource_version, at_ms, object)";
+            changes.push(serde_json::from_str(&text).map_err(|source| InputError::Line { line, expected, source })?);
+        }
+    }
+    Ok(changes)
+}
+
+/// Reads an audit log: JSON lines, in any order. The last line may be half written, as the API server may be at work.
+pub fn read_requests(mut from: impl BufRead) -> Result<Vec<Request>, InputError> {
+    let mut requests = Vec::new();
+    let (mut text, mut line) = (String::new(), 0);
+    loop {
+        line += 1;
+        text.clear();
+        if from.read_line(&mut text).map_err(|source| InputError::Io { line, source })? == 0 {
+            return Ok(requests);
+        }
+        if text.trim().is_empty() {
+            continue;
+        }
+        match serde_json::from_str::<Value>(&text) {
+            Ok(mut event) => requests.extend(Request::of_event(&mut event)),
+            Err(_) if !text.ends_with('\n') => return Ok(requests),
+            Err(source) => return Err(InputError::Line { line, expected: "an event of audit.k8s.io/v1", source }),
+        }
+    }
+}
+
+fn lines(from: impl BufRead) -> impl Iterator<Item = (usize, io::Result<String>)> {
+    from.lines().enumerate().map(|(index, text)| (index + 1, text))
+}

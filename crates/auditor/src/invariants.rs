@@ -1,0 +1,85 @@
+//! The invariants of section 16 that can be seen from outside, in order. This list is what is judged.
+
+mod attempts;
+mod chain;
+mod exclusion;
+mod facts;
+mod forbidden;
+mod phases;
+mod settled;
+mod writes;
+
+use std::collections::BTreeMap;
+
+use crate::Evidence;
+use crate::history::{Execution, Run};
+use crate::report::{Moment, ObjectRef, Violation, When};
+
+/// An invariant: finds how it was broken.
+type Invariant = fn(&Evidence<'_>) -> Vec<Violation>;
+
+const INVARIANTS: &[Invariant] = &[
+    exclusion::judge,
+    attempts::judge,
+    phases::judge,
+    forbidden::judge,
+    facts::judge,
+    settled::judge,
+    writes::judge,
+    chain::judge,
+];
+
+/// Judges all invariants. Within one, violations come in the order in which they happened.
+pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+    INVARIANTS
+        .iter()
+        .flat_map(|invariant| {
+            let mut found = invariant(evidence);
+            found.sort_by(|a, b| (order(a), a.rule, &a.objects, &a.text).cmp(&(order(b), b.rule, &b.objects, &b.text)));
+            found
+        })
+        .collect()
+}
+
+fn order(violation: &Violation) -> (u64, &str) {
+    match violation.at.first() {
+        Some(When::Change(moment)) => (moment.resource_version, ""),
+        Some(When::Request { received_at, resource_version }) => (resource_version.unwrap_or(u64::MAX), received_at),
+        None => (u64::MAX, ""),
+    }
+}
+
+/// A violation that is being written.
+struct Finding {
+    invariant: u8,
+    rule: &'static str,
+    text: String,
+}
+
+impl Finding {
+    fn new(invariant: u8, rule: &'static str, text: String) -> Self {
+        Self { invariant, rule, text }
+    }
+
+    /// About an execution.
+    fn about(self, execution: &Execution<'_>, at: Moment) -> Violation {
+        self.on(execution.shown_target(), vec![execution.object.clone()], &[at])
+    }
+
+    fn on(self, target: String, objects: Vec<ObjectRef>, at: &[Moment]) -> Violation {
+        let at = at.iter().copied().map(When::from).collect();
+        Violation { invariant: self.invariant, rule: self.rule, target, objects, at, text: self.text }
+    }
+}
+
+/// Groups runs by the execution that owns them, in the order of their creation.
+fn runs_by_owner<'e, 'a>(evidence: &'e Evidence<'a>) -> BTreeMap<&'a str, Vec<&'e Run<'a>>> {
+    let mut by_owner: BTreeMap<&str, Vec<&Run<'_>>> = BTreeMap::new();
+    for run in evidence.history.runs.values() {
+        by_owner.entry(run.owner).or_default().push(run);
+    }
+    for runs in by_owner.values_mut() {
+        runs.sort_by_key(|run| run.created);
+    }
+    by_owner
+}

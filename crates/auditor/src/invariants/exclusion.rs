@@ -1,0 +1,79 @@
+//! Invariant 1: at most one released and unfinished run on a target, and none while an earlier one drains.
+
+use super::Finding;
+use crate::Evidence;
+use crate::history::{History, Piece, Run};
+use crate::report::{Moment, Violation};
+
+/// How two released runs were in each other's way.
+pub(super) enum Clash<'h, 'a> {
+    /// Both were released and unfinished.
+    Overlap,
+    /// The earlier was done or gone, and these of its pieces were not.
+    Drain(Vec<&'h Piece<'a>>),
+}
+
+pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+    let history = &evidence.history;
+    let mut found = Vec::new();
+    for runs in history.chains().values() {
+        for (index, one) in runs.iter().enumerate() {
+            for other in &runs[index + 1..] {
+                found.extend(judge_pair(history, one, other));
+            }
+        }
+    }
+    found
+}
+
+fn judge_pair(history: &History<'_>, one: &Run<'_>, other: &Run<'_>) -> Option<Violation> {
+    let (earlier, later) = in_order_of_release(one, other)?;
+    let (first, second) = (earlier.released?, later.released?);
+    let target = history.target_of(later);
+    let mut objects = vec![later.object.clone(), earlier.object.clone()];
+    match clash(history, earlier, later)? {
+        Clash::Overlap => {
+            let text = format!("{} was released while {} was released and unfinished", later.object, earlier.object);
+            Some(Finding::new(1, "overlap", text).on(target, objects, &[second, first]))
+        }
+        Clash::Drain(pieces) => {
+            let names: Vec<String> = pieces.iter().map(|piece| piece.object.to_string()).collect();
+            let text = format!(
+                "{} was released and unfinished while {} was over, but not yet: {}",
+                later.object,
+                earlier.object,
+                names.join(", ")
+            );
+            objects.extend(pieces.iter().map(|piece| piece.object.clone()));
+            let at = pieces.iter().map(|piece| piece.created.max(second)).min().unwrap_or(second);
+            Some(Finding::new(1, "drain", text).on(target, objects, &[at, second]))
+        }
+    }
+}
+
+/// Tells how two runs of one chain clashed, whichever was released first.
+pub(super) fn clash<'h, 'a>(history: &'h History<'a>, one: &'h Run<'a>, other: &'h Run<'a>) -> Option<Clash<'h, 'a>> {
+    let (earlier, later) = in_order_of_release(one, other)?;
+    let released = later.released?;
+    if earlier.over().is_none_or(|over| released < over) && intersects(released, later.over(), earlier) {
+        return Some(Clash::Overlap);
+    }
+    let pieces: Vec<_> = history
+        .pieces_of(earlier)
+        .filter(|piece| piece.over.is_none_or(|over| released < over))
+        .filter(|piece| later.over().is_none_or(|over| piece.created < over))
+        .collect();
+    (!pieces.is_empty()).then_some(Clash::Drain(pieces))
+}
+
+/// A run that was over before its release (cancelled while pending, and then let go) was never in the way.
+fn intersects(released: Moment, over: Option<Moment>, earlier: &Run<'_>) -> bool {
+    let alive = |released: Option<Moment>, over: Option<Moment>| {
+        released.is_some_and(|released| over.is_none_or(|over| released < over))
+    };
+    alive(Some(released), over) && alive(earlier.released, earlier.over())
+}
+
+fn in_order_of_release<'h, 'a>(one: &'h Run<'a>, other: &'h Run<'a>) -> Option<(&'h Run<'a>, &'h Run<'a>)> {
+    Some(if one.released? <= other.released? { (one, other) } else { (other, one) })
+}

@@ -1,0 +1,136 @@
+//! Invariant 5: no Skip without the fact it names, true at some moment between the execution's creation and the Skip.
+
+use serde_json::Value;
+use wfe_api::{Phase, SkipReason};
+
+use super::Finding;
+use crate::Evidence;
+use crate::history::{Execution, Run, Written, phase, text};
+use crate::report::{Moment, Violation};
+
+/// What is wrong with a Skip: the rule, and a clause that completes "it was skipped, but".
+type Flaw = (&'static str, String);
+
+pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for execution in evidence.history.executions.values() {
+        let Some(ended) = execution.ended().filter(|ended| ended.phase() == Some(Phase::Skipped)) else { continue };
+        if evidence.authors.is_strangers(ended.at) {
+            continue;
+        }
+        let details = &ended.status["skipDetails"];
+        let flaw = match details["reason"].as_str() {
+            Some(reason) if reason == SkipReason::ResourceBusy.as_str() => busy(evidence, execution, &ended),
+            Some(reason) if SkipReason::ALL.iter().any(|one| one.as_str() == reason) => {
+                remediated(evidence, execution, &ended)
+            }
+            _ => None, // none of the four: invariant 3
+        };
+        found.extend(flaw.map(|(rule, what)| {
+            let reason = details["reason"].as_str().unwrap_or_default();
+            let text = format!("{} was skipped ({reason}), but {what}", execution.object);
+            Finding::new(5, rule, text).about(execution, ended.at)
+        }));
+    }
+    found
+}
+
+/// ResourceBusy: a run of the named execution was committed or released and unfinished, or draining.
+fn busy(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>) -> Option<Flaw> {
+    let conflict = &ended.status["skipDetails"]["conflictingWorkflow"];
+    let Some(name) = text(conflict, "/name") else {
+        return Some(("no-fact", "it names no conflicting workflow".to_owned()));
+    };
+    let name = in_namespace_of(execution, name);
+    let chain = execution.target.as_ref().map(wfe_core::target::TargetName::chain);
+    let named: Vec<&Run<'_>> = evidence
+        .history
+        .runs
+        .values()
+        .filter(|run| Some(run.chain.name) == chain && run.owner != execution.object.uid)
+        .filter(|run| run.owner_name == Some(name.as_str()))
+        .collect();
+    let holders: Vec<&Run<'_>> =
+        named.iter().copied().filter(|run| held_target(evidence, run, execution.created, ended.at)).collect();
+    if holders.is_empty() {
+        // Without the owner's status it is not known when it committed.
+        let unknown = |run: &&Run<'_>| evidence.history.owner(run).is_none() && run.is_unfinished_at(ended.at);
+        return (!named.iter().any(unknown) && !held_foreign(evidence, execution, ended, &name)).then(|| {
+            let what = "committed or released and unfinished, or draining";
+            ("no-fact", format!("from its creation to then no run of {name} on the target was {what}"))
+        });
+    }
+    let flaws: Vec<String> = holders.iter().filter_map(|run| misnamed(evidence, execution, conflict, run)).collect();
+    (flaws.len() == holders.len()).then(|| ("wrong-fact", flaws.join("; ")))
+}
+
+/// Tells whether a run held its target at some moment of an interval.
+fn held_target(evidence: &Evidence<'_>, run: &Run<'_>, from: Moment, to: Moment) -> bool {
+    let history = &evidence.history;
+    let committed = history.commit_to(run).map(|commit| commit.at);
+    let Some(held) = [committed, run.released].into_iter().flatten().min() else { return false };
+    let meets = |begin: Moment, end: Option<Moment>| begin < to && end.is_none_or(|end| from < end && begin < end);
+    meets(held, run.over())
+        || (run.released.is_some() && history.pieces_of(run).any(|piece| meets(piece.created, piece.over)))
+}
+
+/// Somebody made an execution name a run that is not ours, whose life nobody follows: that it held the target may be.
+fn held_foreign(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>, name: &str) -> bool {
+    let history = &evidence.history;
+    history.executions.values().any(|other| {
+        format!("{}/{}", other.object.namespace, other.object.name) == name
+            && other.target == execution.target
+            && other.commits.iter().any(|commit| commit.at < ended.at && history.strangers.contains(commit.run))
+    })
+}
+
+fn misnamed(evidence: &Evidence<'_>, execution: &Execution<'_>, conflict: &Value, run: &Run<'_>) -> Option<String> {
+    let history = &evidence.history;
+    let started = history.commit_to(run).and_then(|commit| text(commit.status, "/startTime"));
+    let named = text(conflict, "/startedAt");
+    // Of a run that drains, what is left of it may be all that is known.
+    let is_known = || {
+        let pieces = history.pieces_of(run).filter_map(|piece| piece.created_time);
+        pieces.chain(started).chain(run.created_time).any(|time| Some(time) == named)
+    };
+    if text(conflict, "/workflowId") != run.workflow_id {
+        return Some(format!("{} is of another workflow than the skip says", run.object));
+    }
+    if text(conflict, "/targetResource") != Some(execution.shown_target().as_str()) {
+        return Some("the target that it names is another".to_owned());
+    }
+    (named.is_some() && !is_known()).then(|| format!("{} did not start when the skip says", run.object))
+}
+
+/// The other reasons: the named execution had ended as the Skip says, on this target, before the Skip.
+fn remediated(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>) -> Option<Flaw> {
+    let recent = &ended.status["skipDetails"]["recentRemediation"];
+    let Some(name) = text(recent, "/name") else {
+        return Some(("no-fact", "it names no recent remediation".to_owned()));
+    };
+    let name = in_namespace_of(execution, name);
+    let candidates = evidence.history.executions.values().filter(|other| {
+        format!("{}/{}", other.object.namespace, other.object.name) == name
+            && other.target == execution.target
+            && other.gone.is_none_or(|gone| execution.created < gone)
+    });
+    let as_said = |other: &Execution<'_>| {
+        let status = other.at(ended.at);
+        phase(status).is_some_and(|phase| text(recent, "/outcome") == Some(phase.as_str()))
+            && text(recent, "/completedAt") == text(status, "/completionTime")
+    };
+    let mut seen = 0;
+    for other in candidates {
+        seen += 1;
+        if as_said(other) {
+            return None;
+        }
+    }
+    let what = if seen == 0 { "was not there" } else { "had not ended as it says" };
+    Some(("no-fact", format!("{name} on the target {what}")))
+}
+
+/// Writes a name out: in a status, that of an execution in the same namespace stands alone.
+fn in_namespace_of(execution: &Execution<'_>, name: &str) -> String {
+    if name.contains('/') { name.to_owned() } else { format!("{}/{name}", execution.object.namespace) }
+}

@@ -1,0 +1,92 @@
+//! Invariant 4: nothing gets its turn while section 6 forbids it, on what was true then, whatever the operator saw.
+//!
+//! A rule of section 6 stands here once its behaviour is there; 2 to 5 are to come. Each looks at one commit. What the
+//! rules rest on must be a fact that lasts, since the operator's view may be behind: what was over when it looked is
+//! over at the commit, too.
+
+use std::collections::BTreeSet;
+
+use super::{Finding, exclusion};
+use crate::Evidence;
+use crate::history::{Commit, Execution, Run};
+use crate::report::Violation;
+
+/// A rule of section 6: finds what forbade a commit.
+type Rule = fn(&Evidence<'_>, &Turn<'_, '_>, &mut Reported) -> Vec<Violation>;
+
+/// By the number of the rule.
+const RULES: &[(u8, Rule)] = &[(0, unusable_target), (1, resource_busy)];
+
+/// An execution that got its turn.
+struct Turn<'e, 'a> {
+    execution: &'e Execution<'a>,
+    commit: &'e Commit<'a>,
+    /// Its run, where the recording has it.
+    run: Option<&'e Run<'a>>,
+}
+
+/// The pairs of runs that were reported already: of two that block each other, the first commit is the offence.
+type Reported = BTreeSet<[String; 2]>;
+
+pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+    let history = &evidence.history;
+    let mut turns: Vec<Turn<'_, '_>> = Vec::new();
+    for execution in history.executions.values() {
+        for commit in execution.commits.iter().filter(|commit| !evidence.authors.is_strangers(commit.at)) {
+            turns.push(Turn { execution, commit, run: history.runs.get(commit.run) });
+        }
+    }
+    turns.sort_by_key(|turn| turn.commit.at);
+    let mut reported = Reported::new();
+    let mut found = Vec::new();
+    for turn in &turns {
+        found.extend(RULES.iter().flat_map(|(_, rule)| rule(evidence, turn, &mut reported)));
+    }
+    found
+}
+
+/// Rule 0: a target that cannot be read takes no lock.
+fn unusable_target(_: &Evidence<'_>, turn: &Turn<'_, '_>, _: &mut Reported) -> Vec<Violation> {
+    if turn.execution.target.is_some() {
+        return Vec::new();
+    }
+    let text = format!("{} got its turn, and its target is none", turn.execution.object);
+    vec![Finding::new(4, "unusable-target", text).about(turn.execution, turn.commit.at)]
+}
+
+/// Rule 1 and the look of section 5: the target was not free, or a run that came first was not out of the way.
+fn resource_busy(evidence: &Evidence<'_>, turn: &Turn<'_, '_>, reported: &mut Reported) -> Vec<Violation> {
+    let Some(mine) = turn.run else { return Vec::new() };
+    let history = &evidence.history;
+    let at = turn.commit.at;
+    let mut found = Vec::new();
+    let rivals = history.runs.values().filter(|run| run.chain == mine.chain && run.owner != mine.owner);
+    for rival in rivals {
+        let unfinished = rival.is_unfinished_at(at);
+        let committed = history.commit_to(rival).is_some_and(|commit| commit.at < at);
+        let (rule, what) = if unfinished && (committed || rival.is_released_at(at)) {
+            ("busy", "was committed or released, and unfinished")
+        } else if unfinished && rival.created < mine.created {
+            ("order", "had been created first, and was neither finished nor gone")
+        } else if rival.is_released_at(at) && history.pieces_of(rival).any(|piece| piece.is_unfinished_at(at)) {
+            ("busy", "was draining")
+        } else {
+            continue;
+        };
+        // That the two ran at once says it all.
+        let is_known = exclusion::clash(history, mine, rival).is_some();
+        if reported.insert(pair(mine, rival)) && !is_known {
+            let text =
+                format!("{} got its turn with {} while {} {what}", turn.execution.object, mine.object, rival.object);
+            let objects = vec![turn.execution.object.clone(), mine.object.clone(), rival.object.clone()];
+            found.push(Finding::new(4, rule, text).on(turn.execution.shown_target(), objects, &[at, rival.created]));
+        }
+    }
+    found
+}
+
+fn pair(one: &Run<'_>, other: &Run<'_>) -> [String; 2] {
+    let mut pair = [one.object.uid.clone(), other.object.uid.clone()];
+    pair.sort();
+    pair
+}

@@ -1,0 +1,49 @@
+//! Invariant 6: when faults have stopped, every execution becomes terminal, and nothing is left lying about.
+
+use wfe_api::Phase;
+
+use super::Finding;
+use crate::Evidence;
+use crate::history::{History, Run, phase};
+use crate::report::Violation;
+
+pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+    if !evidence.options.settled {
+        return Vec::new();
+    }
+    let history = &evidence.history;
+    let mut found = Vec::new();
+    for execution in history.executions.values().filter(|execution| execution.gone.is_none()) {
+        let last = execution.last();
+        if !phase(last).is_some_and(Phase::is_terminal) {
+            let word = phase(last).map_or("no phase", Phase::as_str);
+            let text = format!("{} has {word} at the end", execution.object);
+            let since = execution.written.last().map_or(execution.created, |written| written.at);
+            found.push(Finding::new(6, "undecided", text).about(execution, since));
+        }
+    }
+    found.extend(history.runs.values().filter_map(|run| left(history, run)));
+    found
+}
+
+/// Judges a run that is there and unfinished at the end. Where its owner is not terminal, that was said already.
+fn left(history: &History<'_>, run: &Run<'_>) -> Option<Violation> {
+    if run.over().is_some() {
+        return None;
+    }
+    let owner = history.owner(run).filter(|owner| owner.gone.is_none());
+    let (rule, what) = match owner {
+        Some(owner) if !phase(owner.last()).is_some_and(Phase::is_terminal) => {
+            let is_other = owner.commits.last().is_some_and(|commit| commit.run != run.object.uid);
+            is_other.then_some(("leftover", "its owner is committed to another"))?
+        }
+        Some(_) if run.released.is_none() => ("leftover", "its owner has ended"),
+        Some(_) => ("abandoned", "its owner has ended"),
+        None if run.released.is_none() => ("leftover", "its owner is gone"),
+        None if history.owner(run).is_some() || history.covers_owner_of(run) => ("abandoned", "its owner is gone"),
+        None => return None,
+    };
+    let text = format!("{} is there and unfinished at the end, and {what}", run.object);
+    let at = run.released.unwrap_or(run.created);
+    Some(Finding::new(6, rule, text).on(history.target_of(run), vec![run.object.clone()], &[at]))
+}

@@ -1,0 +1,55 @@
+//! Deletions of runs: a pending one that nobody needs, or a finished one that has been kept long enough.
+
+use wfe_api::Phase;
+
+use super::{Flaw, owner_uid};
+use crate::Evidence;
+use crate::history::{Run, phase, text};
+use crate::input::Request;
+
+/// A deletion names the run by uid, and one of a pending run also the version in which it was pending.
+pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
+    let history = &evidence.history;
+    let precondition = |name: &str| text(&request.request, &format!("/preconditions/{name}"));
+    // Of what was refused outright the log has no body.
+    if request.request.is_null() && !(request.succeeded() && request.has_bodies()) {
+        return None;
+    }
+    let Some(uid) = precondition("uid") else {
+        return Some(("delete", "deleted a run without its uid as a precondition".to_owned()));
+    };
+    let is_answered = text(&request.response, "/metadata/uid").is_some();
+    if history.strangers.contains(uid) || (is_answered && owner_uid(&request.response).is_none()) {
+        return Some(("foreign", "deleted a run that is not ours".to_owned()));
+    }
+    let run = history.runs.get(uid).filter(|_| request.succeeded())?;
+    if run.never_ran() && precondition("resourceVersion").is_none() {
+        let what = "deleted a pending run without the version in which it was pending as a precondition";
+        return Some(("delete", what.to_owned()));
+    }
+    judge_time(evidence, run)
+}
+
+/// A run that ran is deleted when it is over, drained, and its execution has ended; one that never ran is not deleted
+/// under an execution that is committed to it.
+fn judge_time(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Flaw> {
+    let history = &evidence.history;
+    let gone = run.gone?;
+    let owner = history.owner(run).filter(|owner| owner.exists_at(gone));
+    let is_open = owner.is_some_and(|owner| !phase(owner.at(gone)).is_some_and(Phase::is_terminal));
+    if run.never_ran() {
+        let committed = history.commit_to(run).is_some_and(|commit| commit.at < gone);
+        return (committed && is_open)
+            .then(|| ("deleted-committed", "deleted a pending run that its execution is committed to".to_owned()));
+    }
+    let what = if run.finished.is_none_or(|finished| finished > gone) {
+        "deleted a run that was not finished"
+    } else if is_open {
+        "deleted a run whose execution had not ended"
+    } else if history.pieces_of(run).any(|piece| piece.created < gone && piece.over.is_none_or(|over| gone <= over)) {
+        "deleted a run that was draining"
+    } else {
+        return None;
+    };
+    Some(("deleted-early", what.to_owned()))
+}

@@ -1,0 +1,95 @@
+//! Patches of runs: the release and the cancel, and no others.
+
+use serde_json::Value;
+
+use super::{Flaw, owner_uid};
+use crate::Evidence;
+use crate::history::text;
+use crate::input::Request;
+
+/// A patch of a run carries its uid, is of a run of ours, and changes `spec.status` or annotations only; one that lets
+/// the run go is a JSON patch that also tests that it is pending, since its version moves whenever Tekton looks at it.
+pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
+    let patch = match &request.request {
+        Value::Null => return None,
+        Value::Array(steps) => Patch::of_steps(steps),
+        body => Patch::of_merge(body),
+    };
+    let Some(uid) = patch.uid else {
+        return Some(("patch", "changed a run without its uid as a precondition".to_owned()));
+    };
+    if !is_ours(evidence, uid, &request.response) {
+        return Some(("foreign", "changed a run that is not ours".to_owned()));
+    }
+    if let Some(stray) = patch.strays.first() {
+        return Some(("patch", format!("changed {stray} of a run")));
+    }
+    (patch.lets_go && !patch.tests_pending)
+        .then(|| ("release", "released a run without testing that it is pending".to_owned()))
+}
+
+/// What a patch says, in either form.
+struct Patch<'a> {
+    /// The uid that it wants the run to have.
+    uid: Option<&'a str>,
+    tests_pending: bool,
+    lets_go: bool,
+    /// What it changes that no patch of ours has to.
+    strays: Vec<String>,
+}
+
+impl<'a> Patch<'a> {
+    /// Reads a JSON patch.
+    fn of_steps(steps: &'a [Value]) -> Self {
+        let tested = |path: &str| {
+            let test = steps.iter().find(|step| step["op"] == "test" && step["path"] == path);
+            test.and_then(|test| test["value"].as_str())
+        };
+        let mut read = Self {
+            uid: tested("/metadata/uid"),
+            tests_pending: tested("/spec/status") == Some("PipelineRunPending"),
+            lets_go: false,
+            strays: Vec::new(),
+        };
+        for step in steps.iter().filter(|step| step["op"] != "test") {
+            match step["path"].as_str().unwrap_or_default() {
+                "/spec/status" => read.lets_go |= step["value"] != "Cancelled",
+                place if place.starts_with("/metadata/annotations/") => {}
+                place => read.strays.push(place.to_owned()),
+            }
+        }
+        read
+    }
+
+    /// Reads a merge patch. The uid in it makes it fail on any other object.
+    fn of_merge(body: &'a Value) -> Self {
+        let known = |part: &str, names: &'static [&str]| {
+            let fields = if part.is_empty() { Some(body) } else { body.get(part) };
+            let fields = fields.and_then(Value::as_object).into_iter().flatten();
+            let strays: Vec<String> = fields
+                .filter(|(name, _)| !names.contains(&name.as_str()))
+                .map(|(name, _)| format!("{part}/{name}"))
+                .collect();
+            strays
+        };
+        let mut strays = known("", &["apiVersion", "kind", "metadata", "spec"]);
+        strays.extend(known("metadata", &["uid", "resourceVersion", "name", "namespace", "annotations"]));
+        strays.extend(known("spec", &["status"]));
+        Self {
+            uid: text(body, "/metadata/uid"),
+            tests_pending: false,
+            lets_go: body.pointer("/spec/status").is_some_and(|status| status != "Cancelled"),
+            strays,
+        }
+    }
+}
+
+/// Tells whether a run carries the uid of an execution, by the recording or by the answer; what neither shows, because
+/// the patch was refused, may be.
+fn is_ours(evidence: &Evidence<'_>, uid: &str, answer: &Value) -> bool {
+    if evidence.history.runs.contains_key(uid) {
+        return true;
+    }
+    let is_answered = text(answer, "/metadata/uid").is_some();
+    !evidence.history.strangers.contains(uid) && (!is_answered || owner_uid(answer).is_some())
+}

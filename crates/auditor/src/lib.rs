@@ -1,0 +1,95 @@
+//! Judges what was seen to happen by the invariants of the specification (section 16).
+//!
+//! ```text
+//!  watch (JSON lines) ──► changes ──► history: lives of executions, runs, pods ──┐
+//!                                                                                ├──► invariants ──► Report
+//!  audit log ───────────► requests ─► authors: who wrote what ───────────────────┘
+//! ```
+//!
+//! It is a second, independent reading: it shares with the operator the names of targets and chains, labels and closed
+//! words, and none of its rules. All changes are ordered by resourceVersion, so the order of the lines means nothing.
+//! It has no client and no clock.
+//!
+//! # What it judges
+//! | invariant | rules |
+//! |---|---|
+//! | 1 | `overlap`: two released, unfinished runs on a target. `drain`: a run released while something of an earlier one is unfinished |
+//! | 2 | `second-run`: two released runs of an execution. `ran-after-all`: one that was Skipped, or failed before it had a run, has a released run. `steps-ran`: steps ran of one that says that nothing did |
+//! | 3 | `phase`, `final`, `fixed`, `shape`: what a status may become, and what stands in it |
+//! | 4 | `unusable-target`, `busy`, `order`: a commit while the rules of section 6 forbid it |
+//! | 5 | `no-fact`, `wrong-fact`: a skip without what it names, or that names it wrongly |
+//! | 6 | `undecided`, `leftover`, `abandoned`: what is left when faults have stopped ([`Options::settled`]) |
+//! | 7 | by the audit log: `foreign`, `create`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed` |
+//! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
+//!
+//! # What it cannot judge
+//! - Rules 2 to 5 of section 6 and the counter: they come with the behaviour. Waiting too long is no violation either.
+//! - That a bad object harms only itself (invariant 9): nothing tells a bad object from one that waits.
+//! - What a live read answered: a read leaves no trace but its request. A skip is judged by whether its fact was true.
+//! - Drain, where the recording has no TaskRuns and pods; who wrote what, where there is no audit log.
+//! - A person's acts are told from the operator's only by the audit log: what others wrote into a status is not held
+//!   against the operator, but a run that somebody else released counts for invariants 1 and 2.
+
+mod authors;
+mod count;
+mod history;
+pub mod input;
+mod invariants;
+pub mod report;
+
+use std::collections::BTreeSet;
+
+pub use input::{Change, ChangeType, InputError, Request, read_changes, read_requests};
+pub use report::{Counts, Moment, ObjectRef, Report, Requirement, Violation, When};
+
+use authors::Authors;
+use history::History;
+
+/// What the recording does not say by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// User names of the operators, as the audit log has them.
+    pub operators: BTreeSet<String>,
+    /// Faults have stopped and all has had the time to come to rest, so that nothing may be left undone.
+    pub settled: bool,
+}
+
+/// All that the invariants are judged by.
+struct Evidence<'a> {
+    history: History<'a>,
+    authors: Authors<'a>,
+    requests: &'a [Request],
+    options: &'a Options,
+}
+
+/// Judges a recording. `requests` may be empty: then invariant 7 is not judged.
+pub fn audit(changes: &[Change], requests: &[Request], options: &Options) -> Report {
+    let mut history = History::read(changes);
+    history.compare(requests);
+    let evidence = Evidence { history, authors: Authors::read(requests, options), requests, options };
+    let violations = invariants::judge(&evidence);
+    let mut gaps = evidence.history.gaps.clone();
+    gaps.extend(evidence.authors.gaps());
+    gaps.sort();
+    gaps.dedup();
+    Report { counts: count::count(&evidence.history), violations, gaps, unjudged: unjudged(&evidence) }
+}
+
+fn unjudged(evidence: &Evidence<'_>) -> Vec<String> {
+    let Evidence { history, requests, options, .. } = evidence;
+    let elsewhere = history.runs.values().filter(|run| history.owner(run).is_none() && !history.covers_owner_of(run));
+    let elsewhere: Vec<String> = elsewhere.map(|run| run.object.to_string()).collect();
+    [
+        (requests.is_empty() || options.operators.is_empty())
+            .then(|| "what the operator wrote (invariant 7): no audit log, or no operator is named".to_owned()),
+        (!history.shows_pieces && history.runs.values().any(|run| run.released.is_some()))
+            .then(|| "draining (invariant 1): the recording has no TaskRuns and no pods".to_owned()),
+        (!options.settled)
+            .then(|| "whether all ends (invariant 6): the recording is not said to have settled".to_owned()),
+        (!elsewhere.is_empty())
+            .then(|| format!("commits to {}: the owners' namespaces were not recorded", elsewhere.join(", "))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

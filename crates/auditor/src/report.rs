@@ -1,0 +1,229 @@
+//! What the auditor says: counts, violations, what is missing in the recording, and what it could not judge.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use wfe_api::{FailureReason, SkipReason};
+
+/// The answer of [`audit`](crate::audit).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[must_use = "violations are only reported"]
+pub struct Report {
+    /// How often what happened.
+    pub counts: Counts,
+    /// What must not happen and did, by invariant, then in the order in which it happened.
+    pub violations: Vec<Violation>,
+    /// What the recording should hold and does not. With any of these, the rest of the report proves nothing.
+    pub gaps: Vec<String>,
+    /// What could not be judged by this recording.
+    pub unjudged: Vec<String>,
+}
+
+/// One broken invariant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Violation {
+    /// The number of the invariant in section 16 of the specification.
+    pub invariant: u8,
+    /// Which rule under it, a closed word.
+    pub rule: &'static str,
+    /// The target in canonical form, or what is known of it.
+    pub target: String,
+    /// The objects concerned, the offender first.
+    pub objects: Vec<ObjectRef>,
+    /// When, the offence first.
+    pub at: Vec<When>,
+    /// What happened, in one sentence.
+    pub text: String,
+}
+
+/// An object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ObjectRef {
+    /// Such as `PipelineRun`.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid; empty where it is not known.
+    pub uid: String,
+}
+
+/// A moment: the place in the order of all changes, and when the recorder saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Moment {
+    /// What orders all changes.
+    pub resource_version: u64,
+    /// Milliseconds since the recording began.
+    pub at_ms: u64,
+}
+
+/// When something happened: a change that was recorded, or a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum When {
+    /// A change.
+    Change(Moment),
+    /// A request.
+    Request {
+        /// When it came (RFC 3339).
+        received_at: String,
+        /// The resourceVersion that was answered.
+        resource_version: Option<u64>,
+    },
+}
+
+/// How often what happened, by name. Every known name is there, with 0 where it never happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Counts(BTreeMap<String, u64>);
+
+/// A count that a recording must reach to say anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// The name of a count.
+    pub name: String,
+    /// The least that it must be.
+    pub at_least: u64,
+}
+
+/// The counts that are no reasons, and what they count.
+pub(crate) const COUNTS: &[(&str, &str)] = &[
+    ("executions", "WorkflowExecutions that were created"),
+    ("ran", "executions that got their turn: they committed to a run"),
+    ("completed", "executions that ended Completed"),
+    ("failed", "executions that ended Failed, for whatever reason"),
+    ("failed-early", "executions that ended Failed of which nothing ran"),
+    ("skipped", "executions that ended Skipped, for whatever reason"),
+    ("abandoned", "executions that were deleted while they were Running"),
+    ("created", "runs that were created"),
+    ("runs", "runs that were released"),
+    ("withdrawn", "pending runs that were deleted while their owner was undecided"),
+    ("leftovers", "pending runs that were deleted when their owner no longer needed them"),
+    ("cancelled", "runs that somebody asked Tekton to cancel or stop"),
+];
+
+// === impl Report ===
+
+impl Report {
+    /// Tells whether the recording is complete and breaks no invariant.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.violations.is_empty() && self.gaps.is_empty()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, count) in self.counts.iter().filter(|(_, count)| *count > 0) {
+            match COUNTS.iter().find(|(word, _)| *word == name) {
+                Some((_, what)) => writeln!(f, "{name:<24}{count:>8}  {what}")?,
+                None => writeln!(f, "{name:<24}{count:>8}")?,
+            }
+        }
+        for what in &self.unjudged {
+            writeln!(f, "not judged: {what}")?;
+        }
+        for gap in &self.gaps {
+            writeln!(f, "incomplete: {gap}")?;
+        }
+        for violation in &self.violations {
+            write!(f, "{violation}")?;
+        }
+        match self.violations.len() {
+            0 => writeln!(f, "no violation"),
+            1 => writeln!(f, "1 violation"),
+            n => writeln!(f, "{n} violations"),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "VIOLATION of invariant {} ({}) on {}: {}", self.invariant, self.rule, self.target, self.text)?;
+        for object in &self.objects {
+            writeln!(f, "    {object} uid {}", object.uid)?;
+        }
+        for when in &self.at {
+            writeln!(f, "    at {when}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Change(Moment { resource_version, at_ms }) => {
+                write!(f, "resourceVersion {resource_version}, {}.{:03} s", at_ms / 1000, at_ms % 1000)
+            }
+            Self::Request { received_at, resource_version: Some(version) } => {
+                write!(f, "resourceVersion {version}, request of {received_at}")
+            }
+            Self::Request { received_at, resource_version: None } => write!(f, "request of {received_at}"),
+        }
+    }
+}
+
+impl From<Moment> for When {
+    fn from(moment: Moment) -> Self {
+        Self::Change(moment)
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    pub(crate) fn zero() -> Self {
+        let reasons = SkipReason::ALL.iter().map(|reason| reason.as_str());
+        let failures = FailureReason::ALL.iter().map(|reason| reason.as_str());
+        let names = COUNTS.iter().map(|(name, _)| *name).chain(reasons).chain(failures);
+        Self(names.map(|name| (name.to_owned(), 0)).collect())
+    }
+
+    pub(crate) fn add(&mut self, name: &str) {
+        *self.0.entry(name.to_owned()).or_default() += 1;
+    }
+
+    /// Returns a count by its name: one of the closed words, a skip reason or a failure reason.
+    #[must_use]
+    pub fn of(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
+    /// Lists all counts by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, count)| (name.as_str(), *count))
+    }
+
+    /// Returns the requirements that are not met.
+    #[must_use]
+    pub fn unmet<'a>(&self, requirements: &'a [Requirement]) -> Vec<&'a Requirement> {
+        requirements.iter().filter(|one| self.of(&one.name) < one.at_least).collect()
+    }
+}
+
+// === impl Requirement ===
+
+impl std::str::FromStr for Requirement {
+    type Err = String;
+
+    /// Reads `name=number`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, at_least) = text.split_once('=').ok_or_else(|| format!("'{text}' is not NAME=NUMBER"))?;
+        let counts = Counts::zero();
+        if !counts.0.contains_key(name) {
+            let names: Vec<&str> = counts.iter().map(|(name, _)| name).collect();
+            return Err(format!("there is no count '{name}'; there are {}", names.join(", ")));
+        }
+        let at_least = at_least.parse().map_err(|_| format!("'{at_least}' is not a number"))?;
+        Ok(Self { name: name.to_owned(), at_least })
+    }
+}
