@@ -1,0 +1,161 @@
+//! Small recordings, told write by write. Each write is a change that the watch shows and a request in the audit log.
+
+mod acts;
+mod lives;
+
+pub(crate) use acts::release_patch;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use wfe_auditor::{Change, ChangeType, Options, Report, Request, audit};
+
+pub(crate) const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
+pub(crate) const TEKTON: &str = "tekton-controller";
+pub(crate) const PERSON: &str = "admin";
+pub(crate) const NAMESPACE: &str = "ops";
+pub(crate) const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
+pub(crate) const NODE: &str = "node/worker-node-1";
+pub(crate) const API: &str = "payment/deployment/payment-api";
+
+/// What is told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Story {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) requests: Vec<Request>,
+    /// By uid, as they are now.
+    objects: BTreeMap<String, Value>,
+    version: u64,
+}
+
+/// Spoils a part of a story.
+pub(crate) type Plant = fn(&mut Value);
+
+/// The uid of an execution.
+pub(crate) fn uid(name: &str) -> String {
+    format!("uid-{name}")
+}
+
+/// The uid of an execution's run.
+pub(crate) fn run(owner: &str, number: u64) -> String {
+    format!("run-{owner}-{number}")
+}
+
+// === impl Story: what the auditor says ===
+
+impl Story {
+    pub(crate) fn report(&self, settled: bool) -> Report {
+        let options = Options { operators: BTreeSet::from([OPERATOR.to_owned()]), settled };
+        audit(&self.changes, &self.requests, &options)
+    }
+
+    /// Returns what was found, as invariant and rule. The recording must be complete.
+    pub(crate) fn found(&self) -> Vec<String> {
+        found(&self.report(false))
+    }
+
+    pub(crate) fn found_settled(&self) -> Vec<String> {
+        found(&self.report(true))
+    }
+}
+
+fn found(report: &Report) -> Vec<String> {
+    assert_eq!(report.gaps, Vec::<String>::new(), "the recording is complete");
+    report.violations.iter().map(|one| format!("{} {}", one.invariant, one.rule)).collect()
+}
+
+// === impl Story: any write ===
+
+impl Story {
+    fn next(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    /// A time that is different at every write.
+    pub(crate) fn now(&self) -> String {
+        format!("2026-01-01T{:02}:{:02}:{:02}Z", self.version / 3600, self.version / 60 % 60, self.version % 60)
+    }
+
+    pub(crate) fn object(&self, uid: &str) -> &Value {
+        &self.objects[uid]
+    }
+
+    fn show(&mut self, change: ChangeType, object: &Value) {
+        let kind = object["kind"].as_str().unwrap().to_owned();
+        let resource_version = self.version;
+        self.changes.push(Change {
+            kind,
+            change,
+            resource_version,
+            at_ms: resource_version * 10,
+            object: object.clone(),
+        });
+    }
+
+    /// Somebody makes an object.
+    pub(crate) fn add(&mut self, user: &str, mut object: Value, uid: &str) {
+        let sent = object.clone();
+        let version = self.next();
+        object["metadata"]["uid"] = json!(uid);
+        object["metadata"]["resourceVersion"] = json!(version.to_string());
+        object["metadata"]["creationTimestamp"] = json!(self.now());
+        object["metadata"]["generation"] = json!(1);
+        self.show(ChangeType::Added, &object);
+        self.ask(user, "create", "", &object, sent, 201);
+        self.objects.insert(uid.to_owned(), object);
+    }
+
+    /// Somebody changes an object; `sent` is what the audit log says was sent.
+    pub(crate) fn change(&mut self, user: &str, uid: &str, sub: &str, sent: Value, how: impl FnOnce(&mut Value)) {
+        let version = self.next();
+        let mut object = self.objects[uid].clone();
+        let spec = object["spec"].clone();
+        how(&mut object);
+        object["metadata"]["resourceVersion"] = json!(version.to_string());
+        if object["spec"] != spec {
+            object["metadata"]["generation"] = json!(object["metadata"]["generation"].as_i64().unwrap() + 1);
+        }
+        self.show(ChangeType::Modified, &object);
+        self.ask(user, "patch", sub, &object, sent, 200);
+        self.objects.insert(uid.to_owned(), object);
+    }
+
+    /// Somebody deletes an object.
+    pub(crate) fn remove(&mut self, user: &str, uid: &str, preconditions: &Value) {
+        let version = self.next();
+        let mut object = self.objects.remove(uid).unwrap();
+        let sent = json!({"kind": "DeleteOptions", "preconditions": preconditions});
+        self.ask(user, "delete", "", &object, sent, 200);
+        self.requests.last_mut().unwrap().response = json!({"kind": "Status", "details": {"uid": uid}});
+        object["metadata"]["resourceVersion"] = json!(version.to_string());
+        self.show(ChangeType::Deleted, &object);
+    }
+
+    /// A request about an object, as the audit log has it. Nothing happens.
+    pub(crate) fn ask(&mut self, user: &str, verb: &str, sub: &str, object: &Value, sent: Value, code: i64) {
+        let (group, resource) = match object["kind"].as_str().unwrap() {
+            "WorkflowExecution" => ("kubernaut.ai", "workflowexecutions"),
+            "PipelineRun" => ("tekton.dev", "pipelineruns"),
+            "TaskRun" => ("tekton.dev", "taskruns"),
+            "Event" => ("events.k8s.io", "events"),
+            "Pod" => ("", "pods"),
+            kind => panic!("{kind}"),
+        };
+        let response = if (200..300).contains(&code) { object.clone() } else { json!({"kind": "Status"}) };
+        self.requests.push(Request {
+            verb: verb.to_owned(),
+            user: user.to_owned(),
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            subresource: sub.to_owned(),
+            namespace: object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned(),
+            name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            code,
+            resource_version: response["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()),
+            request: sent,
+            response,
+            received_at: self.now(),
+        });
+    }
+}
