@@ -10,6 +10,7 @@ mod admission;
 mod budget;
 mod control_plane;
 mod expect;
+mod faults;
 mod lifecycle;
 mod lock;
 mod poison;

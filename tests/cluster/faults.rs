@@ -1,0 +1,103 @@
+//! The lock against crashes, lost answers, outages and rivals: faults are injected between operator and API server.
+//!
+//! What must hold is judged from outside, by the recording and the audit log (`judge`). `WFE_TEST_ALL=1` makes the
+//! long ones long.
+
+mod answers;
+mod crashes;
+mod judge;
+mod proxy;
+mod rivals;
+mod stopped;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use wfe_testkit::proxy::Request;
+use wfe_testkit::{Fault, Outcome, Pipeline, Proxy, World};
+
+use crate::expect::{condition, text};
+
+/// Says whether the long variants are asked for.
+fn all() -> bool {
+    std::env::var_os("WFE_TEST_ALL").is_some_and(|value| value == "1")
+}
+
+/// Names what a write is in the life of a WorkflowExecution, such as `patch workflowexecutions/status Running`.
+fn sign(request: &Request) -> String {
+    let what = request.what();
+    match what.as_str() {
+        "patch workflowexecutions/status" => format!("{what} {}", text(&request.body["status"]["phase"])),
+        "patch pipelineruns" => {
+            let changes = request.body.as_array().into_iter().flatten();
+            let paths: Vec<String> = changes
+                .filter(|change| change["op"] != "test")
+                .map(|change| format!("{} {}", text(&change["op"]), text(&change["path"])))
+                .collect();
+            format!("{what} {}", paths.join(", "))
+        }
+        "create events" => format!("{what} {}", request.name.rsplit('.').next().unwrap_or_default()),
+        _ => what,
+    }
+}
+
+const CREATE: &str = "create pipelineruns";
+const COMMIT: &str = "patch workflowexecutions/status Running";
+const RELEASE: &str = "patch pipelineruns remove /spec/status";
+const COMPLETE: &str = "patch workflowexecutions/status Completed";
+
+/// Lets one WorkflowExecution live undisturbed and returns the signs of the writes that this took, in their order.
+async fn writes_of_a_life(world: &World, bundle: &str) -> Result<Vec<String>> {
+    let proxy = Proxy::start(world.control_plane()).await?;
+    let signs = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&signs);
+    proxy.on(move |request| {
+        if request.is_write() {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(sign(request));
+        }
+        Fault::Pass
+    });
+    let operator = world.operator().through(&proxy).start().await?;
+    world.wfe("undisturbed").target("node/undisturbed").image(bundle).create().await?;
+    world.await_phase("undisturbed", "Completed").await?;
+    world.await_event("undisturbed", "LockReleased").await?;
+    operator.terminate().await?;
+    let signs = signs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for known in [CREATE, COMMIT, RELEASE, COMPLETE] {
+        ensure!(signs.iter().filter(|sign| *sign == known).count() == 1, "one {known:?} in {signs:#?}");
+    }
+    Ok(signs)
+}
+
+/// Pushes a pipeline of one task that ends well after 500 ms.
+async fn short(world: &World) -> Result<String> {
+    world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await
+}
+
+/// Pushes a pipeline of one task that runs until [`finish`].
+async fn held(world: &World) -> Result<String> {
+    world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold).lasting("100ms")).await
+}
+
+const OWNER: &str = "kubernaut.ai/workflow-execution";
+
+/// Waits until the task of a held workflow runs.
+async fn await_task(world: &World, wfe: &str) -> Result<()> {
+    let runs = |pod: &Value| pod["metadata"]["labels"][OWNER] == *wfe && pod["status"]["phase"] == "Running";
+    world.await_pod(&format!("of {wfe} runs"), runs).await?;
+    Ok(())
+}
+
+/// Ends the task of a held workflow well.
+async fn finish(world: &World, wfe: &str) -> Result<()> {
+    await_task(world, wfe).await?;
+    world.set_outcome(&format!("{OWNER}={wfe}"), "ok").await?;
+    Ok(())
+}
+
+/// Waits until an execution has completed and its target is free.
+async fn await_free(world: &World, wfe: &str) -> Result<Value> {
+    let is_free = |wfe: &Value| wfe["status"]["phase"] == "Completed" && condition(wfe, "TargetLocked") == "False Free";
+    world.await_wfe(wfe, "has completed and its target is free", is_free).await
+}
