@@ -6,6 +6,7 @@
 mod answers;
 mod crashes;
 mod judge;
+mod outages;
 mod proxy;
 mod rivals;
 mod stopped;

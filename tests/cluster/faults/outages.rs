@@ -1,0 +1,235 @@
+//! The API server is away, cut off, or refuses everything, for a while: nothing is lost, doubled, or spun on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use wfe_testkit::proxy::{Passed, Request, Verb};
+use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, When, World};
+
+use super::judge::{History, assert_completed};
+use super::{CREATE, all, await_task, finish, held, short};
+
+/// What the operator may at most ask within the first second in which all fails: each of its watches a few times.
+const MOST_AT_FIRST: usize = 40;
+/// What it may ask within a second after that.
+const MOST_PER_SECOND: usize = 20;
+/// How long the operator may take until it is ready again. It waits ten seconds at most between two tries; a watch that
+/// brings nothing counts as failing for twenty.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long an outage lasts.
+fn outage() -> Duration {
+    if all() { Duration::from_mins(1) } else { Duration::from_secs(4) }
+}
+
+/// What is particular about an outage.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// The operator's requests fail.
+    Failing,
+    /// The operator's requests are not answered: it may look ready, as nothing can be noticed so soon.
+    Silent,
+    /// The API server is away, for the test too.
+    Away,
+}
+
+#[tokio::test]
+async fn throttling_is_survived() -> Result<()> {
+    under_plan("throttled", |_| Fault::Refuse(Refusal::throttled(1))).await
+}
+
+#[tokio::test]
+async fn throttling_by_priority_and_fairness_is_survived() -> Result<()> {
+    under_plan("plainly", |_| Fault::Refuse(Refusal::throttled_plainly(1))).await
+}
+
+#[tokio::test]
+async fn errors_500_are_survived() -> Result<()> {
+    under_plan("internal", |_| Fault::Refuse(Refusal::internal())).await
+}
+
+#[tokio::test]
+async fn errors_503_are_survived() -> Result<()> {
+    under_plan("unavailable", |_| Fault::Refuse(Refusal::unavailable())).await
+}
+
+#[tokio::test]
+async fn closed_connections_are_survived() -> Result<()> {
+    under_plan("closed", |_| Fault::Close).await
+}
+
+#[tokio::test]
+async fn watches_that_are_refused_as_expired_are_survived() -> Result<()> {
+    under_plan("expired", only_watches(Fault::Refuse(Refusal::expired()))).await
+}
+
+#[tokio::test]
+async fn watches_that_end_as_expired_are_survived() -> Result<()> {
+    under_plan("expiring", only_watches(Fault::Expire)).await
+}
+
+fn only_watches(fault: Fault) -> impl FnMut(&Request) -> Fault + Send + 'static {
+    move |request| if request.verb == Verb::Watch { fault.clone() } else { Fault::Pass }
+}
+
+#[tokio::test]
+async fn a_partition_is_survived() -> Result<()> {
+    let world = World::new("partition").await?;
+    let proxy = Proxy::start(world.control_plane()).await?;
+    let begin = async || {
+        proxy.partition(true);
+        Ok(())
+    };
+    survive(world, &proxy, Kind::Silent, begin, async || Ok(())).await
+}
+
+#[tokio::test]
+async fn an_api_server_that_restarts_is_survived() -> Result<()> {
+    let control_plane = ControlPlane::start(Options::default()).await?;
+    let api_server = control_plane.component("kube-apiserver");
+    let world = World::on(&control_plane, "restarted").await?;
+    let proxy = Proxy::start(&control_plane).await?;
+    survive(world, &proxy, Kind::Away, async || api_server.kill().await, async || api_server.start().await).await
+}
+
+#[tokio::test]
+async fn a_write_that_fails_for_a_while_is_not_spun_on() -> Result<()> {
+    for (name, fault) in [("create-fails", Fault::Refuse(Refusal::unavailable())), ("create-closed", Fault::Close)] {
+        let create = ending_well_after_failing(name, fault).await?;
+        ensure!(create.len() < MOST_PER_SECOND, "it tried {} times", create.len());
+    }
+    Ok(())
+}
+
+/// While it starts, an API server refuses what it allows a moment later, as it does not know the roles yet.
+#[tokio::test]
+async fn a_right_that_an_api_server_does_not_know_yet_is_waited_for() -> Result<()> {
+    let message = "pipelineruns.tekton.dev is forbidden: User \"system:serviceaccount:kubernaut-system:wfe-operator\" \
+                   cannot create resource \"pipelineruns\" in API group \"tekton.dev\" in the namespace \
+                   \"kubernaut-workflows\": RBAC: role.rbac.authorization.k8s.io \"wfe-operator\" not found";
+    let refusal = Refusal::new(403, "Forbidden", message);
+    ending_well_after_failing("unknown-role", Fault::Refuse(refusal)).await?;
+    Ok(())
+}
+
+/// Lets creates of runs fail for a while, and then the execution end. Returns what was asked to create meanwhile.
+async fn ending_well_after_failing(name: &str, fault: Fault) -> Result<Vec<Passed>> {
+    let world = World::new(name).await?;
+    let short = short(&world).await?;
+    let proxy = Proxy::start(world.control_plane()).await?;
+    let operator = world.operator().through(&proxy).start().await?;
+    proxy.on(move |request| if request.is(CREATE) { fault.clone() } else { Fault::Pass });
+    let mut gate = proxy.hold(When::Before, |request| request.is(CREATE));
+    world.wfe("patient").image(&short).create().await?;
+    gate.reached().await?;
+    gate.abort();
+    tokio::time::sleep(outage().min(Duration::from_secs(4))).await;
+    let creates = proxy.requests().into_iter().filter(|passed| passed.request.is(CREATE)).collect();
+    proxy.heal();
+    assert_completed([&world.await_terminal("patient").await?]);
+    operator.terminate().await?;
+    world.close().await?;
+    Ok(creates)
+}
+
+async fn under_plan(name: &str, plan: impl FnMut(&Request) -> Fault + Send + 'static) -> Result<()> {
+    let world = World::new(name).await?;
+    let proxy = Proxy::start(world.control_plane()).await?;
+    let mut plan = Some(plan);
+    let begin = async || {
+        proxy.on(plan.take().context("an outage begins once")?);
+        proxy.cut_all();
+        Ok(())
+    };
+    survive(world, &proxy, Kind::Failing, begin, async || Ok(())).await
+}
+
+/// Lets an outage happen between `begin` and `end`. One execution runs before it, and its run is done when the operator
+/// sees again; one is created within it; and one after it.
+async fn survive(
+    world: World,
+    proxy: &Proxy,
+    kind: Kind,
+    begin: impl AsyncFnOnce() -> Result<()>,
+    end: impl AsyncFnOnce() -> Result<()>,
+) -> Result<()> {
+    let held = held(&world).await?;
+    let short = short(&world).await?;
+    let recording = world.record().await?;
+    let mut operator = world.operator().through(proxy).start().await?;
+    world.wfe("running").target("node/running").image(&held).create().await?;
+    await_task(&world, "running").await?;
+    let new = world.wfe("new").target("node/new").image(&short);
+
+    let since = Instant::now();
+    if kind == Kind::Away {
+        new.create().await?;
+        begin().await?;
+    } else {
+        begin().await?;
+        new.create().await?;
+        finish(&world, "running").await?;
+    }
+    tokio::time::sleep(outage().saturating_sub(since.elapsed())).await;
+    let ready = operator.ready().await;
+    let rate = Rate::since(proxy, since);
+    end().await?;
+    proxy.heal();
+    let healed = Instant::now();
+    println!("{}: {rate}, ready: {ready}", world.namespace());
+    ensure!(kind == Kind::Silent || !ready, "it was ready when nothing could be watched");
+    rate.check()?;
+
+    if kind == Kind::Away {
+        finish(&world, "running").await?;
+    }
+    world.wfe("later").target("node/later").image(&short).create().await?;
+    let mut ended = Vec::new();
+    for wfe in ["running", "new", "later"] {
+        ended.push(world.await_terminal(wfe).await?);
+    }
+    println!("{}: all ended {:?} after it was healed", world.namespace(), healed.elapsed());
+    let ready = tokio::time::timeout(READY_WITHIN, operator.await_ready()).await;
+    ready.context("it is not ready again")??;
+    println!("{}: ready {:?} after it was healed", world.namespace(), healed.elapsed());
+    assert_completed(&ended);
+    operator.terminate().await?;
+    let history = History::of(&world, recording).await?;
+    history.check();
+    for wfe in &ended {
+        assert_eq!(history.created_for(wfe), 1);
+    }
+    world.close().await
+}
+
+/// How much was asked during an outage.
+struct Rate {
+    at_first: usize,
+    later: usize,
+    kinds: BTreeMap<String, usize>,
+}
+
+impl Rate {
+    fn since(proxy: &Proxy, begun: Instant) -> Self {
+        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+        for passed in proxy.requests().iter().filter(|passed| passed.at >= begun) {
+            *kinds.entry(format!("{} answered {:?}", passed.request.what(), passed.answered)).or_default() += 1;
+        }
+        let later = proxy.busiest_second(begun + Duration::from_secs(1));
+        Self { at_first: proxy.busiest_second(begun), later, kinds }
+    }
+
+    fn check(&self) -> Result<()> {
+        ensure!(self.at_first < MOST_AT_FIRST && self.later < MOST_PER_SECOND, "it spins: {self}, {:#?}", self.kinds);
+        Ok(())
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: usize = self.kinds.values().sum();
+        write!(f, "{all} requests, at most {} a second, later {}", self.at_first, self.later)
+    }
+}
