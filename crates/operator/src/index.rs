@@ -5,6 +5,7 @@
 
 mod delivery;
 mod expect;
+mod keep;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,15 +14,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_core::Time;
 use wfe_core::action::Waiting;
 use wfe_core::ending::Refusal;
-use wfe_core::execution::{Execution, ExecutionState};
+use wfe_core::execution::ExecutionState;
 use wfe_core::name::{ExecutionId, Uid};
-use wfe_core::run::{Order, Owner, Presence, Run};
+use wfe_core::run::{Order, Run};
 use wfe_core::target::{ChainName, RunNumber, Target, TargetName};
 use wfe_tekton::{Descendant, RunRequest};
 
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
 use expect::Expectations;
 pub use expect::Expected;
+use keep::{already_seen, keep_memory, keep_presence, mark_gone, place_owner};
 
 /// One target with what the shell needs beside it.
 #[derive(Debug, Default)]
@@ -428,62 +430,6 @@ impl Index {
             self.dirty.remove(key);
         } else {
             self.dirty.insert(key.clone());
-        }
-    }
-}
-
-/// The answer to a write can come after the watch has delivered it.
-fn already_seen(target: &Target, expected: &Expected) -> bool {
-    match expected {
-        Expected::Version { kind, uid, version } => {
-            let seen = match kind {
-                Kind::Execution => target.executions.get(uid).map(|execution| &execution.version),
-                Kind::Run => target.runs.get(uid).map(|run| &run.version),
-                // Nothing else is written.
-                Kind::TaskRun | Kind::CustomRun | Kind::Pod | Kind::Namespace => None,
-            };
-            seen.is_some_and(|seen| expect::at_least(seen, version))
-        }
-        Expected::Absence { uid } => !target.runs.contains_key(uid),
-    }
-}
-
-/// What this process knows of an undecided execution beside its object stays while it is undecided.
-fn keep_memory(execution: &mut Execution, known: &Execution) {
-    if let (
-        ExecutionState::Undecided { refusal, first_try, .. },
-        ExecutionState::Undecided { refusal: known_refusal, first_try: known_try, .. },
-    ) = (&mut execution.state, &known.state)
-    {
-        refusal.clone_from(known_refusal);
-        *first_try = *known_try;
-        execution.waits_since = known.waits_since;
-    }
-}
-
-fn keep_presence(run: &mut Run, known: &Run) {
-    if let (Owner::Execution { id, presence, .. }, Owner::Execution { id: known_id, presence: known, .. }) =
-        (&mut run.owner, &known.owner)
-        && id.uid == known_id.uid
-    {
-        *presence = *known;
-    }
-}
-
-fn place_owner(run: &mut Run, watch_namespace: Option<&str>) {
-    if let Owner::Execution { id, presence, .. } = &mut run.owner
-        && watch_namespace.is_some_and(|namespace| namespace != &*id.namespace)
-    {
-        *presence = Presence::Elsewhere;
-    }
-}
-
-fn mark_gone(target: &mut Target, owner: &Uid) {
-    for run in target.runs.values_mut() {
-        if let Owner::Execution { id, presence, .. } = &mut run.owner
-            && id.uid == *owner
-        {
-            *presence = Presence::Gone;
         }
     }
 }

@@ -1,0 +1,183 @@
+//! The writes to statuses: commit, end, skip, and what a status says beside them.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, stream};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use wfe_core::action::{Ending, Fact, Waiting};
+use wfe_core::duration;
+use wfe_core::ending::Skip;
+use wfe_core::name::{ExecutionId, RunId, Version};
+use wfe_core::target::RunNumber;
+
+use super::{
+    Attempt, EXECUTION_STATUS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work, changed_or_call,
+    expect_object, split,
+};
+use crate::client::Verb;
+use crate::events::Announcement;
+use crate::index::Kind;
+use crate::metrics::OutcomeLabel;
+use crate::status;
+
+impl Performer {
+    /// Step (c).
+    pub(super) async fn commit(
+        &self,
+        work: &Work,
+        execution: &ExecutionId,
+        version: &Version,
+        run: &RunId,
+        number: RunNumber,
+        owners: &[ExecutionId],
+    ) -> Result<Vec<Learned>> {
+        let mut learned = Vec::new();
+        for owner in owners {
+            learned.push(self.confirm_owner_gone(owner).await?);
+        }
+        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(learned) };
+        let namespace = &self.defaults.execution_namespace;
+        let status = status::running(work.target.as_ref(), subject, run, number, namespace, work.now);
+        learned.extend(self.write_status(execution, version, &status).await?);
+        tracing::info!(wfe = %execution, target = %Shown(&work.target), run = %run, phase = "Running", "committed");
+        self.events.announce(Announcement::pipeline_run_created(execution, run));
+        Ok(learned)
+    }
+
+    pub(super) async fn finish(
+        &self,
+        work: &Work,
+        execution: &ExecutionId,
+        version: &Version,
+        ending: &Ending,
+        lost: Option<&RunId>,
+        draining: bool,
+    ) -> Result<Vec<Learned>> {
+        if let Some(run) = lost
+            && let Some(found) = self.read_run(&run.name).await?
+            && found.metadata.uid.as_deref() == Some(run.uid.as_str())
+        {
+            return Err(PerformError::Refuted { what: format!("PipelineRun {run} is there after all") });
+        }
+        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let status = status::ended(work.target.as_ref(), subject, ending, draining);
+        let learned = self.write_status(execution, version, &status).await?;
+        let target = Shown(&work.target);
+        match ending {
+            Ending::Completed(success) => {
+                self.metrics.ended(OutcomeLabel::Completed, Some(success.ran_for));
+                let took = duration::format(success.ran_for);
+                tracing::info!(wfe = %execution, %target, phase = "Completed", took, "ended");
+                self.events.announce(Announcement::completed(execution, success));
+            }
+            Ending::Failed(failure) => {
+                let ran_for = subject.is_running.then_some(failure.ran_for);
+                self.metrics.ended(OutcomeLabel::Failed, ran_for);
+                tracing::info!(
+                    wfe = %execution, %target, phase = "Failed", reason = %failure.reason,
+                    execution_failure = failure.was_execution_failure, "ended: {}", failure.message
+                );
+                self.events.announce(Announcement::failed(execution, failure));
+            }
+        }
+        if subject.is_running && !draining {
+            self.events.announce(Announcement::lock_released(execution, work.target.as_ref()));
+        }
+        Ok(learned)
+    }
+
+    /// Says that the target has drained after the end.
+    pub(super) async fn freed(&self, work: &Work, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
+        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let learned = self.write_status(execution, version, &status::freed(subject, work.now)).await?;
+        tracing::info!(wfe = %execution, target = %Shown(&work.target), "drained, the target is free");
+        self.events.announce(Announcement::lock_released(execution, work.target.as_ref()));
+        Ok(learned)
+    }
+
+    pub(super) async fn show_waiting(
+        &self,
+        work: &Work,
+        execution: &ExecutionId,
+        version: &Version,
+        waiting: &Waiting,
+    ) -> Result<Vec<Learned>> {
+        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let status = status::waiting(work.target.as_ref(), subject, waiting, work.now);
+        let learned = self.write_status(execution, version, &status).await?;
+        tracing::info!(
+            wfe = %execution, target = %Shown(&work.target), phase = "Pending", reason = waiting.reason(),
+            "waits: {}", waiting.message()
+        );
+        Ok(learned)
+    }
+
+    /// Skips a batch on one live read of the fact that all rest on. The read comes after every one of them existed.
+    pub(super) async fn skip_all(
+        self,
+        work: Arc<Work>,
+        skipped: Vec<(ExecutionId, Version)>,
+        skip: Arc<Skip>,
+        fact: &Fact,
+    ) -> Vec<Attempt> {
+        let confirmed = match fact {
+            Fact::Unfinished(run) => self.confirm_unfinished(run).await,
+            Fact::Draining(residue) => self.confirm_draining(residue).await,
+        };
+        if let Err(error) = confirmed {
+            return vec![(Vec::new(), Some(error))];
+        }
+        stream::iter(skipped)
+            .map(|(execution, version)| {
+                let (this, work, skip) = (self.clone(), Arc::clone(&work), Arc::clone(&skip));
+                async move { split(this.skip(&work, &execution, &version, &skip).await) }
+            })
+            .buffer_unordered(PARALLEL_WRITES)
+            .collect()
+            .await
+    }
+
+    pub(super) async fn skip(
+        &self,
+        work: &Work,
+        execution: &ExecutionId,
+        version: &Version,
+        skip: &Skip,
+    ) -> Result<Vec<Learned>> {
+        let Some(subject) = work.subjects.get(&execution.uid) else {
+            return Ok(Vec::new());
+        };
+        let status = status::skipped(work.target.as_ref(), execution, subject, skip, work.now);
+        let learned = self.write_status(execution, version, &status).await?;
+        self.metrics.skipped(skip.reason());
+        let message = status.skip_details.map(|details| details.message).unwrap_or_default();
+        tracing::info!(
+            wfe = %execution, target = %Shown(&work.target), phase = "Skipped", reason = skip.reason(),
+            "skipped: {message}"
+        );
+        self.events.announce(Announcement::skipped(execution, skip, &message));
+        Ok(learned)
+    }
+
+    /// Writes a status. The uid and the version in the patch make it fail when the object is another, or newer.
+    pub(super) async fn write_status(
+        &self,
+        execution: &ExecutionId,
+        version: &Version,
+        status: &wfe_api::WorkflowExecutionStatus,
+    ) -> Result<Vec<Learned>> {
+        let patch = Patch::Merge(json!({
+            "metadata": {"uid": execution.uid.as_str(), "resourceVersion": version.as_str()},
+            "status": status,
+        }));
+        let params =
+            PatchParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PatchParams::default() };
+        let executions = self.cluster.executions_in(&execution.namespace);
+        let request = executions.patch_status(&execution.name, &params, &patch);
+        match self.cluster.call(Verb::Patch, EXECUTION_STATUS, request).await {
+            Ok(written) => Ok(expect_object(Kind::Execution, &written)),
+            Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "write the status of")),
+        }
+    }
+}

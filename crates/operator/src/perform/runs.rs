@@ -1,0 +1,162 @@
+//! The writes to runs: create, release, delete, cancel.
+
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::{Value, json};
+use wfe_core::action::Unneeded;
+use wfe_core::ending::Refusal;
+use wfe_core::name::{ExecutionId, RunId, Version};
+use wfe_core::run::CancelReason;
+use wfe_core::target::RunNumber;
+use wfe_tekton::render_run;
+
+use super::{Learned, PerformError, Performer, Result, Work, call, changed_or_call, expect_object, refusal};
+use crate::client::{CallError, Verb};
+use crate::index::{Expected, Kind};
+
+impl Performer {
+    /// Step (a). A create whose outcome is unknown is tried again under the same name, as the view has not moved.
+    pub(super) async fn create(&self, work: &Work, execution: &ExecutionId, number: RunNumber) -> Result<Vec<Learned>> {
+        let Some(request) = work.requests.get(&execution.uid) else {
+            return Err(PerformError::Changed { what: format!("WorkflowExecution {execution}") });
+        };
+        let name = request.target.chain().run(number);
+        let rendered: DynamicObject =
+            serde_json::from_value(render_run(request, number, &self.defaults)).map_err(|error| {
+                PerformError::Call {
+                    what: format!("render PipelineRun {name}"),
+                    source: CallError::Transport(Box::new(kube::Error::SerdeError(error))),
+                }
+            })?;
+        let params =
+            PostParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PostParams::default() };
+        let runs = self.cluster.runs();
+        match self.cluster.call(Verb::Create, wfe_tekton::PLURAL, runs.create(&params, &rendered)).await {
+            Ok(created) => {
+                self.metrics.run_created();
+                tracing::debug!(wfe = %execution, target = %request.target, run = name, "created, pending");
+                Ok(expect_object(Kind::Run, &created))
+            }
+            Err(CallError::Refused(status)) if status.is_already_exists() => self.name_taken(&name, number).await,
+            Err(error) => match refusal::judge(&error) {
+                Some(reason) => {
+                    let message = refusal::message(&error, &request.parameters);
+                    tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {message}");
+                    let refusal = Refusal { reason, message: message.into(), number };
+                    Ok(vec![Learned::Refused(execution.uid.clone(), refusal)])
+                }
+                None => Err(call(format!("create PipelineRun {name}"), error)),
+            },
+        }
+    }
+
+    /// The name is there already: ours (a crash, or an answer that was lost), another operator's, or a stranger's.
+    pub(super) async fn name_taken(&self, name: &str, number: RunNumber) -> Result<Vec<Learned>> {
+        match self.read_run(name).await? {
+            // Whoever owns it: the watch delivers it, and the next decision sees it.
+            Some(found) if has_our_label(&found) => Ok(expect_object(Kind::Run, &found)),
+            Some(_) => {
+                tracing::warn!(
+                    run = name,
+                    "a PipelineRun of somebody else has this name; left alone, the next number is used"
+                );
+                Ok(vec![Learned::NumberTaken(number)])
+            }
+            None => Err(PerformError::Changed { what: format!("PipelineRun {name}") }),
+        }
+    }
+
+    /// Step (d): anyone may do it, at any later time; the patch changes nothing unless the run is pending still.
+    pub(super) async fn release(&self, run: &RunId) -> Result<Vec<Learned>> {
+        let operations = json!([
+            {"op": "test", "path": "/metadata/uid", "value": run.uid.as_str()},
+            {"op": "test", "path": "/spec/status", "value": wfe_tekton::PENDING},
+            {"op": "remove", "path": "/spec/status"},
+        ]);
+        let patch = serde_json::from_value(operations).map(Patch::Json).map_err(|error| PerformError::Call {
+            what: format!("release PipelineRun {run}"),
+            source: CallError::Transport(Box::new(kube::Error::SerdeError(error))),
+        })?;
+        let released = self.patch_run(run, &patch, "release").await?;
+        tracing::debug!(run = %run, "released");
+        Ok(released)
+    }
+
+    /// Deletes a run that is still as it was seen, pending or finished: the version says so, as releasing moves it.
+    pub(super) async fn delete(
+        &self,
+        run: &RunId,
+        version: &Version,
+        why: Unneeded,
+        owner: Option<&ExecutionId>,
+    ) -> Result<Vec<Learned>> {
+        let mut learned = Vec::new();
+        if let Some(owner) = owner {
+            learned.push(self.confirm_owner_gone(owner).await?);
+        }
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(run.uid.as_str().to_owned()),
+                resource_version: Some(version.as_str().to_owned()),
+            }),
+            ..DeleteParams::background()
+        };
+        let runs = self.cluster.runs();
+        match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&run.name, &params)).await {
+            Ok(_) => {
+                tracing::info!(run = %run, ?why, "deleted");
+                learned.push(Learned::Expect(Expected::Absence { uid: run.uid.clone() }));
+                Ok(learned)
+            }
+            Err(error) => Err(changed_or_call(error, format!("PipelineRun {run}"), "delete")),
+        }
+    }
+
+    /// Asks Tekton to stop a run, and says why on the run, so that it is not taken for a person's cancel. The uid in the
+    /// patch is its precondition.
+    pub(super) async fn cancel(
+        &self,
+        run: &RunId,
+        why: CancelReason,
+        owner: Option<&ExecutionId>,
+    ) -> Result<Vec<Learned>> {
+        let mut learned = Vec::new();
+        if let Some(owner) = owner {
+            learned.push(self.confirm_owner_gone(owner).await?);
+        }
+        let said = wfe_tekton::cancel_annotation(why);
+        let patch = Patch::Merge(json!({
+            "metadata": {
+                "uid": run.uid.as_str(),
+                "annotations": {wfe_api::labels::ANNOTATION_CANCEL_REASON: said},
+            },
+            "spec": {"status": wfe_tekton::CANCELLED},
+        }));
+        learned.extend(self.patch_run(run, &patch, "cancel").await?);
+        tracing::info!(run = %run, reason = said, "cancelled");
+        Ok(learned)
+    }
+
+    pub(super) async fn patch_run(
+        &self,
+        run: &RunId,
+        patch: &Patch<Value>,
+        verb: &'static str,
+    ) -> Result<Vec<Learned>> {
+        let params =
+            PatchParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PatchParams::default() };
+        let runs = self.cluster.runs();
+        let request = runs.patch(&run.name, &params, patch);
+        match self.cluster.call(Verb::Patch, wfe_tekton::PLURAL, request).await {
+            Ok(patched) => Ok(expect_object(Kind::Run, &patched)),
+            // A failed test of a JSON patch is answered with 422.
+            Err(CallError::Refused(status)) if status.code == 422 => {
+                Err(PerformError::Changed { what: format!("PipelineRun {run}") })
+            }
+            Err(error) => Err(changed_or_call(error, format!("PipelineRun {run}"), verb)),
+        }
+    }
+}
+
+fn has_our_label(run: &DynamicObject) -> bool {
+    run.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(wfe_api::labels::LABEL_WORKFLOW_EXECUTION))
+}
