@@ -1,7 +1,7 @@
 use super::*;
 use wfe_core::execution::Execution;
 use wfe_core::name::{RunId, Version};
-use wfe_core::run::{Presence, Progress};
+use wfe_core::run::{Owner, Presence, Progress};
 
 const TARGET: &str = "node/worker-1";
 
