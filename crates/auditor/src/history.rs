@@ -29,8 +29,8 @@ pub(crate) struct History<'a> {
     pub(crate) executions: BTreeMap<&'a str, Execution<'a>>,
     /// The runs of chains that carry our uid annotation, by uid.
     pub(crate) runs: BTreeMap<&'a str, Run<'a>>,
-    /// What Tekton made from these runs.
-    pub(crate) pieces: Vec<Piece<'a>>,
+    /// What Tekton made from these runs, by the uid of the run.
+    pieces: BTreeMap<&'a str, Vec<Piece<'a>>>,
     /// Uids of the PipelineRuns that are neither ours nor made from ours.
     pub(crate) strangers: BTreeSet<&'a str>,
     /// Whether the recording has TaskRuns or pods at all.
@@ -49,7 +49,7 @@ impl<'a> History<'a> {
         let mut history = Self {
             executions: BTreeMap::new(),
             runs: BTreeMap::new(),
-            pieces: Vec::new(),
+            pieces: BTreeMap::new(),
             strangers: BTreeSet::new(),
             shows_pieces: lives.values().any(|life| matches!(life.kind, "TaskRun" | "Pod")),
             gaps: (0..nameless).map(|_| "a change of an object without a uid".to_owned()).collect(),
@@ -85,11 +85,11 @@ impl<'a> History<'a> {
     fn place(&mut self, lives: &BTreeMap<&'a str, Life<'a>>, life: &Life<'a>) {
         match self.root(lives, life, MAX_DEPTH) {
             Some(root) => {
-                let piece = Piece::read(life, root);
+                let piece = Piece::read(life);
                 if let Some(run) = self.runs.get_mut(root) {
                     run.note_piece(&piece);
                 }
-                self.pieces.push(piece);
+                self.pieces.entry(root).or_default().push(piece);
             }
             None if life.is_labelled() && !self.is_strangers(lives, life, MAX_DEPTH) => {
                 self.gaps.push(format!("{} was made from a run that the recording does not have", life.object()));
@@ -114,7 +114,7 @@ impl<'a> History<'a> {
     }
 
     fn find_gaps(&mut self, lives: &BTreeMap<&'a str, Life<'a>>) {
-        let pieces: BTreeSet<&str> = self.pieces.iter().map(|piece| piece.object.uid.as_str()).collect();
+        let pieces: BTreeSet<&str> = self.pieces.values().flatten().map(|piece| piece.object.uid.as_str()).collect();
         let ours = |uid: &str| self.executions.contains_key(uid) || self.runs.contains_key(uid) || pieces.contains(uid);
         let ours: Vec<&Life<'_>> = lives.values().filter(|life| ours(life.uid)).collect();
         self.gaps.extend(ours.iter().flat_map(|life| life.gaps()));
@@ -166,8 +166,8 @@ impl<'a> History<'a> {
     }
 
     /// Lists what was made from a run.
-    pub(crate) fn pieces_of<'h>(&'h self, run: &'h Run<'_>) -> impl Iterator<Item = &'h Piece<'a>> {
-        self.pieces.iter().filter(|piece| piece.run == run.object.uid)
+    pub(crate) fn pieces_of(&self, run: &Run<'_>) -> impl Iterator<Item = &Piece<'a>> {
+        self.pieces.get(run.object.uid.as_str()).into_iter().flatten()
     }
 
     /// Lists the runs of each chain, in the order of their creation.

@@ -10,8 +10,6 @@ use crate::report::{Moment, ObjectRef};
 #[derive(Debug)]
 pub(crate) struct Piece<'a> {
     pub(crate) object: ObjectRef,
-    /// Uid of the run of ours that it comes from.
-    pub(crate) run: &'a str,
     pub(crate) created: Moment,
     pub(crate) created_time: Option<&'a str>,
     /// When it was done or gone.
@@ -21,7 +19,7 @@ pub(crate) struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    pub(super) fn read(life: &Life<'a>, run: &'a str) -> Self {
+    pub(super) fn read(life: &Life<'a>) -> Self {
         let when = |is: fn(&Value) -> bool| life.states.iter().find(|(_, object)| is(object)).map(|(at, _)| *at);
         let (done, ran) = match life.kind {
             "Pod" => (when(pod_is_done), when(pod_ran)),
@@ -30,7 +28,7 @@ impl<'a> Piece<'a> {
         };
         let over = [done, life.gone].into_iter().flatten().min();
         let created_time = text(life.first(), "/metadata/creationTimestamp");
-        Self { object: life.object(), run, created: life.begun(), created_time, over, ran }
+        Self { object: life.object(), created: life.begun(), created_time, over, ran }
     }
 
     /// Tells whether it was there and unfinished at a moment.
