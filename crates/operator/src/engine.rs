@@ -192,8 +192,12 @@ impl Engine {
         let now = chrono::Utc::now();
         let started = Instant::now();
         let decision = if let Some(why) = self.blind() {
-            self.queue.mark_after(key.clone(), BLIND_AGAIN);
-            decide_blind(&entry.target, &why, now)
+            let decision = decide_blind(&entry.target, &why, now);
+            // The first lists mark every target when they are complete; what comes later is not marked twice.
+            if self.index.is_synced() || !decision.waiting.is_empty() {
+                self.queue.mark_after(key.clone(), BLIND_AGAIN);
+            }
+            decision
         } else if self.index.ready(&key).is_some() {
             decide(&entry.target, &self.settings.policy, now)
         } else {
