@@ -1,0 +1,470 @@
+//! The API server: objects with uids and versions, writes with preconditions, and the order of events.
+//!
+//! It also keeps what nobody in the cluster remembers, the true history, and judges every write by it.
+
+use crate::claim::Claim;
+use crate::leave_out::LeftOut;
+use crate::object::{Execution, ExecutionId, Kind, Number, Phase, Progress, Residue, Run, RunUid, Version};
+use crate::request::{Fact, Premise, Request, StatusWrite};
+
+/// More runs at once, or remembered by somebody, than any schedule with the budgets of the searches needs.
+const MAX_RUNS: usize = 12;
+/// More creations, with all operators seeing all executions as they are, than any schedule with the budgets of the searches needs. Beyond it,
+/// creating and withdrawing goes on for ever, which breaks the claim that everything ends.
+const MAX_CREATIONS: u8 = 10;
+
+/// An execution that was made at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Made {
+    /// Which one.
+    pub id: ExecutionId,
+    /// What there is of it; `None` when it was deleted.
+    pub object: Option<Execution>,
+    /// Whether one of its runs was released.
+    pub released: bool,
+}
+
+/// A run that was created at some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Created {
+    /// What there is of it; `None` when it was deleted.
+    pub object: Option<Run>,
+    /// Whether its owner ever committed to it.
+    pub committed: bool,
+    /// Whether it was ever released.
+    pub released: bool,
+    /// Of the undecided executions, those that existed while it held the target or drained, once it does so no more.
+    pub met: u8,
+    /// What is left of it.
+    pub residue: Option<Residue>,
+    /// Whether somebody other than the operators deleted it.
+    pub erased: bool,
+}
+
+/// What the watches deliver: an object as it was after a write, or that it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Event<T> {
+    /// It was made or changed.
+    Applied(T),
+    /// The one with this uid was deleted.
+    Deleted(u8),
+}
+
+/// The answer to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Done; the watch will deliver this.
+    Written(Awaited),
+    /// The name is taken by a run that the watch delivers.
+    Taken(Awaited),
+    /// The name is taken by an object that the watch does not show.
+    TakenUnseen,
+    /// The precondition does not hold.
+    Changed,
+}
+
+/// What an operator that has written waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// This execution in this version.
+    Execution(ExecutionId, Version),
+    /// This run in this version.
+    Run(RunUid, Version),
+    /// This run no more.
+    NoRun(RunUid),
+}
+
+/// What the cluster is like in one search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Terms {
+    /// Whether runs leave something behind, which another watch shows.
+    pub drains: bool,
+    /// The number whose name an object outside the watch has; 0 where none.
+    pub stranger: Number,
+    /// Whether [`Claim::NotLost`] is judged.
+    pub counts_losses: bool,
+}
+
+/// The cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cluster {
+    /// All executions, by uid.
+    pub executions: Vec<Made>,
+    /// All runs, by uid: in the order of their creation.
+    pub runs: Vec<Created>,
+    /// What happened to executions, as far as an operator has not seen it yet.
+    pub execution_events: Vec<Event<Execution>>,
+    /// What happened to runs, as far as an operator has not seen it yet.
+    pub run_events: Vec<Event<Run>>,
+    /// What happened to what runs leave behind, as far as an operator has not seen it yet.
+    pub residue_events: Vec<Event<Residue>>,
+    /// What is the same in all states of a search.
+    pub terms: Terms,
+    /// How many runs were created while all operators had seen all there was to see of executions.
+    pub creations: u8,
+    /// The claim that was broken first.
+    pub broken: Option<Claim>,
+}
+
+impl Cluster {
+    /// Returns the executions that exist.
+    pub fn existing(&self) -> impl Iterator<Item = &Execution> {
+        self.executions.iter().filter_map(|made| made.object.as_ref())
+    }
+
+    /// Returns the runs that exist.
+    pub fn existing_runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter_map(|created| created.object.as_ref())
+    }
+
+    /// Returns how many events of a watch are kept.
+    #[must_use]
+    pub fn events(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Execution => self.execution_events.len(),
+            Kind::Run => self.run_events.len(),
+            Kind::Residue => self.residue_events.len(),
+        }
+    }
+
+    /// Forgets the first events of a watch: everybody has seen them.
+    pub fn forget_events(&mut self, kind: Kind, count: usize) {
+        match kind {
+            Kind::Execution => drop(self.execution_events.drain(..count)),
+            Kind::Run => drop(self.run_events.drain(..count)),
+            Kind::Residue => drop(self.residue_events.drain(..count)),
+        }
+    }
+
+    /// Reads an execution live.
+    #[must_use]
+    pub fn execution(&self, id: ExecutionId) -> Option<Execution> {
+        self.executions.get(usize::from(id.uid)).and_then(|made| made.object)
+    }
+
+    /// Reads a run live.
+    #[must_use]
+    pub fn run(&self, uid: RunUid) -> Option<Run> {
+        self.runs.get(usize::from(uid.0)).and_then(|created| created.object)
+    }
+
+    /// Makes an execution; under the name of an earlier one, where it is given.
+    pub fn make_execution(&mut self, name: Option<u8>) {
+        let uid = u8::try_from(self.executions.len()).unwrap_or(u8::MAX);
+        let id = ExecutionId { uid, name: name.unwrap_or(uid) };
+        let phase = Phase::Undecided;
+        let object = Execution { id, version: 0, phase, sequence: 0, cancelled: false, draining: false };
+        self.executions.push(Made { id, object: Some(object), released: false });
+        self.execution_events.push(Event::Applied(object));
+    }
+
+    /// Counts a creation while everybody sees all executions as they are. Of these there must be an end; of others there
+    /// is one as soon as the watches deliver, as an execution changes only so often.
+    pub fn count_creation(&mut self) {
+        self.creations += 1;
+        if self.creations > MAX_CREATIONS {
+            self.breaks(Claim::Ends);
+        }
+    }
+
+    /// Deletes an execution from outside.
+    pub fn delete_execution(&mut self, id: ExecutionId) {
+        if let Some(made) = self.executions.get_mut(usize::from(id.uid)) {
+            made.object = None;
+            self.execution_events.push(Event::Deleted(id.uid));
+        }
+    }
+
+    /// Deletes a run, whoever asks for it.
+    pub fn delete_run(&mut self, uid: RunUid, erased: bool) {
+        self.note_end(uid);
+        if let Some(created) = self.runs.get_mut(usize::from(uid.0)) {
+            *created = Created { object: None, committed: false, released: false, erased, ..*created };
+            self.run_events.push(Event::Deleted(uid.0));
+        }
+    }
+
+    /// Changes a run as Tekton does, or as a write of an operator does.
+    pub fn change_run(&mut self, uid: RunUid, change: impl FnOnce(&mut Run)) {
+        let Some(mut run) = self.run(uid) else { return };
+        change(&mut run);
+        run.version += 1;
+        if !run.is_unfinished() {
+            self.note_end(uid);
+        }
+        if let Some(created) = self.runs.get_mut(usize::from(uid.0)) {
+            created.object = Some(run);
+            self.run_events.push(Event::Applied(run));
+        }
+    }
+
+    /// Ends the last of what a run has left behind.
+    pub fn drain(&mut self, uid: RunUid) {
+        if self.has_residue(uid) {
+            self.note_met(uid);
+            self.runs[usize::from(uid.0)].residue = None;
+            self.residue_events.push(Event::Deleted(uid.0));
+        }
+    }
+
+    /// Tells whether something of a run is left.
+    #[must_use]
+    pub fn has_residue(&self, uid: RunUid) -> bool {
+        self.runs.get(usize::from(uid.0)).is_some_and(|created| created.residue.is_some())
+    }
+
+    /// Asks for the cancellation of an execution.
+    pub fn ask_to_cancel(&mut self, id: ExecutionId) {
+        if let Some(object) = self.executions.get_mut(usize::from(id.uid)).and_then(|made| made.object.as_mut()) {
+            object.cancelled = true;
+            object.version += 1;
+            self.execution_events.push(Event::Applied(*object));
+        }
+    }
+
+    /// Tells whether a live read confirms a fact.
+    #[must_use]
+    pub fn confirms_fact(&self, fact: Fact) -> bool {
+        match fact {
+            Fact::Unfinished(run) => self.run(run).is_some_and(|run| run.is_unfinished()),
+            Fact::Draining(run) => self.has_residue(run),
+        }
+    }
+
+    /// Returns what is left of runs.
+    pub fn residue(&self) -> impl Iterator<Item = &Residue> {
+        self.runs.iter().filter_map(|created| created.residue.as_ref())
+    }
+
+    /// Tells whether a live read confirms what a write rests on.
+    #[must_use]
+    pub fn confirms(&self, premise: Premise, left_out: LeftOut) -> bool {
+        match premise {
+            Premise::None => true,
+            Premise::OwnersGone(owners) => {
+                left_out == LeftOut::OwnerRead || !self.existing().any(|execution| owners & execution.id.bit() != 0)
+            }
+            Premise::RunGone(run) => left_out == LeftOut::LostRead || self.run(run).is_none(),
+        }
+    }
+
+    /// Carries out a write, if its precondition holds.
+    pub fn apply(&mut self, request: Request, left_out: LeftOut) -> Answer {
+        match request {
+            Request::Create { owner, number } => self.create(owner, number, left_out),
+            Request::Status { execution, version, write } => self.write_status(execution, version, write, left_out),
+            Request::Release { run, number } => self.release(run, number, left_out),
+            Request::Delete { run, number, version } => self.delete(run, number, version, left_out),
+            Request::Cancel { run, .. } => self.cancel(run),
+        }
+    }
+
+    fn create(&mut self, owner: ExecutionId, number: Number, left_out: LeftOut) -> Answer {
+        if number == self.terms.stranger {
+            return Answer::TakenUnseen;
+        }
+        if let Some(taken) = self.named(number) {
+            return Answer::Taken(Awaited::Run(taken.uid, taken.version));
+        }
+        if self.runs.len() >= MAX_RUNS {
+            self.breaks(Claim::Ends);
+            return Answer::Changed;
+        }
+        let uid = RunUid(u8::try_from(self.runs.len()).unwrap_or(u8::MAX));
+        let progress = Progress::Pending;
+        let run = Run { uid, number, owner: Some(owner), version: 0, progress, cancelled: false };
+        self.runs.push(Created { object: Some(run), ..Created::default() });
+        if left_out == LeftOut::Pending {
+            self.start(uid);
+        } else {
+            self.run_events.push(Event::Applied(run));
+        }
+        Answer::Written(Awaited::Run(uid, 0))
+    }
+
+    fn write_status(
+        &mut self,
+        execution: ExecutionId,
+        version: Version,
+        write: StatusWrite,
+        left_out: LeftOut,
+    ) -> Answer {
+        let unchecked = match write {
+            StatusWrite::Commit { .. } => left_out == LeftOut::CommitPrecondition,
+            StatusWrite::Finish { .. } | StatusWrite::Freed | StatusWrite::Skip(_) => left_out == LeftOut::EndPrecondition,
+        };
+        let found = self.existing().find(|found| found.id.name == execution.name).copied();
+        let Some(mut object) = found.filter(|found| unchecked || (found.id == execution && found.version == version))
+        else {
+            return Answer::Changed;
+        };
+        self.judge_status(&object, write);
+        match write {
+            StatusWrite::Commit { run, number } => {
+                object.phase = Phase::Running(run);
+                object.sequence = number;
+                if let Some(created) = self.runs.get_mut(usize::from(run.0)) {
+                    created.committed |= created.object.is_some();
+                }
+            }
+            StatusWrite::Finish { phase, number, draining } => {
+                object.phase = phase;
+                object.sequence = number.unwrap_or(object.sequence);
+                object.draining = draining;
+            }
+            StatusWrite::Freed => object.draining = false,
+            StatusWrite::Skip(_) => object.phase = Phase::Skipped,
+        }
+        object.version += 1;
+        self.executions[usize::from(object.id.uid)].object = Some(object);
+        self.execution_events.push(Event::Applied(object));
+        Answer::Written(Awaited::Execution(object.id, object.version))
+    }
+
+    fn judge_status(&mut self, object: &Execution, write: StatusWrite) {
+        if object.phase.is_terminal() && write != StatusWrite::Freed {
+            self.breaks(Claim::Final);
+        }
+        match write {
+            StatusWrite::Commit { run, .. } => {
+                if self.run(run).is_some_and(|run| run.owner != Some(object.id)) {
+                    self.breaks(Claim::Own);
+                }
+            }
+            StatusWrite::Finish { phase: Phase::Failed { ran: true }, .. } => {
+                let lost = |created: &&Created| created.object.is_none() && !created.erased;
+                if self.terms.counts_losses
+                    && let Phase::Running(run) = object.phase
+                    && self.runs.get(usize::from(run.0)).filter(lost).is_some()
+                {
+                    self.breaks(Claim::NotLost);
+                }
+            }
+            StatusWrite::Finish { .. } | StatusWrite::Freed => {}
+            StatusWrite::Skip(fact) => {
+                let true_now = self.holds(fact.run()) || self.has_residue(fact.run());
+                let true_once = |created: &Created| created.met & object.id.bit() != 0;
+                if !true_now && !self.runs.get(usize::from(fact.run().0)).is_some_and(true_once) {
+                    self.breaks(Claim::TrueSkip);
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, run: RunUid, number: Number, left_out: LeftOut) -> Answer {
+        let unchecked = left_out == LeftOut::ReleasePrecondition;
+        let found = self.named(number).filter(|found| unchecked || found.uid == run);
+        // Also unchecked, the patch removes a field, and fails where that is not there.
+        match found.filter(|found| found.progress == Progress::Pending) {
+            Some(found) => {
+                self.start(found.uid);
+                Answer::Written(Awaited::Run(found.uid, found.version + 1))
+            }
+            None => Answer::Changed,
+        }
+    }
+
+    /// Hands a run to Tekton.
+    fn start(&mut self, uid: RunUid) {
+        self.change_run(uid, |run| run.progress = Progress::Released);
+        let Some(run) = self.run(uid) else { return };
+        let created = &mut self.runs[usize::from(uid.0)];
+        created.released = true;
+        let uncommitted = !created.committed;
+        let owner = run.owner.and_then(|owner| self.executions.get_mut(usize::from(owner.uid)));
+        let again = owner.is_some_and(|owner| std::mem::replace(&mut owner.released, true));
+        let runs = |created: &&Created| created.released && created.object.is_some_and(|run| run.is_released());
+        if self.runs.iter().filter(runs).count() > 1 {
+            self.breaks(Claim::OneAtATime);
+        }
+        if self.runs.iter().any(|created| created.residue.is_some()) {
+            self.breaks(Claim::Drained);
+        }
+        if self.terms.drains {
+            let residue = Residue { run: uid, owner: run.owner };
+            self.runs[usize::from(uid.0)].residue = Some(residue);
+            self.residue_events.push(Event::Applied(residue));
+        }
+        if again {
+            self.breaks(Claim::OneRunEach);
+        }
+        if uncommitted {
+            self.breaks(Claim::Committed);
+        }
+    }
+
+    fn delete(&mut self, run: RunUid, number: Number, version: Version, left_out: LeftOut) -> Answer {
+        let unchecked = left_out == LeftOut::DeletePrecondition;
+        let found = self.named(number).filter(|found| unchecked || (found.uid == run && found.version == version));
+        let Some(found) = found else { return Answer::Changed };
+        let is_over = !found.is_unfinished() && self.owner(&found).is_none_or(|owner| owner.phase.is_terminal());
+        if found.owner.is_none() || (found.progress != Progress::Pending && !is_over) {
+            self.breaks(Claim::Kept);
+        }
+        self.delete_run(found.uid, false);
+        Answer::Written(Awaited::NoRun(found.uid))
+    }
+
+    fn cancel(&mut self, run: RunUid) -> Answer {
+        let Some(found) = self.run(run) else { return Answer::Changed };
+        if found.owner.is_none() || self.owner(&found).is_some_and(|owner| !owner.cancelled) {
+            self.breaks(Claim::Kept);
+        }
+        self.change_run(run, |run| {
+            run.cancelled = true;
+            // It is with Tekton now, which ends it without starting anything.
+            if run.progress == Progress::Pending {
+                run.progress = Progress::Released;
+            }
+        });
+        Answer::Written(Awaited::Run(run, found.version + 1))
+    }
+
+    fn owner(&self, run: &Run) -> Option<Execution> {
+        run.owner.and_then(|owner| self.execution(owner))
+    }
+
+    fn named(&self, number: Number) -> Option<Run> {
+        self.existing_runs().find(|run| run.number == number).copied()
+    }
+
+    /// Tells whether a run holds the target: it is committed or released, and unfinished.
+    fn holds(&self, uid: RunUid) -> bool {
+        self.runs.get(usize::from(uid.0)).is_some_and(|created| {
+            created.object.is_some_and(|run| run.is_unfinished()) && (created.committed || created.released)
+        })
+    }
+
+    /// Keeps who has met a run that is about to end.
+    fn note_end(&mut self, uid: RunUid) {
+        if self.holds(uid) {
+            self.note_met(uid);
+        }
+    }
+
+    fn note_met(&mut self, uid: RunUid) {
+        self.runs[usize::from(uid.0)].met |= self.existing().fold(0, |met, execution| met | execution.id.bit());
+    }
+
+    /// Forgets of the true history what can change no judgement any more, so that equal futures are equal states.
+    pub fn forget(&mut self) {
+        let undecided =
+            self.existing().filter(|found| found.phase == Phase::Undecided).fold(0, |all, found| all | found.id.bit());
+        for created in &mut self.runs {
+            created.met &= undecided;
+        }
+    }
+
+    pub(crate) fn breaks(&mut self, claim: Claim) {
+        self.broken.get_or_insert(claim);
+    }
+
+    /// Judges what the objects say, after any step.
+    pub fn judge(&mut self) {
+        let lies =
+            |made: &Made| made.released && made.object.is_some_and(|object| object.phase.says_nothing_ran());
+        if self.executions.iter().any(lies) {
+            self.breaks(Claim::NothingRan);
+        }
+    }
+}

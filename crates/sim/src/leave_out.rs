@@ -1,0 +1,64 @@
+//! What can be left out of the protocol, to show that the searches would notice.
+//!
+//! Every variant is a wrapper around the core in the model: it alters the view before a decision, the actions after it,
+//! what is read live, or what the API server checks. The core has no hooks for this.
+
+/// A rule that is left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LeftOut {
+    /// Nothing: the protocol as it is.
+    #[default]
+    Nothing,
+    /// Runs are created without `PipelineRunPending`, so that Tekton starts them at once.
+    Pending,
+    /// The look: whoever has created a run commits to it, whatever else is there.
+    Look,
+    /// The order rule: at the look, the number of a run says what came before, not the order of creation.
+    Order,
+    /// The rule for first lists: their runs are taken to be in the order of their numbers.
+    ListOrder,
+    /// The owner check: whoever has the owner's name is taken for the owner.
+    Owner,
+    /// The uid and the version in the commit.
+    CommitPrecondition,
+    /// The uid and the version in the terminal write.
+    EndPrecondition,
+    /// The uid, and "pending still", in the release.
+    ReleasePrecondition,
+    /// The uid and the version in the deletion of a pending run.
+    DeletePrecondition,
+    /// The drain: what runs leave behind is not looked at.
+    Drain,
+    /// The live read before a skip.
+    SkipRead,
+    /// The live read that an owner is gone, before a commit, a deletion or a cancellation that rests on it.
+    OwnerRead,
+    /// The live read that a run is gone, before its execution fails for that.
+    LostRead,
+    /// Waiting for one's own writes before the next decision.
+    OwnWrites,
+}
+
+impl LeftOut {
+    /// Returns its name, for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Pending => "PipelineRunPending",
+            Self::Look => "the look",
+            Self::Order => "the order rule of the look",
+            Self::ListOrder => "the rule for first lists",
+            Self::Owner => "the owner check",
+            Self::CommitPrecondition => "the precondition of the commit",
+            Self::EndPrecondition => "the precondition of the terminal write",
+            Self::ReleasePrecondition => "the precondition of the release",
+            Self::DeletePrecondition => "the precondition of the withdrawal",
+            Self::Drain => "the drain",
+            Self::SkipRead => "the live read before a skip",
+            Self::OwnerRead => "the live read of an owner",
+            Self::LostRead => "the live read of a lost run",
+            Self::OwnWrites => "waiting for one's own writes",
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The model: the cluster, two operators, the wire and the world around them, as states and steps for stateright.
+
+use stateright::{Model, Property};
+
+use crate::claim::Claim;
+use crate::cluster::{Cluster, Created, Terms};
+use crate::fault::{Budget, Fault};
+use crate::object::{Execution, ExecutionId, Kind, Progress, Run, RunUid};
+use crate::operator::{Fate, Label, Life, Operator};
+use crate::request::Request;
+use crate::translate::Translation;
+
+/// What a search is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// How many executions are made, one after the other at any times.
+    pub executions: usize,
+    /// How many operators there are. The first runs from the beginning, others start at any time.
+    pub operators: usize,
+    /// What may go wrong, and how often.
+    pub budget: Budget,
+    /// Whether runs leave pods behind, which another watch shows.
+    pub drains: bool,
+    /// Whether [`Claim::NotLost`] is judged.
+    pub counts_losses: bool,
+    /// What of a stranger's is in the chain.
+    pub stranger: Stranger,
+    /// How the view becomes a decision.
+    pub translation: Translation,
+}
+
+/// An object of somebody else under the first name of the chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stranger {
+    /// There is none.
+    #[default]
+    None,
+    /// Without our labels, so that no watch shows it.
+    Unseen,
+    /// With our labels and no owner, and running.
+    Seen,
+}
+
+/// One state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// The API server, and what is true.
+    pub cluster: Cluster,
+    /// The operators, in no particular order.
+    pub operators: Vec<Operator>,
+    /// Requests whose senders do not wait for them any more.
+    pub wire: Vec<Request>,
+    /// What may still go wrong.
+    pub budget: Budget,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Move {
+    /// Somebody makes the next execution.
+    Make,
+    /// Somebody makes an execution again, under this name.
+    Remake(u8),
+    /// Somebody deletes an execution.
+    Unmake(ExecutionId),
+    /// Somebody deletes a run.
+    Erase(RunUid),
+    /// Somebody asks for the cancellation of an execution.
+    AskToCancel(ExecutionId),
+    /// Tekton writes the status of a pending run.
+    Touch(RunUid),
+    /// Tekton finishes a run, and nothing of it is left.
+    End(RunUid),
+    /// Tekton finishes a run, and something of it is left.
+    EndInPart(RunUid),
+    /// The last of what a run has left behind ends.
+    Drain(RunUid),
+    /// An operator dies.
+    Crash(usize),
+    /// An operator starts, or goes on starting.
+    List(usize),
+    /// An operator lists the runs again.
+    Relist(usize),
+    /// A watch delivers its next event to an operator.
+    Deliver(usize, Kind),
+    /// An operator carries out the n-th step of what it decides.
+    Perform(usize, usize, Fate),
+    /// A request on the wire arrives.
+    Arrive(usize),
+    /// A request on the wire never arrives.
+    Vanish(usize),
+}
+
+impl Move {
+    /// Returns the fault that it is, where it is one.
+    #[must_use]
+    pub fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Remake(_) => Some(Fault::Remake),
+            Self::Unmake(_) => Some(Fault::Unmake),
+            Self::Erase(_) => Some(Fault::Erase),
+            Self::AskToCancel(_) => Some(Fault::Cancel),
+            Self::EndInPart(_) => Some(Fault::Linger),
+            Self::Touch(_) => Some(Fault::Touch),
+            Self::Crash(_) => Some(Fault::Crash),
+            Self::Relist(_) => Some(Fault::Relist),
+            Self::Perform(_, _, fate) => fate.fault(),
+            Self::Make
+            | Self::End(_)
+            | Self::Drain(_)
+            | Self::List(_)
+            | Self::Deliver(..)
+            | Self::Arrive(_)
+            | Self::Vanish(_) => None,
+        }
+    }
+}
+
+impl State {
+    /// Tells whether nobody has broken this claim.
+    #[must_use]
+    pub fn keeps(&self, claim: Claim) -> bool {
+        self.cluster.broken != Some(claim)
+    }
+
+    /// Tells whether everything is as it should be in the end.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.cluster.existing().all(|execution| execution.phase.is_terminal())
+            && !self.cluster.existing_runs().any(Run::is_unfinished)
+    }
+
+    fn may(&self, fault: Fault) -> bool {
+        self.budget.allows(fault)
+    }
+}
+
+impl Setting {
+    /// Lists the steps that can be tried in a state. Some of them come to nothing.
+    fn moves(&self, state: &State, moves: &mut Vec<Move>) {
+        if state.cluster.broken.is_some() {
+            return;
+        }
+        if self.missing(state) > 0 {
+            moves.push(Move::Make);
+        }
+        for run in state.cluster.existing_runs() {
+            match run.progress {
+                Progress::Released => {
+                    moves.push(Move::End(run.uid));
+                    if state.cluster.has_residue(run.uid) && state.may(Fault::Linger) {
+                        moves.push(Move::EndInPart(run.uid));
+                    }
+                }
+                Progress::Pending if state.may(Fault::Touch) => moves.push(Move::Touch(run.uid)),
+                Progress::Pending | Progress::Done { .. } => {}
+            }
+            if state.may(Fault::Erase) {
+                moves.push(Move::Erase(run.uid));
+            }
+        }
+        for left in state.cluster.residue() {
+            if state.cluster.run(left.run).is_none_or(|run| !run.is_unfinished()) {
+                moves.push(Move::Drain(left.run));
+            }
+        }
+        for made in &state.cluster.executions {
+            if made.object.is_some() && state.may(Fault::Unmake) {
+                moves.push(Move::Unmake(made.id));
+            }
+            let may_cancel = |object: Execution| !object.cancelled && !object.phase.is_terminal();
+            if made.object.is_some_and(may_cancel) && state.may(Fault::Cancel) {
+                moves.push(Move::AskToCancel(made.id));
+            }
+            let name_is_free = || state.cluster.existing().all(|other| other.id.name != made.id.name);
+            if made.object.is_none() && state.may(Fault::Remake) && name_is_free() {
+                moves.push(Move::Remake(made.id.name));
+            }
+        }
+        for at in 0..state.wire.len() {
+            moves.extend([Move::Arrive(at), Move::Vanish(at)]);
+        }
+        for (who, operator) in state.operators.iter().enumerate() {
+            self.operator_moves(state, who, operator, moves);
+        }
+    }
+
+    fn operator_moves(&self, state: &State, who: usize, operator: &Operator, moves: &mut Vec<Move>) {
+        if operator.life != Life::Up {
+            moves.push(Move::List(who));
+        }
+        if operator.life != Life::Down && state.may(Fault::Crash) {
+            moves.push(Move::Crash(who));
+        }
+        if operator.life != Life::Up {
+            return;
+        }
+        // What is delivered while a task is under way makes no difference before its end.
+        if operator.task.is_empty() {
+            for kind in Kind::ALL {
+                if operator.seen[kind as usize] < state.cluster.events(kind) {
+                    moves.push(Move::Deliver(who, kind));
+                }
+            }
+            if operator.seen[Kind::Run as usize] < state.cluster.events(Kind::Run) && state.may(Fault::Relist) {
+                moves.push(Move::Relist(who));
+            }
+        }
+        for index in 0..operator.steps(self.translation).len() {
+            for fate in Fate::ALL {
+                if fate.fault().is_none_or(|fault| state.may(fault)) {
+                    moves.push(Move::Perform(who, index, fate));
+                }
+            }
+        }
+    }
+
+    /// Returns how many executions are still to be made.
+    fn missing(&self, state: &State) -> usize {
+        let made = state.cluster.executions.iter().filter(|made| made.id.uid == made.id.name).count();
+        self.executions.saturating_sub(made)
+    }
+
+    /// Tells whether anything but a fault can happen.
+    #[must_use]
+    pub fn goes_on(&self, state: &State) -> bool {
+        let mut moves = Vec::new();
+        self.moves(state, &mut moves);
+        moves.into_iter().any(|next| next.fault().is_none() && self.next_state(state, next).is_some())
+    }
+
+    fn ends_well(&self, state: &State) -> bool {
+        state.keeps(Claim::Ends) && (state.cluster.broken.is_some() || state.is_settled() || self.goes_on(state))
+    }
+}
+
+fn end(run: &mut Run) {
+    run.progress = Progress::Done { ok: !run.cancelled };
+}
+
+impl Model for Setting {
+    type State = State;
+    type Action = Move;
+
+    fn init_states(&self) -> Vec<State> {
+        let stranger = u8::from(self.stranger == Stranger::Unseen);
+        let terms = Terms { drains: self.drains, stranger, counts_losses: self.counts_losses };
+        let mut cluster = Cluster { terms, ..Cluster::default() };
+        match self.stranger {
+            Stranger::None | Stranger::Unseen => {}
+            Stranger::Seen => {
+                let (uid, progress) = (RunUid(0), Progress::Released);
+                let run = Run { uid, number: 1, owner: None, version: 0, progress, cancelled: false };
+                let object = Some(run);
+                cluster.runs.push(Created { object, released: true, ..Created::default() });
+            }
+        }
+        let mut operators: Vec<Operator> = ('A'..)
+            .take(self.operators)
+            .map(|label| Operator { label: Label(label), ..Operator::default() })
+            .collect();
+        if let Some(first) = operators.first_mut() {
+            first.list(&cluster);
+            first.list(&cluster);
+        }
+        let mut state = State { cluster, operators, wire: Vec::new(), budget: self.budget };
+        state.settle();
+        vec![state]
+    }
+
+    fn actions(&self, state: &State, moves: &mut Vec<Move>) {
+        self.moves(state, moves);
+    }
+
+    fn next_state(&self, last: &State, next: Move) -> Option<State> {
+        let mut state = last.clone();
+        if let Some(fault) = next.fault() {
+            state.budget.spend(fault);
+        }
+        let State { cluster, operators, wire, .. } = &mut state;
+        match next {
+            Move::Make => {
+                let uid = u8::try_from(cluster.executions.len()).unwrap_or(u8::MAX);
+                cluster.make_execution(Some(uid));
+            }
+            Move::Remake(name) => cluster.make_execution(Some(name)),
+            Move::Unmake(id) => cluster.delete_execution(id),
+            Move::Erase(run) => cluster.delete_run(run, true),
+            Move::AskToCancel(id) => cluster.ask_to_cancel(id),
+            Move::Touch(run) => cluster.change_run(run, |_| {}),
+            Move::End(run) => {
+                cluster.change_run(run, end);
+                cluster.drain(run);
+            }
+            Move::EndInPart(run) => cluster.change_run(run, end),
+            Move::Drain(run) => cluster.drain(run),
+            Move::Crash(who) => operators[who].crash(),
+            Move::List(who) | Move::Relist(who) => operators[who].list(cluster),
+            Move::Deliver(who, kind) => {
+                operators[who].deliver(kind, cluster);
+            }
+            Move::Perform(who, index, fate) => {
+                if !operators[who].perform(index, fate, cluster, wire, self.translation) {
+                    return None;
+                }
+            }
+            Move::Arrive(at) => {
+                let request = wire.remove(at);
+                cluster.apply(request, self.translation.left_out);
+            }
+            Move::Vanish(at) => {
+                wire.remove(at);
+            }
+        }
+        cluster.judge();
+        state.settle();
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always(Claim::OneAtATime.name(), |_, state: &State| state.keeps(Claim::OneAtATime)),
+            Property::always(Claim::Drained.name(), |_, state: &State| state.keeps(Claim::Drained)),
+            Property::always(Claim::OneRunEach.name(), |_, state: &State| state.keeps(Claim::OneRunEach)),
+            Property::always(Claim::NothingRan.name(), |_, state: &State| state.keeps(Claim::NothingRan)),
+            Property::always(Claim::TrueSkip.name(), |_, state: &State| state.keeps(Claim::TrueSkip)),
+            Property::always(Claim::Final.name(), |_, state: &State| state.keeps(Claim::Final)),
+            Property::always(Claim::Committed.name(), |_, state: &State| state.keeps(Claim::Committed)),
+            Property::always(Claim::Own.name(), |_, state: &State| state.keeps(Claim::Own)),
+            Property::always(Claim::Kept.name(), |_, state: &State| state.keeps(Claim::Kept)),
+            Property::always(Claim::NotLost.name(), |_, state: &State| state.keeps(Claim::NotLost)),
+            Property::always(Claim::Ends.name(), Self::ends_well),
+        ]
+    }
+}

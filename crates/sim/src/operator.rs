@@ -1,0 +1,261 @@
+//! One operator process: what it knows, what it is doing, and how it carries out a decision.
+//!
+//! This mirrors the engine and the performer. Two things are left out because they change nothing that can be seen:
+//! - A decision and its first step are one step of the model: deciding earlier, on the same view, is the same.
+//! - An own write is in the view at once, as nothing is decided before the watch has delivered it.
+
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
+use crate::cluster::{Answer, Awaited, Cluster};
+use crate::fault::Fault;
+use crate::leave_out::LeftOut;
+use crate::object::Kind;
+use crate::request::{Premise, Request, Step, StatusWrite};
+use crate::translate::Translation;
+use crate::view::View;
+
+/// How an attempt to carry out a step goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// The request is answered.
+    Answered,
+    /// The answer is lost.
+    AnswerLost,
+    /// The request is given up, and arrives later.
+    Late,
+    /// The request is answered, and arrives again later.
+    Twice,
+    /// The create is refused.
+    Refused,
+}
+
+impl Fate {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Answered, Self::AnswerLost, Self::Late, Self::Twice, Self::Refused];
+
+    /// Returns the fault behind it, where it is one.
+    #[must_use]
+    pub fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Answered => None,
+            Self::AnswerLost => Some(Fault::AnswerLost),
+            Self::Late => Some(Fault::Late),
+            Self::Twice => Some(Fault::Twice),
+            Self::Refused => Some(Fault::Refused),
+        }
+    }
+}
+
+/// How far a process is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Life {
+    /// It does not run, and has no memory.
+    #[default]
+    Down,
+    /// It has listed the executions, not yet the runs.
+    Listing,
+    /// Both watches have spoken.
+    Up,
+}
+
+/// Which process it is, for people. Processes are alike, so this is no part of the state.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Label(pub char);
+
+/// An operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Operator {
+    /// How far it is.
+    pub life: Life,
+    /// What it knows.
+    pub view: View,
+    /// How many of the kept events of each watch it has seen.
+    pub seen: [usize; 3],
+    /// What is left to do of the last decision. While there is something, it does not decide.
+    pub task: Vec<Step>,
+    /// Its name, for people.
+    pub label: Label,
+}
+
+impl Operator {
+    /// Returns what it can do next: what is left of its task, or else what it decides on its view.
+    #[must_use]
+    pub fn steps(&self, translation: Translation) -> Rc<[Step]> {
+        match self.life {
+            Life::Up if self.task.is_empty() => translation.decide(&self.view),
+            Life::Up => self.task.as_slice().into(),
+            Life::Down | Life::Listing => Rc::default(),
+        }
+    }
+
+    /// Dies.
+    pub fn crash(&mut self) {
+        *self = Self { label: self.label, ..Self::default() };
+    }
+
+    /// Starts with the lists of all but runs, and goes on to that of runs. Other orders show nothing more: a list is as
+    /// good as an earlier one and the events since, but for the order of runs.
+    pub fn list(&mut self, cluster: &Cluster) {
+        if self.life == Life::Down {
+            self.view.list_others(cluster);
+            self.life = Life::Listing;
+            self.seen = Kind::ALL.map(|kind| cluster.events(kind));
+        } else {
+            self.view.list_runs(cluster);
+            self.life = Life::Up;
+            self.seen[Kind::Run as usize] = cluster.events(Kind::Run);
+        }
+    }
+
+    /// Takes in the next event of a watch; tells whether there was one.
+    pub fn deliver(&mut self, kind: Kind, cluster: &Cluster) -> bool {
+        let next = self.seen[kind as usize];
+        let is_one = next < cluster.events(kind);
+        if is_one {
+            match kind {
+                Kind::Execution => self.view.see_execution(&cluster.execution_events[next]),
+                Kind::Run => self.view.see_run(&cluster.run_events[next]),
+                Kind::Residue => self.view.see_residue(&cluster.residue_events[next]),
+            }
+            self.seen[kind as usize] += 1;
+        }
+        is_one
+    }
+
+    /// Carries out one step. Tells whether that changed anything, in the cluster or in what the process knows.
+    pub fn perform(
+        &mut self,
+        index: usize,
+        fate: Fate,
+        cluster: &mut Cluster,
+        wire: &mut Vec<Request>,
+        translation: Translation,
+    ) -> bool {
+        let is_new = self.task.is_empty();
+        let mut steps = self.steps(translation).to_vec();
+        if index >= steps.len() {
+            return false;
+        }
+        let step = steps.remove(index);
+        let left_out = translation.left_out;
+        let done = match step {
+            Step::ReadFact { fact, skipped } => {
+                let holds = fate == Fate::Answered
+                    && (left_out == LeftOut::SkipRead || cluster.confirms_fact(fact));
+                if holds {
+                    steps.extend(skipped.into_iter().map(|(execution, version)| {
+                        let write = StatusWrite::Skip(fact);
+                        Step::Write(Premise::None, Request::Status { execution, version, write })
+                    }));
+                }
+                holds
+            }
+            Step::ReadFree { premise, commit, execution } => {
+                let is_free = cluster.residue().all(|left| left.owner == Some(execution));
+                let holds = fate == Fate::Answered && is_free && cluster.confirms(premise, left_out);
+                if holds {
+                    steps.push(Step::Write(premise, commit));
+                }
+                holds
+            }
+            Step::Write(premise, request) => {
+                cluster.confirms(premise, left_out) && self.write(premise, request, fate, cluster, wire, left_out)
+            }
+        };
+        // A step that comes to nothing leaves a new decision as if it had not been tried: another may be tried first.
+        if done || !is_new {
+            steps.sort_unstable();
+            self.task = steps;
+        }
+        done || !is_new
+    }
+
+    fn write(
+        &mut self,
+        premise: Premise,
+        request: Request,
+        fate: Fate,
+        cluster: &mut Cluster,
+        wire: &mut Vec<Request>,
+        left_out: LeftOut,
+    ) -> bool {
+        if fate == Fate::Late {
+            wire.push(request);
+            return true;
+        }
+        if let (Fate::Refused, Request::Create { owner, number }) = (fate, request) {
+            self.view.refused.push((owner, number));
+            return true;
+        }
+        if fate == Fate::Refused {
+            return false;
+        }
+        match cluster.apply(request, left_out) {
+            Answer::Written(_) if fate == Fate::AnswerLost => true,
+            Answer::Written(awaited) => {
+                if fate == Fate::Twice {
+                    wire.push(request);
+                }
+                // Events that everybody has seen are not kept.
+                if matches!(request, Request::Create { .. }) && cluster.events(Kind::Execution) == 0 {
+                    cluster.count_creation();
+                }
+                if left_out != LeftOut::OwnWrites {
+                    self.await_own(awaited, cluster);
+                }
+                if let Premise::OwnersGone(owners) = premise {
+                    self.view.orphan(owners);
+                }
+                true
+            }
+            Answer::Taken(awaited) if fate == Fate::Answered && !self.view.holds(awaited) => {
+                self.await_own(awaited, cluster);
+                true
+            }
+            Answer::TakenUnseen if fate == Fate::Answered => {
+                let Request::Create { number, .. } = request else { return false };
+                self.view.highest_taken = self.view.highest_taken.max(number);
+                true
+            }
+            Answer::Taken(_) | Answer::TakenUnseen | Answer::Changed => false,
+        }
+    }
+
+    /// Takes in events until the view holds what a write has brought.
+    fn await_own(&mut self, awaited: Awaited, cluster: &Cluster) {
+        while !self.view.holds(awaited) {
+            let delivered = match awaited {
+                Awaited::Execution(..) => self.deliver(Kind::Execution, cluster),
+                Awaited::Run(..) | Awaited::NoRun(_) => self.deliver(Kind::Run, cluster),
+            };
+            if !delivered {
+                return;
+            }
+        }
+    }
+}
+
+impl PartialEq for Label {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Label {}
+
+impl Hash for Label {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl PartialOrd for Label {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Label {
+    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}

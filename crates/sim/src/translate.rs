@@ -1,0 +1,290 @@
+//! Between the model and the core: a view as a [`Target`], actions as [`Step`]s. The real `decide` is called here.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::time::Duration;
+
+use wfe_core::Time;
+use wfe_core::action::{self, Action, Ending};
+use wfe_core::decide::decide;
+use wfe_core::ending::{FailureReason, Refusal};
+use wfe_core::execution::{self, Cancellation, ExecutionState};
+use wfe_core::name::{self, Uid};
+use wfe_core::policy::Policy;
+use wfe_core::residue::{self, ResidueId, ResidueKind};
+use wfe_core::run::{self, Order, Outcome, Owner, Presence};
+use wfe_core::target::Target;
+
+use crate::leave_out::LeftOut;
+use crate::object::{Execution, ExecutionId, Number, Phase, Progress, Residue, Run, RunUid, Version};
+use crate::request::{Fact, Premise, Request, Step, StatusWrite};
+use crate::view::{Seen, View};
+
+/// How the model is translated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Translation {
+    /// Whether all executions were made in the same second and later ones have smaller uids, so that they are preferred.
+    pub latest_first: bool,
+    /// Whether finished runs are deleted at once, not after a day.
+    pub retains_nothing: bool,
+    /// Whether the performer reads live, before a commit, that nothing is left of other runs.
+    pub reads_residue: bool,
+    /// What is left out of the protocol.
+    pub left_out: LeftOut,
+}
+
+type Memo = HashMap<(Translation, View), Rc<[Step]>>;
+
+thread_local! {
+    /// A search meets the same view in very many states.
+    static DECIDED: RefCell<Memo> = RefCell::default();
+}
+
+impl Translation {
+    /// Asks the core what to do on a view.
+    #[must_use]
+    pub fn decide(self, view: &View) -> Rc<[Step]> {
+        DECIDED.with_borrow_mut(|memo| {
+            let key = (self, view.clone());
+            Rc::clone(memo.entry(key).or_insert_with(|| self.decide_anew(view).into()))
+        })
+    }
+
+    fn decide_anew(self, view: &View) -> Vec<Step> {
+        let retention = if self.retains_nothing { Duration::ZERO } else { Policy::default().retention };
+        let decision = decide(&self.target(view), &Policy { retention, ..Policy::default() }, moment(100));
+        let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(action)).collect();
+        if self.left_out == LeftOut::Look {
+            commit_blindly(view, &mut steps);
+        }
+        steps
+    }
+
+    fn target(self, view: &View) -> Target {
+        let executions: BTreeMap<Uid, execution::Execution> = view
+            .executions
+            .iter()
+            .map(|execution| self.execution(view, execution))
+            .map(|execution| (execution.id.uid.clone(), execution))
+            .collect();
+        let runs: BTreeMap<Uid, run::Run> =
+            view.runs.iter().map(|seen| self.run(view, seen)).map(|run| (run.id.uid.clone(), run)).collect();
+        let residue: BTreeMap<Uid, residue::Residue> = view
+            .residue
+            .iter()
+            .filter(|_| self.left_out != LeftOut::Drain)
+            .map(|left| self.residue(left))
+            .map(|left| (left.id.uid.clone(), left))
+            .collect();
+        Target { executions, runs, residue, highest_taken: view.highest_taken.into(), ..Target::default() }
+    }
+
+    fn execution(self, view: &View, execution: &Execution) -> execution::Execution {
+        let refusal = view.refused.iter().find(|(id, _)| *id == execution.id).map(|(_, number)| Refusal {
+            reason: FailureReason::Forbidden,
+            message: "refused".into(),
+            number: (*number).into(),
+        });
+        let state = match execution.phase {
+            Phase::Undecided => {
+                ExecutionState::Undecided { unusable: None, refusal, first_try: None, start_before: None }
+            }
+            Phase::Running(run) => ExecutionState::Running {
+                run: Some(run_id(run, execution.sequence)),
+                started_at: Some(moment(50)),
+            },
+            Phase::Completed => ExecutionState::Completed,
+            Phase::Failed { .. } => ExecutionState::Failed { reason: FailureReason::Unknown },
+            Phase::Skipped => ExecutionState::Skipped,
+        };
+        let created = if self.latest_first { moment(0) } else { moment(execution.id.uid.into()) };
+        let id = self.execution_id(execution.id);
+        let cancellation = || Cancellation { reason: "reason".into(), requested_by: "somebody".into() };
+        execution::Execution {
+            run_sequence: (execution.sequence > 0).then_some(execution.sequence.into()),
+            cancellation: execution.cancelled.then(cancellation),
+            draining_shown: execution.draining,
+            state,
+            ..execution::Execution::undecided(id, version(execution.version), created)
+        }
+    }
+
+    fn residue(self, left: &Residue) -> residue::Residue {
+        let uid = Uid::new(&format!("{:02}", left.run.0));
+        let id = ResidueId { kind: ResidueKind::Pod, name: left.run.0.to_string().into(), uid };
+        residue::Residue { id, owner: self.owner(left.owner, false), created: moment(45) }
+    }
+
+    fn owner(self, owner: Option<ExecutionId>, orphan: bool) -> Owner {
+        let presence = if orphan { Presence::Gone } else { Presence::Watched };
+        owner.map_or(Owner::Nobody, |owner| Owner::Execution {
+            id: self.execution_id(owner),
+            workflow_id: "workflow".into(),
+            presence,
+        })
+    }
+
+    fn run(self, view: &View, seen: &Seen) -> run::Run {
+        let Run { uid, number, owner, version: seen_version, progress, cancelled } = seen.run;
+        let listed = view.runs.iter().filter(|other| other.place == seen.place).count() > 1;
+        let order = match self.left_out {
+            LeftOut::Order => u64::from(number),
+            LeftOut::ListOrder if listed => u64::from(seen.place) << 8 | u64::from(number),
+            _ => u64::from(seen.place) << 8,
+        };
+        let owner = self.owner(owner.map(|owner| self.taken_for_owner(view, owner)), seen.orphan);
+        let progress = match progress {
+            Progress::Pending => run::Progress::Pending,
+            Progress::Released => run::Progress::Released,
+            Progress::Done { ok } => run::Progress::Done(Outcome {
+                succeeded: ok,
+                reason: "Reason".into(),
+                message: "message".into(),
+                completed_at: Some(moment(60)),
+            }),
+        };
+        run::Run {
+            id: run_id(uid, number),
+            number: number.into(),
+            version: version(seen_version),
+            created: moment(40),
+            order: Order(order),
+            owner,
+            progress,
+            cancelled,
+            cancel_reason: None,
+            started: false,
+            // Long ago: that its pods may still be seen is no reason to wait, so that it is not waited for time.
+            done_seen: Some(moment(60)),
+        }
+    }
+
+    fn taken_for_owner(self, view: &View, owner: ExecutionId) -> ExecutionId {
+        let namesake = || view.executions.iter().map(|known| known.id).find(|id| id.name == owner.name);
+        if self.left_out == LeftOut::Owner { namesake().unwrap_or(owner) } else { owner }
+    }
+
+    /// What changes nothing in the cluster, and what is only done after a time, is no step.
+    fn step(self, action: &Action) -> Option<Step> {
+        Some(match action {
+            Action::Create { execution, number } => Step::Write(
+                Premise::None,
+                Request::Create { owner: self.read_execution(execution), number: small(*number) },
+            ),
+            Action::Commit { execution, version, run, number, gone, .. } => {
+                let write = StatusWrite::Commit { run: read_run(run), number: small(*number) };
+                let (premise, commit) = (self.owners_gone(gone), self.status(execution, version, write));
+                if self.reads_residue && self.left_out != LeftOut::Drain {
+                    Step::ReadFree { premise, commit, execution: self.read_execution(execution) }
+                } else {
+                    Step::Write(premise, commit)
+                }
+            }
+            Action::Release { run } => {
+                Step::Write(Premise::None, Request::Release { run: read_run(run), number: number_of(run) })
+            }
+            Action::Finish { execution, version, ending, lost, draining } => {
+                let (phase, number) = match ending {
+                    Ending::Completed(_) => (Phase::Completed, None),
+                    Ending::Failed(failure) => (Phase::Failed { ran: failure.was_execution_failure }, failure.number),
+                };
+                let premise = lost.as_ref().map_or(Premise::None, |run| Premise::RunGone(read_run(run)));
+                let write = StatusWrite::Finish { phase, number: number.map(small), draining: *draining };
+                Step::Write(premise, self.status(execution, version, write))
+            }
+            Action::Freed { execution, version } => {
+                Step::Write(Premise::None, self.status(execution, version, StatusWrite::Freed))
+            }
+            Action::Skip { skipped, fact, .. } => Step::ReadFact {
+                fact: match fact {
+                    action::Fact::Unfinished(run) => Fact::Unfinished(read_run(run)),
+                    action::Fact::Draining(residue) => Fact::Draining(RunUid(parse(residue.uid.as_str()))),
+                },
+                skipped: skipped
+                    .iter()
+                    .map(|(execution, version)| (self.read_execution(execution), read_version(version)))
+                    .collect(),
+            },
+            Action::Delete { run, version, gone, .. } => Step::Write(
+                self.owners_gone(gone.as_slice()),
+                Request::Delete { run: read_run(run), number: number_of(run), version: read_version(version) },
+            ),
+            Action::Cancel { run, gone, .. } => Step::Write(
+                self.owners_gone(gone.as_slice()),
+                Request::Cancel { run: read_run(run), number: number_of(run) },
+            ),
+            Action::ShowWaiting { .. } | Action::DrainSlow { .. } => return None,
+        })
+    }
+
+    fn status(self, execution: &name::ExecutionId, version: &name::Version, write: StatusWrite) -> Request {
+        Request::Status { execution: self.read_execution(execution), version: read_version(version), write }
+    }
+
+    fn owners_gone(self, owners: &[name::ExecutionId]) -> Premise {
+        match owners.iter().fold(0, |all, owner| all | self.read_execution(owner).bit()) {
+            0 => Premise::None,
+            owners => Premise::OwnersGone(owners),
+        }
+    }
+
+    fn execution_id(self, id: ExecutionId) -> name::ExecutionId {
+        let uid = if self.latest_first { LAST_UID - id.uid } else { id.uid };
+        name::ExecutionId { namespace: "ops".into(), name: id.name.to_string().into(), uid: Uid::new(&uid.to_string()) }
+    }
+
+    fn read_execution(self, id: &name::ExecutionId) -> ExecutionId {
+        let uid = parse(id.uid.as_str());
+        ExecutionId { uid: if self.latest_first { LAST_UID - uid } else { uid }, name: parse(&id.name) }
+    }
+}
+
+/// Uids are one digit, so that their order as text is their order as numbers.
+const LAST_UID: u8 = 7;
+
+/// In place of the look: every undecided execution with a pending run commits to it.
+fn commit_blindly(view: &View, steps: &mut Vec<Step>) {
+    for execution in view.executions.iter().filter(|execution| execution.phase == Phase::Undecided) {
+        let own = |seen: &&Seen| seen.run.owner == Some(execution.id) && seen.run.progress == Progress::Pending;
+        let Some(Seen { run, .. }) = view.runs.iter().find(own) else { continue };
+        steps.retain(|step| !matches!(step, Step::Write(_, Request::Delete { run: withdrawn, .. }) if *withdrawn == run.uid));
+        let write = StatusWrite::Commit { run: run.uid, number: run.number };
+        let commit = Request::Status { execution: execution.id, version: execution.version, write };
+        steps.retain(|step| !matches!(step, Step::Write(_, request) if *request == commit));
+        steps.push(Step::Write(Premise::None, commit));
+    }
+}
+
+fn moment(seconds: i64) -> Time {
+    Time::from_timestamp(1_800_000_000 + seconds, 0).unwrap_or_default()
+}
+
+fn version(version: Version) -> name::Version {
+    name::Version::new(&version.to_string())
+}
+
+fn read_version(version: &name::Version) -> Version {
+    parse(version.as_str())
+}
+
+fn run_id(uid: RunUid, number: Number) -> name::RunId {
+    name::RunId { name: number.to_string().into(), uid: Uid::new(&format!("{:02}", uid.0)) }
+}
+
+fn read_run(run: &name::RunId) -> RunUid {
+    RunUid(parse(run.uid.as_str()))
+}
+
+fn number_of(run: &name::RunId) -> Number {
+    parse(&run.name)
+}
+
+/// The model wrote the text, so it is a number.
+fn parse(text: &str) -> u8 {
+    text.parse().unwrap_or(u8::MAX)
+}
+
+fn small(number: u64) -> Number {
+    Number::try_from(number).unwrap_or(Number::MAX)
+}

@@ -1,0 +1,142 @@
+//! What one operator knows: the watches' deliveries, and what it learned beside them.
+//!
+//! This mirrors the index of the operator, for one target.
+
+use crate::cluster::{Awaited, Cluster, Event};
+use crate::object::{Execution, ExecutionId, Number, Phase, Residue, Run};
+
+/// A run as an operator has seen it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Seen {
+    /// The object.
+    pub run: Run,
+    /// Its place in the order of creation. Those of one list share a place.
+    pub place: u8,
+    /// Whether its owner is proven to be gone.
+    pub orphan: bool,
+}
+
+/// The view of one operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct View {
+    /// The executions that it has seen, by uid.
+    pub executions: Vec<Execution>,
+    /// The runs that it has seen, by uid, which is also the order of their places.
+    pub runs: Vec<Seen>,
+    /// What it has seen left of runs.
+    pub residue: Vec<Residue>,
+    /// Whose create was refused, and under which number. Only this process knows.
+    pub refused: Vec<(ExecutionId, Number)>,
+    /// The highest number that it found taken by something that the watch does not show.
+    pub highest_taken: Number,
+}
+
+impl View {
+    /// Takes in the first lists of executions, and of what runs leave behind.
+    pub fn list_others(&mut self, cluster: &Cluster) {
+        self.executions = cluster.existing().copied().collect();
+        self.residue = cluster.residue().copied().collect();
+    }
+
+    /// Takes in a list of runs: what it brings new shares a place, and what it does not hold is gone.
+    pub fn list_runs(&mut self, cluster: &Cluster) {
+        let place = self.next_place();
+        for run in cluster.existing_runs() {
+            self.insert_run(*run, place);
+        }
+        self.runs.retain(|seen| cluster.run(seen.run.uid).is_some());
+        self.tidy();
+    }
+
+    /// Takes in one event of the watch of executions.
+    pub fn see_execution(&mut self, event: &Event<Execution>) {
+        match *event {
+            Event::Applied(object) => {
+                match self.executions.binary_search_by_key(&object.id.uid, |known| known.id.uid) {
+                    Ok(at) => self.executions[at] = object,
+                    Err(at) => self.executions.insert(at, object),
+                }
+            }
+            Event::Deleted(uid) => {
+                self.executions.retain(|known| known.id.uid != uid);
+                self.orphan(1 << uid);
+            }
+        }
+        self.tidy();
+    }
+
+    /// Takes in one event of the watch of runs.
+    pub fn see_run(&mut self, event: &Event<Run>) {
+        match *event {
+            Event::Applied(run) => {
+                let place = self.next_place();
+                self.insert_run(run, place);
+            }
+            Event::Deleted(uid) => self.runs.retain(|seen| seen.run.uid.0 != uid),
+        }
+        self.tidy();
+    }
+
+    /// Takes in one event of the watches of what runs leave behind.
+    pub fn see_residue(&mut self, event: &Event<Residue>) {
+        match *event {
+            Event::Applied(residue) => {
+                self.residue.push(residue);
+                self.residue.sort_unstable();
+                self.residue.dedup();
+            }
+            Event::Deleted(run) => self.residue.retain(|residue| residue.run.0 != run),
+        }
+        self.tidy();
+    }
+
+    /// Records that these owners are gone.
+    pub fn orphan(&mut self, owners: u8) {
+        for seen in &mut self.runs {
+            seen.orphan |= seen.run.owner.is_some_and(|owner| owners & owner.bit() != 0);
+        }
+    }
+
+    /// Tells whether it holds what a write of its own has brought.
+    #[must_use]
+    pub fn holds(&self, awaited: Awaited) -> bool {
+        match awaited {
+            Awaited::Execution(id, version) => {
+                self.executions.iter().any(|known| known.id == id && known.version >= version)
+            }
+            Awaited::Run(uid, version) => {
+                self.runs.iter().any(|seen| seen.run.uid == uid && seen.run.version >= version)
+            }
+            Awaited::NoRun(uid) => !self.runs.iter().any(|seen| seen.run.uid == uid),
+        }
+    }
+
+    fn insert_run(&mut self, run: Run, place: u8) {
+        match self.runs.binary_search_by_key(&run.uid, |seen| seen.run.uid) {
+            Ok(at) => self.runs[at].run = run,
+            Err(at) => self.runs.insert(at, Seen { run, place, orphan: false }),
+        }
+    }
+
+    fn next_place(&self) -> u8 {
+        self.runs.last().map_or(0, |last| last.place + 1)
+    }
+
+    /// Forgets what the index forgets, and counts places from 0, as only their order says something.
+    fn tidy(&mut self) {
+        let executions = &self.executions;
+        let undecided = |id: ExecutionId| move |known: &Execution| known.id == id && known.phase == Phase::Undecided;
+        self.refused.retain(|(id, _)| executions.iter().any(undecided(*id)));
+        if self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty() {
+            self.highest_taken = 0;
+        }
+        let (mut place, mut last) = (0, self.runs.first().map_or(0, |seen| seen.place));
+        for seen in &mut self.runs {
+            if seen.place != last {
+                last = seen.place;
+                place += 1;
+            }
+            seen.place = place;
+        }
+    }
+}
