@@ -5,6 +5,7 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use wfe_testkit::{Operator, Outcome, Pipeline, World};
 
+use crate::audited::audited;
 use crate::expect::{as_sent, condition, fields, first_run, text};
 
 #[tokio::test]
@@ -23,7 +24,7 @@ async fn a_workflow_runs_from_no_phase_over_running_to_completed() -> Result<()>
     let done = world.await_phase("restart-1", "Completed").await?;
     world.await_event("restart-1", "LockReleased").await?;
 
-    let seen = recording.stop().await?;
+    let seen = audited(&world, recording).await?;
     let phases: Vec<&str> = seen
         .iter()
         .filter(|change| change.kind == "WorkflowExecution")

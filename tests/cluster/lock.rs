@@ -5,6 +5,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_testkit::{Outcome, Pipeline, World, look, wfe};
 
+use crate::audited::audited;
 use crate::expect::{condition, text};
 
 const TARGET: &str = "payment/deployment/payment-api";
@@ -67,6 +68,7 @@ async fn a_target_is_not_free_before_the_last_pod_of_a_deleted_execution_is_gone
     let slow = Pipeline::new().task("apply", Outcome::Hold).terminating_slowly();
     let slow = world.push_pipeline("slow", &slow).await?;
     let short = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let recording = world.record().await?;
     let _operator = world.operator().start().await?;
     world.wfe("deleted").image(&slow).create().await?;
     world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
@@ -87,6 +89,7 @@ async fn a_target_is_not_free_before_the_last_pod_of_a_deleted_execution_is_gone
     world.await_pods("no pods", |pods| pods.is_empty()).await?;
     world.wfe("next").image(&short).create().await?;
     world.await_phase("next", "Completed").await?;
+    audited(&world, recording).await?;
     world.close().await
 }
 

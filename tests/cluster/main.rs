@@ -7,6 +7,7 @@
 #![cfg(test)]
 
 mod admission;
+mod audited;
 mod budget;
 mod control_plane;
 mod expect;

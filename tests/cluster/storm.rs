@@ -4,12 +4,14 @@ use anyhow::Result;
 use futures::future::try_join_all;
 use wfe_testkit::{Outcome, Pipeline, World, is_terminal};
 
+use crate::audited::audited;
 use crate::expect::{fields, text};
 
 #[tokio::test]
 async fn of_fifty_at_once_one_runs_and_the_others_name_it() -> Result<()> {
     let world = World::new("storm").await?;
     let bundle = world.push_pipeline("held", &Pipeline::new().task("clean", Outcome::Hold)).await?;
+    let recording = world.record().await?;
     let operator = world.operator().start().await?;
     let storm: Vec<_> = (0..50)
         .map(|n| world.wfe(&format!("alert-{n:02}")).target("node/worker-node-1").workflow("disk").image(&bundle))
@@ -48,6 +50,7 @@ async fn of_fifty_at_once_one_runs_and_the_others_name_it() -> Result<()> {
     let audit = world.audit().await?;
     let reads = audit.iter().filter(|entry| entry.verb == "get" && entry.user == world.operator_user()).count();
     assert!(reads <= 10, "one live read of the holder per batch, not per execution: {reads}");
+    audited(&world, recording).await?;
     world.close().await
 }
 

@@ -1,4 +1,5 @@
-//! A recorder: every change of a world's WorkflowExecutions and PipelineRuns, in the order of the API server.
+//! A recorder: every change of a world's WorkflowExecutions, PipelineRuns and what is left of runs, in the order of the
+//! API server.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::awaits::plain;
 use crate::world::World;
-use crate::{look, wfe};
+use crate::{look, manifests, wfe};
 
 /// What was seen to happen to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,8 +72,14 @@ impl World {
         let begun = Instant::now();
         let mut tapes = Vec::new();
         let (watched, execution) = (self.namespace().to_owned(), self.execution_namespace());
-        for (resource, namespace) in [(wfe::resource(), watched), (look::pipeline_runs(), execution)] {
-            tapes.push(Tape::start(self.api(&resource, &namespace), resource, begun).await?);
+        tapes.push(Tape::start(self.api(&wfe::resource(), &watched), wfe::resource(), begun).await?);
+        for resource in [
+            look::pipeline_runs(),
+            manifests::resource("tekton.dev/v1", "TaskRun"),
+            manifests::resource("tekton.dev/v1beta1", "CustomRun"),
+            manifests::resource("v1", "Pod"),
+        ] {
+            tapes.push(Tape::start(self.api(&resource, &execution), resource, begun).await?);
         }
         Ok(Recording { tapes })
     }
