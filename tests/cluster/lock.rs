@@ -86,7 +86,7 @@ async fn a_target_is_not_free_before_the_last_pod_of_a_deleted_execution_is_gone
     assert!(text(&details["message"]).contains("still stopping"), "{details:#}");
     assert_eq!(details["conflictingWorkflow"]["name"], "deleted");
     world.let_pods_go("").await?;
-    world.await_pods("no pods", |pods| pods.is_empty()).await?;
+    world.await_pods("no pods", std::collections::BTreeMap::is_empty).await?;
     world.wfe("next").image(&short).create().await?;
     world.await_phase("next", "Completed").await?;
     audited(&world, recording).await?;
@@ -204,7 +204,7 @@ async fn a_finished_run_is_deleted_after_its_retention_and_the_numbers_go_on() -
     let _operator = world.operator().arg("--pipelinerun-retention", "1s").start().await?;
     world.wfe("first").image(&bundle).create().await?;
     world.await_phase("first", "Completed").await?;
-    world.await_runs("none", |runs| runs.is_empty()).await?;
+    world.await_runs("none", std::collections::BTreeMap::is_empty).await?;
     world.wfe("second").image(&bundle).create().await?;
     let second = world.await_phase("second", "Completed").await?;
     assert_eq!(second["status"]["runSequence"], 2);

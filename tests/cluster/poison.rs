@@ -9,6 +9,9 @@ use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World, wfe};
 
 use crate::expect::text;
 
+/// The name of an execution, a word of its failure, and what is wrong with it.
+type Poison = (&'static str, &'static str, fn(&mut Value));
+
 /// Replaces the schema by one that takes anything, as a CRD of long ago might.
 async fn take_anything(control_plane: &ControlPlane) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(control_plane.client().await?);
@@ -35,7 +38,7 @@ async fn what_an_older_crd_let_through_fails_alone_and_the_others_go_on() -> Res
     take_anything(&control_plane).await?;
     let world = World::on(&control_plane, "poison").await?;
     let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
-    let poisons: [(&str, &str, fn(&mut Value)); 8] = [
+    let poisons: [Poison; 8] = [
         ("huge-timeout", "too large", |w| w["spec"]["executionConfig"]["timeout"] = json!("99999999999999999999h")),
         ("odd-timeout", "executionConfig.timeout", |w| w["spec"]["executionConfig"]["timeout"] = json!("banana")),
         ("listed-parameters", "shape", |w| w["spec"]["parameters"] = json!(["A", "b"])),
