@@ -157,10 +157,12 @@ impl Index {
         std::mem::take(&mut self.dirty)
     }
 
-    /// Returns a target that may be decided on now: all watches have spoken, and its own writes are seen.
+    /// Returns a target that may be decided on now: all watches have spoken, none is in the middle of a list, and its own
+    /// writes are seen. Half a list can hold one's own run and not yet the one that came before it.
     #[must_use]
     pub fn ready(&self, key: &Key) -> Option<&Entry> {
-        self.targets.get(key).filter(|entry| self.is_synced() && entry.expected.is_empty())
+        let listing = self.lists.values().any(|list| list.seen.is_some());
+        self.targets.get(key).filter(|entry| self.is_synced() && !listing && entry.expected.is_empty())
     }
 
     /// Returns a target, whether or not it may be decided on.
@@ -401,7 +403,7 @@ impl Index {
         let list = self.lists.entry(kind).or_default();
         let seen = list.seen.take().unwrap_or_default();
         let epoch = list.epoch;
-        let first = !std::mem::replace(&mut list.complete_once, true);
+        list.complete_once = true;
         let known: Vec<&Uid> = match kind {
             Kind::Namespace => self.namespaces.keys().collect(),
             _ => self.places[&kind].keys().collect(),
@@ -416,10 +418,10 @@ impl Index {
         if self.is_synced() {
             self.targets.retain(|_, entry| !entry.target.is_empty());
         }
+        // All of them: nothing was decided on while the list was under way.
         for (key, entry) in &mut self.targets {
-            if entry.expected.listed(kind, epoch, &seen) || first {
-                self.dirty.insert(key.clone());
-            }
+            entry.expected.listed(kind, epoch, &seen);
+            self.dirty.insert(key.clone());
         }
     }
 

@@ -72,11 +72,8 @@ impl Expectations {
     }
 
     /// A list is complete. A wait from before it began is over when the object is not in it: then it was deleted.
-    /// Returns whether anything changed.
-    pub(super) fn listed(&mut self, kind: Kind, epoch: u64, seen: &HashSet<Uid>) -> bool {
-        let before = self.0.len();
+    pub(super) fn listed(&mut self, kind: Kind, epoch: u64, seen: &HashSet<Uid>) {
         self.0.retain(|(expected, since)| expected.kind() != kind || *since >= epoch || seen.contains(expected.uid()));
-        self.0.len() != before
     }
 }
 

@@ -91,6 +91,19 @@ fn nothing_is_ready_before_all_lists_are_complete() {
     assert!(index.take_dirty().contains(&key()));
 }
 
+#[test]
+fn nothing_is_ready_in_the_middle_of_a_list() {
+    let mut index = synced(vec![execution("a", "1")]);
+    index.take_dirty();
+    index.apply(Delivery::ListBegins(Kind::Run), now());
+    index.apply(run("r2", "a", "9"), now());
+    assert!(index.ready(&key()).is_none(), "an earlier run may be still to come");
+    index.apply(run("r1", "b", "8"), now());
+    index.apply(Delivery::ListEnds(Kind::Run), now());
+    assert!(index.ready(&key()).is_some());
+    assert!(index.take_dirty().contains(&key()));
+}
+
 fn descendant(uid: &str, unfinished: bool) -> Delivery {
     let residue = wfe_core::residue::Residue {
         id: wfe_core::residue::ResidueId {
