@@ -317,6 +317,7 @@ impl Engine {
 fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
     let mut subjects: HashMap<Uid, Subject> = HashMap::new();
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
+    let mut owners: HashMap<Uid, ExecutionId> = HashMap::new();
     let mut add_subject = |id: &ExecutionId| {
         if let Some(execution) = entry.target.executions.get(&id.uid) {
             let beside = entry.beside(&id.uid);
@@ -339,8 +340,13 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
             | Action::Freed { execution, .. }
             | Action::ShowWaiting { execution, .. } => add_subject(execution),
             Action::Skip { skipped, .. } => skipped.iter().for_each(|(execution, _)| add_subject(execution)),
-            Action::Release { .. } | Action::Delete { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}
+            Action::Delete { run, .. } => {
+                if let Some(Owner::Execution { id, .. }) = entry.target.runs.get(&run.uid).map(|run| &run.owner) {
+                    owners.insert(run.uid.clone(), id.clone());
+                }
+            }
+            Action::Release { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}
         }
     }
-    Work { key, target: entry.name.clone(), actions: decision.actions, subjects, requests, now }
+    Work { key, target: entry.name.clone(), actions: decision.actions, subjects, owners, requests, now }
 }

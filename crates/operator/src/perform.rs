@@ -43,6 +43,8 @@ pub struct Work {
     pub actions: Vec<Action>,
     /// The executions that the actions name.
     pub subjects: HashMap<Uid, Subject>,
+    /// Whose the runs are that the actions delete, where that is known.
+    pub owners: HashMap<Uid, ExecutionId>,
     /// What the executions ask to run, where the actions create runs.
     pub requests: HashMap<Uid, Arc<RunRequest>>,
     /// The time of the decision.
@@ -186,7 +188,7 @@ impl Performer {
             Action::Skip { skipped, skip, fact } => {
                 return self.skip_all(work, skipped, Arc::new(skip), &fact).await;
             }
-            Action::Delete { run, version, why, gone } => self.delete(&run, &version, why, gone.as_ref()).await,
+            Action::Delete { run, version, why, gone } => self.delete(&work, &run, &version, why, gone.as_ref()).await,
             Action::Cancel { run, why, gone } => self.cancel(&run, why, gone.as_ref()).await,
         };
         vec![split(result)]

@@ -35,17 +35,33 @@ impl Performer {
         }
     }
 
+    pub(super) async fn confirm_uncommitted(&self, owner: &ExecutionId, run: &RunId) -> Result<()> {
+        let found = self.read_execution(owner).await?;
+        let committed = found.and_then(|found| {
+            let status = found.data.get("status")?;
+            (status["phase"] == "Running")
+                .then(|| status.pointer("/pipelineRunRef/uid")?.as_str().map(str::to_owned))?
+        });
+        if committed.as_deref() == Some(run.uid.as_str()) {
+            return Err(PerformError::Refuted { what: format!("WorkflowExecution {owner} has committed to {run}") });
+        }
+        Ok(())
+    }
+
     pub(super) async fn confirm_owner_gone(&self, owner: &ExecutionId) -> Result<Learned> {
-        let executions = self.cluster.executions_in(&owner.namespace);
-        let found = self
-            .cluster
-            .call(Verb::Get, EXECUTIONS, executions.get_opt(&owner.name))
-            .await
-            .map_err(|error| call(format!("read WorkflowExecution {owner}"), error))?;
+        let found = self.read_execution(owner).await?;
         if found.is_some_and(|found| found.metadata.uid.as_deref() == Some(owner.uid.as_str())) {
             return Err(PerformError::Refuted { what: format!("WorkflowExecution {owner} is there after all") });
         }
         Ok(Learned::OwnerGone(owner.clone()))
+    }
+
+    async fn read_execution(&self, execution: &ExecutionId) -> Result<Option<DynamicObject>> {
+        let executions = self.cluster.executions_in(&execution.namespace);
+        self.cluster
+            .call(Verb::Get, EXECUTIONS, executions.get_opt(&execution.name))
+            .await
+            .map_err(|error| call(format!("read WorkflowExecution {execution}"), error))
     }
 
     pub(super) async fn read_run(&self, name: &str) -> Result<Option<DynamicObject>> {
