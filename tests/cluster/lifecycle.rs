@@ -17,7 +17,7 @@ async fn a_workflow_runs_from_no_phase_over_running_to_completed() -> Result<()>
             &Pipeline::new().param("DRY_RUN").task("check", Outcome::Ok).task("apply", Outcome::Ok),
         )
         .await?;
-    let recording = world.record().await?;
+    let recording = world.record_all().await?;
     let operator = world.operator().start().await?;
     let wfe = world.wfe("restart-1").image(&bundle).parameter("DRY_RUN", "no").timeout("10m").create().await?;
     assert_eq!(wfe.data["status"], Value::Null);
@@ -182,6 +182,7 @@ async fn a_deleted_execution_cancels_its_run() -> Result<()> {
     let run = world.await_run("is cancelled", |run| run["status"]["conditions"][0]["reason"] == "Cancelled").await?;
     assert_eq!(run["metadata"]["annotations"]["kubernaut.ai/cancel-reason"], "WorkflowExecutionDeleted");
     // The next one gets the next number, once the target is free.
+    world.await_pods("no pods", std::collections::BTreeMap::is_empty).await?;
     world.wfe("next").image(&bundle).create().await?;
     let next = world.await_phase("next", "Running").await?;
     assert_eq!(next["status"]["runSequence"], 2);

@@ -68,7 +68,7 @@ async fn a_target_is_not_free_before_the_last_pod_of_a_deleted_execution_is_gone
     let slow = Pipeline::new().task("apply", Outcome::Hold).terminating_slowly();
     let slow = world.push_pipeline("slow", &slow).await?;
     let short = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
-    let recording = world.record().await?;
+    let recording = world.record_all().await?;
     let _operator = world.operator().start().await?;
     world.wfe("deleted").image(&slow).create().await?;
     world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;

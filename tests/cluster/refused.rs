@@ -52,10 +52,14 @@ async fn a_quota_on_pipelineruns_is_resource_exhausted() -> Result<()> {
 async fn a_missing_right_is_forbidden() -> Result<()> {
     let world = World::new("no-right").await?;
     let roles: Api<Role> = Api::namespaced(world.client(), &world.execution_namespace());
-    let readers = json!({"rules": [
-        {"apiGroups": ["tekton.dev"], "resources": ["pipelineruns"], "verbs": ["get", "list", "watch"]},
-    ]});
-    patch_all(roles, &readers).await?;
+    for mut role in roles.list(&ListParams::default()).await? {
+        for rule in role.rules.iter_mut().flatten() {
+            rule.verbs.retain(|verb| verb != "create");
+        }
+        let readers = json!({"rules": role.rules});
+        let name = role.metadata.name.unwrap_or_default();
+        roles.patch(&name, &PatchParams::default(), &Patch::Merge(&readers)).await?;
+    }
     let _operator = world.operator().start().await?;
     world.wfe("denied").create().await?;
     check_refused(&world.await_phase("denied", "Failed").await?, "Forbidden", "cannot create resource");

@@ -11,7 +11,7 @@ use crate::expect::{fields, text};
 async fn of_fifty_at_once_one_runs_and_the_others_name_it() -> Result<()> {
     let world = World::new("storm").await?;
     let bundle = world.push_pipeline("held", &Pipeline::new().task("clean", Outcome::Hold)).await?;
-    let recording = world.record().await?;
+    let recording = world.record_all().await?;
     let operator = world.operator().start().await?;
     let storm: Vec<_> = (0..50)
         .map(|n| world.wfe(&format!("alert-{n:02}")).target("node/worker-node-1").workflow("disk").image(&bundle))

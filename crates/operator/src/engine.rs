@@ -47,13 +47,22 @@ pub struct Engine {
     performing: JoinSet<(Key, Report)>,
     /// The key of each task, so that a target whose work has panicked is found again.
     tasks: HashMap<tokio::task::Id, (Key, Instant)>,
-    /// How often in a row the actions of a target could not be performed.
-    failures: HashMap<Key, u32>,
+    /// The targets whose actions could not be performed.
+    failures: HashMap<Key, Failures>,
     deliveries: mpsc::Receiver<Delivery>,
     settings: Settings,
     metrics: Metrics,
     health: Health,
     hearing: Hearing,
+}
+
+/// How often in a row a target's actions could not be performed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Failures {
+    count: u32,
+    /// Before this nothing is tried again, whatever the watches bring. None where only a precondition failed: then what
+    /// the watches bring is what is waited for.
+    not_before: Option<Instant>,
 }
 
 /// What an engine is told when it is made.
@@ -188,6 +197,11 @@ impl Engine {
             self.failures.remove(&key);
             return;
         };
+        let wait = self.failures.get(&key).and_then(|failures| failures.not_before).map(|t| t - Instant::now());
+        if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
+            self.queue.mark_after(key, wait);
+            return;
+        }
         // The one place where a decision learns the time.
         let now = chrono::Utc::now();
         let started = Instant::now();
@@ -250,12 +264,14 @@ impl Engine {
             Err(error) => {
                 self.metrics.error("panic");
                 tracing::error!(%error, "performing a decision panicked; the target is looked at again");
-                self.retry(&key, None);
+                self.retry(&key, true, None);
             }
         }
         self.queue.done(&key);
-        // Also where nothing was learned that marks it: to look again costs microseconds.
-        self.queue.mark(key);
+        if !self.failures.contains_key(&key) {
+            // Also where nothing was learned that marks it: to look again costs microseconds.
+            self.queue.mark(key);
+        }
     }
 
     fn take_report(&mut self, key: &Key, report: Report) {
@@ -281,7 +297,7 @@ impl Engine {
                 retry_after = retry_after.max(source.retry_after());
             }
         }
-        let wait = self.retry(key, retry_after);
+        let wait = self.retry(key, trouble.is_some(), retry_after);
         let errors = report.errors.len();
         match worst {
             PerformError::Changed { .. } | PerformError::Refuted { .. } => {
@@ -296,10 +312,12 @@ impl Engine {
         }
     }
 
-    fn retry(&mut self, key: &Key, at_least: Option<Duration>) -> Duration {
+    /// Has a target looked at again after a while, or sooner when only a precondition failed and a watch brings news.
+    fn retry(&mut self, key: &Key, failed: bool, at_least: Option<Duration>) -> Duration {
         let failures = self.failures.entry(key.clone()).or_default();
-        *failures = failures.saturating_add(1);
-        let wait = RETRY.after(*failures).max(at_least.unwrap_or_default());
+        failures.count = failures.count.saturating_add(1);
+        let wait = RETRY.after(failures.count).max(at_least.unwrap_or_default());
+        failures.not_before = failed.then(|| Instant::now() + wait);
         self.queue.mark_after(key.clone(), wait);
         wait
     }

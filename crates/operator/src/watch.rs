@@ -10,7 +10,7 @@ use kube::Api;
 use kube::api::DynamicObject;
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
-use tokio::time::interval;
+use tokio::time::{Instant, interval};
 use wfe_core::backoff::Backoff;
 use wfe_core::name::Uid;
 use wfe_core::residue::ResidueKind;
@@ -25,6 +25,9 @@ use crate::observe::observe_execution;
 /// How long one watch request lasts, in seconds. kube gives a silent connection five seconds more before it is renewed:
 /// below the three minutes after which a view counts as stale (SPEC section 5, 10).
 const WATCH_SECONDS: u32 = 120;
+/// How long a watch must have gone without failing before the next failure counts as the first: longer than the longest
+/// wait between two.
+const CALM: Duration = Duration::from_secs(30);
 /// How often a watch asks itself whether it was heard of lately.
 const SILENCE_CHECK: Duration = Duration::from_secs(5);
 /// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
@@ -54,7 +57,7 @@ pub struct Watch {
 impl Watch {
     /// Follows the resource until the receiver is gone.
     pub async fn follow(self, deliveries: mpsc::Sender<Delivery>) {
-        let mut failures: u32 = 0;
+        let mut failures = Failures::default();
         // A new turn begins with a list, which is a live read.
         while let Turn::Silent = self.follow_once(&deliveries, &mut failures).await {
             tracing::warn!(resource = self.kind.label(), silent_for = ?self.max_staleness, "watch silent, begun anew");
@@ -63,7 +66,7 @@ impl Watch {
         }
     }
 
-    async fn follow_once(&self, deliveries: &mpsc::Sender<Delivery>, failures: &mut u32) -> Turn {
+    async fn follow_once(&self, deliveries: &mpsc::Sender<Delivery>, failures: &mut Failures) -> Turn {
         let mut events = watcher::watcher(self.api.clone(), self.config()).boxed();
         let mut check = interval(SILENCE_CHECK);
         loop {
@@ -80,7 +83,6 @@ impl Watch {
                 Ok(Some(event)) => {
                     // The beginning of a list is announced before anything has been asked.
                     if !matches!(event, Event::Init) {
-                        *failures = 0;
                         self.health.watch_delivered(self.kind);
                         self.hearing.heard(self.kind);
                     }
@@ -95,13 +97,16 @@ impl Watch {
         }
     }
 
-    async fn wait_after(&self, error: &watcher::Error, failures: &mut u32) {
-        *failures = failures.saturating_add(1);
+    async fn wait_after(&self, error: &watcher::Error, failures: &mut Failures) {
+        // A list that works between two failures is no recovery: a watch that expires at once would list all the time.
+        let recovered = failures.last.is_none_or(|last| last.elapsed() > CALM);
+        failures.count = if recovered { 1 } else { failures.count.saturating_add(1) };
+        failures.last = Some(Instant::now());
         let advice = advice(self.kind, error);
         self.health.watch_failed(self.kind, format!("{error}; {advice}"));
-        let wait = RETRY.after(*failures);
+        let wait = RETRY.after(failures.count);
         // The first failure is often an expired watch: worth a line only when it goes on.
-        if *failures > 1 {
+        if failures.count > 1 {
             tracing::warn!(resource = self.kind.label(), %error, retry_in = ?wait, "watch failed: {advice}");
         } else {
             tracing::debug!(resource = self.kind.label(), %error, "watch interrupted");
@@ -162,6 +167,13 @@ impl Watch {
             }
         }
     }
+}
+
+/// How often in a row a watch has failed.
+#[derive(Debug, Default)]
+struct Failures {
+    count: u32,
+    last: Option<Instant>,
 }
 
 /// How a turn of a watch ended.

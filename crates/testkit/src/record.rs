@@ -67,18 +67,23 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 const WATCH_SECONDS: u32 = 280;
 
 impl World {
-    /// Begins to record. Nothing that happens after this returns is missed.
+    /// Begins to record WorkflowExecutions and PipelineRuns. Nothing that happens after this returns is missed.
     pub async fn record(&self) -> Result<Recording> {
+        self.record_kinds([look::pipeline_runs()]).await
+    }
+
+    /// Begins to record what is left of runs too: TaskRuns, `CustomRuns` and pods.
+    pub async fn record_all(&self) -> Result<Recording> {
+        let task_runs = manifests::resource("tekton.dev/v1", "TaskRun");
+        let custom_runs = manifests::resource("tekton.dev/v1beta1", "CustomRun");
+        self.record_kinds([look::pipeline_runs(), task_runs, custom_runs, manifests::resource("v1", "Pod")]).await
+    }
+
+    async fn record_kinds(&self, of_runs: impl IntoIterator<Item = ApiResource>) -> Result<Recording> {
         let begun = Instant::now();
-        let mut tapes = Vec::new();
         let (watched, execution) = (self.namespace().to_owned(), self.execution_namespace());
-        tapes.push(Tape::start(self.api(&wfe::resource(), &watched), wfe::resource(), begun).await?);
-        for resource in [
-            look::pipeline_runs(),
-            manifests::resource("tekton.dev/v1", "TaskRun"),
-            manifests::resource("tekton.dev/v1beta1", "CustomRun"),
-            manifests::resource("v1", "Pod"),
-        ] {
+        let mut tapes = vec![Tape::start(self.api(&wfe::resource(), &watched), wfe::resource(), begun).await?];
+        for resource in of_runs {
             tapes.push(Tape::start(self.api(&resource, &execution), resource, begun).await?);
         }
         Ok(Recording { tapes })
@@ -186,12 +191,49 @@ impl Recorder {
                         version = bookmark.metadata.resource_version;
                         continue;
                     }
+                    WatchEvent::Error(status) if status.code == 410 => {
+                        version = self.catch_up(&api).await?;
+                        continue;
+                    }
                     WatchEvent::Error(status) => bail!("the recording has a gap: {} {}", status.code, status.message),
                 };
                 self.note(change, &object)?;
                 version = object.metadata.resource_version.unwrap_or(version);
             }
         }
+    }
+
+    /// An API server that was restarted has forgotten changes that it had not delivered: their outcome is recorded in
+    /// their place. Returns the version to go on from.
+    async fn catch_up(&self, api: &Api<DynamicObject>) -> Result<String> {
+        let now = api.list(&ListParams::default()).await.context("no list after a watch that expired")?;
+        let mut gone = self.last_states();
+        for object in &now.items {
+            let last = gone.remove(object.metadata.uid.as_deref().unwrap_or_default());
+            let known = last.as_ref().and_then(|last| last.metadata.resource_version.as_ref());
+            if known != object.metadata.resource_version.as_ref() {
+                self.note(if last.is_some() { Change::Modified } else { Change::Added }, object)?;
+            }
+        }
+        for mut object in gone.into_values() {
+            object.metadata.resource_version.clone_from(&now.metadata.resource_version);
+            self.note(Change::Deleted, &object)?;
+        }
+        now.metadata.resource_version.context("a list without a resourceVersion")
+    }
+
+    /// Returns the last recorded state of each object that is not deleted, by uid.
+    fn last_states(&self) -> HashMap<String, DynamicObject> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = HashMap::new();
+        for one in seen.iter() {
+            let uid = one.object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+            match serde_json::from_value(one.object.clone()) {
+                Ok(object) if one.change != Change::Deleted => last.insert(uid, object),
+                _ => last.remove(&uid),
+            };
+        }
+        last
     }
 
     fn note(&self, change: Change, object: &DynamicObject) -> Result<()> {

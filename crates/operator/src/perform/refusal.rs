@@ -21,11 +21,19 @@ pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
     match status.code {
         403 if status.message.contains("exceeded quota") => Some(FailureReason::ResourceExhausted),
         403 if has_cause("NamespaceTerminating") => Some(FailureReason::ConfigurationError),
+        403 if knows_no_role(&status.message) => None,
         403 => Some(FailureReason::Forbidden),
         400 | 404 | 413 | 422 => Some(FailureReason::ConfigurationError),
         // 401 (a token that is being renewed), 409 (quota contention), 429, 5xx: nobody has judged the run yet.
         _ => None,
     }
+}
+
+/// While it starts, an API server that does not know a role yet refuses what the role allows, and says so in the form
+/// `... RBAC: role.rbac.authorization.k8s.io "wfe-operator" not found`; no field says it. The start deadline bounds the
+/// wait for a role that never comes.
+fn knows_no_role(message: &str) -> bool {
+    message.split_once("RBAC: ").is_some_and(|(_, why)| why.contains("not found"))
 }
 
 /// Says what the API server said, without the value of any parameter, cut to a limit.
@@ -52,6 +60,7 @@ mod tests {
         for (code, message, reason) in [
             (403, "pipelineruns \"x\" is forbidden: exceeded quota: q", Some(ResourceExhausted)),
             (403, "pipelineruns is forbidden: User \"u\" cannot create", Some(Forbidden)),
+            (403, "pipelineruns is forbidden: User \"u\" cannot create: RBAC: role \"r\" not found", None),
             (400, "admission webhook denied", Some(ConfigurationError)),
             (404, "namespaces \"x\" not found", Some(ConfigurationError)),
             (422, "invalid", Some(ConfigurationError)),
