@@ -101,7 +101,6 @@ async fn handle(parts: &Parts, body: Bytes, upstream: &Upstream, shared: Arc<Sha
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
     let (request, course) = shared.admit(Request::read(&parts.method, path, query, &body));
     let number = request.number;
-    shared.passable().await;
     let trip = Trip { request, parts, body, upstream, shared: Arc::clone(&shared) };
     let end = match course {
         Course::Fault(fault) => trip.meet(fault).await,
@@ -160,6 +159,7 @@ impl Trip<'_> {
                 let (parts, body, upstream) = (self.parts.clone(), self.body, self.upstream.clone());
                 tokio::spawn(async move {
                     tokio::time::sleep(pause).await;
+                    self.shared.passable().await;
                     // Its answer was due to nobody.
                     drop(upstream.forward(&parts, body).await);
                 });
@@ -178,6 +178,7 @@ impl Trip<'_> {
     }
 
     async fn forward(&self) -> Result<Response<Body>> {
+        self.shared.passable().await;
         let answer = self.upstream.forward(self.parts, self.body.clone()).await?;
         let (mut parts, body) = answer.into_parts();
         parts.headers.remove(header::CONNECTION);

@@ -277,3 +277,18 @@ async fn a_partition_delays_all_that_was_on_its_way() {
     until(|| stub.seen() == 1).await;
     assert_eq!(stub.text().await, "200 write 2");
 }
+
+#[tokio::test]
+async fn a_gate_that_opens_into_a_partition_lets_nothing_pass() {
+    let stub = Stub::start();
+    let mut gate = stub.proxy.hold_write(1, When::Before);
+    let (held, ()) = tokio::join!(stub.create(), async {
+        gate.reached().await.unwrap();
+        stub.proxy.partition(true);
+        gate.open();
+        tokio::time::sleep(NEVER).await;
+        assert_eq!(stub.seen(), 0);
+        stub.proxy.partition(false);
+    });
+    assert_eq!(held.unwrap().text(), "200 write 1");
+}
