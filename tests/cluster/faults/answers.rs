@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use futures::future::try_join_all;
 use wfe_testkit::proxy::{Answer, Request};
-use wfe_testkit::{Fault, Proxy, Refusal, World, is_terminal};
+use wfe_testkit::{Fault, Proxy, Recording, Refusal, World, is_terminal};
 
 use super::judge::{History, assert_completed};
 use super::{CREATE, OWNER, short, sign, writes_of_a_life};
@@ -42,16 +42,18 @@ impl Plan {
 #[tokio::test]
 async fn a_lost_answer_of_any_write_changes_nothing_in_the_end() -> Result<()> {
     let world = World::new("lost").await?;
+    let recording = world.record().await?;
     let writes = writes_of_a_life(&world, &short(&world).await?).await?;
     let mut plan = Plan::default();
     plan.each("lost", &Fault::LoseAnswer, &writes);
     plan.every("all-lost", &Fault::LoseAnswer, &steps(&writes));
-    carry_out(world, plan).await
+    carry_out(world, recording, plan).await
 }
 
 #[tokio::test]
 async fn whatever_happens_to_a_write_changes_nothing_in_the_end() -> Result<()> {
     let world = World::new("troubled").await?;
+    let recording = world.record().await?;
     let writes = writes_of_a_life(&world, &short(&world).await?).await?;
     let steps = steps(&writes);
     let mut plan = Plan::default();
@@ -68,7 +70,7 @@ async fn whatever_happens_to_a_write_changes_nothing_in_the_end() -> Result<()> 
     plan.every("throttled-plainly", &Fault::Refuse(Refusal::throttled_plainly(1)), &writes);
     plan.every("internal", &Fault::Refuse(Refusal::internal()), &writes);
     plan.every("unavailable", &Fault::Refuse(Refusal::unavailable()), &writes);
-    carry_out(world, plan).await
+    carry_out(world, recording, plan).await
 }
 
 /// Leaves the events out: where a status write is in doubt they may never come.
@@ -77,10 +79,9 @@ fn steps(writes: &[String]) -> Vec<String> {
 }
 
 /// Runs the planned WorkflowExecutions, all at once, and checks that each ends as without its troubles.
-async fn carry_out(world: World, plan: Plan) -> Result<()> {
+async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()> {
     let bundle = short(&world).await?;
     let plan = plan.0;
-    let recording = world.record().await?;
     let proxy = Proxy::start(world.control_plane()).await?;
     let to_come = Arc::new(Mutex::new(plan.clone()));
     proxy.on(meet(Arc::clone(&to_come)));
@@ -106,8 +107,7 @@ async fn carry_out(world: World, plan: Plan) -> Result<()> {
     operator.terminate().await?;
     let to_come = to_come.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert!(to_come.values().all(HashMap::is_empty), "faults that nothing met: {to_come:?}");
-    let history = History::of(&world, recording).await?;
-    history.check();
+    let history = History::judged(&world, recording).await?;
     for wfe in plan.keys() {
         assert_eq!(history.created_for(&ended[wfe]), 1, "{wfe}");
     }

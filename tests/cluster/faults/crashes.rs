@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
-use wfe_testkit::{Proxy, When, World};
+use wfe_testkit::{Proxy, Recording, When, World};
 
 use super::judge::{History, assert_completed};
 use super::{short, sign, writes_of_a_life};
@@ -15,17 +15,20 @@ const WORLDS: usize = 5;
 #[tokio::test]
 async fn a_kill_before_or_after_any_write_changes_nothing_in_the_end() -> Result<()> {
     let mut worlds = Vec::new();
+    let mut recordings = Vec::new();
     for _ in 0..WORLDS {
-        worlds.push(World::new("killed").await?);
+        let world = World::new("killed").await?;
+        recordings.push(world.record().await?);
+        worlds.push(world);
     }
     let writes = writes_of_a_life(&worlds[0], &short(&worlds[0]).await?).await?;
     let mut points: Vec<(&str, When)> = Vec::new();
     for write in &writes {
         points.extend([(write.as_str(), When::Before), (write.as_str(), When::After)]);
     }
-    try_join_all(worlds.iter().enumerate().map(|(n, world)| {
+    try_join_all(worlds.iter().zip(recordings).enumerate().map(|(n, (world, recording))| {
         let mine: Vec<_> = points.iter().copied().skip(n).step_by(WORLDS).collect();
-        async move { kill_at(world, &mine).await }
+        async move { kill_at(world, recording, &mine).await }
     }))
     .await?;
     for world in worlds {
@@ -36,9 +39,8 @@ async fn a_kill_before_or_after_any_write_changes_nothing_in_the_end() -> Result
 
 /// Kills an operator at each of these points, each in the life of another WorkflowExecution, and lets another operator
 /// go on.
-async fn kill_at(world: &World, points: &[(&str, When)]) -> Result<()> {
+async fn kill_at(world: &World, recording: Recording, points: &[(&str, When)]) -> Result<()> {
     let bundle = short(world).await?;
-    let recording = world.record().await?;
     let mut ended = Vec::new();
     for (n, (write, when)) in points.iter().enumerate() {
         let begun = Instant::now();
@@ -57,8 +59,7 @@ async fn kill_at(world: &World, points: &[(&str, When)]) -> Result<()> {
         println!("killed {when:?} {write}: {:?}", begun.elapsed());
     }
     assert_completed(&ended);
-    let history = History::of(world, recording).await?;
-    history.check();
+    let history = History::judged(world, recording).await?;
     for (wfe, (write, when)) in ended.iter().zip(points) {
         assert_eq!(history.created_for(wfe), 1, "killed {when:?} {write}");
     }

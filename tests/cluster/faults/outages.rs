@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use wfe_testkit::proxy::{Passed, Request, Verb};
-use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, When, World};
+use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, WfeBuilder, When, World};
 
 use super::judge::{History, assert_completed};
 use super::{CREATE, all, await_task, finish, held, short};
@@ -78,8 +78,13 @@ fn only_watches(fault: Fault) -> impl FnMut(&Request) -> Fault + Send + 'static 
 async fn a_partition_is_survived() -> Result<()> {
     let world = World::new("partition").await?;
     let proxy = Proxy::start(world.control_plane()).await?;
-    let begin = async || {
+    // It begins when a create has been sent and has not arrived.
+    let begin = async |new: &WfeBuilder| {
+        let mut gate = proxy.hold(When::Before, |request| request.is(CREATE));
+        new.create().await?;
+        gate.reached().await?;
         proxy.partition(true);
+        gate.open();
         Ok(())
     };
     survive(world, &proxy, Kind::Silent, begin, async || Ok(())).await
@@ -91,7 +96,11 @@ async fn an_api_server_that_restarts_is_survived() -> Result<()> {
     let api_server = control_plane.component("kube-apiserver");
     let world = World::on(&control_plane, "restarted").await?;
     let proxy = Proxy::start(&control_plane).await?;
-    survive(world, &proxy, Kind::Away, async || api_server.kill().await, async || api_server.start().await).await
+    let begin = async |new: &WfeBuilder| {
+        new.create().await?;
+        api_server.kill().await
+    };
+    survive(world, &proxy, Kind::Away, begin, async || api_server.start().await).await
 }
 
 #[tokio::test]
@@ -118,6 +127,7 @@ async fn a_right_that_an_api_server_does_not_know_yet_is_waited_for() -> Result<
 async fn ending_well_after_failing(name: &str, fault: Fault) -> Result<Vec<Passed>> {
     let world = World::new(name).await?;
     let short = short(&world).await?;
+    let recording = world.record().await?;
     let proxy = Proxy::start(world.control_plane()).await?;
     let operator = world.operator().through(&proxy).start().await?;
     proxy.on(move |request| if request.is(CREATE) { fault.clone() } else { Fault::Pass });
@@ -130,6 +140,7 @@ async fn ending_well_after_failing(name: &str, fault: Fault) -> Result<Vec<Passe
     proxy.heal();
     assert_completed([&world.await_terminal("patient").await?]);
     operator.terminate().await?;
+    History::judged(&world, recording).await?;
     world.close().await?;
     Ok(creates)
 }
@@ -138,21 +149,22 @@ async fn under_plan(name: &str, plan: impl FnMut(&Request) -> Fault + Send + 'st
     let world = World::new(name).await?;
     let proxy = Proxy::start(world.control_plane()).await?;
     let mut plan = Some(plan);
-    let begin = async || {
+    let begin = async |new: &WfeBuilder| {
         proxy.on(plan.take().context("an outage begins once")?);
         proxy.cut_all();
+        new.create().await?;
         Ok(())
     };
     survive(world, &proxy, Kind::Failing, begin, async || Ok(())).await
 }
 
 /// Lets an outage happen between `begin` and `end`. One execution runs before it, and its run is done when the operator
-/// sees again; one is created within it; and one after it.
+/// sees again; one is created where it begins (by `begin`); and one after it.
 async fn survive(
     world: World,
     proxy: &Proxy,
     kind: Kind,
-    begin: impl AsyncFnOnce() -> Result<()>,
+    begin: impl AsyncFnOnce(&WfeBuilder) -> Result<()>,
     end: impl AsyncFnOnce() -> Result<()>,
 ) -> Result<()> {
     let held = held(&world).await?;
@@ -164,12 +176,8 @@ async fn survive(
     let new = world.wfe("new").target("node/new").image(&short);
 
     let since = Instant::now();
-    if kind == Kind::Away {
-        new.create().await?;
-        begin().await?;
-    } else {
-        begin().await?;
-        new.create().await?;
+    begin(&new).await?;
+    if kind != Kind::Away {
         finish(&world, "running").await?;
     }
     tokio::time::sleep(outage().saturating_sub(since.elapsed())).await;
@@ -196,8 +204,7 @@ async fn survive(
     println!("{}: ready {:?} after it was healed", world.namespace(), healed.elapsed());
     assert_completed(&ended);
     operator.terminate().await?;
-    let history = History::of(&world, recording).await?;
-    history.check();
+    let history = History::judged(&world, recording).await?;
     for wfe in &ended {
         assert_eq!(history.created_for(wfe), 1);
     }

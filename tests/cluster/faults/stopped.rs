@@ -66,8 +66,7 @@ async fn taken_over(name: &str, when: When, write: &'static str) -> Result<()> {
     let after = world.await_phase("after", "Completed").await?;
     first.terminate().await?;
     second.terminate().await?;
-    let history = History::of(&world, recording).await?;
-    history.check();
+    let history = History::judged(&world, recording).await?;
     assert_eq!((history.created_for(&taken), history.created_for(&after)), (1, 1));
     assert_eq!(history.released(), 2);
     world.close().await
@@ -109,8 +108,7 @@ async fn a_create_that_comes_after_its_execution_has_completed_runs_nothing() ->
     world.await_phase("after", "Completed").await?;
     first.terminate().await?;
     second.terminate().await?;
-    let history = History::of(&world, recording).await?;
-    history.check();
+    let history = History::judged(&world, recording).await?;
     assert_eq!((history.created_for(&taken), history.released()), (2, 2));
     world.close().await
 }
@@ -139,8 +137,7 @@ async fn a_create_that_comes_after_its_execution_was_skipped_runs_nothing() -> R
     world.await_phase("after", "Completed").await?;
     first.terminate().await?;
     second.terminate().await?;
-    let history = History::of(&world, recording).await?;
-    history.check();
+    let history = History::judged(&world, recording).await?;
     assert_eq!((history.created_for(&loser), history.created_for(&winner)), (1, 1));
     world.close().await
 }
