@@ -3,11 +3,11 @@
 //! Three things are taken out: events that everybody has seen, runs that are gone and that nobody remembers, and which of
 //! the operators is which.
 
-use crate::cluster::Event;
+use crate::cluster::{Awaited, Event};
 use crate::model::State;
 use crate::object::{Kind, Phase, Residue, Run, RunUid};
 use crate::operator::{Life, Operator};
-use crate::request::{Fact, Premise, Request, Step, StatusWrite};
+use crate::request::{Fact, Premise, Request, StatusWrite, Step};
 
 impl State {
     /// Brings the state into its one form.
@@ -100,8 +100,16 @@ impl State {
             for seen in &mut operator.view.runs {
                 visit(&mut seen.run.uid);
             }
+            for run in operator.view.listing.iter_mut().flat_map(|listing| &mut listing.all) {
+                visit(&mut run.uid);
+            }
             for residue in &mut operator.view.residue {
                 visit(&mut residue.run);
+            }
+            for awaited in &mut operator.awaits {
+                if let Awaited::Run(run, _) | Awaited::NoRun(run) = awaited {
+                    visit(run);
+                }
             }
             for step in &mut operator.task {
                 visit_step(step, visit);
@@ -140,14 +148,13 @@ fn visit_step(step: &mut Step, visit: &mut impl FnMut(&mut RunUid)) {
 
 fn visit_request(request: &mut Request, visit: &mut impl FnMut(&mut RunUid)) {
     match request {
-        Request::Create { .. } => {}
+        Request::Create { .. } | Request::Status { write: StatusWrite::Freed, .. } => {}
         Request::Status { write: StatusWrite::Commit { run, .. }, .. }
         | Request::Release { run, .. }
         | Request::Delete { run, .. }
         | Request::Cancel { run, .. } => visit(run),
         Request::Status { write: StatusWrite::Skip(fact), .. } => visit_fact(fact, visit),
         Request::Status { write: StatusWrite::Finish { phase, .. }, .. } => visit_phase(phase, visit),
-        Request::Status { write: StatusWrite::Freed, .. } => {}
     }
 }
 

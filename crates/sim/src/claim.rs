@@ -24,6 +24,8 @@ pub enum Claim {
     /// Only a pending run is deleted, or a finished one whose owner is terminal or gone; only a run is cancelled whose
     /// owner is gone or is to be cancelled.
     Kept,
+    /// An execution that is committed to a run ends after that run.
+    AfterItsRun,
     /// An execution fails for a run that is gone only where somebody else has deleted that run.
     NotLost,
     /// When nothing can happen any more, every execution is terminal and no run is left unfinished. As the steps form
@@ -33,7 +35,7 @@ pub enum Claim {
 
 impl Claim {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::OneAtATime,
         Self::Drained,
         Self::OneRunEach,
@@ -43,6 +45,7 @@ impl Claim {
         Self::Committed,
         Self::Own,
         Self::Kept,
+        Self::AfterItsRun,
         Self::NotLost,
         Self::Ends,
     ];
@@ -60,6 +63,7 @@ impl Claim {
             Self::Committed => "only a committed run is released",
             Self::Own => "an execution commits to its own run",
             Self::Kept => "what is needed is kept",
+            Self::AfterItsRun => "an execution ends after its run",
             Self::NotLost => "no execution loses its run to the operators",
             Self::Ends => "every execution ends",
         }
@@ -69,5 +73,35 @@ impl Claim {
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// A set of claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Claims(u16);
+
+impl Claims {
+    /// Returns all claims.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::of(&Claim::ALL)
+    }
+
+    /// Returns these claims.
+    #[must_use]
+    pub fn of(claims: &[Claim]) -> Self {
+        Self(claims.iter().fold(0, |all, claim| all | 1 << *claim as u16))
+    }
+
+    /// Returns these claims but one.
+    #[must_use]
+    pub fn but(self, claim: Claim) -> Self {
+        Self(self.0 & !(1 << claim as u16))
+    }
+
+    /// Tells whether a claim is among them.
+    #[must_use]
+    pub fn has(self, claim: Claim) -> bool {
+        self.0 & 1 << claim as u16 != 0
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! It also keeps what nobody in the cluster remembers, the true history, and judges every write by it.
 
-use crate::claim::Claim;
+use crate::claim::{Claim, Claims};
 use crate::leave_out::LeftOut;
 use crate::object::{Execution, ExecutionId, Kind, Number, Phase, Progress, Residue, Run, RunUid, Version};
 use crate::request::{Fact, Premise, Request, StatusWrite};
 
 /// More runs at once, or remembered by somebody, than any schedule with the budgets of the searches needs.
 const MAX_RUNS: usize = 12;
-/// More creations, with all operators seeing all executions as they are, than any schedule with the budgets of the searches needs. Beyond it,
+/// More creations, with all operators having seen everything but runs, than any schedule with the budgets of the searches needs. Beyond it,
 /// creating and withdrawing goes on for ever, which breaks the claim that everything ends.
 const MAX_CREATIONS: u8 = 10;
 
@@ -64,7 +64,7 @@ pub enum Answer {
 }
 
 /// What an operator that has written waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Awaited {
     /// This execution in this version.
     Execution(ExecutionId, Version),
@@ -75,18 +75,20 @@ pub enum Awaited {
 }
 
 /// What the cluster is like in one search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Terms {
     /// Whether runs leave something behind, which another watch shows.
     pub drains: bool,
     /// The number whose name an object outside the watch has; 0 where none.
     pub stranger: Number,
-    /// Whether [`Claim::NotLost`] is judged.
-    pub counts_losses: bool,
+    /// Whether operators list runs again. Then a list can be what brings an own write, and it is not in the view at once.
+    pub lists_again: bool,
+    /// Which claims are judged.
+    pub judged: Claims,
 }
 
 /// The cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cluster {
     /// All executions, by uid.
     pub executions: Vec<Made>,
@@ -100,13 +102,28 @@ pub struct Cluster {
     pub residue_events: Vec<Event<Residue>>,
     /// What is the same in all states of a search.
     pub terms: Terms,
-    /// How many runs were created while all operators had seen all there was to see of executions.
+    /// How many runs were created while all operators had seen all there was to see, but for runs.
     pub creations: u8,
     /// The claim that was broken first.
     pub broken: Option<Claim>,
 }
 
 impl Cluster {
+    /// Returns a cluster in which nothing has happened yet.
+    #[must_use]
+    pub fn new(terms: Terms) -> Self {
+        Self {
+            executions: Vec::new(),
+            runs: Vec::new(),
+            execution_events: Vec::new(),
+            run_events: Vec::new(),
+            residue_events: Vec::new(),
+            terms,
+            creations: 0,
+            broken: None,
+        }
+    }
+
     /// Returns the executions that exist.
     pub fn existing(&self) -> impl Iterator<Item = &Execution> {
         self.executions.iter().filter_map(|made| made.object.as_ref())
@@ -158,8 +175,15 @@ impl Cluster {
         self.execution_events.push(Event::Applied(object));
     }
 
-    /// Counts a creation while everybody sees all executions as they are. Of these there must be an end; of others there
-    /// is one as soon as the watches deliver, as an execution changes only so often.
+    /// Tells whether all operators have seen all there is to see, but for runs. Events that everybody has seen are not
+    /// kept.
+    #[must_use]
+    pub fn is_seen_by_all(&self) -> bool {
+        self.execution_events.is_empty() && self.residue_events.is_empty()
+    }
+
+    /// Counts a creation while everybody has seen everything, but for runs. Of these there must be an end; of others there
+    /// is one as soon as the watches deliver, as executions change only so often.
     pub fn count_creation(&mut self) {
         self.creations += 1;
         if self.creations > MAX_CREATIONS {
@@ -291,14 +315,16 @@ impl Cluster {
     ) -> Answer {
         let unchecked = match write {
             StatusWrite::Commit { .. } => left_out == LeftOut::CommitPrecondition,
-            StatusWrite::Finish { .. } | StatusWrite::Freed | StatusWrite::Skip(_) => left_out == LeftOut::EndPrecondition,
+            StatusWrite::Finish { .. } | StatusWrite::Freed | StatusWrite::Skip(_) => {
+                left_out == LeftOut::EndPrecondition
+            }
         };
         let found = self.existing().find(|found| found.id.name == execution.name).copied();
         let Some(mut object) = found.filter(|found| unchecked || (found.id == execution && found.version == version))
         else {
             return Answer::Changed;
         };
-        self.judge_status(&object, write);
+        self.judge_status(object, write);
         match write {
             StatusWrite::Commit { run, number } => {
                 object.phase = Phase::Running(run);
@@ -321,9 +347,14 @@ impl Cluster {
         Answer::Written(Awaited::Execution(object.id, object.version))
     }
 
-    fn judge_status(&mut self, object: &Execution, write: StatusWrite) {
+    fn judge_status(&mut self, object: Execution, write: StatusWrite) {
         if object.phase.is_terminal() && write != StatusWrite::Freed {
             self.breaks(Claim::Final);
+        }
+        if let (StatusWrite::Finish { .. }, Phase::Running(run)) = (write, object.phase)
+            && self.run(run).is_some_and(|run| run.is_unfinished())
+        {
+            self.breaks(Claim::AfterItsRun);
         }
         match write {
             StatusWrite::Commit { run, .. } => {
@@ -332,10 +363,9 @@ impl Cluster {
                 }
             }
             StatusWrite::Finish { phase: Phase::Failed { ran: true }, .. } => {
-                let lost = |created: &&Created| created.object.is_none() && !created.erased;
-                if self.terms.counts_losses
-                    && let Phase::Running(run) = object.phase
-                    && self.runs.get(usize::from(run.0)).filter(lost).is_some()
+                let lost = |created: &Created| created.object.is_none() && !created.erased;
+                if let Phase::Running(run) = object.phase
+                    && self.runs.get(usize::from(run.0)).is_some_and(lost)
                 {
                     self.breaks(Claim::NotLost);
                 }
@@ -397,7 +427,7 @@ impl Cluster {
         let unchecked = left_out == LeftOut::DeletePrecondition;
         let found = self.named(number).filter(|found| unchecked || (found.uid == run && found.version == version));
         let Some(found) = found else { return Answer::Changed };
-        let is_over = !found.is_unfinished() && self.owner(&found).is_none_or(|owner| owner.phase.is_terminal());
+        let is_over = !found.is_unfinished() && self.owner(found).is_none_or(|owner| owner.phase.is_terminal());
         if found.owner.is_none() || (found.progress != Progress::Pending && !is_over) {
             self.breaks(Claim::Kept);
         }
@@ -407,7 +437,7 @@ impl Cluster {
 
     fn cancel(&mut self, run: RunUid) -> Answer {
         let Some(found) = self.run(run) else { return Answer::Changed };
-        if found.owner.is_none() || self.owner(&found).is_some_and(|owner| !owner.cancelled) {
+        if found.owner.is_none() || self.owner(found).is_some_and(|owner| !owner.cancelled) {
             self.breaks(Claim::Kept);
         }
         self.change_run(run, |run| {
@@ -420,7 +450,7 @@ impl Cluster {
         Answer::Written(Awaited::Run(run, found.version + 1))
     }
 
-    fn owner(&self, run: &Run) -> Option<Execution> {
+    fn owner(&self, run: Run) -> Option<Execution> {
         run.owner.and_then(|owner| self.execution(owner))
     }
 
@@ -456,13 +486,14 @@ impl Cluster {
     }
 
     pub(crate) fn breaks(&mut self, claim: Claim) {
-        self.broken.get_or_insert(claim);
+        if self.terms.judged.has(claim) {
+            self.broken.get_or_insert(claim);
+        }
     }
 
     /// Judges what the objects say, after any step.
     pub fn judge(&mut self) {
-        let lies =
-            |made: &Made| made.released && made.object.is_some_and(|object| object.phase.says_nothing_ran());
+        let lies = |made: &Made| made.released && made.object.is_some_and(|object| object.phase.says_nothing_ran());
         if self.executions.iter().any(lies) {
             self.breaks(Claim::NothingRan);
         }

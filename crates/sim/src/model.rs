@@ -2,7 +2,7 @@
 
 use stateright::{Model, Property};
 
-use crate::claim::Claim;
+use crate::claim::{Claim, Claims};
 use crate::cluster::{Cluster, Created, Terms};
 use crate::fault::{Budget, Fault};
 use crate::object::{Execution, ExecutionId, Kind, Progress, Run, RunUid};
@@ -15,14 +15,18 @@ use crate::translate::Translation;
 pub struct Setting {
     /// How many executions are made, one after the other at any times.
     pub executions: usize,
-    /// How many operators there are. The first runs from the beginning, others start at any time.
+    /// How many operators there are.
     pub operators: usize,
+    /// How many of them run from the beginning. Others start at any time.
+    pub running: usize,
     /// What may go wrong, and how often.
     pub budget: Budget,
     /// Whether runs leave pods behind, which another watch shows.
     pub drains: bool,
-    /// Whether [`Claim::NotLost`] is judged.
-    pub counts_losses: bool,
+    /// Whether a list is taken in one object at a time, with decisions in between.
+    pub decides_in_lists: bool,
+    /// Which claims are judged. The first that is broken ends a path.
+    pub judged: Claims,
     /// What of a stranger's is in the chain.
     pub stranger: Stranger,
     /// How the view becomes a decision.
@@ -198,7 +202,8 @@ impl Setting {
         // What is delivered while a task is under way makes no difference before its end.
         if operator.task.is_empty() {
             for kind in Kind::ALL {
-                if operator.seen[kind as usize] < state.cluster.events(kind) {
+                let in_list = kind == Kind::Run && operator.view.listing.is_some();
+                if in_list || operator.seen[kind as usize] < state.cluster.events(kind) {
                     moves.push(Move::Deliver(who, kind));
                 }
             }
@@ -230,7 +235,11 @@ impl Setting {
     }
 
     fn ends_well(&self, state: &State) -> bool {
-        state.keeps(Claim::Ends) && (state.cluster.broken.is_some() || state.is_settled() || self.goes_on(state))
+        state.keeps(Claim::Ends)
+            && (state.cluster.broken.is_some()
+                || !self.judged.has(Claim::Ends)
+                || state.is_settled()
+                || self.goes_on(state))
     }
 }
 
@@ -244,24 +253,23 @@ impl Model for Setting {
 
     fn init_states(&self) -> Vec<State> {
         let stranger = u8::from(self.stranger == Stranger::Unseen);
-        let terms = Terms { drains: self.drains, stranger, counts_losses: self.counts_losses };
-        let mut cluster = Cluster { terms, ..Cluster::default() };
+        let lists_again = self.budget.allows(Fault::Relist);
+        let terms = Terms { drains: self.drains, stranger, lists_again, judged: self.judged };
+        let mut cluster = Cluster::new(terms);
         match self.stranger {
             Stranger::None | Stranger::Unseen => {}
             Stranger::Seen => {
                 let (uid, progress) = (RunUid(0), Progress::Released);
                 let run = Run { uid, number: 1, owner: None, version: 0, progress, cancelled: false };
                 let object = Some(run);
-                cluster.runs.push(Created { object, released: true, ..Created::default() });
+                cluster.runs.push(Created { object, ..Created::default() });
             }
         }
-        let mut operators: Vec<Operator> = ('A'..)
-            .take(self.operators)
-            .map(|label| Operator { label: Label(label), ..Operator::default() })
-            .collect();
-        if let Some(first) = operators.first_mut() {
-            first.list(&cluster);
-            first.list(&cluster);
+        let mut operators: Vec<Operator> =
+            ('A'..).take(self.operators).map(|label| Operator { label: Label(label), ..Operator::default() }).collect();
+        for operator in operators.iter_mut().take(self.running) {
+            operator.list(&cluster);
+            operator.list(&cluster);
         }
         let mut state = State { cluster, operators, wire: Vec::new(), budget: self.budget };
         state.settle();
@@ -295,7 +303,8 @@ impl Model for Setting {
             Move::EndInPart(run) => cluster.change_run(run, end),
             Move::Drain(run) => cluster.drain(run),
             Move::Crash(who) => operators[who].crash(),
-            Move::List(who) | Move::Relist(who) => operators[who].list(cluster),
+            Move::List(who) => operators[who].list(cluster),
+            Move::Relist(who) => operators[who].relist(cluster, self.decides_in_lists),
             Move::Deliver(who, kind) => {
                 operators[who].deliver(kind, cluster);
             }
@@ -328,6 +337,7 @@ impl Model for Setting {
             Property::always(Claim::Committed.name(), |_, state: &State| state.keeps(Claim::Committed)),
             Property::always(Claim::Own.name(), |_, state: &State| state.keeps(Claim::Own)),
             Property::always(Claim::Kept.name(), |_, state: &State| state.keeps(Claim::Kept)),
+            Property::always(Claim::AfterItsRun.name(), |_, state: &State| state.keeps(Claim::AfterItsRun)),
             Property::always(Claim::NotLost.name(), |_, state: &State| state.keeps(Claim::NotLost)),
             Property::always(Claim::Ends.name(), Self::ends_well),
         ]

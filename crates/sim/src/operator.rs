@@ -7,11 +7,11 @@
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use crate::cluster::{Answer, Awaited, Cluster};
+use crate::cluster::{Answer, Awaited, Cluster, Event};
 use crate::fault::Fault;
 use crate::leave_out::LeftOut;
-use crate::object::Kind;
-use crate::request::{Premise, Request, Step, StatusWrite};
+use crate::object::{Kind, Run, RunUid};
+use crate::request::{Premise, Request, StatusWrite, Step};
 use crate::translate::Translation;
 use crate::view::View;
 
@@ -74,6 +74,8 @@ pub struct Operator {
     pub seen: [usize; 3],
     /// What is left to do of the last decision. While there is something, it does not decide.
     pub task: Vec<Step>,
+    /// What it has written and not seen yet, where that is not in the view at once.
+    pub awaits: Vec<Awaited>,
     /// Its name, for people.
     pub label: Label,
 }
@@ -83,6 +85,7 @@ impl Operator {
     #[must_use]
     pub fn steps(&self, translation: Translation) -> Rc<[Step]> {
         match self.life {
+            Life::Up if self.task.is_empty() && !self.awaits.is_empty() => Rc::default(),
             Life::Up if self.task.is_empty() => translation.decide(&self.view),
             Life::Up => self.task.as_slice().into(),
             Life::Down | Life::Listing => Rc::default(),
@@ -108,17 +111,41 @@ impl Operator {
         }
     }
 
+    /// Lists the runs again.
+    pub fn relist(&mut self, cluster: &Cluster, by_object: bool) {
+        if by_object {
+            self.view.begin_list(cluster);
+        } else {
+            self.view.list_runs(cluster);
+        }
+        self.seen[Kind::Run as usize] = cluster.events(Kind::Run);
+        self.check_awaited(|uid| cluster.run(uid).is_none());
+    }
+
     /// Takes in the next event of a watch; tells whether there was one.
     pub fn deliver(&mut self, kind: Kind, cluster: &Cluster) -> bool {
+        if kind == Kind::Run && self.view.go_on_listing() {
+            let to_come = &cluster.run_events[self.seen[Kind::Run as usize]..];
+            let is_listing = self.view.listing.is_some();
+            self.check_awaited(|uid| {
+                !is_listing && cluster.run(uid).is_none() && !to_come.contains(&Event::Deleted(uid.0))
+            });
+            return true;
+        }
         let next = self.seen[kind as usize];
         let is_one = next < cluster.events(kind);
         if is_one {
+            self.seen[kind as usize] += 1;
             match kind {
                 Kind::Execution => self.view.see_execution(&cluster.execution_events[next]),
                 Kind::Run => self.view.see_run(&cluster.run_events[next]),
                 Kind::Residue => self.view.see_residue(&cluster.residue_events[next]),
             }
-            self.seen[kind as usize] += 1;
+            let gone = |event: &Event<Run>, uid: RunUid| *event == Event::Deleted(uid.0);
+            self.check_awaited(|uid| kind == Kind::Run && gone(&cluster.run_events[next], uid));
+            if let (Kind::Execution, Some(Event::Deleted(uid))) = (kind, cluster.execution_events.get(next)) {
+                self.awaits.retain(|awaited| !matches!(awaited, Awaited::Execution(id, _) if id.uid == *uid));
+            }
         }
         is_one
     }
@@ -141,8 +168,7 @@ impl Operator {
         let left_out = translation.left_out;
         let done = match step {
             Step::ReadFact { fact, skipped } => {
-                let holds = fate == Fate::Answered
-                    && (left_out == LeftOut::SkipRead || cluster.confirms_fact(fact));
+                let holds = fate == Fate::Answered && (left_out == LeftOut::SkipRead || cluster.confirms_fact(fact));
                 if holds {
                     steps.extend(skipped.into_iter().map(|(execution, version)| {
                         let write = StatusWrite::Skip(fact);
@@ -197,8 +223,7 @@ impl Operator {
                 if fate == Fate::Twice {
                     wire.push(request);
                 }
-                // Events that everybody has seen are not kept.
-                if matches!(request, Request::Create { .. }) && cluster.events(Kind::Execution) == 0 {
+                if matches!(request, Request::Create { .. }) && cluster.is_seen_by_all() {
                     cluster.count_creation();
                 }
                 if left_out != LeftOut::OwnWrites {
@@ -222,8 +247,27 @@ impl Operator {
         }
     }
 
+    /// Ends the waits for what the view holds, and for runs that are gone.
+    fn check_awaited(&mut self, gone: impl Fn(RunUid) -> bool) {
+        let view = &self.view;
+        self.awaits.retain(|awaited| {
+            let is_gone = match awaited {
+                Awaited::Execution(..) => false,
+                Awaited::Run(uid, _) | Awaited::NoRun(uid) => gone(*uid),
+            };
+            !is_gone && !view.holds(*awaited)
+        });
+    }
+
     /// Takes in events until the view holds what a write has brought.
     fn await_own(&mut self, awaited: Awaited, cluster: &Cluster) {
+        if cluster.terms.lists_again {
+            if !self.view.holds(awaited) {
+                self.awaits.push(awaited);
+                self.awaits.sort_unstable();
+            }
+            return;
+        }
         while !self.view.holds(awaited) {
             let delivered = match awaited {
                 Awaited::Execution(..) => self.deliver(Kind::Execution, cluster),

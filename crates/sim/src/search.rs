@@ -1,11 +1,26 @@
-//! The searches.
+//! The searches: what each is about, and what is expected of it.
 
 use std::time::{Duration, Instant};
 
 use stateright::{Checker, HasDiscoveries, Model};
 
-use crate::model::Setting;
-use crate::trace::tell;
+use crate::claim::{Claim, Claims};
+use crate::fault::{Budget, Fault};
+use crate::leave_out::LeftOut;
+use crate::model::{Setting, Stranger};
+use crate::trace::{self, Trace};
+use crate::translate::Translation;
+
+/// One search, from the first state to the last.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    /// What is searched.
+    pub setting: Setting,
+    /// The claim that is to be found broken; `None`: all are to hold.
+    pub breaks: Option<Claim>,
+    /// Whether it takes seconds, so that it is a test of every day.
+    pub quick: bool,
+}
 
 /// What a search has found.
 #[derive(Clone, Debug)]
@@ -14,18 +29,206 @@ pub struct Found {
     pub states: usize,
     /// How long it took.
     pub took: Duration,
-    /// How many steps the longest path has.
-    pub depth: usize,
-    /// Broken claims with the steps that broke them.
-    pub broken: Vec<(&'static str, Vec<String>)>,
+    /// The claim that was broken, with the steps that broke it. The others are not searched for any further.
+    pub broken: Option<(Claim, Trace)>,
 }
 
-/// Searches everything that a setting allows, or until a claim is broken.
+impl Found {
+    /// Tells whether this is what was expected.
+    #[must_use]
+    pub fn is_as_expected(&self, search: &Search) -> bool {
+        self.broken.as_ref().map(|(claim, _)| *claim) == search.breaks
+    }
+}
+
+impl Search {
+    /// Begins the description of a search in which all claims are to hold.
+    fn of(executions: usize, operators: usize, faults: &[Fault]) -> Self {
+        let setting = Setting {
+            executions,
+            operators,
+            running: 1,
+            budget: Budget::of(faults),
+            drains: false,
+            decides_in_lists: false,
+            judged: Claims::all().but(Claim::NotLost),
+            stranger: Stranger::None,
+            translation: Translation::default(),
+        };
+        Self { setting, breaks: None, quick: false }
+    }
+
+    fn quick(self) -> Self {
+        Self { quick: true, ..self }
+    }
+
+    /// All operators run from the beginning.
+    fn all_running(mut self) -> Self {
+        self.setting.running = self.setting.operators;
+        self
+    }
+
+    /// Executions that were made later are preferred.
+    fn latest_first(mut self) -> Self {
+        self.setting.translation.latest_first = true;
+        self
+    }
+
+    /// Finished runs are deleted as soon as the core lets them.
+    fn no_retention(mut self) -> Self {
+        self.setting.translation.retains_nothing = true;
+        self
+    }
+
+    /// Runs leave pods behind.
+    fn drains(mut self) -> Self {
+        self.setting.drains = true;
+        self
+    }
+
+    /// What is left of other runs is read live before a commit.
+    fn reads_residue(mut self) -> Self {
+        self.setting.translation.reads_residue = true;
+        self
+    }
+
+    fn stranger(mut self, stranger: Stranger) -> Self {
+        self.setting.stranger = stranger;
+        self
+    }
+
+    fn without(mut self, left_out: LeftOut) -> Self {
+        self.setting.translation.left_out = left_out;
+        self
+    }
+
+    /// Only this claim is judged, and found broken.
+    fn breaks(mut self, claim: Claim) -> Self {
+        self.setting.judged = Claims::of(&[claim]);
+        self.breaks = Some(claim);
+        self
+    }
+
+    /// Searches everything, or until a claim is broken.
+    #[must_use]
+    pub fn run(&self, threads: usize) -> Found {
+        let started = Instant::now();
+        let checker =
+            self.setting.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+        let claim = |name: &str| Claim::ALL.into_iter().find(|claim| claim.name() == name);
+        let broken = checker
+            .discoveries()
+            .into_iter()
+            .filter_map(|(name, path)| Some((claim(name)?, trace::tell(&self.setting, path))))
+            .min_by_key(|(_, trace)| trace.steps.len());
+        Found { states: checker.unique_state_count(), took: started.elapsed(), broken }
+    }
+
+    /// Returns what it is about, in a few words.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let Setting { executions, operators, running, drains, decides_in_lists, stranger, translation, .. } =
+            self.setting;
+        let mut name = format!("{executions} executions, {operators} operators");
+        let mut add = |what: &str| {
+            name.push_str(", ");
+            name.push_str(what);
+        };
+        if operators > 1 && running == operators {
+            add("both up");
+        }
+        if translation.latest_first {
+            add("latest first");
+        }
+        if translation.retains_nothing {
+            add("no retention");
+        }
+        if drains {
+            add("pods");
+        }
+        if translation.reads_residue {
+            add("live read of pods");
+        }
+        if decides_in_lists {
+            add("decides in lists");
+        }
+        match stranger {
+            Stranger::None => {}
+            Stranger::Unseen => add("a stranger without labels"),
+            Stranger::Seen => add("a stranger with labels"),
+        }
+        name
+    }
+}
+
+/// The searches of the protocol as it is: every claim but [`Claim::NotLost`] holds.
 #[must_use]
-pub fn search(setting: Setting, threads: usize) -> Found {
-    let started = Instant::now();
-    let checker = setting.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let broken =
-        checker.discoveries().into_iter().map(|(claim, path)| (claim, tell(&setting, path))).collect();
-    Found { states: checker.unique_state_count(), took: started.elapsed(), depth: checker.max_depth(), broken }
+pub fn protocol() -> Vec<Search> {
+    use Fault::{AnswerLost, Cancel, Crash, Erase, Late, Linger, Refused, Relist, Remake, Touch, Twice, Unmake};
+    vec![
+        Search::of(2, 2, &[]).quick(),
+        Search::of(2, 2, &[Crash, AnswerLost]).quick(),
+        Search::of(3, 1, &[Crash, Late, AnswerLost, Refused]).quick(),
+        Search::of(3, 1, &[Crash, Unmake, Erase, Late]),
+        Search::of(3, 2, &[]),
+        Search::of(3, 2, &[]).latest_first(),
+        Search::of(3, 2, &[Crash]),
+        Search::of(3, 2, &[Late]),
+        Search::of(3, 2, &[Twice]),
+        Search::of(3, 2, &[AnswerLost]),
+        Search::of(3, 2, &[Refused]),
+        Search::of(3, 2, &[Touch]),
+        Search::of(3, 2, &[Unmake]),
+        Search::of(3, 2, &[Erase]),
+        Search::of(3, 2, &[Cancel]),
+        Search::of(3, 2, &[]).latest_first().no_retention(),
+        Search::of(3, 2, &[Crash]).all_running().latest_first().no_retention(),
+        Search::of(3, 2, &[Relist]).all_running(),
+        Search::of(2, 2, &[Relist]).latest_first().no_retention(),
+        Search::of(2, 2, &[Crash, Late]),
+        Search::of(2, 2, &[Refused, Late]),
+        Search::of(2, 2, &[Erase, Late]),
+        Search::of(2, 2, &[Unmake, Late]),
+        Search::of(2, 2, &[Unmake, Remake]),
+        Search::of(1, 2, &[Unmake, Remake, Late]),
+        Search::of(3, 2, &[]).stranger(Stranger::Unseen),
+        Search::of(3, 2, &[]).stranger(Stranger::Seen),
+        Search::of(2, 2, &[Linger]).drains().reads_residue(),
+    ]
+}
+
+/// Searches that show where the operator as it is falls short.
+#[must_use]
+pub fn findings() -> Vec<Search> {
+    use Fault::{Linger, Refused, Relist};
+    let mut in_lists =
+        Search::of(3, 2, &[Relist]).all_running().latest_first().no_retention().breaks(Claim::OneAtATime);
+    in_lists.setting.decides_in_lists = true;
+    vec![
+        Search::of(2, 1, &[Linger]).drains().breaks(Claim::Drained).quick(),
+        in_lists,
+        Search::of(3, 2, &[Refused]).breaks(Claim::NotLost),
+    ]
+}
+
+/// Searches with a rule left out, each with a claim that does not hold without it.
+#[must_use]
+pub fn left_out() -> Vec<Search> {
+    use Fault::{Crash, Erase, Late, Linger, Remake, Unmake};
+    let renumbered = |faults| Search::of(3, 2, faults).all_running().latest_first().no_retention();
+    vec![
+        renumbered(&[]).without(LeftOut::Pending).breaks(Claim::OneAtATime),
+        renumbered(&[]).without(LeftOut::Look).breaks(Claim::OneAtATime),
+        renumbered(&[]).without(LeftOut::Order).breaks(Claim::OneAtATime),
+        renumbered(&[Crash]).without(LeftOut::ListOrder).breaks(Claim::OneAtATime),
+        Search::of(2, 2, &[Unmake, Remake]).without(LeftOut::Owner).breaks(Claim::Own).quick(),
+        Search::of(3, 2, &[]).without(LeftOut::CommitPrecondition).breaks(Claim::NothingRan).quick(),
+        Search::of(3, 2, &[]).without(LeftOut::EndPrecondition).breaks(Claim::Final).quick(),
+        Search::of(2, 2, &[Late, Erase]).without(LeftOut::ReleasePrecondition).breaks(Claim::Committed).quick(),
+        Search::of(3, 2, &[]).without(LeftOut::DeletePrecondition).breaks(Claim::Kept),
+        Search::of(2, 1, &[Linger]).drains().reads_residue().without(LeftOut::Drain).breaks(Claim::Drained).quick(),
+        Search::of(3, 2, &[]).without(LeftOut::SkipRead).breaks(Claim::TrueSkip).quick(),
+        Search::of(3, 2, &[]).without(LeftOut::OwnerRead).breaks(Claim::Kept).quick(),
+        Search::of(3, 2, &[]).without(LeftOut::LostRead).breaks(Claim::AfterItsRun).quick(),
+    ]
 }

@@ -1,21 +1,142 @@
 //! A path through the model, told step by step.
+
+use std::fmt;
+
 use stateright::Path;
 
+use crate::cluster::Cluster;
 use crate::model::{Move, Setting, State};
+use crate::object::{Kind, Phase, RunUid};
+use crate::operator::{Fate, Operator};
+use crate::request::{Fact, Premise, Request, StatusWrite, Step};
 
-/// Tells a path, a line a step.
-#[must_use]
-pub fn tell(setting: &Setting, path: Path<State, Move>) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (state, next) in path.into_vec() {
-        let Some(next) = next else { continue };
-        let line = match next {
-            Move::Perform(who, index, fate) => format!("{} {:?} {fate:?}", state.operators[who].label.0, state.operators[who].steps(setting.translation)[index]),
-            Move::Crash(who)| Move::List(who)| Move::Relist(who)|Move::Deliver(who, _) => format!("{} {:?}", state.operators[who].label.0, next),
-            Move::Arrive(n) => format!("arrive {:?}", state.wire[n]),
-            _ => format!("{next:?}"),
-        };
-        lines.push(line);
+/// What happened, a sentence a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The steps.
+    pub steps: Vec<String>,
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, step) in (1..).zip(&self.steps) {
+            writeln!(f, "  {number:2}. {step}")?;
+        }
+        Ok(())
     }
-    lines
+}
+
+/// Tells a path.
+#[must_use]
+pub fn tell(setting: &Setting, path: Path<State, Move>) -> Trace {
+    let steps = path.into_vec().into_iter().filter_map(|(state, next)| Some(sentence(setting, &state, next?)));
+    Trace { steps: steps.collect() }
+}
+
+fn sentence(setting: &Setting, state: &State, next: Move) -> String {
+    let cluster = &state.cluster;
+    let who = |who: usize| state.operators.get(who).map_or('?', |operator| operator.label.0);
+    match next {
+        Move::Make => format!("w{} is made", cluster.executions.len()),
+        Move::Remake(name) => format!("w{name} is made again"),
+        Move::Unmake(id) => format!("somebody deletes {id}"),
+        Move::AskToCancel(id) => format!("somebody asks to cancel {id}"),
+        Move::Erase(run) => format!("somebody deletes {}", named(cluster, run)),
+        Move::Touch(run) => format!("Tekton writes the status of {}", named(cluster, run)),
+        Move::End(run) => format!("{} ends", named(cluster, run)),
+        Move::EndInPart(run) => format!("{} ends, and a pod of it is left", named(cluster, run)),
+        Move::Drain(run) => format!("the last pod of {} ends", named(cluster, run)),
+        Move::Crash(at) => format!("{} dies", who(at)),
+        Move::List(at) => format!("{} starts", who(at)),
+        Move::Relist(at) => format!("{} lists the runs again", who(at)),
+        Move::Deliver(at, kind) => {
+            let what = match kind {
+                Kind::Execution => "execution",
+                Kind::Run => "run",
+                Kind::Residue => "pod",
+            };
+            format!("{} sees the next {what} event", who(at))
+        }
+        Move::Perform(at, index, fate) => {
+            let step = state.operators.get(at).and_then(|operator| step(setting, operator, index));
+            let what = step.map(|step| describe(cluster, &step)).unwrap_or_default();
+            format!("{} {what}{}", who(at), suffix(fate))
+        }
+        Move::Arrive(at) => format!("a late request arrives: {}", late(cluster, state.wire.get(at))),
+        Move::Vanish(at) => format!("a late request is lost: {}", late(cluster, state.wire.get(at))),
+    }
+}
+
+fn step(setting: &Setting, operator: &Operator, index: usize) -> Option<Step> {
+    operator.steps(setting.translation).get(index).cloned()
+}
+
+fn suffix(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Answered => "",
+        Fate::AnswerLost => ", and the answer is lost",
+        Fate::Late => ", but the request is under way for long",
+        Fate::Twice => ", and the request will arrive again",
+        Fate::Refused => ", and the API server refuses",
+    }
+}
+
+fn late(cluster: &Cluster, request: Option<&Request>) -> String {
+    request.map(|request| write(cluster, *request)).unwrap_or_default()
+}
+
+fn describe(cluster: &Cluster, step: &Step) -> String {
+    match step {
+        Step::Write(premise, request) => {
+            let premise = match premise {
+                Premise::None => "",
+                Premise::OwnersGone(_) => "reads that the owner is gone, and ",
+                Premise::RunGone(_) => "reads that the run is gone, and ",
+            };
+            format!("{premise}{}", write(cluster, *request))
+        }
+        Step::ReadFree { execution, .. } => format!("reads that nothing is left of others than {execution}"),
+        Step::ReadFact { fact, skipped } => {
+            let skipped: Vec<String> = skipped.iter().map(|(id, _)| id.to_string()).collect();
+            let fact = match fact {
+                Fact::Unfinished(run) => format!("{} is unfinished", named(cluster, *run)),
+                Fact::Draining(run) => format!("a pod of {} is left", named(cluster, *run)),
+            };
+            format!("reads that {fact}, to skip {}", skipped.join(" and "))
+        }
+    }
+}
+
+fn write(cluster: &Cluster, request: Request) -> String {
+    match request {
+        Request::Create { owner, number } => format!("creates run {number} for {owner}"),
+        Request::Release { run, .. } => format!("releases {}", named(cluster, run)),
+        Request::Delete { run, .. } => format!("deletes {}", named(cluster, run)),
+        Request::Cancel { run, .. } => format!("cancels {}", named(cluster, run)),
+        Request::Status { execution, write, .. } => match write {
+            StatusWrite::Commit { run, .. } => format!("commits {execution} to {}", named(cluster, run)),
+            StatusWrite::Finish { phase, .. } => {
+                let phase = match phase {
+                    Phase::Completed => "Completed",
+                    Phase::Failed { ran: true } => "Failed, as an execution failure",
+                    Phase::Failed { ran: false } => "Failed, nothing ran",
+                    Phase::Undecided | Phase::Running(_) | Phase::Skipped => "?",
+                };
+                format!("writes that {execution} is {phase}")
+            }
+            StatusWrite::Freed => format!("writes that the target of {execution} has drained"),
+            StatusWrite::Skip(_) => format!("skips {execution}"),
+        },
+    }
+}
+
+/// Names a run as people do: by its number, and whose it is.
+fn named(cluster: &Cluster, uid: RunUid) -> String {
+    match cluster.run(uid) {
+        Some(run) => {
+            let owner = run.owner.map_or_else(|| "a stranger's".to_owned(), |owner| format!("of {owner}"));
+            format!("run {} ({owner})", run.number)
+        }
+        None => "a run that is gone".to_owned(),
+    }
 }

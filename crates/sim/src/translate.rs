@@ -18,7 +18,7 @@ use wfe_core::target::Target;
 
 use crate::leave_out::LeftOut;
 use crate::object::{Execution, ExecutionId, Number, Phase, Progress, Residue, Run, RunUid, Version};
-use crate::request::{Fact, Premise, Request, Step, StatusWrite};
+use crate::request::{Fact, Premise, Request, StatusWrite, Step};
 use crate::view::{Seen, View};
 
 /// How the model is translated.
@@ -65,7 +65,7 @@ impl Translation {
         let executions: BTreeMap<Uid, execution::Execution> = view
             .executions
             .iter()
-            .map(|execution| self.execution(view, execution))
+            .map(|execution| self.execution(view, *execution))
             .map(|execution| (execution.id.uid.clone(), execution))
             .collect();
         let runs: BTreeMap<Uid, run::Run> =
@@ -74,13 +74,13 @@ impl Translation {
             .residue
             .iter()
             .filter(|_| self.left_out != LeftOut::Drain)
-            .map(|left| self.residue(left))
+            .map(|left| self.residue(*left))
             .map(|left| (left.id.uid.clone(), left))
             .collect();
         Target { executions, runs, residue, highest_taken: view.highest_taken.into(), ..Target::default() }
     }
 
-    fn execution(self, view: &View, execution: &Execution) -> execution::Execution {
+    fn execution(self, view: &View, execution: Execution) -> execution::Execution {
         let refusal = view.refused.iter().find(|(id, _)| *id == execution.id).map(|(_, number)| Refusal {
             reason: FailureReason::Forbidden,
             message: "refused".into(),
@@ -90,10 +90,9 @@ impl Translation {
             Phase::Undecided => {
                 ExecutionState::Undecided { unusable: None, refusal, first_try: None, start_before: None }
             }
-            Phase::Running(run) => ExecutionState::Running {
-                run: Some(run_id(run, execution.sequence)),
-                started_at: Some(moment(50)),
-            },
+            Phase::Running(run) => {
+                ExecutionState::Running { run: Some(run_id(run, execution.sequence)), started_at: Some(moment(50)) }
+            }
             Phase::Completed => ExecutionState::Completed,
             Phase::Failed { .. } => ExecutionState::Failed { reason: FailureReason::Unknown },
             Phase::Skipped => ExecutionState::Skipped,
@@ -110,7 +109,7 @@ impl Translation {
         }
     }
 
-    fn residue(self, left: &Residue) -> residue::Residue {
+    fn residue(self, left: Residue) -> residue::Residue {
         let uid = Uid::new(&format!("{:02}", left.run.0));
         let id = ResidueId { kind: ResidueKind::Pod, name: left.run.0.to_string().into(), uid };
         residue::Residue { id, owner: self.owner(left.owner, false), created: moment(45) }
@@ -248,7 +247,9 @@ fn commit_blindly(view: &View, steps: &mut Vec<Step>) {
     for execution in view.executions.iter().filter(|execution| execution.phase == Phase::Undecided) {
         let own = |seen: &&Seen| seen.run.owner == Some(execution.id) && seen.run.progress == Progress::Pending;
         let Some(Seen { run, .. }) = view.runs.iter().find(own) else { continue };
-        steps.retain(|step| !matches!(step, Step::Write(_, Request::Delete { run: withdrawn, .. }) if *withdrawn == run.uid));
+        steps.retain(
+            |step| !matches!(step, Step::Write(_, Request::Delete { run: withdrawn, .. }) if *withdrawn == run.uid),
+        );
         let write = StatusWrite::Commit { run: run.uid, number: run.number };
         let commit = Request::Status { execution: execution.id, version: execution.version, write };
         steps.retain(|step| !matches!(step, Step::Write(_, request) if *request == commit));

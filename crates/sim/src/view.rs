@@ -16,6 +16,17 @@ pub struct Seen {
     pub orphan: bool,
 }
 
+/// A list of runs that is under way, where it is taken in one object at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Listing {
+    /// The place that all share which it brings new.
+    pub place: u8,
+    /// All that it holds.
+    pub all: Vec<Run>,
+    /// How many of these have been delivered, in the order of their names.
+    pub delivered: usize,
+}
+
 /// The view of one operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct View {
@@ -25,6 +36,8 @@ pub struct View {
     pub runs: Vec<Seen>,
     /// What it has seen left of runs.
     pub residue: Vec<Residue>,
+    /// The list of runs that is under way.
+    pub listing: Option<Listing>,
     /// Whose create was refused, and under which number. Only this process knows.
     pub refused: Vec<(ExecutionId, Number)>,
     /// The highest number that it found taken by something that the watch does not show.
@@ -46,6 +59,27 @@ impl View {
         }
         self.runs.retain(|seen| cluster.run(seen.run.uid).is_some());
         self.tidy();
+    }
+
+    /// Begins a list of runs that comes one object at a time.
+    pub fn begin_list(&mut self, cluster: &Cluster) {
+        let mut all: Vec<Run> = cluster.existing_runs().copied().collect();
+        all.sort_unstable_by_key(|run| run.number);
+        self.listing = Some(Listing { place: self.next_place(), all, delivered: 0 });
+    }
+
+    /// Takes in the next object of the list that is under way, or its end; tells whether one is.
+    pub fn go_on_listing(&mut self) -> bool {
+        let Some(listing) = &mut self.listing else { return false };
+        let (next, place) = (listing.all.get(listing.delivered).copied(), listing.place);
+        listing.delivered += 1;
+        if let Some(run) = next {
+            self.insert_run(run, place);
+        } else if let Some(listing) = self.listing.take() {
+            self.runs.retain(|seen| listing.all.iter().any(|run| run.uid == seen.run.uid));
+            self.tidy();
+        }
+        true
     }
 
     /// Takes in one event of the watch of executions.
@@ -129,6 +163,9 @@ impl View {
         self.refused.retain(|(id, _)| executions.iter().any(undecided(*id)));
         if self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty() {
             self.highest_taken = 0;
+        }
+        if self.listing.is_some() {
+            return;
         }
         let (mut place, mut last) = (0, self.runs.first().map_or(0, |seen| seen.place));
         for seen in &mut self.runs {

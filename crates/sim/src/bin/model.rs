@@ -1,25 +1,55 @@
-//! scratch
-use wfe_sim::fault::{Budget, Fault};
+//! Runs all searches, or those whose description holds the word given, and prints what they found. Fails when one finds what it should not, or misses what it should.
+
+use std::process::ExitCode;
+
+use wfe_sim::claim::Claim;
 use wfe_sim::leave_out::LeftOut;
-use wfe_sim::model::{Setting, Stranger};
-use wfe_sim::search::search;
-use wfe_sim::translate::Translation;
-fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let executions = args[0].parse().unwrap();
-    let operators = args[1].parse().unwrap();
-    let faults: Vec<Fault> = args[2..].iter().filter_map(|a| Some(match a.as_str() {
-        "crash" => Fault::Crash, "late" => Fault::Late, "twice" => Fault::Twice, "lost" => Fault::AnswerLost,
-        "refused" => Fault::Refused, "touch" => Fault::Touch, "unmake" => Fault::Unmake, "remake" => Fault::Remake,
-        "erase" => Fault::Erase, "cancel" => Fault::Cancel, "linger" => Fault::Linger, "relist" => Fault::Relist, _ => return None })).collect();
-    let latest_first = args.iter().any(|a| a == "latest");
-    let left_out = match args.iter().find(|a| a.starts_with('-')).map_or("", |a| a.as_str()) {
-        "-pending" => LeftOut::Pending, "-look" => LeftOut::Look, "-order" => LeftOut::Order, "-list" => LeftOut::ListOrder,
-        "-owner" => LeftOut::Owner, "-commit" => LeftOut::CommitPrecondition, "-end" => LeftOut::EndPrecondition, "-release" => LeftOut::ReleasePrecondition,
-        "-delete" => LeftOut::DeletePrecondition, "-drain" => LeftOut::Drain, "-skip" => LeftOut::SkipRead, "-ownerread" => LeftOut::OwnerRead, "-lost" => LeftOut::LostRead,
-        "-own" => LeftOut::OwnWrites, "" => LeftOut::Nothing, x => panic!("{x}") };
-    let setting = Setting { executions, operators, budget: Budget::of(&faults), stranger: Stranger::None, counts_losses: args.iter().any(|a| a == "losses"), drains: args.iter().any(|a| a == "drains"), translation: Translation { latest_first, reads_residue: args.iter().any(|a| a == "fix"), left_out, retains_nothing: args.iter().any(|a| a == "gc"), ..Default::default() } };
-    let found = search(setting, 2);
-    println!("{} states, {:?}, depth {}", found.states, found.took, found.depth);
-    for (claim, steps) in found.broken { println!("BROKEN {claim}"); for s in steps { println!("   {s}"); } }
+use wfe_sim::search::{self, Search};
+
+/// As many as the smallest machine that this is run on has cores.
+const THREADS: usize = 2;
+
+fn main() -> ExitCode {
+    let word = std::env::args().nth(1).unwrap_or_default();
+    let mut all_well = true;
+    for (title, searches) in [
+        ("The protocol as it is: all claims hold", search::protocol()),
+        ("Where the operator falls short: each of these is found", search::findings()),
+        ("With a rule left out: each of these is found", search::left_out()),
+    ] {
+        println!("\n{title}\n");
+        for search in searches.iter().filter(|search| describe(search).contains(&word)) {
+            all_well &= run(search);
+        }
+    }
+    println!("\nClaims:");
+    for claim in Claim::ALL {
+        println!("  {claim}");
+    }
+    if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs one search, prints its line, and tells whether it found what it should.
+fn run(search: &Search) -> bool {
+    let found = search.run(THREADS);
+    let well = found.is_as_expected(search);
+    let said = match (&found.broken, search.breaks) {
+        (None, None) => "holds".to_owned(),
+        (None, Some(claim)) => format!("NOT FOUND: {claim}"),
+        (Some((claim, trace)), _) => format!("broken in {} steps: {claim}", trace.steps.len()),
+    };
+    let seconds = found.took.as_secs_f64();
+    println!("{:>9} states {seconds:>6.1} s  {}; {said}", found.states, describe(search));
+    if let Some((_, trace)) = &found.broken {
+        print!("{trace}");
+    }
+    well
+}
+
+fn describe(search: &Search) -> String {
+    let left_out = match search.setting.translation.left_out {
+        LeftOut::Nothing => String::new(),
+        rule => format!("without {}: ", rule.name()),
+    };
+    format!("{left_out}{}; faults: {}", search.name(), search.setting.budget)
 }
