@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use wfe_testkit::proxy::{Passed, Request, Verb};
-use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, WfeBuilder, When, World};
+use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, WfeBuilder, When, World, is_terminal};
 
 use super::judge::{History, assert_completed};
 use super::{CREATE, all, await_task, finish, held, short};
@@ -17,7 +17,9 @@ const MOST_AT_FIRST: usize = 60;
 const MOST_PER_SECOND: usize = 20;
 /// How long the operator may take until it is ready again. It waits ten seconds at most between two tries; a watch that
 /// brings nothing counts as failing for twenty.
-const READY_WITHIN: Duration = Duration::from_secs(30);
+const READY_WITHIN: Duration = Duration::from_secs(45);
+/// How long all may take to end. Where the API server was away for long, Tekton and the others are slow to come back.
+const ENDED_WITHIN: Duration = Duration::from_mins(3);
 
 /// How long an outage lasts.
 fn outage() -> Duration {
@@ -190,18 +192,26 @@ async fn survive(
     ensure!(kind == Kind::Silent || !ready, "it was ready when nothing could be watched");
     rate.check()?;
 
-    if kind == Kind::Away {
-        finish(&world, "running").await?;
-    }
-    world.wfe("later").target("node/later").image(&short).create().await?;
-    let mut ended = Vec::new();
-    for wfe in ["running", "new", "later"] {
-        ended.push(world.await_terminal(wfe).await?);
-    }
-    println!("{}: all ended {:?} after it was healed", world.namespace(), healed.elapsed());
-    let ready = tokio::time::timeout(READY_WITHIN, operator.await_ready()).await;
-    ready.context("it is not ready again")??;
-    println!("{}: ready {:?} after it was healed", world.namespace(), healed.elapsed());
+    let is_ready = async {
+        let ready = tokio::time::timeout(READY_WITHIN, operator.await_ready()).await;
+        println!("{}: ready {:?} after it was healed", world.namespace(), healed.elapsed());
+        ready.context("it is not ready again")?
+    };
+    let end = async {
+        if kind == Kind::Away {
+            finish(&world, "running").await?;
+        }
+        world.wfe("later").target("node/later").image(&short).create().await?;
+        let mut ended = Vec::new();
+        for wfe in ["running", "new", "later"] {
+            ended.push(world.await_wfe_within(ENDED_WITHIN, wfe, "is terminal", is_terminal).await?);
+        }
+        println!("{}: all ended {:?} after it was healed", world.namespace(), healed.elapsed());
+        anyhow::Ok(ended)
+    };
+    let (ready, ended) = tokio::join!(is_ready, end);
+    ready?;
+    let ended = ended?;
     assert_completed(&ended);
     operator.terminate().await?;
     let history = History::judged(&world, recording).await?;
