@@ -43,7 +43,8 @@ test: versions-rust assets bins ## Run all tests (minutes)
 	cargo test --workspace --no-fail-fast
 
 .PHONY: test-all
-test-all: test ## Run all tests and the slow checks too (half an hour)
+test-all: versions-rust assets bins ## Run all tests, the long variants too (half an hour)
+	WFE_TEST_ALL=1 cargo test --workspace --no-fail-fast
 	cargo build --workspace --bins --release
 
 # --- to check --------------------------------------------------------------------------------------------------------

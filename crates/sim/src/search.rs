@@ -194,6 +194,10 @@ pub fn protocol() -> Vec<Search> {
         Search::of(3, 2, &[]).stranger(Stranger::Unseen),
         Search::of(3, 2, &[]).stranger(Stranger::Seen),
         Search::of(2, 2, &[Linger]).drains().reads_residue(),
+        Search::of(2, 2, &[Erase]).drains().reads_residue(),
+        Search::of(2, 2, &[Linger, Crash]).drains().reads_residue(),
+        Search::of(2, 2, &[Linger, Unmake]).drains().reads_residue(),
+        Search::of(3, 2, &[Linger]).all_running().drains().reads_residue(),
     ]
 }
 
@@ -222,7 +226,7 @@ pub fn left_out() -> Vec<Search> {
         renumbered(&[]).without(LeftOut::Order).breaks(Claim::OneAtATime),
         renumbered(&[Crash]).without(LeftOut::ListOrder).breaks(Claim::OneAtATime),
         Search::of(2, 2, &[Unmake, Remake]).without(LeftOut::Owner).breaks(Claim::Own).quick(),
-        Search::of(3, 2, &[]).without(LeftOut::CommitPrecondition).breaks(Claim::NothingRan).quick(),
+        Search::of(3, 2, &[]).without(LeftOut::CommitPrecondition).breaks(Claim::Final).quick(),
         Search::of(3, 2, &[]).without(LeftOut::EndPrecondition).breaks(Claim::Final).quick(),
         Search::of(2, 2, &[Late, Erase]).without(LeftOut::ReleasePrecondition).breaks(Claim::Committed).quick(),
         Search::of(3, 2, &[]).without(LeftOut::DeletePrecondition).breaks(Claim::Kept),
