@@ -336,6 +336,7 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
     let mut subjects: HashMap<Uid, Subject> = HashMap::new();
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
     let mut owners: HashMap<Uid, ExecutionId> = HashMap::new();
+    let mut first_tries: HashMap<Uid, Time> = HashMap::new();
     let mut add_subject = |id: &ExecutionId| {
         if let Some(execution) = entry.target.executions.get(&id.uid) {
             let beside = entry.beside(&id.uid);
@@ -351,6 +352,11 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
     for action in &decision.actions {
         match action {
             Action::Create { execution, .. } => {
+                if let Some(ExecutionState::Undecided { first_try: Some(first_try), .. }) =
+                    entry.target.executions.get(&execution.uid).map(|execution| &execution.state)
+                {
+                    first_tries.insert(execution.uid.clone(), *first_try);
+                }
                 requests.extend(entry.beside(&execution.uid).request.map(|request| (execution.uid.clone(), request)));
             }
             Action::Commit { execution, .. }
@@ -366,5 +372,5 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
             Action::Release { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}
         }
     }
-    Work { key, target: entry.name.clone(), actions: decision.actions, subjects, owners, requests, now }
+    Work { key, target: entry.name.clone(), actions: decision.actions, subjects, owners, first_tries, requests, now }
 }

@@ -45,6 +45,8 @@ pub struct Work {
     pub subjects: HashMap<Uid, Subject>,
     /// Whose the runs are that the actions delete, where that is known.
     pub owners: HashMap<Uid, ExecutionId>,
+    /// When the creates were first tried, where they were tried before.
+    pub first_tries: HashMap<Uid, Time>,
     /// What the executions ask to run, where the actions create runs.
     pub requests: HashMap<Uid, Arc<RunRequest>>,
     /// The time of the decision.

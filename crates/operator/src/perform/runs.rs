@@ -1,9 +1,10 @@
 //! The writes to runs: create, release, delete, cancel.
 
+use chrono::TimeDelta;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 use wfe_core::action::Unneeded;
-use wfe_core::ending::Refusal;
+use wfe_core::ending::{FailureReason, Refusal};
 use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::run::CancelReason;
 use wfe_core::target::RunNumber;
@@ -12,6 +13,10 @@ use wfe_tekton::render_run;
 use super::{Learned, PerformError, Performer, Result, Work, call, changed_or_call, expect_object, refusal};
 use crate::client::{CallError, Verb};
 use crate::index::{Expected, Kind};
+
+/// How long an API server must go on denying a create before that is a failure for good. Its caches of roles and
+/// bindings take a second or two to fill.
+const STANDS_BY: TimeDelta = TimeDelta::seconds(5);
 
 impl Performer {
     /// Step (a). A create whose outcome is unknown is tried again under the same name, as the view has not moved.
@@ -38,6 +43,10 @@ impl Performer {
             }
             Err(CallError::Refused(status)) if status.is_already_exists() => self.name_taken(&name, number).await,
             Err(error) => match refusal::judge(&error) {
+                // A starting API server does not know all role bindings yet: only a no that it stands by is one.
+                Some(FailureReason::Forbidden) if !Self::has_tried_for(work, execution, STANDS_BY) => {
+                    Err(call(format!("create PipelineRun {name}"), error))
+                }
                 Some(reason) => {
                     let message = refusal::message(&error, &request.parameters);
                     tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {message}");
@@ -47,6 +56,10 @@ impl Performer {
                 None => Err(call(format!("create PipelineRun {name}"), error)),
             },
         }
+    }
+
+    fn has_tried_for(work: &Work, execution: &ExecutionId, long: TimeDelta) -> bool {
+        work.first_tries.get(&execution.uid).is_some_and(|first| work.now - *first >= long)
     }
 
     /// The name is there already: ours (a crash, or an answer that was lost), another operator's, or a stranger's.
