@@ -7,7 +7,7 @@ use crate::cluster::{Awaited, Event};
 use crate::model::State;
 use crate::object::{Kind, Phase, Residue, Run, RunUid};
 use crate::operator::{Life, Operator};
-use crate::request::{Fact, Premise, Request, StatusWrite, Step};
+use crate::request::{Fact, Premise, Read, Request, StatusWrite, Step};
 
 impl State {
     /// Brings the state into its one form.
@@ -141,7 +141,12 @@ fn visit_step(step: &mut Step, visit: &mut impl FnMut(&mut RunUid)) {
             }
             visit_request(request, visit);
         }
-        Step::ReadFree { commit, .. } => visit_request(commit, visit),
+        Step::ReadFirst { read, request, .. } => {
+            if let Read::Uncommitted(run) = read {
+                visit(run);
+            }
+            visit_request(request, visit);
+        }
         Step::ReadFact { fact, .. } => visit_fact(fact, visit),
     }
 }

@@ -1,16 +1,14 @@
-//! The API server: objects with uids and versions, writes with preconditions, and the order of events.
+//! The API server's objects with uids and versions, the order of events, and what happens to them from outside.
 //!
-//! It also keeps what nobody in the cluster remembers, the true history, and judges every write by it.
+//! It also keeps what nobody in the cluster remembers: the true history, by which every write is judged.
 
 use crate::claim::{Claim, Claims};
 use crate::leave_out::LeftOut;
-use crate::object::{Execution, ExecutionId, Kind, Number, Phase, Progress, Residue, Run, RunUid, Version};
-use crate::request::{Fact, Premise, Request, StatusWrite};
+use crate::object::{Execution, ExecutionId, Kind, Number, Phase, Residue, Run, RunUid, Version};
+use crate::request::{Fact, Premise, Read};
 
-/// More runs at once, or remembered by somebody, than any schedule with the budgets of the searches needs.
-const MAX_RUNS: usize = 12;
-/// More creations, with all operators having seen everything but runs, than any schedule with the budgets of the searches needs. Beyond it,
-/// creating and withdrawing goes on for ever, which breaks the claim that everything ends.
+/// More creations, with all operators having seen everything but runs, than any schedule with the budgets of the searches
+/// needs. Beyond it, creating and withdrawing goes on for ever, which breaks the claim that everything ends.
 const MAX_CREATIONS: u8 = 10;
 
 /// An execution that was made at some time.
@@ -255,6 +253,15 @@ impl Cluster {
         }
     }
 
+    /// Tells whether a live read confirms what a later write rests on.
+    #[must_use]
+    pub fn confirms_read(&self, read: Read) -> bool {
+        match read {
+            Read::NothingLeft(execution) => self.residue().all(|left| left.owner == Some(execution)),
+            Read::Uncommitted(run) => !self.existing().any(|execution| execution.phase == Phase::Running(run)),
+        }
+    }
+
     /// Returns what is left of runs.
     pub fn residue(&self) -> impl Iterator<Item = &Residue> {
         self.runs.iter().filter_map(|created| created.residue.as_ref())
@@ -272,194 +279,16 @@ impl Cluster {
         }
     }
 
-    /// Carries out a write, if its precondition holds.
-    pub fn apply(&mut self, request: Request, left_out: LeftOut) -> Answer {
-        match request {
-            Request::Create { owner, number } => self.create(owner, number, left_out),
-            Request::Status { execution, version, write } => self.write_status(execution, version, write, left_out),
-            Request::Release { run, number } => self.release(run, number, left_out),
-            Request::Delete { run, number, version } => self.delete(run, number, version, left_out),
-            Request::Cancel { run, .. } => self.cancel(run),
-        }
-    }
-
-    fn create(&mut self, owner: ExecutionId, number: Number, left_out: LeftOut) -> Answer {
-        if number == self.terms.stranger {
-            return Answer::TakenUnseen;
-        }
-        if let Some(taken) = self.named(number) {
-            return Answer::Taken(Awaited::Run(taken.uid, taken.version));
-        }
-        if self.runs.len() >= MAX_RUNS {
-            self.breaks(Claim::Ends);
-            return Answer::Changed;
-        }
-        let uid = RunUid(u8::try_from(self.runs.len()).unwrap_or(u8::MAX));
-        let progress = Progress::Pending;
-        let run = Run { uid, number, owner: Some(owner), version: 0, progress, cancelled: false };
-        self.runs.push(Created { object: Some(run), ..Created::default() });
-        if left_out == LeftOut::Pending {
-            self.start(uid);
-        } else {
-            self.run_events.push(Event::Applied(run));
-        }
-        Answer::Written(Awaited::Run(uid, 0))
-    }
-
-    fn write_status(
-        &mut self,
-        execution: ExecutionId,
-        version: Version,
-        write: StatusWrite,
-        left_out: LeftOut,
-    ) -> Answer {
-        let unchecked = match write {
-            StatusWrite::Commit { .. } => left_out == LeftOut::CommitPrecondition,
-            StatusWrite::Finish { .. } | StatusWrite::Freed | StatusWrite::Skip(_) => {
-                left_out == LeftOut::EndPrecondition
-            }
-        };
-        let found = self.existing().find(|found| found.id.name == execution.name).copied();
-        let Some(mut object) = found.filter(|found| unchecked || (found.id == execution && found.version == version))
-        else {
-            return Answer::Changed;
-        };
-        self.judge_status(object, write);
-        match write {
-            StatusWrite::Commit { run, number } => {
-                object.phase = Phase::Running(run);
-                object.sequence = number;
-                if let Some(created) = self.runs.get_mut(usize::from(run.0)) {
-                    created.committed |= created.object.is_some();
-                }
-            }
-            StatusWrite::Finish { phase, number, draining } => {
-                object.phase = phase;
-                object.sequence = number.unwrap_or(object.sequence);
-                object.draining = draining;
-            }
-            StatusWrite::Freed => object.draining = false,
-            StatusWrite::Skip(_) => object.phase = Phase::Skipped,
-        }
-        object.version += 1;
-        self.executions[usize::from(object.id.uid)].object = Some(object);
-        self.execution_events.push(Event::Applied(object));
-        Answer::Written(Awaited::Execution(object.id, object.version))
-    }
-
-    fn judge_status(&mut self, object: Execution, write: StatusWrite) {
-        if object.phase.is_terminal() && write != StatusWrite::Freed {
-            self.breaks(Claim::Final);
-        }
-        if let (StatusWrite::Finish { .. }, Phase::Running(run)) = (write, object.phase)
-            && self.run(run).is_some_and(|run| run.is_unfinished())
-        {
-            self.breaks(Claim::AfterItsRun);
-        }
-        match write {
-            StatusWrite::Commit { run, .. } => {
-                if self.run(run).is_some_and(|run| run.owner != Some(object.id)) {
-                    self.breaks(Claim::Own);
-                }
-            }
-            StatusWrite::Finish { phase: Phase::Failed { ran: true }, .. } => {
-                let lost = |created: &Created| created.object.is_none() && !created.erased;
-                if let Phase::Running(run) = object.phase
-                    && self.runs.get(usize::from(run.0)).is_some_and(lost)
-                {
-                    self.breaks(Claim::NotLost);
-                }
-            }
-            StatusWrite::Finish { .. } | StatusWrite::Freed => {}
-            StatusWrite::Skip(fact) => {
-                let true_now = self.holds(fact.run()) || self.has_residue(fact.run());
-                let true_once = |created: &Created| created.met & object.id.bit() != 0;
-                if !true_now && !self.runs.get(usize::from(fact.run().0)).is_some_and(true_once) {
-                    self.breaks(Claim::TrueSkip);
-                }
-            }
-        }
-    }
-
-    fn release(&mut self, run: RunUid, number: Number, left_out: LeftOut) -> Answer {
-        let unchecked = left_out == LeftOut::ReleasePrecondition;
-        let found = self.named(number).filter(|found| unchecked || found.uid == run);
-        // Also unchecked, the patch removes a field, and fails where that is not there.
-        match found.filter(|found| found.progress == Progress::Pending) {
-            Some(found) => {
-                self.start(found.uid);
-                Answer::Written(Awaited::Run(found.uid, found.version + 1))
-            }
-            None => Answer::Changed,
-        }
-    }
-
-    /// Hands a run to Tekton.
-    fn start(&mut self, uid: RunUid) {
-        self.change_run(uid, |run| run.progress = Progress::Released);
-        let Some(run) = self.run(uid) else { return };
-        let created = &mut self.runs[usize::from(uid.0)];
-        created.released = true;
-        let uncommitted = !created.committed;
-        let owner = run.owner.and_then(|owner| self.executions.get_mut(usize::from(owner.uid)));
-        let again = owner.is_some_and(|owner| std::mem::replace(&mut owner.released, true));
-        let runs = |created: &&Created| created.released && created.object.is_some_and(|run| run.is_released());
-        if self.runs.iter().filter(runs).count() > 1 {
-            self.breaks(Claim::OneAtATime);
-        }
-        if self.runs.iter().any(|created| created.residue.is_some()) {
-            self.breaks(Claim::Drained);
-        }
-        if self.terms.drains {
-            let residue = Residue { run: uid, owner: run.owner };
-            self.runs[usize::from(uid.0)].residue = Some(residue);
-            self.residue_events.push(Event::Applied(residue));
-        }
-        if again {
-            self.breaks(Claim::OneRunEach);
-        }
-        if uncommitted {
-            self.breaks(Claim::Committed);
-        }
-    }
-
-    fn delete(&mut self, run: RunUid, number: Number, version: Version, left_out: LeftOut) -> Answer {
-        let unchecked = left_out == LeftOut::DeletePrecondition;
-        let found = self.named(number).filter(|found| unchecked || (found.uid == run && found.version == version));
-        let Some(found) = found else { return Answer::Changed };
-        let is_over = !found.is_unfinished() && self.owner(found).is_none_or(|owner| owner.phase.is_terminal());
-        if found.owner.is_none() || (found.progress != Progress::Pending && !is_over) {
-            self.breaks(Claim::Kept);
-        }
-        self.delete_run(found.uid, false);
-        Answer::Written(Awaited::NoRun(found.uid))
-    }
-
-    fn cancel(&mut self, run: RunUid) -> Answer {
-        let Some(found) = self.run(run) else { return Answer::Changed };
-        if found.owner.is_none() || self.owner(found).is_some_and(|owner| !owner.cancelled) {
-            self.breaks(Claim::Kept);
-        }
-        self.change_run(run, |run| {
-            run.cancelled = true;
-            // It is with Tekton now, which ends it without starting anything.
-            if run.progress == Progress::Pending {
-                run.progress = Progress::Released;
-            }
-        });
-        Answer::Written(Awaited::Run(run, found.version + 1))
-    }
-
-    fn owner(&self, run: Run) -> Option<Execution> {
+    pub(crate) fn owner(&self, run: Run) -> Option<Execution> {
         run.owner.and_then(|owner| self.execution(owner))
     }
 
-    fn named(&self, number: Number) -> Option<Run> {
+    pub(crate) fn named(&self, number: Number) -> Option<Run> {
         self.existing_runs().find(|run| run.number == number).copied()
     }
 
     /// Tells whether a run holds the target: it is committed or released, and unfinished.
-    fn holds(&self, uid: RunUid) -> bool {
+    pub(crate) fn holds(&self, uid: RunUid) -> bool {
         self.runs.get(usize::from(uid.0)).is_some_and(|created| {
             created.object.is_some_and(|run| run.is_unfinished()) && (created.committed || created.released)
         })

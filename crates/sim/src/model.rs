@@ -5,6 +5,7 @@ use stateright::{Model, Property};
 use crate::claim::{Claim, Claims};
 use crate::cluster::{Cluster, Created, Terms};
 use crate::fault::{Budget, Fault};
+use crate::leave_out::LeftOut;
 use crate::object::{Execution, ExecutionId, Kind, Progress, Run, RunUid};
 use crate::operator::{Fate, Label, Life, Operator};
 use crate::request::Request;
@@ -23,8 +24,6 @@ pub struct Setting {
     pub budget: Budget,
     /// Whether runs leave pods behind, which another watch shows.
     pub drains: bool,
-    /// Whether a list is taken in one object at a time, with decisions in between.
-    pub decides_in_lists: bool,
     /// Which claims are judged. The first that is broken ends a path.
     pub judged: Claims,
     /// What of a stranger's is in the chain.
@@ -304,7 +303,7 @@ impl Model for Setting {
             Move::Drain(run) => cluster.drain(run),
             Move::Crash(who) => operators[who].crash(),
             Move::List(who) => operators[who].list(cluster),
-            Move::Relist(who) => operators[who].relist(cluster, self.decides_in_lists),
+            Move::Relist(who) => operators[who].relist(cluster, self.translation.left_out == LeftOut::WholeLists),
             Move::Deliver(who, kind) => {
                 operators[who].deliver(kind, cluster);
             }

@@ -177,11 +177,11 @@ impl Operator {
                 }
                 holds
             }
-            Step::ReadFree { premise, commit, execution } => {
-                let is_free = cluster.residue().all(|left| left.owner == Some(execution));
-                let holds = fate == Fate::Answered && is_free && cluster.confirms(premise, left_out);
+            Step::ReadFirst { read, premise, request } => {
+                let holds =
+                    fate == Fate::Answered && cluster.confirms_read(read) && cluster.confirms(premise, left_out);
                 if holds {
-                    steps.push(Step::Write(premise, commit));
+                    steps.push(Step::Write(premise, request));
                 }
                 holds
             }

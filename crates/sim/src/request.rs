@@ -106,14 +106,14 @@ pub enum Premise {
 pub enum Step {
     /// One write.
     Write(Premise, Request),
-    /// The live read that nothing is left of other runs, before a commit. The write comes later.
-    ReadFree {
+    /// A live read of something that can change again before the write, which comes later.
+    ReadFirst {
+        /// What is read.
+        read: Read,
         /// Who is to be gone, beside.
         premise: Premise,
-        /// The commit.
-        commit: Request,
-        /// Who commits.
-        execution: ExecutionId,
+        /// The write.
+        request: Request,
     },
     /// The live read before a batch of skips. The writes come later.
     ReadFact {
@@ -122,4 +122,13 @@ pub enum Step {
         /// Who is skipped then, with the versions that the decision rests on.
         skipped: Vec<(ExecutionId, Version)>,
     },
+}
+
+/// What is read live some time before a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Read {
+    /// Nothing is left of other runs than this execution's.
+    NothingLeft(ExecutionId),
+    /// The owner is not committed to this run.
+    Uncommitted(RunUid),
 }

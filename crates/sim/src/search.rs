@@ -9,7 +9,7 @@ use crate::fault::{Budget, Fault};
 use crate::leave_out::LeftOut;
 use crate::model::{Setting, Stranger};
 use crate::trace::{self, Trace};
-use crate::translate::Translation;
+use crate::translate::{Reads, Translation};
 
 /// One search, from the first state to the last.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,6 @@ impl Search {
             running: 1,
             budget: Budget::of(faults),
             drains: false,
-            decides_in_lists: false,
             judged: Claims::all().but(Claim::NotLost),
             stranger: Stranger::None,
             translation: Translation::default(),
@@ -88,7 +87,13 @@ impl Search {
 
     /// What is left of other runs is read live before a commit.
     fn reads_residue(mut self) -> Self {
-        self.setting.translation.reads_residue = true;
+        self.setting.translation.reads = Reads::Residue;
+        self
+    }
+
+    /// Before a pending run is deleted, its owner is read live.
+    fn reads_owner(mut self) -> Self {
+        self.setting.translation.reads = Reads::Owner;
         self
     }
 
@@ -127,8 +132,7 @@ impl Search {
     /// Returns what it is about, in a few words.
     #[must_use]
     pub fn name(&self) -> String {
-        let Setting { executions, operators, running, drains, decides_in_lists, stranger, translation, .. } =
-            self.setting;
+        let Setting { executions, operators, running, drains, stranger, translation, .. } = self.setting;
         let mut name = format!("{executions} executions, {operators} operators");
         let mut add = |what: &str| {
             name.push_str(", ");
@@ -146,11 +150,10 @@ impl Search {
         if drains {
             add("pods");
         }
-        if translation.reads_residue {
-            add("live read of pods");
-        }
-        if decides_in_lists {
-            add("decides in lists");
+        match translation.reads {
+            Reads::Nothing => {}
+            Reads::Residue => add("live read of pods"),
+            Reads::Owner => add("live read of owners"),
         }
         match stranger {
             Stranger::None => {}
@@ -161,7 +164,8 @@ impl Search {
     }
 }
 
-/// The searches of the protocol as it is: every claim but [`Claim::NotLost`] holds.
+/// The searches of the protocol: every claim but [`Claim::NotLost`] holds. (Waiting for one's own writes saves requests;
+/// nothing was found that it protects from, so that it stands here and not with what must not be left out.)
 #[must_use]
 pub fn protocol() -> Vec<Search> {
     use Fault::{AnswerLost, Cancel, Crash, Erase, Late, Linger, Refused, Relist, Remake, Touch, Twice, Unmake};
@@ -193,43 +197,42 @@ pub fn protocol() -> Vec<Search> {
         Search::of(1, 2, &[Unmake, Remake, Late]),
         Search::of(3, 2, &[]).stranger(Stranger::Unseen),
         Search::of(3, 2, &[]).stranger(Stranger::Seen),
+        Search::of(3, 2, &[]).without(LeftOut::OwnWrites),
+        Search::of(2, 2, &[Crash, AnswerLost]).without(LeftOut::OwnWrites).quick(),
         Search::of(2, 2, &[Linger]).drains().reads_residue(),
         Search::of(2, 2, &[Erase]).drains().reads_residue(),
         Search::of(2, 2, &[Linger, Crash]).drains().reads_residue(),
         Search::of(2, 2, &[Linger, Unmake]).drains().reads_residue(),
-        Search::of(3, 2, &[Linger]).all_running().drains().reads_residue(),
+        Search::of(3, 2, &[Refused]).reads_owner(),
     ]
 }
 
 /// Searches that show where the operator as it is falls short.
 #[must_use]
 pub fn findings() -> Vec<Search> {
-    use Fault::{Linger, Refused, Relist};
-    let mut in_lists =
-        Search::of(3, 2, &[Relist]).all_running().latest_first().no_retention().breaks(Claim::OneAtATime);
-    in_lists.setting.decides_in_lists = true;
+    use Fault::{Linger, Refused};
     vec![
         Search::of(2, 1, &[Linger]).drains().breaks(Claim::Drained).quick(),
-        in_lists,
-        Search::of(3, 2, &[Refused]).breaks(Claim::NotLost),
+        Search::of(3, 2, &[Refused]).reads_owner().breaks(Claim::NotLost).quick(),
     ]
 }
 
 /// Searches with a rule left out, each with a claim that does not hold without it.
 #[must_use]
 pub fn left_out() -> Vec<Search> {
-    use Fault::{Crash, Erase, Late, Linger, Remake, Unmake};
+    use Fault::{Crash, Erase, Late, Linger, Relist, Remake, Unmake};
     let renumbered = |faults| Search::of(3, 2, faults).all_running().latest_first().no_retention();
     vec![
-        renumbered(&[]).without(LeftOut::Pending).breaks(Claim::OneAtATime),
-        renumbered(&[]).without(LeftOut::Look).breaks(Claim::OneAtATime),
-        renumbered(&[]).without(LeftOut::Order).breaks(Claim::OneAtATime),
+        renumbered(&[]).without(LeftOut::Pending).breaks(Claim::OneAtATime).quick(),
+        renumbered(&[]).without(LeftOut::Look).breaks(Claim::OneAtATime).quick(),
+        renumbered(&[]).without(LeftOut::Order).breaks(Claim::OneAtATime).quick(),
         renumbered(&[Crash]).without(LeftOut::ListOrder).breaks(Claim::OneAtATime),
+        renumbered(&[Relist]).without(LeftOut::WholeLists).breaks(Claim::OneAtATime),
         Search::of(2, 2, &[Unmake, Remake]).without(LeftOut::Owner).breaks(Claim::Own).quick(),
         Search::of(3, 2, &[]).without(LeftOut::CommitPrecondition).breaks(Claim::Final).quick(),
         Search::of(3, 2, &[]).without(LeftOut::EndPrecondition).breaks(Claim::Final).quick(),
         Search::of(2, 2, &[Late, Erase]).without(LeftOut::ReleasePrecondition).breaks(Claim::Committed).quick(),
-        Search::of(3, 2, &[]).without(LeftOut::DeletePrecondition).breaks(Claim::Kept),
+        Search::of(3, 2, &[]).without(LeftOut::DeletePrecondition).breaks(Claim::Kept).quick(),
         Search::of(2, 1, &[Linger]).drains().reads_residue().without(LeftOut::Drain).breaks(Claim::Drained).quick(),
         Search::of(3, 2, &[]).without(LeftOut::SkipRead).breaks(Claim::TrueSkip).quick(),
         Search::of(3, 2, &[]).without(LeftOut::OwnerRead).breaks(Claim::Kept).quick(),

@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::model::{Move, Setting, State};
 use crate::object::{Kind, Phase, RunUid};
 use crate::operator::{Fate, Operator};
-use crate::request::{Fact, Premise, Request, StatusWrite, Step};
+use crate::request::{Fact, Premise, Read, Request, StatusWrite, Step};
 
 /// What happened, a sentence a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,12 @@ fn describe(cluster: &Cluster, step: &Step) -> String {
             };
             format!("{premise}{}", write(cluster, *request))
         }
-        Step::ReadFree { execution, .. } => format!("reads that nothing is left of others than {execution}"),
+        Step::ReadFirst { read: Read::NothingLeft(execution), .. } => {
+            format!("reads that nothing is left of others than {execution}")
+        }
+        Step::ReadFirst { read: Read::Uncommitted(run), .. } => {
+            format!("reads that nobody is committed to {}", named(cluster, *run))
+        }
         Step::ReadFact { fact, skipped } => {
             let skipped: Vec<String> = skipped.iter().map(|(id, _)| id.to_string()).collect();
             let fact = match fact {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::action::{self, Action, Ending};
+use wfe_core::action::{self, Action, Ending, Unneeded};
 use wfe_core::decide::decide;
 use wfe_core::ending::{FailureReason, Refusal};
 use wfe_core::execution::{self, Cancellation, ExecutionState};
@@ -18,7 +18,7 @@ use wfe_core::target::Target;
 
 use crate::leave_out::LeftOut;
 use crate::object::{Execution, ExecutionId, Number, Phase, Progress, Residue, Run, RunUid, Version};
-use crate::request::{Fact, Premise, Request, StatusWrite, Step};
+use crate::request::{Fact, Premise, Read, Request, StatusWrite, Step};
 use crate::view::{Seen, View};
 
 /// How the model is translated.
@@ -28,10 +28,23 @@ pub struct Translation {
     pub latest_first: bool,
     /// Whether finished runs are deleted at once, not after a day.
     pub retains_nothing: bool,
-    /// Whether the performer reads live, before a commit, that nothing is left of other runs.
-    pub reads_residue: bool,
+    /// What the performer reads live before it writes, of what can change again.
+    pub reads: Reads,
     /// What is left out of the protocol.
     pub left_out: LeftOut,
+}
+
+/// What is read live before a write although the answer may be old when the write arrives. Where it does not matter for
+/// what a search is about, it is not read: a write can then do all that it can do with the read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reads {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Before a commit: that nothing is left of other runs.
+    Residue,
+    /// Before a pending run is deleted: that its owner is not committed to it.
+    Owner,
 }
 
 type Memo = HashMap<(Translation, View), Rc<[Step]>>;
@@ -174,8 +187,9 @@ impl Translation {
             Action::Commit { execution, version, run, number, gone, .. } => {
                 let write = StatusWrite::Commit { run: read_run(run), number: small(*number) };
                 let (premise, commit) = (self.owners_gone(gone), self.status(execution, version, write));
-                if self.reads_residue && self.left_out != LeftOut::Drain {
-                    Step::ReadFree { premise, commit, execution: self.read_execution(execution) }
+                if self.reads == Reads::Residue && self.left_out != LeftOut::Drain {
+                    let read = Read::NothingLeft(self.read_execution(execution));
+                    Step::ReadFirst { read, premise, request: commit }
                 } else {
                     Step::Write(premise, commit)
                 }
@@ -205,10 +219,16 @@ impl Translation {
                     .map(|(execution, version)| (self.read_execution(execution), read_version(version)))
                     .collect(),
             },
-            Action::Delete { run, version, gone, .. } => Step::Write(
-                self.owners_gone(gone.as_slice()),
-                Request::Delete { run: read_run(run), number: number_of(run), version: read_version(version) },
-            ),
+            Action::Delete { run, version, why, gone } => {
+                let premise = self.owners_gone(gone.as_slice());
+                let (run, number) = (read_run(run), number_of(run));
+                let request = Request::Delete { run, number, version: read_version(version) };
+                if self.reads == Reads::Owner && premise == Premise::None && *why != Unneeded::Expired {
+                    Step::ReadFirst { read: Read::Uncommitted(run), premise, request }
+                } else {
+                    Step::Write(premise, request)
+                }
+            }
             Action::Cancel { run, gone, .. } => Step::Write(
                 self.owners_gone(gone.as_slice()),
                 Request::Cancel { run: read_run(run), number: number_of(run) },

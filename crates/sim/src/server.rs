@@ -1,0 +1,190 @@
+//! The writes that the API server carries out: each with its precondition, and each judged by the true history.
+
+use crate::claim::Claim;
+use crate::cluster::{Answer, Awaited, Cluster, Created, Event};
+use crate::leave_out::LeftOut;
+use crate::object::{Execution, ExecutionId, Number, Phase, Progress, Residue, Run, RunUid, Version};
+use crate::request::{Request, StatusWrite};
+
+/// More runs at once, or remembered by somebody, than any schedule with the budgets of the searches needs.
+const MAX_RUNS: usize = 12;
+
+impl Cluster {
+    /// Carries out a write, if its precondition holds.
+    pub fn apply(&mut self, request: Request, left_out: LeftOut) -> Answer {
+        match request {
+            Request::Create { owner, number } => self.create(owner, number, left_out),
+            Request::Status { execution, version, write } => self.write_status(execution, version, write, left_out),
+            Request::Release { run, number } => self.release(run, number, left_out),
+            Request::Delete { run, number, version } => self.delete(run, number, version, left_out),
+            Request::Cancel { run, .. } => self.cancel(run),
+        }
+    }
+
+    fn create(&mut self, owner: ExecutionId, number: Number, left_out: LeftOut) -> Answer {
+        if number == self.terms.stranger {
+            return Answer::TakenUnseen;
+        }
+        if let Some(taken) = self.named(number) {
+            return Answer::Taken(Awaited::Run(taken.uid, taken.version));
+        }
+        if self.runs.len() >= MAX_RUNS {
+            self.breaks(Claim::Ends);
+            return Answer::Changed;
+        }
+        let uid = RunUid(u8::try_from(self.runs.len()).unwrap_or(u8::MAX));
+        let progress = Progress::Pending;
+        let run = Run { uid, number, owner: Some(owner), version: 0, progress, cancelled: false };
+        self.runs.push(Created { object: Some(run), ..Created::default() });
+        if left_out == LeftOut::Pending {
+            self.start(uid);
+        } else {
+            self.run_events.push(Event::Applied(run));
+        }
+        Answer::Written(Awaited::Run(uid, 0))
+    }
+
+    fn write_status(
+        &mut self,
+        execution: ExecutionId,
+        version: Version,
+        write: StatusWrite,
+        left_out: LeftOut,
+    ) -> Answer {
+        let unchecked = match write {
+            StatusWrite::Commit { .. } => left_out == LeftOut::CommitPrecondition,
+            StatusWrite::Finish { .. } | StatusWrite::Freed | StatusWrite::Skip(_) => {
+                left_out == LeftOut::EndPrecondition
+            }
+        };
+        let found = self.existing().find(|found| found.id.name == execution.name).copied();
+        let Some(mut object) = found.filter(|found| unchecked || (found.id == execution && found.version == version))
+        else {
+            return Answer::Changed;
+        };
+        self.judge_status(object, write);
+        match write {
+            StatusWrite::Commit { run, number } => {
+                object.phase = Phase::Running(run);
+                object.sequence = number;
+                if let Some(created) = self.runs.get_mut(usize::from(run.0)) {
+                    created.committed |= created.object.is_some();
+                }
+            }
+            StatusWrite::Finish { phase, number, draining } => {
+                object.phase = phase;
+                object.sequence = number.unwrap_or(object.sequence);
+                object.draining = draining;
+            }
+            StatusWrite::Freed => object.draining = false,
+            StatusWrite::Skip(_) => object.phase = Phase::Skipped,
+        }
+        object.version += 1;
+        self.executions[usize::from(object.id.uid)].object = Some(object);
+        self.execution_events.push(Event::Applied(object));
+        Answer::Written(Awaited::Execution(object.id, object.version))
+    }
+
+    fn judge_status(&mut self, object: Execution, write: StatusWrite) {
+        if object.phase.is_terminal() && write != StatusWrite::Freed {
+            self.breaks(Claim::Final);
+        }
+        if let (StatusWrite::Finish { .. }, Phase::Running(run)) = (write, object.phase)
+            && self.run(run).is_some_and(|run| run.is_unfinished())
+        {
+            self.breaks(Claim::AfterItsRun);
+        }
+        match write {
+            StatusWrite::Commit { run, .. } => {
+                if self.run(run).is_some_and(|run| run.owner != Some(object.id)) {
+                    self.breaks(Claim::Own);
+                }
+            }
+            StatusWrite::Finish { phase: Phase::Failed { ran: true }, .. } => {
+                let lost = |created: &Created| created.object.is_none() && !created.erased;
+                if let Phase::Running(run) = object.phase
+                    && self.runs.get(usize::from(run.0)).is_some_and(lost)
+                {
+                    self.breaks(Claim::NotLost);
+                }
+            }
+            StatusWrite::Finish { .. } | StatusWrite::Freed => {}
+            StatusWrite::Skip(fact) => {
+                let true_now = self.holds(fact.run()) || self.has_residue(fact.run());
+                let true_once = |created: &Created| created.met & object.id.bit() != 0;
+                if !true_now && !self.runs.get(usize::from(fact.run().0)).is_some_and(true_once) {
+                    self.breaks(Claim::TrueSkip);
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, run: RunUid, number: Number, left_out: LeftOut) -> Answer {
+        let unchecked = left_out == LeftOut::ReleasePrecondition;
+        let found = self.named(number).filter(|found| unchecked || found.uid == run);
+        // Also unchecked, the patch removes a field, and fails where that is not there.
+        match found.filter(|found| found.progress == Progress::Pending) {
+            Some(found) => {
+                self.start(found.uid);
+                Answer::Written(Awaited::Run(found.uid, found.version + 1))
+            }
+            None => Answer::Changed,
+        }
+    }
+
+    /// Hands a run to Tekton.
+    fn start(&mut self, uid: RunUid) {
+        self.change_run(uid, |run| run.progress = Progress::Released);
+        let Some(run) = self.run(uid) else { return };
+        let created = &mut self.runs[usize::from(uid.0)];
+        created.released = true;
+        let uncommitted = !created.committed;
+        let owner = run.owner.and_then(|owner| self.executions.get_mut(usize::from(owner.uid)));
+        let again = owner.is_some_and(|owner| std::mem::replace(&mut owner.released, true));
+        let runs = |created: &&Created| created.released && created.object.is_some_and(|run| run.is_released());
+        if self.runs.iter().filter(runs).count() > 1 {
+            self.breaks(Claim::OneAtATime);
+        }
+        if self.runs.iter().any(|created| created.residue.is_some()) {
+            self.breaks(Claim::Drained);
+        }
+        if self.terms.drains {
+            let residue = Residue { run: uid, owner: run.owner };
+            self.runs[usize::from(uid.0)].residue = Some(residue);
+            self.residue_events.push(Event::Applied(residue));
+        }
+        if again {
+            self.breaks(Claim::OneRunEach);
+        }
+        if uncommitted {
+            self.breaks(Claim::Committed);
+        }
+    }
+
+    fn delete(&mut self, run: RunUid, number: Number, version: Version, left_out: LeftOut) -> Answer {
+        let unchecked = left_out == LeftOut::DeletePrecondition;
+        let found = self.named(number).filter(|found| unchecked || (found.uid == run && found.version == version));
+        let Some(found) = found else { return Answer::Changed };
+        let is_over = !found.is_unfinished() && self.owner(found).is_none_or(|owner| owner.phase.is_terminal());
+        if found.owner.is_none() || (found.progress != Progress::Pending && !is_over) {
+            self.breaks(Claim::Kept);
+        }
+        self.delete_run(found.uid, false);
+        Answer::Written(Awaited::NoRun(found.uid))
+    }
+
+    fn cancel(&mut self, run: RunUid) -> Answer {
+        let Some(found) = self.run(run) else { return Answer::Changed };
+        if found.owner.is_none() || self.owner(found).is_some_and(|owner| !owner.cancelled) {
+            self.breaks(Claim::Kept);
+        }
+        self.change_run(run, |run| {
+            run.cancelled = true;
+            // It is with Tekton now, which ends it without starting anything.
+            if run.progress == Progress::Pending {
+                run.progress = Progress::Released;
+            }
+        });
+        Answer::Written(Awaited::Run(run, found.version + 1))
+    }
+}
