@@ -232,6 +232,7 @@ impl Engine {
             return;
         }
         let work = work(key.clone(), entry, decision, now);
+        self.index.begin(&key);
         for execution in work.requests.keys() {
             self.index.tried(&key, execution, now);
         }

@@ -34,6 +34,8 @@ pub struct Entry {
     pub name: Option<TargetName>,
     beside: HashMap<Uid, Beside>,
     expected: Expectations,
+    /// The runs that were deleted since the last decision: a write of it that answers late waits for none of them.
+    vanished: HashSet<Uid>,
     /// The runs, by number, of which something was seen to start. Pruned with the runs.
     started: BTreeSet<RunNumber>,
 }
@@ -187,7 +189,7 @@ impl Index {
     pub fn expect(&mut self, key: &Key, expected: Expected) {
         let epoch = self.lists.get(&expected.kind()).map_or(0, |list| list.epoch);
         if let Some(entry) = self.targets.get_mut(key)
-            && !already_seen(&entry.target, &expected)
+            && !already_seen(&entry.target, &entry.vanished, &expected)
         {
             entry.expected.add(expected, epoch);
         }
@@ -214,6 +216,13 @@ impl Index {
     pub fn owner_gone(&mut self, key: &Key, owner: &ExecutionId) {
         if let Some(entry) = self.targets.get_mut(key) {
             mark_gone(&mut entry.target, &owner.uid);
+        }
+    }
+
+    /// Records that the actions of a decision are carried out from now on.
+    pub fn begin(&mut self, key: &Key) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.vanished.clear();
         }
     }
 
@@ -378,6 +387,7 @@ impl Index {
                 Kind::Run => {
                     if let Some(run) = entry.target.runs.remove(uid) {
                         entry.started.remove(&run.number);
+                        entry.vanished.insert(uid.clone());
                     }
                     entry.target.residue.remove(uid);
                 }

@@ -1,5 +1,7 @@
 //! What stays of a record when a newer one of the same object comes, and what is known of runs' owners.
 
+use std::collections::HashSet;
+
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::Uid;
 use wfe_core::run::{Owner, Presence, Run};
@@ -8,18 +10,18 @@ use wfe_core::target::Target;
 use super::Kind;
 use super::expect::{self, Expected};
 
-/// The answer to a write can come after the watch has delivered it.
-pub(super) fn already_seen(target: &Target, expected: &Expected) -> bool {
+/// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of what
+/// was written: an execution that is not there was deleted, as we make none, and of runs it is known which vanished.
+pub(super) fn already_seen(target: &Target, vanished: &HashSet<Uid>, expected: &Expected) -> bool {
     match expected {
-        Expected::Version { kind, uid, version } => {
-            let seen = match kind {
-                Kind::Execution => target.executions.get(uid).map(|execution| &execution.version),
-                Kind::Run => target.runs.get(uid).map(|run| &run.version),
-                // Nothing else is written.
-                Kind::TaskRun | Kind::CustomRun | Kind::Pod | Kind::Namespace => None,
-            };
-            seen.is_some_and(|seen| expect::at_least(seen, version))
+        Expected::Version { kind: Kind::Execution, uid, version } => {
+            target.executions.get(uid).is_none_or(|execution| expect::at_least(&execution.version, version))
         }
+        Expected::Version { kind: Kind::Run, uid, version } => {
+            vanished.contains(uid) || target.runs.get(uid).is_some_and(|run| expect::at_least(&run.version, version))
+        }
+        // Nothing else is written.
+        Expected::Version { .. } => true,
         Expected::Absence { uid } => !target.runs.contains_key(uid),
     }
 }

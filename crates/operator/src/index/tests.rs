@@ -180,6 +180,19 @@ fn an_answer_that_comes_after_its_delivery_holds_nothing_back() {
 }
 
 #[test]
+fn an_answer_that_comes_after_the_deletion_of_what_was_written_holds_nothing_back() {
+    let mut index = synced(vec![execution("a", "5"), execution("b", "5"), run("r", "a", "6")]);
+    index.begin(&key());
+    index.apply(Delivery::ExecutionDeleted(Uid::new("a")), now());
+    index.apply(Delivery::RunDeleted(Uid::new("r")), now());
+    index.expect(&key(), written("a", "9"));
+    index.expect(&key(), Expected::Version { kind: Kind::Run, uid: Uid::new("r"), version: Version::new("9") });
+    assert!(index.ready(&key()).is_some());
+    index.expect(&key(), Expected::Version { kind: Kind::Run, uid: Uid::new("new"), version: Version::new("9") });
+    assert!(index.ready(&key()).is_none(), "a run that is not delivered yet is waited for");
+}
+
+#[test]
 fn a_deletion_ends_the_wait_for_its_object() {
     let mut index = synced(vec![execution("a", "5"), execution("b", "5")]);
     index.expect(&key(), written("a", "9"));
