@@ -45,6 +45,7 @@ test: versions-rust assets bins ## Run all tests (minutes)
 .PHONY: test-all
 test-all: versions-rust assets bins ## Run all tests, the long variants too (half an hour)
 	WFE_TEST_ALL=1 cargo test --workspace --no-fail-fast
+	cargo run --quiet --release -p wfe-sim --bin model
 	cargo build --workspace --bins --release
 
 # --- to check --------------------------------------------------------------------------------------------------------
