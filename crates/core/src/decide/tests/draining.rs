@@ -1,0 +1,60 @@
+//! Draining.
+
+use super::*;
+
+#[test]
+fn a_run_that_is_done_ends_its_execution_at_once_or_when_what_is_left_of_it_had_time_to_be_seen() {
+    let mut finished = run(1, "a", done(true));
+    finished.done_seen = Some(at(49));
+    let target = left(target(vec![running("a", "r1")], vec![finished]), pod("a"));
+    let waits = decide(&target, &Policy::default(), at(50));
+    assert_eq!((waits.actions, waits.wake), (vec![], Some(at(49) + SETTLE)));
+    let decided = decide(&target, &Policy::default(), at(51)).actions;
+    assert!(matches!(&decided[..], [Action::Finish { draining: true, .. }]), "{decided:?}");
+}
+
+#[test]
+fn while_a_target_drains_rivals_are_skipped_on_what_is_left() {
+    let drains = left(target(vec![failed("a"), undecided("b")], vec![run(1, "a", done(false))]), pod("a"));
+    let decided = actions(&drains);
+    let [Action::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Draining(left), .. }] = &decided[..] else {
+        panic!("{decided:?}")
+    };
+    assert_eq!((conflict.draining, &conflict.holder, &*left.name), (true, &id("a"), "pod"));
+}
+
+#[test]
+fn what_is_left_of_a_deleted_run_drains_too_and_what_names_nobody_is_waited_for() {
+    assert!(matches!(&actions(&left(target(vec![undecided("b")], vec![]), pod("a")))[..], [Action::Skip { .. }]));
+    let nobodys = Residue { owner: Owner::Nobody, ..pod("a") };
+    let target = left(target(vec![undecided("b")], vec![]), nobodys);
+    assert_eq!(waiting(&target), [("b".into(), Waiting::Draining)]);
+}
+
+#[test]
+fn at_the_look_an_execution_withdraws_before_what_drains() {
+    let target = left(target(vec![undecided("b")], vec![run(2, "b", Progress::Pending)]), pod("a"));
+    assert_eq!(actions(&target), [deleted("r2", Unneeded::Withdrawn, None)]);
+}
+
+#[test]
+fn a_status_that_says_draining_says_free_when_nothing_is_left() {
+    let mut ended = failed("a");
+    ended.draining_shown = true;
+    let drains = target(vec![ended], vec![]);
+    let freed = Action::Freed { execution: id("a"), version: Version::new("v") };
+    assert_eq!(actions(&drains), [freed]);
+    assert_eq!(actions(&left(drains, pod("a"))), []);
+}
+
+#[test]
+fn a_target_that_does_not_drain_is_told_of_once() {
+    let mut drains = left(target(vec![failed("a")], vec![run(1, "a", done(false))]), pod("a"));
+    let deadline = at(40) + Policy::default().drain_deadline;
+    let early = decide(&drains, &Policy::default(), at(50));
+    assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
+    let late = decide(&drains, &Policy::default(), deadline).actions;
+    assert!(matches!(&late[..], [Action::DrainSlow { holder, .. }] if *holder == id("a")), "{late:?}");
+    drains.drain_warned = true;
+    assert_eq!(decide(&drains, &Policy::default(), deadline).actions, []);
+}

@@ -1,0 +1,36 @@
+//! Failures without a run.
+
+use super::*;
+
+#[test]
+fn an_unusable_spec_fails_before_rivals_are_compared() {
+    let target = target(
+        vec![running("a", "r1"), execution("b", unusable("spec.x: bad"))],
+        vec![run(1, "a", Progress::Released)],
+    );
+    let decided = actions(&target);
+    let [Action::Finish { execution, ending: Ending::Failed(failure), .. }] = &decided[..] else {
+        panic!("{decided:?}")
+    };
+    assert_eq!(*execution, id("b"));
+    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::ConfigurationError, false));
+}
+
+#[test]
+fn a_refused_create_fails_its_execution_and_the_others_wait_for_that() {
+    let refusal = Refusal { reason: FailureReason::ResourceExhausted, message: "quota".into(), number: 3 };
+    let mut refused = undecided("a");
+    if let ExecutionState::Undecided { refusal: slot, .. } = &mut refused.state {
+        *slot = Some(refusal);
+    }
+    let mut target = target(vec![refused, undecided("b")], vec![]);
+    let decided = actions(&target);
+    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!((failure.number, failure.was_execution_failure), (Some(3), false));
+    assert_eq!(waiting(&target), [("b".into(), Waiting::Turn)]);
+
+    let own = run(3, "a", Progress::Pending);
+    target.runs.insert(own.id.uid.clone(), own);
+    let decided = actions(&target);
+    assert_eq!(decided, [committed("a", "r3", 3, &[])], "a run that is there after all counts");
+}

@@ -1,0 +1,50 @@
+//! Leftovers and orphans.
+
+use super::*;
+
+#[test]
+fn a_pending_run_that_nobody_can_commit_to_is_deleted() {
+    let leftover = |owner: Execution| actions(&target(vec![owner], vec![run(9, "a", Progress::Pending)]));
+    let mut leaving = undecided("a");
+    leaving.deleting = true;
+    for owner in [failed("a"), execution("a", ExecutionState::Skipped), leaving] {
+        assert_eq!(leftover(owner.clone()), [deleted("r9", Unneeded::Leftover, None)], "{owner:?}");
+    }
+}
+
+#[test]
+fn an_execution_keeps_the_first_of_two_runs_that_it_made() {
+    let runs = vec![run(1, "a", Progress::Pending), run(2, "a", Progress::Pending)];
+    let expected = [deleted("r2", Unneeded::Leftover, None), committed("a", "r1", 1, &[])];
+    assert_eq!(actions(&target(vec![undecided("a")], runs.clone())), expected);
+    let expected = [Action::Release { run: run_id("r1") }, deleted("r2", Unneeded::Leftover, None)];
+    assert_eq!(actions(&target(vec![running("a", "r1")], runs)), expected);
+}
+
+#[test]
+fn runs_of_a_deleted_execution_are_deleted_or_cancelled_and_hold_the_target_until_they_end() {
+    let pending = target(vec![], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&pending), [deleted("r1", Unneeded::Leftover, Some("a"))]);
+
+    let mut released = target(vec![undecided("b")], vec![run(1, "a", Progress::Released)]);
+    let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::OwnerDeleted, gone: Some(id("a")) };
+    let decided = actions(&released);
+    assert!(decided.contains(&cancel), "{decided:?}");
+    assert!(decided.iter().any(|action| matches!(action, Action::Skip { .. })), "{decided:?}");
+
+    released.runs.get_mut(&Uid::new("r1")).unwrap().cancelled = true;
+    assert!(!actions(&released).contains(&cancel), "cancelled once");
+}
+
+#[test]
+fn runs_of_nobody_and_of_executions_elsewhere_are_never_touched() {
+    for owner in
+        [Owner::Nobody, Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere }]
+    {
+        for progress in [Progress::Pending, Progress::Released, done(true)] {
+            let mut stranger = run(1, "x", progress);
+            stranger.owner = owner.clone();
+            assert_eq!(actions(&target(vec![], vec![stranger])), []);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The look: what came before, and what may be lost.
+
+use super::*;
+
+#[test]
+fn at_the_look_a_run_withdraws_before_an_earlier_one() {
+    for earlier in [Progress::Pending, Progress::Released] {
+        let mut first = run(1, "x", earlier);
+        // Another operator's execution, in a namespace that is not watched.
+        first.owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere };
+        let target = target(vec![undecided("a")], vec![first, run(2, "a", Progress::Pending)]);
+        assert_eq!(actions(&target), [deleted("r2", Unneeded::Withdrawn, None)]);
+    }
+}
+
+#[test]
+fn at_the_look_a_later_run_does_not_count() {
+    let mut later = run(2, "x", Progress::Pending);
+    later.owner = Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere };
+    let target = target(vec![undecided("a")], vec![run(1, "a", Progress::Pending), later]);
+    assert_eq!(actions(&target), [committed("a", "r1", 1, &[])]);
+}
+
+#[test]
+fn two_runs_of_one_list_both_withdraw() {
+    let mut second = run(2, "b", Progress::Pending);
+    second.order = Order(1);
+    let target = target(vec![undecided("a"), undecided("b")], vec![run(1, "a", Progress::Pending), second]);
+    let expected = [deleted("r1", Unneeded::Withdrawn, None), deleted("r2", Unneeded::Withdrawn, None)];
+    assert_eq!(actions(&target), expected);
+}
+
+#[test]
+fn a_run_that_was_released_past_its_owner_is_committed_to_and_never_deleted() {
+    let released = target(vec![undecided("a")], vec![run(1, "a", Progress::Released)]);
+    assert_eq!(actions(&released), [committed("a", "r1", 1, &[])]);
+    let finished = target(vec![undecided("a")], vec![run(1, "a", done(true))]);
+    assert_eq!(actions(&finished), [committed("a", "r1", 1, &[])]);
+}
+
+#[test]
+fn a_commit_reads_live_that_the_unknown_owners_of_finished_runs_are_gone() {
+    let history = vec![run(1, "x", done(true)), run(2, "y", done(false)), run(3, "a", Progress::Pending)];
+    let mut target = target(vec![undecided("a")], history);
+    assert_eq!(actions(&target), [committed("a", "r3", 3, &["x", "y"])]);
+    if let Some(Owner::Execution { presence, .. }) = target.runs.get_mut(&Uid::new("r1")).map(|run| &mut run.owner) {
+        *presence = Presence::Gone;
+    }
+    assert_eq!(actions(&target), [committed("a", "r3", 3, &["y"])]);
+}

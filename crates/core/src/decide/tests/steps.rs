@@ -1,0 +1,99 @@
+//! The four steps, each resumed from what is there.
+
+use super::*;
+
+#[test]
+fn an_execution_on_a_free_target_creates_a_pending_run() {
+    assert_eq!(actions(&target(vec![undecided("a")], vec![])), [create("a", 1)]);
+}
+
+#[test]
+fn the_number_is_one_above_all_that_is_known() {
+    let mut skipped = execution("s", ExecutionState::Skipped);
+    skipped.run_sequence = Some(6);
+    let mut known = target(vec![undecided("a"), failed("b"), skipped], vec![run(4, "b", done(true))]);
+    assert_eq!(actions(&known), [create("a", 7)]);
+    known.highest_taken = 9;
+    assert_eq!(actions(&known), [create("a", 10)]);
+}
+
+#[test]
+fn at_the_look_an_execution_commits_to_its_own_run() {
+    let target = target(vec![undecided("a")], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&target), [committed("a", "r1", 1, &[])]);
+}
+
+#[test]
+fn a_committed_run_is_released_and_a_released_one_is_left_to_tekton() {
+    let pending = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&pending), [Action::Release { run: run_id("r1") }]);
+    let released = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Released)]);
+    assert_eq!(actions(&released), []);
+}
+
+#[test]
+fn a_finished_run_ends_its_execution_with_the_times_of_the_run() {
+    let finished = |succeeded| actions(&target(vec![running("a", "r1")], vec![run(1, "a", done(succeeded))]));
+    let [Action::Finish { ending: Ending::Completed(success), lost: None, .. }] = &finished(true)[..] else {
+        panic!("{:?}", finished(true))
+    };
+    assert_eq!((success.completed_at, success.ran_for), (at(40), Duration::from_secs(40)));
+    let [Action::Finish { ending: Ending::Failed(failure), lost: None, .. }] = &finished(false)[..] else {
+        panic!("{:?}", finished(false))
+    };
+    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::Unknown, true));
+    assert_eq!((&*failure.message, failure.failed_at), ("R: m", at(40)));
+}
+
+#[test]
+fn a_completion_far_in_the_future_is_cut() {
+    let late = Progress::Done(Outcome {
+        succeeded: true,
+        reason: "R".into(),
+        message: "m".into(),
+        completed_at: Some(at(100_000)),
+    });
+    let decided = actions(&target(vec![running("a", "r1")], vec![run(1, "a", late)]));
+    let [Action::Finish { ending: Ending::Completed(success), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!(success.completed_at, at(50) + MAX_SKEW);
+}
+
+#[test]
+fn a_run_that_is_gone_fails_its_execution_once_that_is_read_live() {
+    let decided = actions(&target(vec![running("a", "r1")], vec![]));
+    let [Action::Finish { ending: Ending::Failed(failure), lost: Some(lost), .. }] = &decided[..] else {
+        panic!("{decided:?}")
+    };
+    assert_eq!((lost, failure.was_execution_failure), (&run_id("r1"), true));
+}
+
+#[test]
+fn a_running_execution_without_a_run_fails_and_says_who_must_have_written_it() {
+    let odd = execution("a", ExecutionState::Running { run: None, started_at: None });
+    let decided = actions(&target(vec![odd], vec![]));
+    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert!(failure.message.contains("without a pipelineRunRef"), "{}", failure.message);
+}
+
+#[test]
+fn an_execution_whose_status_names_another_ones_run_fails_and_releases_nothing() {
+    let decided = actions(&target(vec![running("a", "r1"), undecided("b")], vec![run(1, "b", Progress::Pending)]));
+    let finished: Vec<_> = decided.iter().filter(|action| matches!(action, Action::Finish { .. })).collect();
+    let [Action::Finish { execution, ending: Ending::Failed(failure), .. }] = &finished[..] else {
+        panic!("{decided:?}")
+    };
+    assert_eq!(*execution, id("a"));
+    assert!(failure.message.contains("another WorkflowExecution"), "{}", failure.message);
+    assert!(
+        !decided.iter().any(|action| matches!(action, Action::Release { .. } | Action::Delete { .. })),
+        "{decided:?}"
+    );
+}
+
+#[test]
+fn an_execution_whose_run_lives_in_another_namespace_is_left_alone_and_holds_the_target() {
+    let mut stranger = running("a", "r1");
+    stranger.elsewhere = true;
+    let target = target(vec![stranger, undecided("b")], vec![]);
+    assert_eq!((actions(&target), waiting(&target)), (vec![], vec![("b".into(), Waiting::OwnerLate)]));
+}

@@ -1,0 +1,83 @@
+//! Cancellation, startBefore, pause, and what the status says of waiting.
+
+use super::*;
+
+#[test]
+fn a_cancelled_execution_stops_wherever_it_is() {
+    let cancelled = |mut execution: Execution| {
+        execution.cancellation = Some(Cancellation { reason: "enough".into(), requested_by: "jo".into() });
+        execution
+    };
+    let decided = actions(&target(vec![cancelled(undecided("a"))], vec![]));
+    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!(
+        (failure.was_execution_failure, &*failure.message),
+        (false, "cancelled by jo before it started: enough")
+    );
+    let looking = target(vec![cancelled(undecided("a"))], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&looking), [deleted("r1", Unneeded::Withdrawn, None)]);
+    for progress in [Progress::Pending, Progress::Released] {
+        let committed = target(vec![cancelled(running("a", "r1"))], vec![run(1, "a", progress)]);
+        let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::Requested, gone: None };
+        assert_eq!(actions(&committed), [cancel]);
+    }
+}
+
+#[test]
+fn an_execution_that_was_not_started_before_its_time_fails() {
+    let mut late = undecided("a");
+    if let ExecutionState::Undecided { start_before, .. } = &mut late.state {
+        *start_before = Some(at(50));
+    }
+    let target = target(vec![late], vec![]);
+    let in_time = decide(&target, &Policy::default(), at(50));
+    assert_eq!((in_time.actions, in_time.wake), (vec![create("a", 1)], Some(at(51))));
+    let decided = decide(&target, &Policy::default(), at(51)).actions;
+    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::DeadlineExceeded, false));
+}
+
+#[test]
+fn in_a_paused_namespace_nothing_new_starts_and_what_runs_goes_on() {
+    let paused = |mut execution: Execution| {
+        execution.paused = Some("ask sre".into());
+        execution
+    };
+    let waits = Waiting::Paused("ask sre".into());
+    assert_eq!(waiting(&target(vec![paused(undecided("a"))], vec![])), [("a".into(), waits)]);
+    let looking = target(vec![paused(undecided("a"))], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&looking), [deleted("r1", Unneeded::Withdrawn, None)]);
+    let committed = target(vec![paused(running("a", "r1"))], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(actions(&committed), [Action::Release { run: run_id("r1") }]);
+}
+
+#[test]
+fn the_status_says_what_an_execution_waits_for_after_ten_seconds_and_once() {
+    let mut paused = undecided("a");
+    paused.paused = Some("ask sre".into());
+    paused.waits_since = Some(at(0));
+    let early = decide(&target(vec![paused.clone()], vec![]), &Policy::default(), at(9));
+    assert_eq!((early.actions, early.wake), (vec![], Some(at(10))));
+    let late = decide(&target(vec![paused.clone()], vec![]), &Policy::default(), at(10)).actions;
+    assert!(matches!(&late[..], [Action::ShowWaiting { waiting: Waiting::Paused(_), .. }]), "{late:?}");
+    paused.waiting_shown = Some("Paused".into());
+    assert_eq!(decide(&target(vec![paused], vec![]), &Policy::default(), at(10)).actions, []);
+}
+
+#[test]
+fn a_target_that_cannot_be_seen_is_left_alone_but_its_executions_say_so() {
+    let mut waits = undecided("a");
+    waits.waits_since = Some(at(0));
+    let target = target(vec![waits, running("b", "r1")], vec![run(1, "b", Progress::Pending)]);
+    let blind = decide_blind(&target, "cannot watch pipelineruns", at(50)).actions;
+    assert!(matches!(&blind[..], [Action::ShowWaiting { waiting: Waiting::Blind(_), .. }]), "{blind:?}");
+}
+
+#[test]
+fn a_run_that_lost_its_annotations_is_still_the_one_that_was_committed_to() {
+    let mut stripped = run(1, "a", Progress::Released);
+    stripped.owner = Owner::Nobody;
+    let target = target(vec![running("a", "r1"), undecided("b")], vec![stripped]);
+    let decided = actions(&target);
+    assert!(matches!(&decided[..], [Action::Skip { .. }]), "{decided:?}");
+}
