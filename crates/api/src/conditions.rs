@@ -21,6 +21,10 @@ pub const SUCCEEDED: &str = "Succeeded";
 ///
 /// True: it failed such that later ones are skipped until somebody clears it. False: cleared, or it never blocked.
 pub const BLOCKED: &str = "Blocked";
+/// Whether a clearance of this execution came when it had nothing to lift.
+///
+/// True: nothing was blocked, so it changes nothing ([`NOTHING_BLOCKED`]). Absent: there was none, or it lifted a block.
+pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 /// Whether the execution still waits to be decided, so that an empty phase never puzzles anyone.
 ///
 /// True: it has been undecided for longer than a moment; the reason says what it waits for, the message what would end that
@@ -41,6 +45,9 @@ pub const FREE: &str = "Free";
 pub const RUNNING: &str = "Running";
 /// Reason of [`SUCCEEDED`]: every task of the run succeeded.
 pub const COMPLETED: &str = "Completed";
+
+/// Reason of [`CLEARANCE_INEFFECTIVE`]: nothing on the target was blocked by this execution or an earlier one.
+pub const NOTHING_BLOCKED: &str = "NothingBlocked";
 
 /// Reason of [`WAITING`]: nothing new starts, by the operator's configuration or by the annotation
 /// [`ANNOTATION_PAUSED`](crate::labels::ANNOTATION_PAUSED) on the namespace. Ends when a person ends the pause.

@@ -2,6 +2,8 @@
 
 use crate::Time;
 use crate::ending::{Failure, Skip, Success};
+use crate::execution::Clearance;
+use crate::explain::Judgement;
 use crate::name::{ExecutionId, RunId, Version};
 use crate::residue::ResidueId;
 use crate::run::CancelReason;
@@ -15,7 +17,9 @@ pub struct Decision {
     pub actions: Vec<Action>,
     /// Who waits, and for what.
     pub waiting: Vec<(ExecutionId, Waiting)>,
-    /// When the answer can change by time alone.
+    /// How the rules have judged those that ask for their turn.
+    pub judged: Vec<(ExecutionId, Judgement)>,
+    /// The first moment at which the answer changes by time alone.
     pub wake: Option<Time>,
 }
 
@@ -41,6 +45,8 @@ pub enum Action {
         number: RunNumber,
         /// `startTime`.
         started_at: Time,
+        /// The counter as it inherits it (`consecutiveFailures`, section 7).
+        consecutive_failures: u32,
         /// Owners of finished runs that are not known any more: read live that they are gone.
         gone: Vec<ExecutionId>,
     },
@@ -59,6 +65,8 @@ pub enum Action {
         ending: Ending,
         /// A run that is not seen any more: read live that it is gone.
         lost: Option<RunId>,
+        /// A run of which no task was ever made, so that nothing ran: read live that there is none.
+        unstarted: Option<RunId>,
         /// Whether the target drains after it.
         draining: bool,
     },
@@ -86,6 +94,17 @@ pub enum Action {
         residue: ResidueId,
         /// Since when it drains.
         since: Time,
+    },
+    /// Says in the status what a clearance has done (section 10). Precondition: the execution's version.
+    RecordClearance {
+        /// Whose.
+        execution: ExecutionId,
+        /// The version that the decision rests on.
+        version: Version,
+        /// The clearance.
+        clearance: Clearance,
+        /// Whether it has lifted a block. One that has not changes nothing, for ever.
+        effective: bool,
     },
     /// Skips all of these. Preconditions: the fact, read live once for all, and the version of each.
     Skip {
@@ -135,6 +154,8 @@ pub enum Fact {
     Unfinished(RunId),
     /// This task or pod is there and unfinished.
     Draining(ResidueId),
+    /// This execution is there, terminal, and nobody has cleared it since.
+    Stands(ExecutionId),
 }
 
 /// Why a run is not needed.

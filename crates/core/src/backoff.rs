@@ -1,59 +1,127 @@
-//! The one backoff of the project: `min(base * multiplier^(n-1), max)` with a limit on the exponent.
+//! The one backoff of the project: `min(base * multiplier^(n-1), max)`, with a limit on the exponent and with jitter.
 //!
-//! Pure arithmetic (SPEC section 7). It cannot overflow for any input: what would overflow is the maximum.
+//! Pure arithmetic on whole numbers (SPEC section 7). It cannot overflow for any input: what would overflow is the
+//! maximum. It knows no clock, no state and no randomness: how many failures there were in a row is counted from their
+//! times ([`failures_in_a_row`]), and jitter is derived from a key, so that a restart computes the same wait.
 
 use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::Time;
 
 /// A growing wait between tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// The wait after the first failure.
     pub base: Duration,
-    /// The wait that no failure exceeds.
+    /// What each further failure multiplies the wait by; less than 1 counts as 1.
+    pub multiplier: Thousandths,
+    /// The wait that no failure exceeds, but for the jitter.
     pub max: Duration,
-    /// How often the wait doubles at the most.
+    /// How often the wait is multiplied at the most.
     pub max_exponent: u32,
+    /// How much longer than this the wait may be made, as a share of it. Never shorter: nothing is tried early.
+    pub jitter: Thousandths,
+}
+
+/// A number in thousandths: `Thousandths(2000)` is 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Thousandths(pub u32);
+
+impl Thousandths {
+    /// 0.
+    pub const ZERO: Self = Self(0);
+    /// 1.
+    pub const ONE: Self = Self(1000);
+    /// 2.
+    pub const TWO: Self = Self(2000);
+
+    /// Reads a share, rounded to thousandths; nothing where it is not from 0 to 1.
+    #[must_use]
+    pub fn share(share: f64) -> Option<Self> {
+        // A float is cast to the nearest whole number that fits; this one does.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        (0.0..=1.0).contains(&share).then(|| Self((share * 1000.0).round() as u32))
+    }
+
+    /// Multiplies a count, cut to whole ones.
+    fn of(self, count: u128) -> u128 {
+        count.saturating_mul(u128::from(self.0)) / 1000
+    }
 }
 
 impl Backoff {
-    /// Returns the wait after the `failures`-th failure in a row; none before the first.
+    /// Returns a backoff that doubles, without jitter.
+    #[must_use]
+    pub const fn doubling(base: Duration, max: Duration, max_exponent: u32) -> Self {
+        Self { base, multiplier: Thousandths::TWO, max, max_exponent, jitter: Thousandths::ZERO }
+    }
+
+    /// Returns the wait after the `failures`-th failure in a row, without jitter; none before the first.
     #[must_use]
     pub fn after(&self, failures: u32) -> Duration {
         let Some(exponent) = failures.checked_sub(1) else {
             return Duration::ZERO;
         };
-        2_u32
-            .checked_pow(exponent.min(self.max_exponent))
-            .and_then(|factor| self.base.checked_mul(factor))
-            .map_or(self.max, |wait| wait.min(self.max))
+        let max = self.max.as_nanos();
+        let mut wait = self.base.as_nanos().min(max);
+        for _ in 0..exponent.min(self.max_exponent) {
+            let longer = self.multiplier.max(Thousandths::ONE).of(wait).min(max);
+            if longer == wait {
+                break; // at the maximum, or it does not grow: then it never will
+            }
+            wait = longer;
+        }
+        from_nanos(wait)
     }
+
+    /// Returns the wait after the `failures`-th failure in a row, with jitter. The same key and number give the same wait;
+    /// different keys spread.
+    #[must_use]
+    pub fn jittered(&self, failures: u32, key: &str) -> Duration {
+        let wait = self.after(failures);
+        let most = self.jitter.min(Thousandths::ONE).of(wait.as_nanos());
+        let added = most.saturating_mul(u128::from(draw(key, failures))) / u128::from(u32::MAX);
+        wait.saturating_add(from_nanos(added))
+    }
+}
+
+/// Draws a number for a key and a failure: the same for ever, and evenly spread over keys.
+fn draw(key: &str, failures: u32) -> u32 {
+    let digest = Sha256::new().chain_update(failures.to_be_bytes()).chain_update(key).finalize();
+    u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
+}
+
+fn from_nanos(nanos: u128) -> Duration {
+    const NANOS: u128 = 1_000_000_000;
+    let subsecond = u32::try_from(nanos % NANOS).unwrap_or(0); // below a thousand million
+    u64::try_from(nanos / NANOS).map_or(Duration::MAX, |seconds| Duration::new(seconds, subsecond))
+}
+
+/// Counts the failures in a row, from their times, the newest first. A success resets the count: the caller gives only
+/// what came after it. So does a quiet time, where there is one: that long without a failure, up to now.
+///
+/// A time that is not known ends no row, and one in the future is not quiet: the unsafe direction is to forget.
+#[must_use]
+pub fn failures_in_a_row(
+    newest_first: impl IntoIterator<Item = Option<Time>>,
+    quiet: Option<Duration>,
+    now: Time,
+) -> u32 {
+    let mut later = Some(now);
+    let mut count: u32 = 0;
+    for failed_at in newest_first {
+        if let (Some(quiet), Some(later), Some(failed_at)) = (quiet, later, failed_at)
+            && (later - failed_at).to_std().is_ok_and(|gap| gap >= quiet)
+        {
+            break;
+        }
+        count = count.saturating_add(1);
+        later = failed_at;
+    }
+    count
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn doubles_up_to_the_maximum() {
-        let minutes = Duration::from_mins;
-        let backoff = Backoff { base: minutes(1), max: minutes(10), max_exponent: 4 };
-        let waits: Vec<_> = (0..=6).map(|failures| backoff.after(failures)).collect();
-        assert_eq!(waits, [0, 1, 2, 4, 8, 10, 10].map(minutes));
-    }
-
-    proptest! {
-        #[test]
-        fn is_monotone_and_bounded(
-            base in 0_u64..u64::MAX,
-            max in 0_u64..u64::MAX,
-            max_exponent: u32,
-            failures: u32,
-        ) {
-            let backoff = Backoff { base: Duration::from_secs(base), max: Duration::from_secs(max), max_exponent };
-            let wait = backoff.after(failures);
-            prop_assert!(wait <= backoff.max);
-            prop_assert!(wait <= backoff.after(failures.saturating_add(1)));
-        }
-    }
-}
+mod tests;

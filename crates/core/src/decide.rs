@@ -5,23 +5,20 @@
 //! - The answer depends on the view alone, not on why it was asked: deciding again on the same view says the same.
 //! - Each step of section 5 is derived from what is there, so a restart resumes wherever the last process stopped.
 //!
-//! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`waiting`] what waits; who gets the next turn is
-//! decided here.
+//! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`contend`] who gets the next turn, [`waiting`] what
+//! waits.
 
 mod advance;
 mod clear_away;
+mod contend;
 mod waiting;
 
-use std::time::Duration;
-
 use crate::Time;
-use crate::action::{Action, Decision, Ending, Fact, Unneeded, Waiting};
-use crate::ending::{Failure, FailureReason, Refusal, Skip};
-use crate::execution::{Execution, ExecutionState};
-use crate::name::ExecutionId;
+use crate::action::{Action, Decision};
+use crate::execution::Execution;
+use crate::history::{History, Unrecorded};
 use crate::policy::Policy;
-use crate::rules::{self, Contender, Verdict};
-use crate::run::{Owner, Presence, Run};
+use crate::run::Run;
 use crate::target::Target;
 
 pub use waiting::decide_blind;
@@ -30,13 +27,25 @@ pub use waiting::decide_blind;
 #[must_use]
 pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     let mut decision = Decision::default();
+    let history = History::of(target, policy, now);
+    let view = View { target, history: &history, policy, now };
     for execution in target.executions.values() {
-        advance::advance(target, execution, policy, now, &mut decision);
+        advance::advance(view, execution, &mut decision);
     }
     clear_away::clear_away(target, policy, now, &mut decision);
-    decide_contenders(target, policy, now, &mut decision);
+    record_clearances(&history, &mut decision);
+    contend::decide_contenders(view, &mut decision);
     waiting::show(target, now, &mut decision);
     decision
+}
+
+/// All that a decision depends on.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    target: &'a Target,
+    history: &'a History<'a>,
+    policy: &'a Policy,
+    now: Time,
 }
 
 impl Decision {
@@ -46,151 +55,23 @@ impl Decision {
     }
 }
 
-/// Returns the time that lies a duration after another; a time that no clock reaches where the sum is out of range.
-fn after(time: Time, duration: Duration) -> Time {
-    chrono::TimeDelta::from_std(duration)
-        .ok()
-        .and_then(|duration| time.checked_add_signed(duration))
-        .unwrap_or(Time::MAX_UTC)
-}
-
-/// Returns the run that an undecided execution has created: the first, where a lost answer made it create two.
+/// Returns the run that an undecided execution has created: the first, where a lost answer made it create two; but one
+/// that is not pending any more comes before one that is.
 fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
-    target.runs.values().filter(|run| run.is_owned_by(&execution.id)).min_by_key(|run| (run.order, run.number))
+    let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id));
+    own.min_by_key(|run| (run.is_pending(), run.order, run.number))
 }
 
-/// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
-fn decide_contenders(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
-    let mut undecided: Vec<&Execution> =
-        target.executions.values().filter(|execution| execution.is_undecided()).collect();
-    undecided.sort_by(|a, b| (a.created, &a.id.uid).cmp(&(b.created, &b.id.uid)));
-
-    let mut turn_taken = false;
-    for execution in undecided {
-        let contender = Contender { target, execution, run: own_run(target, execution), now };
-        if let Some(refusal) = refusal_of(&contender) {
-            // Its failure is part of what the others are judged by, so they wait until it is written.
-            turn_taken = true;
-            decision.actions.push(fail(execution, refusal.reason, &refusal.message, Some(refusal), now));
-            continue;
-        }
-        wake_for_start_before(execution, now, decision);
-        match (rules::judge(&contender), contender.run) {
-            (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run)),
-            (Verdict::Run, None) if turn_taken => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
-            (Verdict::Run, None) => {
-                turn_taken = true;
-                create(&contender, policy, decision);
-            }
-            (Verdict::Wait(waiting @ Waiting::OwnerLate), _) | (Verdict::Wait(waiting), None) => {
-                decision.waiting.push((execution.id.clone(), waiting));
-            }
-            (Verdict::Wait(_) | Verdict::Skip { .. } | Verdict::Fail { .. }, Some(run)) => {
-                // Only a pending run can be withdrawn. One that was released past us holds the target until it ends.
-                decision.actions.extend(run.is_pending().then(|| withdraw(run)));
-            }
-            (Verdict::Skip { skip, fact }, None) => add_skip(decision, execution, skip, fact),
-            (Verdict::Fail { reason, message }, None) => {
-                decision.actions.push(fail(execution, reason, &message, None, now));
-            }
+/// A clearance acts at once; what it has done is written down, so that it does the same for ever.
+fn record_clearances(history: &History<'_>, decision: &mut Decision) {
+    for Unrecorded { execution: cleared, effective, until } in history.unrecorded() {
+        let Some(clearance) = cleared.clearance.clone() else { continue };
+        let (execution, version) = (cleared.id.clone(), cleared.version.clone());
+        decision.actions.push(Action::RecordClearance { execution, version, clearance, effective });
+        if let Some(until) = until {
+            decision.wake_at(until);
         }
     }
-}
-
-/// A refused create, unless a run of this execution is there after all.
-fn refusal_of<'a>(contender: &Contender<'a>) -> Option<&'a Refusal> {
-    match &contender.execution.state {
-        ExecutionState::Undecided { refusal, .. } if contender.run.is_none() => refusal.as_ref(),
-        _ => None,
-    }
-}
-
-/// An execution that waits fails by itself when its `startBefore` has passed.
-fn wake_for_start_before(execution: &Execution, now: Time, decision: &mut Decision) {
-    if let ExecutionState::Undecided { start_before: Some(start_before), .. } = &execution.state
-        && now <= *start_before
-    {
-        decision.wake_at(after(*start_before, Duration::from_secs(1)));
-    }
-}
-
-/// Step (a), as long as the first try is not too long ago (section 5, 8).
-fn create(contender: &Contender<'_>, policy: &Policy, decision: &mut Decision) {
-    let execution = contender.execution;
-    if let ExecutionState::Undecided { first_try: Some(first_try), .. } = &execution.state {
-        let deadline = after(*first_try, policy.start_deadline);
-        if deadline <= contender.now {
-            let why = contender.target.trouble.as_deref().unwrap_or("the API server did not say why");
-            let minutes = crate::duration::format(policy.start_deadline);
-            let message = format!("the PipelineRun could not be created within {minutes}: {why}");
-            decision.actions.push(fail(execution, FailureReason::Unknown, &message, None, contender.now));
-            return;
-        }
-        decision.wake_at(deadline);
-    }
-    let number = contender.target.next_number();
-    decision.actions.push(Action::Create { execution: execution.id.clone(), number });
-}
-
-/// Step (c).
-fn commit(contender: &Contender<'_>, run: &Run) -> Action {
-    let target = contender.target;
-    let mut gone: Vec<ExecutionId> = target
-        .runs
-        .values()
-        .filter(|other| !other.is_unfinished() && target.owner_of(other).is_none())
-        .filter_map(|other| match &other.owner {
-            Owner::Execution { id, presence: Presence::Watched, .. } => Some(id.clone()),
-            _ => None,
-        })
-        .collect();
-    gone.sort_by(|a, b| a.uid.cmp(&b.uid));
-    gone.dedup();
-    Action::Commit {
-        execution: contender.execution.id.clone(),
-        version: contender.execution.version.clone(),
-        run: run.id.clone(),
-        number: run.number,
-        started_at: contender.now,
-        gone,
-    }
-}
-
-fn withdraw(run: &Run) -> Action {
-    Action::Delete { run: run.id.clone(), version: run.version.clone(), why: Unneeded::Withdrawn, gone: None }
-}
-
-fn fail(execution: &Execution, reason: FailureReason, message: &str, refusal: Option<&Refusal>, now: Time) -> Action {
-    let failure = Failure {
-        reason,
-        message: message.into(),
-        was_execution_failure: false,
-        failed_at: now,
-        ran_for: Duration::ZERO,
-        number: refusal.map(|refusal| refusal.number),
-        outcome: None,
-    };
-    Action::Finish {
-        execution: execution.id.clone(),
-        version: execution.version.clone(),
-        ending: Ending::Failed(failure),
-        lost: None,
-        draining: false,
-    }
-}
-
-/// Adds a skip to the batch that rests on the same fact, so that one live read serves all.
-fn add_skip(decision: &mut Decision, execution: &Execution, skip: Skip, because: Fact) {
-    let one = (execution.id.clone(), execution.version.clone());
-    for action in &mut decision.actions {
-        if let Action::Skip { skipped, fact, .. } = action
-            && *fact == because
-        {
-            skipped.push(one);
-            return;
-        }
-    }
-    decision.actions.push(Action::Skip { skipped: vec![one], skip, fact: because });
 }
 
 #[cfg(test)]

@@ -24,6 +24,10 @@ pub struct Execution {
     pub run_sequence: Option<RunNumber>,
     /// `spec.executionConfig.timeout`, where it can be read.
     pub timeout: Option<Duration>,
+    /// `spec.recoveryOf`: the name of the execution in the same namespace whose failure this one is to repair.
+    pub recovery_of: Option<Box<str>>,
+    /// `spec.clearance`, where somebody has set it.
+    pub clearance: Option<Clearance>,
     /// `spec.cancellation`, where somebody has set it.
     pub cancellation: Option<Cancellation>,
     /// Why nothing new starts in its namespace, where that is so.
@@ -49,6 +53,28 @@ pub struct Cancellation {
     pub requested_by: Box<str>,
 }
 
+/// A person's word that what this execution and those before it left behind is in order (SPEC section 10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clearance {
+    /// Why.
+    pub reason: Box<str>,
+    /// Who, as the API server knows them.
+    pub cleared_by: Box<str>,
+    /// What the status says of it.
+    pub recorded: Recorded,
+}
+
+/// What the status of an execution says of its clearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// Nothing yet.
+    Not,
+    /// That it has lifted a block.
+    Effective,
+    /// That it came when nothing was blocked (condition `ClearanceIneffective`).
+    Ineffective,
+}
+
 /// Where an execution stands: its phase, with what that phase brings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExecutionState {
@@ -72,14 +98,30 @@ pub enum ExecutionState {
         started_at: Option<Time>,
     },
     /// Phase Completed.
-    Completed,
-    /// Phase Failed.
-    Failed {
-        /// `status.failureDetails.reason`.
-        reason: FailureReason,
+    Completed {
+        /// `status.completionTime`.
+        completed_at: Option<Time>,
     },
+    /// Phase Failed.
+    Failed(FailedState),
     /// Phase Skipped: never an execution in the sense of the history.
     Skipped,
+}
+
+/// What the status of a Failed execution says of its failure. Every time may be missing: the status may be another
+/// version's, or somebody else's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedState {
+    /// `status.failureDetails.reason`.
+    pub reason: FailureReason,
+    /// `status.failureDetails.wasExecutionFailure`; true where that is missing, as then nobody can tell.
+    pub was_execution_failure: bool,
+    /// `status.failureDetails.failedAt`.
+    pub failed_at: Option<Time>,
+    /// `status.completionTime`.
+    pub completed_at: Option<Time>,
+    /// `status.nextAllowedExecution`.
+    pub next_allowed_execution: Option<Time>,
 }
 
 impl Execution {
@@ -94,6 +136,8 @@ impl Execution {
             workflow_id: "".into(),
             run_sequence: None,
             timeout: None,
+            recovery_of: None,
+            clearance: None,
             cancellation: None,
             paused: None,
             elsewhere: false,
@@ -107,7 +151,7 @@ impl Execution {
     /// Tells whether its phase is final.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
-        matches!(self.state, ExecutionState::Completed | ExecutionState::Failed { .. } | ExecutionState::Skipped)
+        matches!(self.state, ExecutionState::Completed { .. } | ExecutionState::Failed(_) | ExecutionState::Skipped)
     }
 
     /// Tells whether it waits for its decision: no phase or Pending, and not on its way out.

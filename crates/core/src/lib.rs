@@ -4,7 +4,7 @@
 //! [`Action`](action::Action)s, each carrying its precondition, and a time at which to look again.
 //!
 //! ```text
-//!  Target { executions, runs, residue } ──► decide(&Target, &Policy, now) ──► Decision { actions, waiting, wake }
+//!  Target { executions, runs, residue } ──► decide(&Target, &Policy, now) ──► Decision { actions, waiting, judged, wake }
 //! ```
 //!
 //! This crate knows neither Kubernetes objects nor Tekton: `wfe-operator` and `wfe-tekton` translate. It has no
@@ -12,16 +12,22 @@
 
 pub mod action;
 pub mod backoff;
+pub mod check;
 pub mod decide;
 pub mod duration;
 pub mod ending;
 pub mod execution;
+pub mod explain;
+pub mod history;
+mod moment;
 pub mod name;
 pub mod policy;
 pub mod residue;
 pub mod rules;
 pub mod run;
 pub mod target;
+#[cfg(test)]
+mod testing;
 
 /// A moment in UTC. Everything that the API keeps is in whole seconds.
 pub type Time = chrono::DateTime<chrono::Utc>;

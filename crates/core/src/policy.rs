@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::backoff::{Backoff, Thousandths};
+
 /// The policy of one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -13,16 +15,134 @@ pub struct Policy {
     pub drain_deadline: Duration,
     /// How long a finished run is kept (section 5, 3).
     pub retention: Duration,
+    /// Whom an execution failure blocks (section 6, rule 2).
+    pub previous_execution_failed_scope: Scope,
+    /// How many pre-execution failures in a row exhaust a target (section 6, rule 3); 0: no number does.
+    pub max_consecutive_failures: u32,
+    /// How long a target is left alone after pre-execution failures (section 7).
+    pub backoff: Backoff,
+    /// After how long without a pre-execution failure the counter starts anew (section 7). None: only a success or a
+    /// clearance resets it.
+    pub failure_quiet_period: Option<Duration>,
+    /// How long after a success the same workflow is not run again on the target (section 6, rule 5); zero: no time.
+    pub cooldown_period: Duration,
+}
+
+/// Whom an execution failure blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Every execution on the target: it is in a state that nobody knows.
+    #[default]
+    Target,
+    /// Executions of the same workflow.
+    Workflow,
 }
 
 impl Default for Policy {
-    /// The defaults of SPEC section 14.
+    /// The defaults of SPEC sections 6, 7 and 14.
     fn default() -> Self {
         Self {
             default_timeout: Duration::from_mins(30),
             start_deadline: Duration::from_mins(5),
             drain_deadline: Duration::from_mins(10),
             retention: Duration::from_hours(24),
+            previous_execution_failed_scope: Scope::Target,
+            max_consecutive_failures: 5,
+            backoff: Backoff::doubling(Duration::from_mins(1), Duration::from_mins(10), 4),
+            failure_quiet_period: None,
+            cooldown_period: Duration::from_mins(5),
+        }
+    }
+}
+
+/// Why a policy contradicts itself. `flag` is the key of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{flag}: {why}")]
+pub struct PolicyError {
+    /// The key at fault.
+    pub flag: &'static str,
+    /// What is wrong with its value.
+    pub why: &'static str,
+}
+
+/// The highest exponent that makes sense: a second, doubled that often, is longer than a Go duration can say (292 years
+/// are less than 2^34 seconds).
+const MAX_EXPONENT: u32 = 33;
+
+/// One thing that holds of every policy: the flag at fault, whether it is so, and what is wrong where it is not.
+type Demand = (&'static str, fn(&Policy) -> bool, &'static str);
+
+/// What holds of every policy.
+const DEMANDS: &[Demand] = &[
+    ("default-timeout", |it| is_seconds(it.default_timeout), "must be at least 1s"),
+    ("start-deadline", |it| is_seconds(it.start_deadline), "must be at least 1s"),
+    ("drain-deadline", |it| is_seconds(it.drain_deadline), "must be at least 1s"),
+    ("base-cooldown-period", |it| is_seconds(it.backoff.base), "must be at least 1s"),
+    ("max-cooldown-period", |it| it.backoff.max >= it.backoff.base, "must not be less than base-cooldown-period"),
+    ("max-backoff-exponent", |it| it.backoff.max_exponent <= MAX_EXPONENT, "must be at most 33"),
+    ("backoff-jitter", |it| it.backoff.jitter <= Thousandths::ONE, "must be between 0 and 1"),
+    (
+        "failure-quiet-period",
+        // Else the counter starts anew while the target still backs off from what it counted.
+        |it| it.failure_quiet_period.is_none_or(|quiet| quiet >= longest_wait(&it.backoff)),
+        "must not be less than max-cooldown-period with its jitter; 0 turns it off",
+    ),
+];
+
+impl Policy {
+    /// Checks that no value contradicts another one.
+    pub fn validate(&self) -> Result<(), PolicyError> {
+        let broken = DEMANDS.iter().find(|(_, holds, _)| !holds(self));
+        broken.map_or(Ok(()), |(flag, _, why)| Err(PolicyError { flag, why }))
+    }
+}
+
+/// Statuses hold whole seconds.
+fn is_seconds(duration: Duration) -> bool {
+    duration >= Duration::from_secs(1)
+}
+
+/// Jitter adds at the most the whole of the wait.
+fn longest_wait(backoff: &Backoff) -> Duration {
+    let added = backoff.max.as_millis().saturating_mul(u128::from(backoff.jitter.0)) / 1000;
+    backoff.max.saturating_add(Duration::from_millis(u64::try_from(added).unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_specification_and_hold_together() {
+        let policy = Policy::default();
+        assert_eq!(policy.validate(), Ok(()));
+        let waits: Vec<_> = (1..=5).map(|n| policy.backoff.after(n)).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 10].map(Duration::from_mins));
+        assert_eq!((policy.max_consecutive_failures, policy.cooldown_period), (5, Duration::from_mins(5)));
+    }
+
+    #[test]
+    fn a_contradiction_is_refused_with_the_name_of_the_flag() {
+        let seconds = Duration::from_secs;
+        let backoff = Policy::default().backoff;
+        let with = |backoff: Backoff| Policy { backoff, ..Policy::default() };
+        let quiet = |quiet, backoff| Policy { failure_quiet_period: Some(quiet), backoff, ..Policy::default() };
+        for (policy, flag) in [
+            (with(Backoff { base: seconds(0), ..backoff }), Some("base-cooldown-period")),
+            (with(Backoff { max: seconds(59), ..backoff }), Some("max-cooldown-period")),
+            (with(Backoff { max: seconds(60), ..backoff }), None),
+            (with(Backoff { max_exponent: 33, ..backoff }), None),
+            (with(Backoff { max_exponent: 34, ..backoff }), Some("max-backoff-exponent")),
+            (with(Backoff { jitter: Thousandths(1000), ..backoff }), None),
+            (with(Backoff { jitter: Thousandths(1001), ..backoff }), Some("backoff-jitter")),
+            (quiet(seconds(600), backoff), None),
+            (quiet(seconds(599), backoff), Some("failure-quiet-period")),
+            (quiet(seconds(659), Backoff { jitter: Thousandths(100), ..backoff }), Some("failure-quiet-period")),
+            (quiet(seconds(660), Backoff { jitter: Thousandths(100), ..backoff }), None),
+            (Policy { start_deadline: seconds(0), ..Policy::default() }, Some("start-deadline")),
+            (Policy { cooldown_period: seconds(0), max_consecutive_failures: 0, ..Policy::default() }, None),
+        ] {
+            assert_eq!(policy.validate().err().map(|error| error.flag), flag, "{policy:?}");
         }
     }
 }

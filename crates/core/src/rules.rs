@@ -1,9 +1,11 @@
 //! The rules of SPEC section 6, in order: the first that matches decides. This list is the specification.
-//!
-//! Rules 2 to 5 come with the history that they read.
 
+mod backoff;
 mod cancelled;
+mod cooldown;
+mod exhausted_retries;
 mod paused;
+mod previous_execution_failed;
 mod resource_busy;
 mod too_late;
 mod unusable_spec;
@@ -12,6 +14,9 @@ use crate::Time;
 use crate::action::{Fact, Waiting};
 use crate::ending::{FailureReason, Skip};
 use crate::execution::Execution;
+use crate::explain::{Finding, Judgement};
+use crate::history::History;
+use crate::policy::Policy;
 use crate::run::Run;
 use crate::target::Target;
 
@@ -20,11 +25,15 @@ use crate::target::Target;
 pub struct Contender<'a> {
     /// The target that it asks for.
     pub target: &'a Target,
+    /// What has been on the target before.
+    pub history: &'a History<'a>,
     /// The execution.
     pub execution: &'a Execution,
     /// Its own run, where that has been created already: then this is the look of section 5, and only what came before
     /// the run counts against it.
     pub run: Option<&'a Run>,
+    /// The policy.
+    pub policy: &'a Policy,
     /// The time of the decision.
     pub now: Time,
 }
@@ -38,6 +47,8 @@ pub enum Verdict {
         reason: FailureReason,
         /// What is wrong.
         message: Box<str>,
+        /// Whether that counts for the target (section 7).
+        counts: bool,
     },
     /// It is skipped, as long as the fact holds.
     Skip {
@@ -52,8 +63,21 @@ pub enum Verdict {
     Run,
 }
 
-/// A rule: what it says of a contender, or nothing.
-pub type Rule = fn(&Contender<'_>) -> Option<Verdict>;
+impl Verdict {
+    /// Tells a person what it is and why.
+    #[must_use]
+    pub fn explain(&self, target: &str) -> String {
+        match self {
+            Self::Fail { reason, message, .. } => format!("fails, {reason}: {message}"),
+            Self::Skip { skip, .. } => format!("skipped, {}: {}", skip.reason(), skip.message(target)),
+            Self::Wait(waiting) => format!("waits, {}: {}", waiting.reason(), waiting.message()),
+            Self::Run => "it runs".to_owned(),
+        }
+    }
+}
+
+/// A rule: what it finds of a contender.
+pub type Rule = fn(&Contender<'_>) -> Finding;
 
 /// The rules, with their numbers in SPEC section 6 (the unnumbered ones are of sections 3.1 and 14). Rule 6
 /// ("otherwise: run") is what is left.
@@ -63,10 +87,29 @@ pub const RULES: &[(&str, Rule)] = &[
     ("startBefore", too_late::rule),
     ("pause", paused::rule),
     ("1 resource busy", resource_busy::rule),
+    ("2 previous execution failed", previous_execution_failed::rule),
+    ("3 exhausted retries", exhausted_retries::rule),
+    ("4 backoff", backoff::rule),
+    ("5 cooldown", cooldown::rule),
 ];
 
 /// Asks the rules in order.
 #[must_use]
-pub fn judge(contender: &Contender<'_>) -> Verdict {
-    RULES.iter().find_map(|(_, rule)| rule(contender)).unwrap_or(Verdict::Run)
+pub fn judge(contender: &Contender<'_>) -> Judgement {
+    let mut asked = Vec::with_capacity(RULES.len());
+    for (name, rule) in RULES {
+        let finding = rule(contender);
+        let decided = match &finding {
+            Finding::Decides { verdict, .. } => Some(verdict.clone()),
+            Finding::Passes { .. } => None,
+        };
+        asked.push((*name, finding));
+        if let Some(verdict) = decided {
+            return Judgement { verdict, asked };
+        }
+    }
+    Judgement { verdict: Verdict::Run, asked }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,8 +27,22 @@ pub struct Run {
     pub cancel_reason: Option<CancelReason>,
     /// Whether something of it was seen to have started: a pod that left Pending, or a finished task.
     pub started: bool,
+    /// Whether Tekton ever made a task of it.
+    pub tasks: Tasks,
     /// When this process saw that it is done.
     pub done_seen: Option<Time>,
+}
+
+/// What is known of the tasks that Tekton has made of a run: the proof that nothing of the workflow ran (SPEC section 9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tasks {
+    /// Nobody can tell; it counts as if there had been some.
+    #[default]
+    Unknown,
+    /// At least one was made.
+    Made,
+    /// The run has ended and says that none was made, and none was seen. Before something rests on it, that is read live.
+    NoneMade,
 }
 
 /// Why the operator cancels a run.

@@ -17,6 +17,8 @@ use crate::run::{Owner, Run};
 /// Everything that is known of one target.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
+    /// Its name, where one of its executions says it. To show, and to derive jitter from.
+    pub name: Option<TargetName>,
     /// The executions that name this target, by uid.
     pub executions: BTreeMap<Uid, Execution>,
     /// The runs of this target's chain, by uid.
@@ -38,6 +40,12 @@ impl Target {
         let from_runs = self.runs.values().map(|run| run.number);
         let from_statuses = self.executions.values().filter_map(|execution| execution.run_sequence);
         from_runs.chain(from_statuses).max().unwrap_or(0).max(self.highest_taken).saturating_add(1)
+    }
+
+    /// Returns its name for people and as a key.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        self.name.as_ref().map_or("the target", TargetName::as_str)
     }
 
     /// Returns the execution that owns a run, where it is known.

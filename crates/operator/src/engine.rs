@@ -33,7 +33,7 @@ const PARALLEL_TARGETS: usize = 32;
 /// How many deliveries are taken in before decisions get their turn again.
 const DELIVERIES_AT_ONCE: usize = 512;
 /// How fast a target is looked at again after an action that could not be performed.
-const RETRY: Backoff = Backoff { base: Duration::from_millis(100), max: Duration::from_secs(30), max_exponent: 9 };
+const RETRY: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(30), 9);
 /// How soon a target is looked at again that cannot be seen.
 const BLIND_AGAIN: Duration = Duration::from_secs(1);
 /// How long the work under way may take after the process was asked to stop: a request's time-out and some.
@@ -221,6 +221,10 @@ impl Engine {
         for (execution, waiting) in &decision.waiting {
             tracing::debug!(wfe = %execution, ?waiting, "waits");
         }
+        for (execution, judgement) in &decision.judged {
+            let rule = judgement.rule();
+            tracing::debug!(wfe = %execution, rule, "judged:\n{}", judgement.explain(entry.target.label()));
+        }
         self.index.waits(&key, &decision.waiting, now);
         let Some(entry) = self.index.entry(&key) else { return };
         if let Some(wake) = decision.wake {
@@ -363,6 +367,7 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
             Action::Commit { execution, .. }
             | Action::Finish { execution, .. }
             | Action::Freed { execution, .. }
+            | Action::RecordClearance { execution, .. }
             | Action::ShowWaiting { execution, .. } => add_subject(execution),
             Action::Skip { skipped, .. } => skipped.iter().for_each(|(execution, _)| add_subject(execution)),
             Action::Delete { run, .. } => {

@@ -13,6 +13,7 @@ use kube::api::PostParams;
 use tokio::sync::mpsc;
 use wfe_core::backoff::Backoff;
 use wfe_core::ending::{Failure, Skip, Success};
+use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::residue::ResidueId;
 use wfe_core::target::TargetName;
@@ -34,8 +35,7 @@ const MAX_INSTANCE: usize = 128;
 const MAX_NAME: usize = 180;
 /// How often and how fast an event is tried.
 const TRIES: u32 = 4;
-const RETRY: Backoff =
-    Backoff { base: std::time::Duration::from_millis(250), max: std::time::Duration::from_secs(5), max_exponent: 5 };
+const RETRY: Backoff = Backoff::doubling(std::time::Duration::from_millis(250), std::time::Duration::from_secs(5), 5);
 
 /// Something that happened to an execution, to be told as an event.
 #[derive(Clone, Debug)]
@@ -77,10 +77,19 @@ impl Announcement {
         Self::normal(execution, "LockReleased", "Release", note)
     }
 
+    /// Somebody has lifted the block that it had left on its target.
+    #[must_use]
+    pub fn block_cleared(execution: &ExecutionId, clearance: &Clearance) -> Self {
+        let note = format!("{} has cleared the target: {}", clearance.cleared_by, clearance.reason);
+        Self::normal(execution, "BlockCleared", "Clear", note)
+    }
+
     /// It did not run.
     #[must_use]
     pub fn skipped(execution: &ExecutionId, skip: &Skip, message: &str) -> Self {
-        Self::normal(execution, "Skipped", "Skip", format!("{}: {message}", skip.reason()))
+        // Somebody has to do something before anything runs on the target again.
+        let warning = matches!(skip, Skip::ExhaustedRetries { .. });
+        Self { warning, ..Self::normal(execution, "Skipped", "Skip", format!("{}: {message}", skip.reason())) }
     }
 
     /// Its target does not drain.

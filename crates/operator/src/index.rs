@@ -269,6 +269,7 @@ impl Index {
         }
         let entry = self.targets.entry(key.clone()).or_default();
         entry.expected.seen(Kind::Execution, &uid, &record.execution.version);
+        entry.target.name.clone_from(&record.target);
         entry.name = record.target;
         let beside = Beside { generation: record.generation, request: record.request, conditions: record.conditions };
         entry.beside.insert(uid.clone(), beside);

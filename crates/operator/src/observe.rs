@@ -6,10 +6,10 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
 use serde_json::Value;
-use wfe_api::conditions::{DRAINING, TARGET_LOCKED, WAITING};
+use wfe_api::conditions::{CLEARANCE_INEFFECTIVE, DRAINING, TARGET_LOCKED, WAITING};
 use wfe_api::{Phase, WorkflowExecutionSpec};
 use wfe_core::ending::FailureReason;
-use wfe_core::execution::{Cancellation, Execution, ExecutionState};
+use wfe_core::execution::{Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
@@ -50,6 +50,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
             .map(|c| c.reason.as_str())
     };
     let draining_shown = reason_of(TARGET_LOCKED, "True") == Some(DRAINING);
+    let clearance = clearance(&spec["clearance"], &object.data["status"], reason_of(CLEARANCE_INEFFECTIVE, "True"));
     let run_namespace = object.data.pointer("/status/pipelineRunRef/namespace").and_then(Value::as_str);
     let execution = Execution {
         version: Version::new(meta.resource_version.as_deref().unwrap_or_default()),
@@ -58,6 +59,8 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         workflow_id: spec.pointer("/workflowRef/workflowId").and_then(Value::as_str).unwrap_or_default().into(),
         run_sequence: object.data.pointer("/status/runSequence").and_then(Value::as_u64),
         timeout: spec.pointer("/executionConfig/timeout").and_then(Value::as_str).and_then(|t| duration::parse(t).ok()),
+        recovery_of: spec["recoveryOf"].as_str().map(Into::into),
+        clearance,
         cancellation: cancellation(&spec["cancellation"]),
         paused: None, // the index knows the namespaces
         elsewhere: phase == Some(Phase::Running.as_str()) && run_namespace.is_some_and(|it| it != execution_namespace),
@@ -67,8 +70,9 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         id,
         state,
     };
-    // After the end only the draining one is written again, and the others must stay as they are.
-    let conditions = if draining_shown { conditions } else { Vec::new() };
+    // After the end one of them is written again where it drains or is cleared, and the others must stay as they are.
+    let is_cleared_anew = execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Not);
+    let conditions = if draining_shown || is_cleared_anew { conditions } else { Vec::new() };
     Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request, conditions })
 }
 
@@ -87,6 +91,19 @@ fn cancellation(value: &Value) -> Option<Cancellation> {
     Some(Cancellation { reason: text("reason", "no reason given"), requested_by: text("requestedBy", "somebody") })
 }
 
+fn clearance(value: &Value, status: &Value, ineffective: Option<&str>) -> Option<Clearance> {
+    value.as_object()?;
+    let text = |key: &str, unknown: &str| value[key].as_str().unwrap_or(unknown).into();
+    let recorded = if ineffective.is_some() {
+        Recorded::Ineffective
+    } else if status["clearance"].is_object() {
+        Recorded::Effective
+    } else {
+        Recorded::Not
+    };
+    Some(Clearance { reason: text("reason", "no reason given"), cleared_by: text("clearedBy", "somebody"), recorded })
+}
+
 fn decided_state(status: &Value, phase: &str) -> ExecutionState {
     let time = |key: &str| -> Option<Time> { status[key].as_str().and_then(parse_moment) };
     if phase == Phase::Running.as_str() {
@@ -94,11 +111,18 @@ fn decided_state(status: &Value, phase: &str) -> ExecutionState {
         let run = text("name").zip(text("uid")).map(|(name, uid)| RunId { name: name.into(), uid: Uid::new(uid) });
         ExecutionState::Running { run, started_at: time("startTime") }
     } else if phase == Phase::Completed.as_str() {
-        ExecutionState::Completed
+        ExecutionState::Completed { completed_at: time("completionTime") }
     } else if phase == Phase::Failed.as_str() {
         let reason = status.pointer("/failureDetails/reason").and_then(Value::as_str);
         let reason = FailureReason::ALL.into_iter().find(|known| Some(known.as_str()) == reason);
-        ExecutionState::Failed { reason: reason.unwrap_or(FailureReason::Unknown) }
+        let details = &status["failureDetails"];
+        ExecutionState::Failed(FailedState {
+            reason: reason.unwrap_or(FailureReason::Unknown),
+            was_execution_failure: details["wasExecutionFailure"].as_bool().unwrap_or(true),
+            failed_at: details["failedAt"].as_str().and_then(parse_moment),
+            completed_at: time("completionTime"),
+            next_allowed_execution: time("nextAllowedExecution"),
+        })
     } else {
         // Skipped, and a phase of some other version: neither asks for a turn nor counts as an execution. If that other
         // version runs something, its run holds the target.

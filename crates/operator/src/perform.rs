@@ -24,7 +24,7 @@ use crate::client::{CallError, Cluster};
 use crate::events::{Announcement, Events};
 use crate::index::{Expected, Key, Kind};
 use crate::metrics::Metrics;
-use crate::status::Subject;
+use crate::status::{Commitment, Subject};
 
 const EXECUTIONS: &str = "workflowexecutions";
 const EXECUTION_STATUS: &str = "workflowexecutions/status";
@@ -169,14 +169,22 @@ impl Performer {
     async fn perform_one(self, work: Arc<Work>, action: Action) -> Vec<Attempt> {
         let result = match action {
             Action::Create { execution, number } => self.create(&work, &execution, number).await,
-            Action::Commit { execution, version, run, number, gone, .. } => {
-                self.commit(&work, &execution, &version, &run, number, &gone).await
+            Action::Commit { execution, version, run, number, consecutive_failures, gone, .. } => {
+                let commitment = Commitment { run: &run, number, consecutive_failures };
+                self.commit(&work, &execution, &version, commitment, &gone).await
             }
             Action::Release { run } => self.release(&run).await,
-            Action::Finish { execution, version, ending, lost, draining } => {
+            // No watch fills this in yet, and nobody reads it live.
+            Action::Finish { unstarted: Some(run), .. } => {
+                Err(PerformError::Refuted { what: format!("it is not proven that PipelineRun {run} made no TaskRun") })
+            }
+            Action::Finish { execution, version, ending, lost, draining, unstarted: None } => {
                 self.finish(&work, &execution, &version, &ending, lost.as_ref(), draining).await
             }
             Action::Freed { execution, version } => self.freed(&work, &execution, &version).await,
+            Action::RecordClearance { execution, version, clearance, effective } => {
+                self.record_clearance(&work, &execution, &version, &clearance, effective).await
+            }
             Action::ShowWaiting { execution, version, waiting } => {
                 self.show_waiting(&work, &execution, &version, &waiting).await
             }

@@ -85,6 +85,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
             start_deadline: args.start_deadline,
             drain_deadline: args.drain_deadline,
             retention: args.pipelinerun_retention,
+            ..Policy::default()
         },
         max_staleness: args.max_staleness,
     };

@@ -2,11 +2,13 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{
-    ConditionStatus, ConflictingWorkflow, FailureDetails, FailureReason as ApiReason, Phase, PipelineRunRef,
-    PipelineRunStatus, SkipDetails, SkipReason, WorkflowExecutionStatus, conditions, limits,
+    ClearanceStatus, ConditionStatus, ConflictingWorkflow, FailureDetails, FailureReason as ApiReason,
+    Outcome as ApiOutcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation, SkipDetails, SkipReason,
+    WorkflowExecutionStatus, conditions, limits,
 };
 use wfe_core::action::{Ending, Waiting};
 use wfe_core::ending::{Conflict, Failure, FailureReason, Skip};
+use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::run::Outcome;
 use wfe_core::target::{RunNumber, TargetName};
@@ -26,16 +28,27 @@ pub struct Subject {
     pub conditions: Vec<Condition>,
 }
 
+/// What an execution commits to.
+#[derive(Clone, Copy, Debug)]
+pub struct Commitment<'a> {
+    /// The run.
+    pub run: &'a RunId,
+    /// Its number.
+    pub number: RunNumber,
+    /// The counter as the execution inherits it.
+    pub consecutive_failures: u32,
+}
+
 /// Renders phase Running, the commit to a run.
 #[must_use]
 pub fn running(
     target: Option<&TargetName>,
     subject: &Subject,
-    run: &RunId,
-    number: RunNumber,
+    commitment: Commitment<'_>,
     execution_namespace: &str,
     now: Time,
 ) -> WorkflowExecutionStatus {
+    let Commitment { run, number, consecutive_failures } = commitment;
     let note = format!("PipelineRun {run} holds the target");
     WorkflowExecutionStatus {
         phase: Some(Phase::Running),
@@ -46,6 +59,7 @@ pub fn running(
             namespace: execution_namespace.to_owned(),
         }),
         run_sequence: i64::try_from(number).ok(),
+        consecutive_failures: Some(counter(consecutive_failures)),
         conditions: vec![
             condition(subject, now, conditions::TARGET_LOCKED, "True", conditions::HELD, &note),
             condition(subject, now, conditions::SUCCEEDED, "Unknown", conditions::RUNNING, "the workflow is running"),
@@ -68,6 +82,7 @@ pub fn ended(
             completion_time: Some(api_time(success.completed_at)),
             duration: Some(duration::format(success.ran_for)),
             pipeline_run_status: Some(run_status(ConditionStatus::True, &success.outcome)),
+            consecutive_failures: Some(0),
             conditions: vec![condition(
                 subject,
                 success.completed_at,
@@ -110,6 +125,27 @@ pub fn freed(subject: &Subject, now: Time) -> WorkflowExecutionStatus {
     }
 }
 
+/// Renders what a clearance has done, after the end.
+#[must_use]
+pub fn cleared(subject: &Subject, clearance: &Clearance, effective: bool, now: Time) -> WorkflowExecutionStatus {
+    let mut conditions = subject.conditions.clone();
+    if !effective {
+        let note = "nothing was blocked by this execution or an earlier one, so this clearance changes nothing";
+        let type_ = conditions::CLEARANCE_INEFFECTIVE;
+        conditions.push(condition(subject, now, type_, "True", conditions::NOTHING_BLOCKED, note));
+    }
+    WorkflowExecutionStatus {
+        clearance: effective.then(|| ClearanceStatus {
+            cleared_by: limits::cut(&clearance.cleared_by, limits::USER),
+            cleared_at: api_time(now),
+            reason: limits::cut(&clearance.reason, limits::CLEARANCE_REASON),
+        }),
+        conditions,
+        observed_generation: Some(subject.generation),
+        ..WorkflowExecutionStatus::default()
+    }
+}
+
 /// Renders what an undecided execution waits for.
 #[must_use]
 pub fn waiting(
@@ -131,6 +167,9 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
         completion_time: Some(api_time(failure.failed_at)),
         duration: subject.is_running.then(|| duration::format(failure.ran_for)),
         run_sequence: failure.number.and_then(|number| i64::try_from(number).ok()),
+        // What names no target counts for none.
+        consecutive_failures: target.map(|_| counter(failure.charge.consecutive_failures)),
+        next_allowed_execution: target.and(failure.charge.next_allowed_execution).map(api_time),
         pipeline_run_status: failure.outcome.as_ref().map(|outcome| run_status(ConditionStatus::False, outcome)),
         failure_reason: Some(failure.message.to_string()),
         failure_details: Some(FailureDetails {
@@ -170,27 +209,56 @@ pub fn skipped(
 ) -> WorkflowExecutionStatus {
     let target_text = target.map(TargetName::as_str).unwrap_or_default();
     let message = skip.message(target_text);
-    let Skip::ResourceBusy(Conflict { holder, workflow_id, started_at, .. }) = skip;
     // Targets are cluster-wide, names are not.
-    let same_namespace = holder.namespace == execution.namespace;
+    let name_of = |other: &ExecutionId| {
+        if other.namespace == execution.namespace { other.name.to_string() } else { other.to_string() }
+    };
     WorkflowExecutionStatus {
         phase: Some(Phase::Skipped),
         completion_time: Some(api_time(now)),
         conditions: vec![condition(subject, now, conditions::SUCCEEDED, "False", skip.reason(), &message)],
         skip_details: Some(SkipDetails {
-            reason: SkipReason::ResourceBusy,
-            message,
+            reason: skip_reason(skip),
+            message: limits::cut(&message, limits::MESSAGE),
             skipped_at: api_time(now),
-            conflicting_workflow: Some(ConflictingWorkflow {
-                name: if same_namespace { holder.name.to_string() } else { holder.to_string() },
-                workflow_id: workflow_id.to_string(),
-                started_at: Some(api_time(*started_at)),
+            conflicting_workflow: conflict_of(skip).map(|conflict| ConflictingWorkflow {
+                name: name_of(&conflict.holder),
+                workflow_id: conflict.workflow_id.to_string(),
+                started_at: Some(api_time(conflict.started_at)),
                 target_resource: target_text.to_owned(),
             }),
-            recent_remediation: None,
+            recent_remediation: skip.remediation().map(|past| RecentRemediation {
+                name: name_of(&past.execution),
+                workflow_id: past.workflow_id.to_string(),
+                completed_at: api_time(past.completed_at),
+                outcome: if past.completed { ApiOutcome::Completed } else { ApiOutcome::Failed },
+                target_resource: target_text.to_owned(),
+                cooldown_remaining: skip.remaining(now).map(duration::format),
+            }),
         }),
         ..common(target, subject)
     }
+}
+
+fn conflict_of(skip: &Skip) -> Option<&Conflict> {
+    match skip {
+        Skip::ResourceBusy(conflict) => Some(conflict),
+        _ => None,
+    }
+}
+
+fn skip_reason(skip: &Skip) -> SkipReason {
+    match skip {
+        Skip::ResourceBusy(_) => SkipReason::ResourceBusy,
+        Skip::PreviousExecutionFailed { .. } => SkipReason::PreviousExecutionFailed,
+        Skip::ExhaustedRetries { .. } => SkipReason::ExhaustedRetries,
+        Skip::Backoff { .. } | Skip::Cooldown { .. } => SkipReason::RecentlyRemediated,
+    }
+}
+
+/// The API's integers are signed.
+fn counter(failures: u32) -> i32 {
+    i32::try_from(failures).unwrap_or(i32::MAX)
 }
 
 fn common(target: Option<&TargetName>, subject: &Subject) -> WorkflowExecutionStatus {

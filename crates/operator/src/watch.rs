@@ -33,7 +33,7 @@ const SILENCE_CHECK: Duration = Duration::from_secs(5);
 /// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
 const PAGE: u32 = 500;
 /// How fast a broken watch is tried again: at once for a hiccup, never more often than every ten seconds for long.
-const RETRY: Backoff = Backoff { base: Duration::from_millis(200), max: Duration::from_secs(10), max_exponent: 6 };
+const RETRY: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(10), 6);
 
 /// One watch.
 #[derive(Clone)]

@@ -9,11 +9,11 @@ use wfe_core::Time;
 use wfe_core::action::{self, Action, Ending, Unneeded};
 use wfe_core::decide::decide;
 use wfe_core::ending::{FailureReason, Refusal};
-use wfe_core::execution::{self, Cancellation, ExecutionState};
+use wfe_core::execution::{self, Cancellation, ExecutionState, FailedState};
 use wfe_core::name::{self, Uid};
-use wfe_core::policy::Policy;
+use wfe_core::policy::{Policy, Scope};
 use wfe_core::residue::{self, ResidueId, ResidueKind};
-use wfe_core::run::{self, Order, Outcome, Owner, Presence};
+use wfe_core::run::{self, Order, Outcome, Owner, Presence, Tasks};
 use wfe_core::target::Target;
 
 use crate::leave_out::LeftOut;
@@ -65,13 +65,23 @@ impl Translation {
     }
 
     fn decide_anew(self, view: &View) -> Vec<Step> {
-        let retention = if self.retains_nothing { Duration::ZERO } else { Policy::default().retention };
-        let decision = decide(&self.target(view), &Policy { retention, ..Policy::default() }, moment(100));
+        let decision = decide(&self.target(view), &self.policy(), moment(100));
         let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(action)).collect();
         if self.left_out == LeftOut::Look {
             commit_blindly(view, &mut steps);
         }
         steps
+    }
+
+    /// The searches are about the lock: whoever asks for it may have it, whatever was on the target before. So every
+    /// execution has a workflow of its own, and failures neither count nor back off.
+    fn policy(self) -> Policy {
+        Policy {
+            retention: if self.retains_nothing { Duration::ZERO } else { Policy::default().retention },
+            previous_execution_failed_scope: Scope::Workflow,
+            max_consecutive_failures: 0,
+            ..Policy::default()
+        }
     }
 
     fn target(self, view: &View) -> Target {
@@ -106,8 +116,8 @@ impl Translation {
             Phase::Running(run) => {
                 ExecutionState::Running { run: Some(run_id(run, execution.sequence)), started_at: Some(moment(50)) }
             }
-            Phase::Completed => ExecutionState::Completed,
-            Phase::Failed { .. } => ExecutionState::Failed { reason: FailureReason::Unknown },
+            Phase::Completed => ExecutionState::Completed { completed_at: Some(moment(60)) },
+            Phase::Failed { ran } => failed(ran),
             Phase::Skipped => ExecutionState::Skipped,
         };
         let created = if self.latest_first { moment(0) } else { moment(execution.id.uid.into()) };
@@ -117,6 +127,7 @@ impl Translation {
             run_sequence: (execution.sequence > 0).then_some(execution.sequence.into()),
             cancellation: execution.cancelled.then(cancellation),
             draining_shown: execution.draining,
+            workflow_id: execution.id.uid.to_string().into(),
             state,
             ..execution::Execution::undecided(id, version(execution.version), created)
         }
@@ -167,6 +178,7 @@ impl Translation {
             cancelled,
             cancel_reason: None,
             started: false,
+            tasks: Tasks::Unknown,
             // Long ago: that its pods may still be seen is no reason to wait, so that it is not waited for time.
             done_seen: Some(moment(60)),
         }
@@ -197,7 +209,7 @@ impl Translation {
             Action::Release { run } => {
                 Step::Write(Premise::None, Request::Release { run: read_run(run), number: number_of(run) })
             }
-            Action::Finish { execution, version, ending, lost, draining } => {
+            Action::Finish { execution, version, ending, lost, draining, .. } => {
                 let (phase, number) = match ending {
                     Ending::Completed(_) => (Phase::Completed, None),
                     Ending::Failed(failure) => (Phase::Failed { ran: failure.was_execution_failure }, failure.number),
@@ -212,6 +224,8 @@ impl Translation {
             Action::Skip { skipped, fact, .. } => Step::ReadFact {
                 fact: match fact {
                     action::Fact::Unfinished(run) => Fact::Unfinished(read_run(run)),
+                    // No rule that reads the history has anything to say here: see `policy`.
+                    action::Fact::Stands(_) => return None,
                     action::Fact::Draining(residue) => Fact::Draining(RunUid(parse(residue.uid.as_str()))),
                 },
                 skipped: skipped
@@ -233,7 +247,7 @@ impl Translation {
                 self.owners_gone(gone.as_slice()),
                 Request::Cancel { run: read_run(run), number: number_of(run) },
             ),
-            Action::ShowWaiting { .. } | Action::DrainSlow { .. } => return None,
+            Action::ShowWaiting { .. } | Action::DrainSlow { .. } | Action::RecordClearance { .. } => return None,
         })
     }
 
@@ -275,6 +289,18 @@ fn commit_blindly(view: &View, steps: &mut Vec<Step>) {
         steps.retain(|step| !matches!(step, Step::Write(_, request) if *request == commit));
         steps.push(Step::Write(Premise::None, commit));
     }
+}
+
+/// A failure whose backoff has passed.
+fn failed(was_execution_failure: bool) -> ExecutionState {
+    let (ended, next_allowed_execution) = (Some(moment(60)), Some(moment(61)));
+    ExecutionState::Failed(FailedState {
+        reason: FailureReason::Unknown,
+        was_execution_failure,
+        failed_at: ended,
+        completed_at: ended,
+        next_allowed_execution,
+    })
 }
 
 fn moment(seconds: i64) -> Time {

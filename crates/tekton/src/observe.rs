@@ -6,7 +6,7 @@ use wfe_api::labels;
 use wfe_api::limits::cut;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{Residue, ResidueId, ResidueKind};
-use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run};
+use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, Tasks};
 use wfe_core::target::{ChainName, RunNumber, TargetName};
 
 use crate::moment::{moment, parse_moment};
@@ -37,6 +37,7 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         cancelled: requested.is_some_and(|requested| requested != crate::PENDING),
         cancel_reason: annotation(meta, labels::ANNOTATION_CANCEL_REASON).and_then(cancel_reason),
         started: false,
+        tasks: Tasks::Unknown,
         done_seen: None,
     };
     Some((chain, run))

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::after;
+use super::View;
 use crate::Time;
 use crate::action::{Action, Decision, Ending};
 use crate::duration;
 use crate::ending::{Failure, FailureReason, Success};
 use crate::execution::{Execution, ExecutionState};
+use crate::history::Charge;
+use crate::moment::after;
 use crate::name::RunId;
-use crate::policy::Policy;
-use crate::run::{CancelReason, Outcome, Progress, Run};
-use crate::target::Target;
+use crate::run::{CancelReason, Outcome, Progress, Run, Tasks};
 
 /// How far after now a time of the run may lie; a skewed clock is cut (section 9).
 pub(super) const MAX_SKEW: Duration = Duration::from_mins(1);
@@ -22,7 +22,8 @@ pub(super) const SETTLE: Duration = Duration::from_secs(2);
 const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
 
 /// Moves one execution on.
-pub(super) fn advance(target: &Target, execution: &Execution, policy: &Policy, now: Time, decision: &mut Decision) {
+pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Decision) {
+    let (target, now) = (view.target, view.now);
     let ExecutionState::Running { run, started_at } = &execution.state else {
         if execution.draining_shown && execution.is_terminal() && target.residue_of(&execution.id).next().is_none() {
             let (execution, version) = (execution.id.clone(), execution.version.clone());
@@ -33,7 +34,7 @@ pub(super) fn advance(target: &Target, execution: &Execution, policy: &Policy, n
     if execution.elsewhere {
         return;
     }
-    let running = Running { target, execution, policy, started_at: *started_at, now };
+    let running = Running { view, execution, started_at: *started_at };
     let Some(run) = run else {
         let message = "phase Running without a pipelineRunRef: something other than the operator wrote this status";
         decision.actions.push(running.finish(Ending::Failed(running.failed(message, now)), None));
@@ -58,11 +59,9 @@ pub(super) fn advance(target: &Target, execution: &Execution, policy: &Policy, n
 /// A Running execution, with what its next step depends on.
 #[derive(Clone, Copy)]
 struct Running<'a> {
-    target: &'a Target,
+    view: View<'a>,
     execution: &'a Execution,
-    policy: &'a Policy,
     started_at: Option<Time>,
-    now: Time,
 }
 
 impl Running<'_> {
@@ -77,9 +76,9 @@ impl Running<'_> {
         } else if run.is_pending() {
             decision.actions.push(Action::Release { run: run.id.clone() });
         } else if let Some((deadline, why)) = self.deadline(run) {
-            if deadline <= self.now {
+            if deadline <= self.view.now {
                 decision.actions.extend(cancel(run, why));
-            } else {
+            } else if !run.cancelled {
                 decision.wake_at(deadline);
             }
         }
@@ -92,26 +91,33 @@ impl Running<'_> {
         if run.started {
             return Some((finish, CancelReason::TimedOut));
         }
-        let start = after(started_at, self.policy.start_deadline);
+        let start = after(started_at, self.view.policy.start_deadline);
         Some(if start < finish { (start, CancelReason::NotStarted) } else { (finish, CancelReason::TimedOut) })
     }
 
     fn timeout(self) -> Duration {
-        self.execution.timeout.unwrap_or(self.policy.default_timeout)
+        self.execution.timeout.unwrap_or(self.view.policy.default_timeout)
     }
 
     /// Ends the execution, as soon as what is left of the run is seen finished too, or takes too long for that.
     fn end(self, run: &Run, outcome: &Outcome, decision: &mut Decision) {
-        let settled = after(run.done_seen.unwrap_or(self.now), SETTLE);
-        if self.drains() && self.now < settled {
+        let settled = after(run.done_seen.unwrap_or(self.view.now), SETTLE);
+        if self.drains() && self.view.now < settled {
             decision.wake_at(settled);
             return;
         }
-        decision.actions.push(self.finish(self.ending_of(run, outcome), None));
+        let mut finish = self.finish(self.ending_of(run, outcome), None);
+        if let Action::Finish {
+            ending: Ending::Failed(Failure { was_execution_failure: false, .. }), unstarted, ..
+        } = &mut finish
+        {
+            *unstarted = Some(run.id.clone());
+        }
+        decision.actions.push(finish);
     }
 
     fn drains(self) -> bool {
-        self.target.residue_of(&self.execution.id).next().is_some()
+        self.view.target.residue_of(&self.execution.id).next().is_some()
     }
 
     fn finish(self, ending: Ending, lost: Option<RunId>) -> Action {
@@ -120,14 +126,15 @@ impl Running<'_> {
             version: self.execution.version.clone(),
             ending,
             lost,
+            unstarted: None,
             draining: self.drains(),
         }
     }
 
-    /// Translates what Tekton said into how the execution ends. Until the evidence of section 9 is read, every failed
-    /// run counts as one that executed: the unsafe direction is to repeat it.
+    /// Translates what Tekton said into how the execution ends. A failed run counts as
+    /// one that executed, unless Tekton never made a task of it: the unsafe direction is to repeat it (section 9).
     fn ending_of(self, run: &Run, outcome: &Outcome) -> Ending {
-        let completed_at = outcome.completed_at.map_or(self.now, |time| time.min(after(self.now, MAX_SKEW)));
+        let completed_at = outcome.completed_at.map_or(self.view.now, |time| time.min(after(self.view.now, MAX_SKEW)));
         if outcome.succeeded {
             let ran_for = elapsed(self.started_at, completed_at);
             return Ending::Completed(Success { completed_at, ran_for, outcome: outcome.clone() });
@@ -139,7 +146,7 @@ impl Running<'_> {
                 (FailureReason::Unknown, message)
             }
             (Some(CancelReason::NotStarted), _) => {
-                let deadline = duration::format(self.policy.start_deadline);
+                let deadline = duration::format(self.view.policy.start_deadline);
                 let message = format!(
                     "nothing of it was seen to start within {deadline}, so it was cancelled; Tekton says {said}"
                 );
@@ -155,7 +162,10 @@ impl Running<'_> {
             _ => (FailureReason::Unknown, said),
         };
         let failure = self.failed(&message, completed_at);
-        Ending::Failed(Failure { reason, outcome: Some(outcome.clone()), ..failure })
+        let (was_execution_failure, nth) = if run.tasks == Tasks::NoneMade { (false, 1) } else { (true, 0) };
+        let charge = self.charge(completed_at, nth);
+        let outcome = Some(outcome.clone());
+        Ending::Failed(Failure { reason, outcome, was_execution_failure, charge, ..failure })
     }
 
     fn failed(self, message: &str, failed_at: Time) -> Failure {
@@ -167,7 +177,12 @@ impl Running<'_> {
             ran_for: elapsed(self.started_at, failed_at),
             number: None,
             outcome: None,
+            charge: self.charge(failed_at, 0),
         }
+    }
+
+    fn charge(self, at: Time, nth: u32) -> Charge {
+        self.view.history.charge(self.view.policy, self.view.target.label(), at, nth)
     }
 }
 

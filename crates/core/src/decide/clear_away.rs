@@ -1,10 +1,11 @@
 //! Clears away what nobody needs: pending runs that nobody can commit to, runs of deleted executions, expired runs. And
 //! tells somebody when a target does not drain.
 
-use super::{after, own_run};
+use super::own_run;
 use crate::Time;
 use crate::action::{Action, Decision, Unneeded};
 use crate::execution::Execution;
+use crate::moment::after;
 use crate::name::ExecutionId;
 use crate::policy::Policy;
 use crate::run::{CancelReason, Owner, Presence, Progress, Run};

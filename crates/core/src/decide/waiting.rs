@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::after;
 use crate::Time;
 use crate::action::{Action, Decision, Waiting};
 use crate::execution::ExecutionState;
+use crate::moment::after;
 use crate::target::Target;
 
 /// How long an execution may wait before its status says so. Counted from when this process first saw it wait: after a

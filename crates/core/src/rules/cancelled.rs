@@ -2,10 +2,13 @@
 
 use super::{Contender, Verdict};
 use crate::ending::FailureReason;
+use crate::explain::Finding;
 
 /// Fails an execution that was cancelled before its turn came.
-pub(super) fn rule(contender: &Contender<'_>) -> Option<Verdict> {
-    let cancellation = contender.execution.cancellation.as_ref()?;
-    let message = format!("cancelled by {} before it started: {}", cancellation.requested_by, cancellation.reason);
-    Some(Verdict::Fail { reason: FailureReason::Unknown, message: message.into() })
+pub(super) fn rule(contender: &Contender<'_>) -> Finding {
+    let cancelled = contender.execution.cancellation.as_ref().map(|cancellation| {
+        let message = format!("cancelled by {} before it started: {}", cancellation.requested_by, cancellation.reason);
+        Verdict::Fail { reason: FailureReason::Unknown, message: message.into(), counts: true }
+    });
+    Finding::of(cancelled, "nobody has asked for its cancellation")
 }

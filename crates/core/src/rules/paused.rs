@@ -2,8 +2,10 @@
 
 use super::{Contender, Verdict};
 use crate::action::Waiting;
+use crate::explain::Finding;
 
 /// Holds an execution back while its namespace is paused.
-pub(super) fn rule(contender: &Contender<'_>) -> Option<Verdict> {
-    contender.execution.paused.clone().map(|why| Verdict::Wait(Waiting::Paused(why)))
+pub(super) fn rule(contender: &Contender<'_>) -> Finding {
+    let paused = contender.execution.paused.clone();
+    Finding::of(paused.map(|why| Verdict::Wait(Waiting::Paused(why))), "its namespace is not paused")
 }

@@ -8,12 +8,17 @@ use super::{Contender, Verdict};
 use crate::action::{Fact, Waiting};
 use crate::ending::{Conflict, Skip};
 use crate::execution::{Execution, ExecutionState};
+use crate::explain::Finding;
 use crate::residue::Residue;
 use crate::run::{Owner, Run};
 use crate::target::Target;
 
 /// Skips or holds back an execution whose target is not free.
-pub(super) fn rule(contender: &Contender<'_>) -> Option<Verdict> {
+pub(super) fn rule(contender: &Contender<'_>) -> Finding {
+    Finding::of(taken(contender), "the target is free")
+}
+
+fn taken(contender: &Contender<'_>) -> Option<Verdict> {
     let mut rivals: Vec<&Run> = contender.target.runs.values().filter(|run| counts_against(contender, run)).collect();
     // Several can be unfinished only while leftovers are being deleted; all contenders then name the same one.
     rivals.sort_by_key(|run| run.number);

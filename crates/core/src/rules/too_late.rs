@@ -4,15 +4,20 @@
 use super::{Contender, Verdict};
 use crate::ending::FailureReason;
 use crate::execution::ExecutionState;
+use crate::explain::{Finding, shown};
+use crate::moment::just_after;
 
 /// Fails an execution whose time has passed.
-pub(super) fn rule(contender: &Contender<'_>) -> Option<Verdict> {
+pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let ExecutionState::Undecided { start_before: Some(start_before), .. } = &contender.execution.state else {
-        return None;
+        return Finding::passes("it may start at any time");
     };
-    (contender.now > *start_before).then(|| {
-        let message =
-            format!("was not started before {} (spec.startBefore)", start_before.format("%Y-%m-%dT%H:%M:%SZ"));
-        Verdict::Fail { reason: FailureReason::DeadlineExceeded, message: message.into() }
-    })
+    let shown = shown(*start_before);
+    if contender.now <= *start_before {
+        let because = format!("it may start until {shown}").into();
+        return Finding::Passes { because, until: Some(just_after(*start_before)) };
+    }
+    let message = format!("was not started before {shown} (spec.startBefore)").into();
+    let verdict = Verdict::Fail { reason: FailureReason::DeadlineExceeded, message, counts: false };
+    Finding::Decides { verdict, until: None }
 }

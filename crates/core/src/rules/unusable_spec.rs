@@ -3,13 +3,14 @@
 use super::{Contender, Verdict};
 use crate::ending::FailureReason;
 use crate::execution::ExecutionState;
+use crate::explain::Finding;
 
 /// Fails an execution whose spec the operator could not read.
-pub(super) fn rule(contender: &Contender<'_>) -> Option<Verdict> {
-    match &contender.execution.state {
-        ExecutionState::Undecided { unusable: Some(message), .. } => {
-            Some(Verdict::Fail { reason: FailureReason::ConfigurationError, message: message.clone() })
-        }
+pub(super) fn rule(contender: &Contender<'_>) -> Finding {
+    let unusable = match &contender.execution.state {
+        ExecutionState::Undecided { unusable, .. } => unusable.clone(),
         _ => None,
-    }
+    };
+    let fails = |message| Verdict::Fail { reason: FailureReason::ConfigurationError, message, counts: true };
+    Finding::of(unusable.map(fails), "its spec can be used")
 }

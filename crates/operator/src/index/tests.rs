@@ -1,7 +1,7 @@
 use super::*;
 use wfe_core::execution::Execution;
 use wfe_core::name::{RunId, Version};
-use wfe_core::run::{Owner, Presence, Progress};
+use wfe_core::run::{Owner, Presence, Progress, Tasks};
 
 const TARGET: &str = "node/worker-1";
 
@@ -44,6 +44,7 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
         cancelled: false,
         cancel_reason: None,
         started: false,
+        tasks: Tasks::Unknown,
         done_seen: None,
     };
     Delivery::Run(target().chain(), Box::new(run))

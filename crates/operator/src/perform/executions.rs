@@ -8,8 +8,8 @@ use serde_json::json;
 use wfe_core::action::{Ending, Fact, Waiting};
 use wfe_core::duration;
 use wfe_core::ending::Skip;
+use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, RunId, Version};
-use wfe_core::target::RunNumber;
 
 use super::{
     Attempt, EXECUTION_STATUS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work, changed_or_call,
@@ -19,7 +19,7 @@ use crate::client::Verb;
 use crate::events::Announcement;
 use crate::index::Kind;
 use crate::metrics::OutcomeLabel;
-use crate::status;
+use crate::status::{self, Commitment};
 
 impl Performer {
     /// Step (c).
@@ -28,8 +28,7 @@ impl Performer {
         work: &Work,
         execution: &ExecutionId,
         version: &Version,
-        run: &RunId,
-        number: RunNumber,
+        commitment: Commitment<'_>,
         owners: &[ExecutionId],
     ) -> Result<Vec<Learned>> {
         let mut learned = Vec::new();
@@ -38,7 +37,8 @@ impl Performer {
         }
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(learned) };
         let namespace = &self.defaults.execution_namespace;
-        let status = status::running(work.target.as_ref(), subject, run, number, namespace, work.now);
+        let run = commitment.run;
+        let status = status::running(work.target.as_ref(), subject, commitment, namespace, work.now);
         learned.extend(self.write_status(execution, version, &status).await?);
         tracing::info!(wfe = %execution, target = %Shown(&work.target), run = %run, phase = "Running", "committed");
         self.events.announce(Announcement::pipeline_run_created(execution, run));
@@ -96,6 +96,26 @@ impl Performer {
         Ok(learned)
     }
 
+    /// Says what a clearance has done.
+    pub(super) async fn record_clearance(
+        &self,
+        work: &Work,
+        execution: &ExecutionId,
+        version: &Version,
+        clearance: &Clearance,
+        effective: bool,
+    ) -> Result<Vec<Learned>> {
+        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let status = status::cleared(subject, clearance, effective, work.now);
+        let learned = self.write_status(execution, version, &status).await?;
+        let (target, by) = (Shown(&work.target), &clearance.cleared_by);
+        tracing::info!(wfe = %execution, %target, %by, effective, "cleared: {}", clearance.reason);
+        if effective {
+            self.events.announce(Announcement::block_cleared(execution, clearance));
+        }
+        Ok(learned)
+    }
+
     pub(super) async fn show_waiting(
         &self,
         work: &Work,
@@ -124,6 +144,7 @@ impl Performer {
         let confirmed = match fact {
             Fact::Unfinished(run) => self.confirm_unfinished(run).await,
             Fact::Draining(residue) => self.confirm_draining(residue).await,
+            Fact::Stands(execution) => self.confirm_stands(execution).await,
         };
         if let Err(error) = confirmed {
             return vec![(Vec::new(), Some(error))];

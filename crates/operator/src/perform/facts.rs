@@ -35,6 +35,23 @@ impl Performer {
         }
     }
 
+    /// The execution is there, terminal, and not cleared.
+    pub(super) async fn confirm_stands(&self, execution: &ExecutionId) -> Result<()> {
+        let found = self.read_execution(execution).await?;
+        let stands = found.is_some_and(|found| {
+            found.metadata.uid.as_deref() == Some(execution.uid.as_str())
+                && matches!(found.data["status"]["phase"].as_str(), Some("Completed" | "Failed"))
+                && found.data["spec"]["clearance"].is_null()
+        });
+        if stands {
+            Ok(())
+        } else {
+            Err(PerformError::Refuted {
+                what: format!("WorkflowExecution {execution} does not stand in the way any more"),
+            })
+        }
+    }
+
     pub(super) async fn confirm_uncommitted(&self, owner: &ExecutionId, run: &RunId) -> Result<()> {
         let found = self.read_execution(owner).await?;
         let committed = found.and_then(|found| {

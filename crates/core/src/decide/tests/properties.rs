@@ -1,97 +1,89 @@
-//! Properties of any view whatsoever.
+//! Properties of any view whatsoever. What no decision may do is told by `check`, and tested there.
 
 use super::*;
+use crate::explain::{Finding, OTHERWISE};
+use crate::name::ExecutionId;
+use crate::rules::{RULES, Verdict};
+use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 
-fn any_target() -> impl Strategy<Value = Target> {
-    let uids = || prop::sample::select(vec!["a", "b", "c", "d"]);
-    let runs = || prop::sample::select(vec!["r1", "r2", "r3", "r4"]);
-    let state = prop_oneof![
-        4 => Just(undecided("x").state),
-        1 => Just(unusable("bad")),
-        2 => runs().prop_map(|run| ExecutionState::Running { run: Some(run_id(run)), started_at: Some(at(0)) }),
-        1 => Just(ExecutionState::Completed),
-        1 => Just(ExecutionState::Failed { reason: FailureReason::Unknown }),
-        1 => Just(ExecutionState::Skipped),
-    ];
-    let executions = prop::collection::vec((uids(), state, 0..3_i64, any::<bool>()), 0..4).prop_map(|all| {
-        all.into_iter()
-            .map(|(uid, state, created, deleting)| Execution {
-                created: at(created),
-                deleting,
-                ..execution(uid, state)
-            })
-            .collect::<Vec<_>>()
-    });
-    let progress =
-        prop_oneof![3 => Just(Progress::Pending), 2 => Just(Progress::Released), 2 => any::<bool>().prop_map(done)];
-    let presence = prop::sample::select(vec![Presence::Watched, Presence::Gone, Presence::Elsewhere]);
-    let runs = prop::collection::vec((1..5_u64, uids(), progress, presence, 0..4_u64), 0..4).prop_map(|all| {
-        all.into_iter()
-            .map(|(number, uid, progress, presence, order)| {
-                let owner = Owner::Execution { id: id(uid), workflow_id: "wf".into(), presence };
-                Run { order: Order(order), owner, ..run(number, uid, progress) }
-            })
-            .collect::<Vec<_>>()
-    });
-    (executions, runs).prop_map(|(executions, runs)| target(executions, runs))
+/// A decision without the times that it is made of: what is answered, and not when.
+fn answer(target: &Target, policy: &Policy, now: Time) -> (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>) {
+    let mut decision = decide(target, policy, now);
+    for action in &mut decision.actions {
+        match action {
+            Action::Commit { started_at, consecutive_failures, .. } => {
+                (*started_at, *consecutive_failures) = (at(0), 0);
+            }
+            Action::Finish { ending: Ending::Completed(success), .. } => {
+                (success.completed_at, success.ran_for) = (at(0), Duration::ZERO);
+            }
+            Action::Finish { ending: Ending::Failed(failure), .. } => {
+                (failure.failed_at, failure.ran_for) = (at(0), Duration::ZERO);
+                failure.charge = crate::history::Charge { consecutive_failures: 0, next_allowed_execution: None };
+            }
+            _ => {}
+        }
+    }
+    (decision.actions, decision.waiting, decision.judged.into_iter().map(|(_, judgement)| judgement.verdict).collect())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
     #[test]
-    fn no_decision_does_what_none_may_do(target in any_target()) {
-        let decided = actions(&target);
-        let creates = decided.iter().filter(|action| matches!(action, Action::Create { .. })).count();
-        prop_assert!(creates <= 1);
-        for action in &decided {
-            match action {
-                Action::Create { number, .. } => {
-                    prop_assert!(target.runs.values().all(|run| !run.is_unfinished()), "created beside an unfinished run");
-                    prop_assert!(target.runs.values().all(|run| run.number < *number));
-                }
-                Action::Commit { execution, run, .. } => {
-                    let own = &target.runs[&run.uid];
-                    prop_assert!(own.is_owned_by(execution));
-                    let earlier = target.runs.values().any(|other| {
-                        !other.is_owned_by(execution) && other.is_unfinished() && other.order <= own.order
-                    });
-                    prop_assert!(!earlier, "committed after an unfinished run");
-                }
-                Action::Release { run } => {
-                    let released = &target.runs[&run.uid];
-                    prop_assert!(released.is_pending());
-                    prop_assert!(target.owner_of(released).is_some_and(|owner| owner.is_running(run)));
-                }
-                Action::Skip { skipped, fact, .. } => {
-                    match fact {
-                        Fact::Unfinished(run) => prop_assert!(target.runs[&run.uid].is_unfinished()),
-                        Fact::Draining(left) => prop_assert!(target.residue.contains_key(&left.uid)),
-                    }
-                    for (execution, _) in skipped {
-                        prop_assert!(target.executions[&execution.uid].is_undecided());
-                        prop_assert!(!target.runs.values().any(|run| run.is_owned_by(execution)), "a Skipped one has no run");
-                    }
-                }
-                Action::Delete { run, .. } => {
-                    let deleted = &target.runs[&run.uid];
-                    prop_assert!(deleted.is_pending(), "deleted a run that may run");
-                    prop_assert!(!target.owner_of(deleted).is_some_and(|owner| owner.is_running(run)));
-                }
-                Action::Cancel { run, .. } => {
-                    let cancelled = &target.runs[&run.uid];
-                    prop_assert!(target.owner_of(cancelled).is_none());
-                }
-                Action::Freed { .. } | Action::ShowWaiting { .. } | Action::DrainSlow { .. } => {}
-                Action::Finish { execution, .. } => {
-                    prop_assert!(!target.executions[&execution.uid].is_terminal());
-                }
-            }
-        }
+    fn deciding_again_says_the_same(target in any_target(), policy in any_policy()) {
+        prop_assert_eq!(decide(&target, &policy, at(NOW)), decide(&target.clone(), &policy.clone(), at(NOW)));
     }
 
     #[test]
-    fn deciding_again_says_the_same(target in any_target()) {
-        prop_assert_eq!(decide(&target, &Policy::default(), at(50)), decide(&target.clone(), &Policy::default(), at(50)));
+    fn wake_is_the_first_moment_at_which_the_answer_changes(
+        target in prop_oneof![any_target(), any_history()],
+        policy in any_policy(),
+        share in 0.0..1.0_f64,
+    ) {
+            let before = answer(&target, &policy, at(NOW));
+            let Some(wake) = decide(&target, &policy, at(NOW)).wake else {
+                prop_assert_eq!(&before, &answer(&target, &policy, at(NOW + 1_000_000_000)));
+                return Ok(());
+            };
+            let nanosecond = Duration::from_nanos(1);
+            let between = at(NOW) + (wake - at(NOW)).to_std().unwrap().mul_f64(share);
+            for early in [wake - nanosecond, between.min(wake - nanosecond)] {
+                prop_assert_eq!(&before, &answer(&target, &policy, early), "changed before {}, at {}", wake, early);
+            }
+            prop_assert_ne!(&before, &answer(&target, &policy, wake), "did not change at {}", wake);
+    }
+
+    #[test]
+    fn an_explanation_names_the_rule_that_decided_and_all_that_were_asked_before(
+        target in any_history(),
+        policy in any_policy(),
+    ) {
+        let decision = decide(&target, &policy, at(NOW));
+        for (execution, judgement) in &decision.judged {
+            let names: Vec<&str> = judgement.asked.iter().map(|(rule, _)| *rule).collect();
+            let in_order: Vec<&str> = RULES.iter().map(|(rule, _)| *rule).take(names.len()).collect();
+            prop_assert_eq!(names, in_order);
+            let (last, before) = judgement.asked.split_last().unwrap();
+            let passed = before.iter().all(|(_, finding)| matches!(finding, Finding::Passes { .. }));
+            prop_assert!(passed, "{:?}", before);
+            let said = judgement.explain("node/n");
+            let decided = said.lines().last().unwrap();
+            prop_assert!(decided.starts_with(judgement.rule()), "{}", said);
+            match &last.1 {
+                Finding::Decides { verdict, .. } => prop_assert_eq!(verdict, &judgement.verdict),
+                Finding::Passes { .. } => {
+                    prop_assert_eq!((judgement.rule(), &judgement.verdict), (OTHERWISE, &Verdict::Run));
+                }
+            }
+            // What the status, the event and the log say of a skip is the line of the rule that decided.
+            for action in &decision.actions {
+                if let Action::Skip { skipped, skip, .. } = action
+                    && skipped.iter().any(|(id, _)| id == execution)
+                {
+                    prop_assert!(decided.contains(&skip.message("node/n")), "{}", said);
+                }
+            }
+        }
     }
 }

@@ -31,7 +31,7 @@ fn an_execution_that_was_not_started_before_its_time_fails() {
     }
     let target = target(vec![late], vec![]);
     let in_time = decide(&target, &Policy::default(), at(50));
-    assert_eq!((in_time.actions, in_time.wake), (vec![create("a", 1)], Some(at(51))));
+    assert_eq!((in_time.actions, in_time.wake), (vec![create("a", 1)], Some(at(50) + Duration::from_nanos(1))));
     let decided = decide(&target, &Policy::default(), at(51)).actions;
     let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
     assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::DeadlineExceeded, false));

@@ -1,0 +1,30 @@
+//! What no decision may ever do: a second, independent reading of SPEC sections 5, 6, 7 and 16.
+//!
+//! It is written to be obviously right, not to be fast, and shares no code with the rules, the history or the decision:
+//! where one of them is wrong, the two disagree. Tests run it on every decision.
+
+mod actions;
+mod record;
+
+use crate::Time;
+use crate::action::Decision;
+use crate::policy::Policy;
+use crate::target::Target;
+
+/// Something that a decision may not do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// What is violated: a section of the specification.
+    pub section: &'static str,
+    /// What was decided, and why it is wrong.
+    pub what: String,
+}
+
+/// Lists what is wrong with a decision that was made on a target at a time.
+#[must_use]
+pub fn violations(target: &Target, policy: &Policy, now: Time, decision: &Decision) -> Vec<Violation> {
+    actions::Check::new(target, policy, now).run(decision)
+}
+
+#[cfg(test)]
+mod tests;

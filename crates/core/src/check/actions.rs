@@ -1,0 +1,275 @@
+//! What each action must not be.
+
+use std::collections::BTreeMap;
+
+use super::Violation;
+use super::record::{Record, clearance, next_allowed};
+use crate::Time;
+use crate::action::{Action, Decision, Ending, Fact};
+use crate::ending::{Failure, Skip};
+use crate::execution::{Execution, ExecutionState, Recorded};
+use crate::name::{ExecutionId, RunId, Uid};
+use crate::policy::Policy;
+use crate::run::{Owner, Progress, Run, Tasks};
+use crate::target::Target;
+
+pub(super) struct Check<'a> {
+    target: &'a Target,
+    policy: &'a Policy,
+    now: Time,
+    record: Record<'a>,
+    found: Vec<Violation>,
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn new(target: &'a Target, policy: &'a Policy, now: Time) -> Self {
+        Self { target, policy, now, record: Record::new(target, policy, now), found: Vec::new() }
+    }
+
+    pub(super) fn run(mut self, decision: &Decision) -> Vec<Violation> {
+        for action in &decision.actions {
+            match action {
+                Action::Create { execution, number } => self.create(execution, *number),
+                Action::Commit { execution, run, consecutive_failures, .. } => {
+                    self.commit(execution, run, *consecutive_failures);
+                }
+                Action::Release { run } => self.release(run),
+                Action::Finish { execution, ending, unstarted, .. } => {
+                    self.finish(execution, ending, unstarted.as_ref());
+                }
+                Action::Skip { skipped, skip, fact } => {
+                    for (execution, _) in skipped {
+                        self.skip(execution, skip, fact);
+                    }
+                }
+                Action::Delete { run, .. } => self.delete(run),
+                Action::Cancel { run, .. } => self.cancel(run),
+                Action::RecordClearance { execution, effective, .. } => self.record_clearance(execution, *effective),
+                Action::Freed { .. } | Action::ShowWaiting { .. } | Action::DrainSlow { .. } => {}
+            }
+        }
+        self.whole(decision);
+        self.counters(decision);
+        self.found
+    }
+
+    fn expect(&mut self, section: &'static str, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.found.push(Violation { section, what: what() });
+        }
+    }
+
+    /// Nothing runs while section 6 forbids it.
+    fn may_run(&mut self, execution: &ExecutionId, verb: &str) {
+        let Some(contender) = self.execution(execution) else { return };
+        let reasons = self.record.forbids(contender);
+        self.expect("6", reasons.is_empty(), || format!("{verb} {execution}, but {reasons:?}"));
+        let ExecutionState::Undecided { unusable, start_before, .. } = &contender.state else {
+            return self.expect("16.3", false, || format!("{verb} {execution}, which is decided"));
+        };
+        self.expect("6", unusable.is_none(), || format!("{verb} {execution}, whose spec is unusable"));
+        let is_late = start_before.is_some_and(|start_before| start_before < self.now);
+        self.expect("3.1", !is_late, || format!("{verb} {execution} after its startBefore"));
+        self.expect("3.1", contender.cancellation.is_none(), || format!("{verb} {execution}, which is cancelled"));
+        self.expect("14", contender.paused.is_none(), || format!("{verb} {execution}, which is paused"));
+        self.expect("6", !contender.deleting, || format!("{verb} {execution}, which is on its way out"));
+        let strange = self.target.residue.values().any(|left| !left.owner.is(execution));
+        self.expect("16.1", !strange, || format!("{verb} {execution} while the target drains"));
+    }
+
+    fn create(&mut self, execution: &ExecutionId, number: u64) {
+        self.may_run(execution, "created a run for");
+        let highest = self.target.runs.values().map(|run| run.number).max();
+        let known = self.target.executions.values().filter_map(|it| it.run_sequence).max();
+        self.expect("5", highest.max(known).is_none_or(|highest| highest < number), || {
+            format!("number {number} again")
+        });
+        let unfinished = self.target.runs.values().any(|run| run.is_unfinished() && run.owner != Owner::Nobody);
+        self.expect("5", !unfinished, || format!("created a run for {execution} beside an unfinished one"));
+    }
+
+    fn commit(&mut self, execution: &ExecutionId, run: &RunId, shown: u32) {
+        let Some(own) = self.owned(run, execution) else {
+            return self.expect("5", false, || format!("{execution} commits to {run}, which is not its own"));
+        };
+        // What was released past us runs already, whatever is forbidden: the record has to say so.
+        if own.is_pending() {
+            self.may_run(execution, "commits");
+            let order = own.order;
+            let mut others = self.target.runs.values().filter(|it| it.owner != Owner::Nobody);
+            let earlier = others.any(|it| it.is_unfinished() && !it.is_owned_by(execution) && it.order <= order);
+            self.expect("16.1", !earlier, || format!("{execution} commits after an unfinished run"));
+        }
+        let row = self.record.row(self.now).len();
+        self.expect("7", usize::try_from(shown).is_ok_and(|it| it == row), || {
+            format!("{execution} shows {shown}, not {row}")
+        });
+    }
+
+    fn release(&mut self, run: &RunId) {
+        let found = self.target.runs.get(&run.uid);
+        let fits = found.is_some_and(|found| {
+            let mut executions = self.target.executions.values();
+            let committed = executions.any(|it| {
+                matches!(&it.state, ExecutionState::Running { run: Some(it), .. } if it.uid == run.uid)
+                    && it.cancellation.is_none()
+                    && (found.owner.is(&it.id) || found.owner == Owner::Nobody)
+            });
+            found.is_pending() && committed
+        });
+        self.expect("5", fits, || format!("released {run}"));
+    }
+
+    fn finish(&mut self, execution: &ExecutionId, ending: &Ending, unstarted: Option<&RunId>) {
+        let Some(found) = self.execution(execution) else { return };
+        self.expect("16.3", !found.is_terminal(), || format!("{execution} ended twice"));
+        let run = match &found.state {
+            ExecutionState::Running { run: Some(run), .. } => {
+                self.target.runs.get(&run.uid).filter(|run| run.owner.is(execution) || run.owner == Owner::Nobody)
+            }
+            _ => None,
+        };
+        match ending {
+            Ending::Completed(_) => {
+                let succeeded = run.is_some_and(|run| matches!(&run.progress, Progress::Done(it) if it.succeeded));
+                self.expect("9", succeeded, || format!("{execution} completed without a run that succeeded"));
+            }
+            Ending::Failed(failure) => {
+                let proven = run.is_some_and(|run| run.tasks == Tasks::NoneMade && !run.is_unfinished());
+                let ran = found.started_once() && !proven;
+                let fits =
+                    failure.was_execution_failure == ran && unstarted.is_some() == (found.started_once() && !ran);
+                self.expect("9", fits, || format!("{execution} is told to have run or not: {failure:?}"));
+            }
+        }
+    }
+
+    fn skip(&mut self, execution: &ExecutionId, skip: &Skip, fact: &Fact) {
+        let Some(contender) = self.execution(execution) else { return };
+        let undecided = matches!(contender.state, ExecutionState::Undecided { .. }) && !contender.deleting;
+        self.expect("16.3", undecided, || format!("skipped {execution}, which is decided"));
+        let has_run = self.target.runs.values().any(|run| run.is_owned_by(execution));
+        self.expect("16.2", !has_run, || format!("skipped {execution}, which has a run"));
+        let holds = match (skip, fact) {
+            (Skip::ResourceBusy(_), Fact::Unfinished(run)) => {
+                self.target.runs.get(&run.uid).is_some_and(|run| run.is_unfinished() && !run.is_owned_by(execution))
+            }
+            (Skip::ResourceBusy(_), Fact::Draining(left)) => self.target.residue.contains_key(&left.uid),
+            (Skip::ResourceBusy(_), Fact::Stands(_)) => false,
+            (_, Fact::Stands(id)) => {
+                let reasons = self.record.forbids(contender);
+                reasons.iter().any(|(reason, by)| *reason == skip.reason() && by.iter().any(|it| it.id == *id))
+            }
+            (_, Fact::Unfinished(_) | Fact::Draining(_)) => false,
+        };
+        self.expect("16.5", holds, || format!("skipped {execution} for {skip:?} on {fact:?}"));
+        let named = skip.remediation().map(|it| &it.execution);
+        let fits = named.is_none_or(|named| matches!(fact, Fact::Stands(id) if id == named));
+        self.expect("16.5", fits, || format!("{skip:?} names another execution than {fact:?}"));
+    }
+
+    fn delete(&mut self, run: &RunId) {
+        let Some(found) = self.target.runs.get(&run.uid) else { return };
+        self.expect("16.7", found.owner != Owner::Nobody, || format!("deleted {run}, which is a stranger's"));
+        let needed = matches!(found.progress, Progress::Released) || found.is_pending() && self.is_committed(found);
+        self.expect("5", !needed, || format!("deleted {run}, which is needed"));
+    }
+
+    fn cancel(&mut self, run: &RunId) {
+        let Some(found) = self.target.runs.get(&run.uid) else { return };
+        self.expect("5", found.is_unfinished() && !found.cancelled, || format!("cancelled {run} for nothing"));
+        let owner_known = matches!(&found.owner, Owner::Execution { id, .. } if self.execution(id).is_some());
+        let allowed = self.is_committed(found) || !owner_known;
+        self.expect("16.7", allowed, || format!("cancelled {run} of somebody else"));
+    }
+
+    fn record_clearance(&mut self, execution: &ExecutionId, effective: bool) {
+        let Some(found) = self.execution(execution) else { return };
+        let fits = clearance(found) == Some(Recorded::Not) && self.record.lifts(found) == effective;
+        self.expect("10", fits, || format!("recorded the clearance of {execution} as effective: {effective}"));
+    }
+
+    /// What holds of a decision as a whole.
+    fn whole(&mut self, decision: &Decision) {
+        let creates = decision.actions.iter().filter(|action| matches!(action, Action::Create { .. })).count();
+        self.expect("6", creates <= 1, || "more than one gets a turn".to_owned());
+        self.expect("6", decision.wake.is_none_or(|wake| wake > self.now), || {
+            "asks to be woken in the past".to_owned()
+        });
+        let mut written: BTreeMap<&Uid, u32> = BTreeMap::new();
+        for action in &decision.actions {
+            match action {
+                Action::Commit { execution, .. }
+                | Action::Finish { execution, .. }
+                | Action::Create { execution, .. } => {
+                    *written.entry(&execution.uid).or_default() += 1;
+                }
+                Action::Skip { skipped, .. } => {
+                    skipped.iter().for_each(|(execution, _)| *written.entry(&execution.uid).or_default() += 1);
+                }
+                _ => {}
+            }
+        }
+        self.expect("16.3", written.values().all(|count| *count == 1), || format!("decided twice: {written:?}"));
+        for execution in self.target.executions.values().filter(|execution| execution.is_undecided()) {
+            let waits = decision.waiting.iter().any(|(id, _)| *id == execution.id);
+            let withdraws = decision.actions.iter().any(|action| match action {
+                Action::Delete { run, .. } => self.owned(run, &execution.id).is_some(),
+                _ => false,
+            });
+            let is_forgotten = !waits && !withdraws && !written.contains_key(&execution.id.uid);
+            self.expect("16.6", !is_forgotten, || format!("{} was forgotten", execution.id));
+        }
+    }
+
+    /// The counter is a function of the history, and of what is written with it.
+    fn counters(&mut self, decision: &Decision) {
+        let mut without_run: Vec<u32> = Vec::new();
+        for action in &decision.actions {
+            let Action::Finish { execution, ending: Ending::Failed(failure), .. } = action else { continue };
+            let Failure { charge, failed_at, .. } = failure;
+            let row = self.record.row(*failed_at).len();
+            let shown = usize::try_from(charge.consecutive_failures).unwrap_or(usize::MAX);
+            let expected = charge
+                .next_allowed_execution
+                .map(|_| next_allowed(self.policy, self.target.label(), shown, *failed_at));
+            let late = charge.next_allowed_execution == expected;
+            self.expect("16.8", late, || format!("{execution}: {charge:?}, not {expected:?}"));
+            let counts = charge.next_allowed_execution.is_some();
+            let is_pre_execution = !failure.was_execution_failure;
+            self.expect("7", is_pre_execution || !counts, || format!("{execution} ran, and counts"));
+            if counts && self.execution(execution).is_some_and(|it| !it.started_once()) {
+                without_run.push(charge.consecutive_failures);
+            } else {
+                let fits = shown == row + usize::from(counts);
+                self.expect("16.8", fits, || format!("{execution}: {shown} in a row, after {row}"));
+            }
+        }
+        without_run.sort_unstable();
+        let first = u32::try_from(self.record.row(self.now).len()).unwrap_or(u32::MAX).saturating_add(1);
+        let each_once = without_run.iter().copied().eq((first..).take(without_run.len()));
+        self.expect("16.8", each_once, || format!("failures at once are counted as {without_run:?}, from {first}"));
+    }
+
+    fn execution(&self, id: &ExecutionId) -> Option<&'a Execution> {
+        self.target.executions.get(&id.uid)
+    }
+
+    fn owned(&self, run: &RunId, execution: &ExecutionId) -> Option<&'a Run> {
+        self.target.runs.get(&run.uid).filter(|run| run.is_owned_by(execution))
+    }
+
+    fn is_committed(&self, run: &Run) -> bool {
+        self.target.executions.values().any(|it| {
+            matches!(&it.state, ExecutionState::Running { run: Some(it), .. } if it.uid == run.id.uid)
+                && (run.is_owned_by(&it.id) || run.owner == Owner::Nobody)
+        })
+    }
+}
+
+impl Execution {
+    /// Tells whether its record says that it got its turn.
+    fn started_once(&self) -> bool {
+        matches!(self.state, ExecutionState::Running { .. })
+    }
+}

@@ -1,0 +1,227 @@
+//! Who gets the next turn: all that ask for one are judged together.
+
+use std::time::Duration;
+
+use super::{View, own_run};
+use crate::action::{Action, Decision, Ending, Fact, Unneeded, Waiting};
+use crate::duration;
+use crate::ending::{Failure, FailureReason, Refusal, Skip};
+use crate::execution::{Execution, ExecutionState};
+use crate::explain::Judgement;
+use crate::moment::after;
+use crate::name::ExecutionId;
+use crate::rules::{self, Contender, Verdict};
+use crate::run::{Owner, Presence, Run};
+use crate::target::RunNumber;
+
+/// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
+pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
+    let mut failures = Failures::new(view);
+    let mut judged: Vec<(Contender<'_>, Judgement)> = Vec::new();
+    for contender in contenders(view) {
+        match contender.run {
+            // It was released past us: what runs, or ran, is committed to, so that the record says so.
+            Some(run) if !run.is_pending() => decision.actions.push(commit(&contender, run)),
+            _ => {
+                if let Some(refusal) = refusal_of(&contender) {
+                    failures.add(&contender, refusal.reason, &refusal.message, Some(refusal.number), true);
+                } else {
+                    judged.push((contender, judge(&contender, decision)));
+                }
+            }
+        }
+    }
+    // Who fails without its turn does so before rivals are compared: its failure is part of what they are judged by.
+    judged.retain(|(contender, judgement)| match &judgement.verdict {
+        Verdict::Fail { reason, message, counts } if contender.run.is_none() => {
+            failures.add(contender, *reason, message, None, *counts);
+            false
+        }
+        _ => true,
+    });
+    let mut turn_taken = failures.count();
+    for (contender, judgement) in judged {
+        let execution = contender.execution;
+        match (judgement.verdict, contender.run) {
+            (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run)),
+            (Verdict::Run, None) if turn_taken => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
+            (Verdict::Run, None) => {
+                turn_taken = true;
+                create(&contender, &mut failures, decision);
+            }
+            (Verdict::Wait(waiting @ Waiting::OwnerLate), _) | (Verdict::Wait(waiting), None) => {
+                decision.waiting.push((execution.id.clone(), waiting));
+            }
+            // It created its run on a view in which nothing forbade that: it takes it back, and is skipped or fails then.
+            (Verdict::Wait(_) | Verdict::Skip { .. } | Verdict::Fail { .. }, Some(run)) => {
+                decision.actions.push(withdraw(run));
+            }
+            (Verdict::Skip { skip, fact }, None) => add_skip(decision, execution, skip, fact),
+            (Verdict::Fail { .. }, None) => {} // dealt with above
+        }
+    }
+    failures.write(decision);
+}
+
+fn contenders(view: View<'_>) -> impl Iterator<Item = Contender<'_>> {
+    let View { target, history, policy, now } = view;
+    let mut undecided: Vec<&Execution> =
+        target.executions.values().filter(|execution| execution.is_undecided()).collect();
+    undecided.sort_by(|a, b| (a.created, &a.id.uid).cmp(&(b.created, &b.id.uid)));
+    let with_run = move |execution| (execution, own_run(target, execution));
+    undecided.into_iter().map(with_run).map(move |(execution, run)| Contender {
+        target,
+        history,
+        execution,
+        run,
+        policy,
+        now,
+    })
+}
+
+fn judge(contender: &Contender<'_>, decision: &mut Decision) -> Judgement {
+    let judgement = rules::judge(contender);
+    if let Some(until) = judgement.until() {
+        decision.wake_at(until);
+    }
+    decision.judged.push((contender.execution.id.clone(), judgement.clone()));
+    judgement
+}
+
+/// A refused create, unless a run of this execution is there after all.
+fn refusal_of<'a>(contender: &Contender<'a>) -> Option<&'a Refusal> {
+    match &contender.execution.state {
+        ExecutionState::Undecided { refusal, .. } if contender.run.is_none() => refusal.as_ref(),
+        _ => None,
+    }
+}
+
+/// Step (a), as long as the first try is not too long ago (section 5, 8).
+fn create<'a>(contender: &Contender<'a>, failures: &mut Failures<'a>, decision: &mut Decision) {
+    let execution = contender.execution;
+    let number = contender.target.next_number();
+    if let ExecutionState::Undecided { first_try: Some(first_try), .. } = &execution.state {
+        let deadline = after(*first_try, contender.policy.start_deadline);
+        if deadline <= contender.now {
+            let why = contender.target.trouble.as_deref().unwrap_or("the API server did not say why");
+            let minutes = duration::format(contender.policy.start_deadline);
+            let message = format!("the PipelineRun could not be created within {minutes}: {why}");
+            failures.add(contender, FailureReason::Unknown, &message, Some(number), true);
+            return;
+        }
+        decision.wake_at(deadline);
+    }
+    decision.actions.push(Action::Create { execution: execution.id.clone(), number });
+}
+
+/// Step (c).
+fn commit(contender: &Contender<'_>, run: &Run) -> Action {
+    let target = contender.target;
+    let mut gone: Vec<ExecutionId> = target
+        .runs
+        .values()
+        .filter(|other| !other.is_unfinished() && target.owner_of(other).is_none())
+        .filter_map(|other| match &other.owner {
+            Owner::Execution { id, presence: Presence::Watched, .. } => Some(id.clone()),
+            _ => None,
+        })
+        .collect();
+    gone.sort_by(|a, b| a.uid.cmp(&b.uid));
+    gone.dedup();
+    Action::Commit {
+        execution: contender.execution.id.clone(),
+        version: contender.execution.version.clone(),
+        run: run.id.clone(),
+        number: run.number,
+        started_at: contender.now,
+        consecutive_failures: contender.history.consecutive_failures(contender.policy, contender.now),
+        gone,
+    }
+}
+
+fn withdraw(run: &Run) -> Action {
+    Action::Delete { run: run.id.clone(), version: run.version.clone(), why: Unneeded::Withdrawn, gone: None }
+}
+
+/// Those that fail without having had their turn.
+struct Failures<'a> {
+    view: View<'a>,
+    all: Vec<Failing<'a>>,
+}
+
+struct Failing<'a> {
+    execution: &'a Execution,
+    reason: FailureReason,
+    message: Box<str>,
+    number: Option<RunNumber>,
+    counts: bool,
+}
+
+impl<'a> Failures<'a> {
+    fn new(view: View<'a>) -> Self {
+        Self { view, all: Vec::new() }
+    }
+
+    fn add(
+        &mut self,
+        contender: &Contender<'a>,
+        reason: FailureReason,
+        message: &str,
+        number: Option<RunNumber>,
+        counts: bool,
+    ) {
+        self.all.push(Failing { execution: contender.execution, reason, message: message.into(), number, counts });
+    }
+
+    /// Tells whether one of them counts for the target.
+    fn count(&self) -> bool {
+        self.all.iter().any(|failing| failing.counts)
+    }
+
+    /// Adds the terminal writes. All have the same time: they are counted in the order that the history will have.
+    fn write(mut self, decision: &mut Decision) {
+        self.all.sort_by(|a, b| {
+            let place = |it: &Failing<'_>| (it.number.is_none(), it.number);
+            (place(a), &a.execution.id.uid).cmp(&(place(b), &b.execution.id.uid))
+        });
+        let View { target, history, policy, now } = self.view;
+        let mut counted = 0;
+        for Failing { execution, reason, message, number, counts } in self.all {
+            counted += u32::from(counts);
+            let nth = if counts { counted } else { 0 };
+            let failure = Failure {
+                reason,
+                message,
+                was_execution_failure: false,
+                failed_at: now,
+                ran_for: Duration::ZERO,
+                number,
+                outcome: None,
+                charge: history.charge(policy, target.label(), now, nth),
+            };
+            decision.actions.push(Action::Finish {
+                execution: execution.id.clone(),
+                version: execution.version.clone(),
+                ending: Ending::Failed(failure),
+                lost: None,
+                unstarted: None,
+                draining: false,
+            });
+        }
+    }
+}
+
+/// Adds a skip to the batch that has the same reason and rests on the same fact, so that one live read serves all.
+fn add_skip(decision: &mut Decision, execution: &Execution, why: Skip, because: Fact) {
+    let one = (execution.id.clone(), execution.version.clone());
+    for action in &mut decision.actions {
+        if let Action::Skip { skipped, fact, skip } = action
+            && *fact == because
+            && *skip == why
+        {
+            skipped.push(one);
+            return;
+        }
+    }
+    decision.actions.push(Action::Skip { skipped: vec![one], skip: why, fact: because });
+}

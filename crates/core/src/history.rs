@@ -1,0 +1,183 @@
+//! The history of a target: its terminal executions in their one order, and what of it still blocks and counts.
+//!
+//! Rules 2 to 5 of SPEC section 6 and the counter of section 7 read nothing else. It is computed anew for every decision,
+//! from the statuses alone, so a restart loses nothing and deleting executions resets what they stood for. No status's
+//! counter is read: a wrong one in an odd status does no harm.
+
+mod clearing;
+mod order;
+
+use crate::Time;
+use crate::backoff::failures_in_a_row;
+use crate::ending::FailureReason;
+use crate::execution::{Execution, ExecutionState, FailedState};
+use crate::moment::{after, round_up};
+use crate::policy::{Policy, Scope};
+use crate::target::Target;
+
+use clearing::NewClearance;
+pub use clearing::Unrecorded;
+
+/// The history of a target at one time.
+#[derive(Clone, Debug)]
+pub struct History<'a> {
+    /// Oldest first.
+    past: Vec<Past<'a>>,
+    /// Where that begins which no clearance covers.
+    cleared: usize,
+    /// The clearances that no status records yet.
+    new: Vec<NewClearance>,
+}
+
+/// A terminal execution.
+#[derive(Clone, Copy, Debug)]
+pub struct Past<'a> {
+    /// The execution.
+    pub execution: &'a Execution,
+    /// How it ended.
+    pub end: End,
+    /// When it ended, where its status says so.
+    pub ended_at: Option<Time>,
+}
+
+/// How an execution ended, as far as later ones are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It reached its goal.
+    Completed,
+    /// Something of it ran, or nobody can tell: it blocks.
+    ExecutionFailure,
+    /// Nothing of it ran: it counts.
+    PreExecutionFailure,
+    /// It came too late (`startBefore`): nothing ran, and it does not count (section 3.1).
+    TooLate,
+}
+
+/// What a failure does to the counter of its target (section 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// `status.consecutiveFailures`.
+    pub consecutive_failures: u32,
+    /// `status.nextAllowedExecution`, in whole seconds.
+    pub next_allowed_execution: Option<Time>,
+}
+
+impl<'a> History<'a> {
+    /// Reads the history of a target.
+    #[must_use]
+    pub fn of(target: &'a Target, policy: &Policy, now: Time) -> Self {
+        let mut past: Vec<Past<'a>> = target.executions.values().filter_map(Past::of).collect();
+        order::sort(&mut past);
+        let mut history = Self { past, cleared: 0, new: Vec::new() };
+        history.clear(policy, now);
+        history
+    }
+
+    /// Returns all of it, oldest first.
+    #[must_use]
+    pub fn all(&self) -> &[Past<'a>] {
+        &self.past
+    }
+
+    /// Returns what no clearance covers, oldest first.
+    #[must_use]
+    pub fn uncleared(&self) -> &[Past<'a>] {
+        self.past.get(self.cleared..).unwrap_or_default()
+    }
+
+    /// Returns the latest execution, where no clearance covers it. One that came too late was never in the way.
+    #[must_use]
+    pub fn latest(&self) -> Option<&Past<'a>> {
+        self.uncleared().iter().rfind(|past| past.end != End::TooLate)
+    }
+
+    /// Returns those that ran, newest first and uncleared, that count against a workflow in a scope.
+    pub fn ran(&self, scope: Scope, workflow_id: &str) -> impl Iterator<Item = &Past<'a>> {
+        self.uncleared().iter().rev().filter(move |past| past.ran() && past.is_in(scope, workflow_id))
+    }
+
+    /// Returns the pre-execution failures since the last success or clearance, newest first.
+    pub fn failures(&self) -> impl Iterator<Item = &Past<'a>> {
+        let since = self.uncleared().iter().rev().take_while(|past| past.end != End::Completed);
+        since.filter(|past| past.end == End::PreExecutionFailure)
+    }
+
+    /// Counts the pre-execution failures in a row, as they are at a time (section 7).
+    #[must_use]
+    pub fn consecutive_failures(&self, policy: &Policy, at: Time) -> u32 {
+        failures_in_a_row(self.failures().map(|past| past.ended_at), policy.failure_quiet_period, at)
+    }
+
+    /// Tells when the failures in a row are forgotten, where a quiet time is configured.
+    #[must_use]
+    pub fn quiet_at(&self, policy: &Policy) -> Option<Time> {
+        let latest = self.failures().next()?;
+        Some(after(latest.ended_at?, policy.failure_quiet_period?))
+    }
+
+    /// Tells from when on the next execution may run, as far as backoff goes: what the latest one's status says, or what
+    /// it should say. None where nothing says when it failed.
+    #[must_use]
+    pub fn next_allowed(&self, latest: &Past<'_>, policy: &Policy, key: &str) -> Option<Time> {
+        let ExecutionState::Failed(failed) = &latest.execution.state else { return None };
+        failed.next_allowed_execution.or_else(|| {
+            let failed_at = latest.ended_at?;
+            Some(next_allowed(policy, key, self.consecutive_failures(policy, failed_at).max(1), failed_at))
+        })
+    }
+
+    /// Returns what an execution's status says of the counter when it ends at a time and is the `nth` pre-execution
+    /// failure that is written at once (0: it is not one, and changes nothing).
+    ///
+    /// Computed from the history that is known when it is written, never from one status plus one. The end of a run is
+    /// written by whoever holds the target, so there is one at a time. Others end without holding it (a refused create,
+    /// rule 0), and two operators may write two such failures at the same moment, each without the other: both are then
+    /// in the history and each is counted once from there on; the number that one of them shows is one too low, and
+    /// stays so, as a terminal status is final.
+    #[must_use]
+    pub fn charge(&self, policy: &Policy, key: &str, at: Time, nth: u32) -> Charge {
+        let consecutive_failures = self.consecutive_failures(policy, at).saturating_add(nth);
+        let next_allowed_execution = (nth > 0).then(|| next_allowed(policy, key, consecutive_failures, at));
+        Charge { consecutive_failures, next_allowed_execution }
+    }
+}
+
+fn next_allowed(policy: &Policy, key: &str, failures: u32, failed_at: Time) -> Time {
+    round_up(after(failed_at, policy.backoff.jittered(failures, key)))
+}
+
+impl<'a> Past<'a> {
+    fn of(execution: &'a Execution) -> Option<Self> {
+        let (end, ended_at) = match &execution.state {
+            ExecutionState::Completed { completed_at } => (End::Completed, *completed_at),
+            // Its failure counts from `failedAt`; `completionTime` is the same, but in a status of somebody else.
+            ExecutionState::Failed(failed) => (end_of(execution, failed), failed.failed_at.or(failed.completed_at)),
+            ExecutionState::Undecided { .. } | ExecutionState::Running { .. } | ExecutionState::Skipped => return None,
+        };
+        Some(Self { execution, end, ended_at })
+    }
+
+    /// Tells whether something of it ran, or nobody can tell.
+    #[must_use]
+    pub fn ran(&self) -> bool {
+        matches!(self.end, End::Completed | End::ExecutionFailure)
+    }
+
+    fn is_in(&self, scope: Scope, workflow_id: &str) -> bool {
+        scope == Scope::Target || *self.execution.workflow_id == *workflow_id
+    }
+}
+
+/// What came too late is the one failure of reason DeadlineExceeded that never had a number: a time-out has a run.
+fn end_of(execution: &Execution, failed: &FailedState) -> End {
+    if failed.was_execution_failure {
+        End::ExecutionFailure
+    } else if failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none() {
+        End::TooLate
+    } else {
+        End::PreExecutionFailure
+    }
+}
+
+#[cfg(test)]
+mod tests;

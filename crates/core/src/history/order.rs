@@ -1,0 +1,43 @@
+//! The order of executions (SPEC section 6): by the number of their run, then by the time of their end, then by uid.
+//!
+//! Not every execution has a number: one whose spec is unusable never tried one. It stands behind the runs that had ended
+//! when it did. A time that is not known is taken for the one that lets less run: a success counts as early as can be,
+//! so that it excuses nothing, and a failure as late as can be.
+
+use super::{End, Past};
+use crate::Time;
+use crate::target::RunNumber;
+
+/// Sorts executions, oldest first. The order that they come in does not matter.
+pub(super) fn sort(past: &mut [Past<'_>]) {
+    let highest = highest_by_time(past);
+    past.sort_by_cached_key(|past| {
+        let ended_at = ended_at(past);
+        let number = past.execution.run_sequence;
+        let place = number.unwrap_or_else(|| highest_at(&highest, ended_at));
+        // At the same time behind the run after which it stands.
+        (place, ended_at, number.is_none(), past.execution.id.uid.clone())
+    });
+}
+
+fn ended_at(past: &Past<'_>) -> Time {
+    past.ended_at.unwrap_or(if past.end == End::Completed { Time::MIN_UTC } else { Time::MAX_UTC })
+}
+
+/// Returns, for each time at which a run ended, the highest number among those that had ended by then.
+fn highest_by_time(past: &[Past<'_>]) -> Vec<(Time, RunNumber)> {
+    let numbered = past.iter().filter_map(|past| Some((ended_at(past), past.execution.run_sequence?)));
+    let mut ends: Vec<(Time, RunNumber)> = numbered.collect();
+    ends.sort_unstable();
+    let mut highest = 0;
+    for (_, number) in &mut ends {
+        highest = highest.max(*number);
+        *number = highest;
+    }
+    ends
+}
+
+fn highest_at(ends: &[(Time, RunNumber)], time: Time) -> RunNumber {
+    let ended = ends.partition_point(|(end, _)| *end <= time);
+    ended.checked_sub(1).and_then(|last| ends.get(last)).map_or(0, |(_, number)| *number)
+}

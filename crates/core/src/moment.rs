@@ -1,0 +1,47 @@
+//! Sums of times that cannot overflow, and the rounding that lets nothing run early.
+
+use std::time::Duration;
+
+use chrono::{TimeDelta, Timelike};
+
+use crate::Time;
+
+/// Returns the time that lies a duration after another; a time that no clock reaches where the sum is out of range.
+pub(crate) fn after(time: Time, duration: Duration) -> Time {
+    TimeDelta::from_std(duration).ok().and_then(|duration| time.checked_add_signed(duration)).unwrap_or(Time::MAX_UTC)
+}
+
+/// Returns the first whole second that is not before a time: statuses hold whole seconds, and cutting would let the next
+/// execution run up to a second early.
+pub(crate) fn round_up(time: Time) -> Time {
+    match time.nanosecond() {
+        0 => time,
+        _ => Time::from_timestamp(time.timestamp().saturating_add(1), 0).unwrap_or(Time::MAX_UTC),
+    }
+}
+
+/// Returns the first moment that is later than a time.
+pub(crate) fn just_after(time: Time) -> Time {
+    after(time, Duration::from_nanos(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_goes_up_and_whole_seconds_stay() {
+        let at = |seconds, nanos| Time::from_timestamp(seconds, nanos).unwrap();
+        assert_eq!(round_up(at(7, 0)), at(7, 0));
+        assert_eq!(round_up(at(7, 1)), at(8, 0));
+        assert_eq!(round_up(at(7, 999_999_999)), at(8, 0));
+        assert_eq!(round_up(at(-7, 1)), at(-6, 0));
+        assert!(round_up(Time::MAX_UTC) >= Time::MAX_UTC - TimeDelta::seconds(1));
+    }
+
+    #[test]
+    fn sums_that_no_clock_reaches_are_the_last_moment() {
+        assert_eq!(after(Time::MAX_UTC, Duration::from_secs(1)), Time::MAX_UTC);
+        assert_eq!(after(Time::UNIX_EPOCH, Duration::MAX), Time::MAX_UTC);
+    }
+}

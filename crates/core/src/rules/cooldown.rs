@@ -1,0 +1,33 @@
+//! Rule 5: the same workflow has just succeeded on the target. A clearance does not lift this: nothing was wrong.
+
+use super::{Contender, Verdict};
+use crate::Time;
+use crate::action::Fact;
+use crate::ending::{Remediation, Skip};
+use crate::explain::Finding;
+use crate::history::{End, Past};
+use crate::moment::{after, round_up};
+
+/// Skips an execution of a workflow that completed less than the cooldown ago; at its very end it runs.
+pub(super) fn rule(contender: &Contender<'_>) -> Finding {
+    let cooldown = contender.policy.cooldown_period;
+    let successes = contender
+        .history
+        .all()
+        .iter()
+        .filter(|past| past.end == End::Completed && past.execution.workflow_id == contender.execution.workflow_id);
+    // One whose end is not known may have ended just now.
+    let end_of = |past: &Past<'_>| past.ended_at.map_or(Time::MAX_UTC, |ended_at| round_up(after(ended_at, cooldown)));
+    let Some(last) = successes.max_by_key(|past| end_of(past)).filter(|_| !cooldown.is_zero()) else {
+        return Finding::passes("this workflow has no cooldown on the target");
+    };
+    let until = end_of(last);
+    if until <= contender.now {
+        let until = crate::explain::shown(until);
+        return Finding::passes(format!("the cooldown after {} was over at {until}", last.execution.id));
+    }
+    let until = last.ended_at.map(|_| until);
+    let skip = Skip::Cooldown { last: Remediation::of(last), cooldown, until };
+    let fact = Fact::Stands(last.execution.id.clone());
+    Finding::Decides { verdict: Verdict::Skip { skip, fact }, until }
+}

@@ -1,0 +1,23 @@
+//! Rule 3: too many failures in a row in which nothing ran. To go on by itself would only repeat them.
+
+use super::{Contender, Verdict};
+use crate::action::Fact;
+use crate::ending::{Remediation, Skip};
+use crate::explain::Finding;
+
+/// Skips an execution on a target whose failures have reached the limit.
+pub(super) fn rule(contender: &Contender<'_>) -> Finding {
+    let (policy, limit) = (contender.policy, contender.policy.max_consecutive_failures);
+    let failures = contender.history.consecutive_failures(policy, contender.now);
+    let Some(latest) = contender.history.failures().next().filter(|_| limit > 0 && failures >= limit) else {
+        return Finding::passes(match limit {
+            0 => format!("{failures} failures in a row before anything ran; no number is too many"),
+            _ => format!("{failures} failures in a row before anything ran, of {limit}"),
+        });
+    };
+    // A quiet time lifts it, where one is configured.
+    let until = contender.history.quiet_at(policy);
+    let skip = Skip::ExhaustedRetries { latest: Remediation::of(latest), failures, limit, until };
+    let fact = Fact::Stands(latest.execution.id.clone());
+    Finding::Decides { verdict: Verdict::Skip { skip, fact }, until }
+}

@@ -1,0 +1,38 @@
+//! Rule 2: the last one that ran broke half way. Until a person has looked, nothing automatic touches the target.
+//!
+//! A later pre-execution failure lifts nothing, as it changed nothing. The one exception is an execution that names that
+//! failure in `recoveryOf` and runs a workflow that has not failed since the last success or clearance: so a chain of
+//! recoveries ends when the workflows do, and cannot go round in circles.
+
+use super::{Contender, Verdict};
+use crate::action::Fact;
+use crate::ending::{Remediation, Skip};
+use crate::explain::Finding;
+use crate::history::{End, Past};
+
+/// Skips an execution on a target that an execution failure has left in an unknown state.
+pub(super) fn rule(contender: &Contender<'_>) -> Finding {
+    let (scope, workflow_id) = (contender.policy.previous_execution_failed_scope, &contender.execution.workflow_id);
+    let mut failures = contender.history.ran(scope, workflow_id).take_while(|past| past.end == End::ExecutionFailure);
+    let Some(last) = failures.next() else {
+        let last = contender.history.ran(scope, workflow_id).next();
+        return Finding::passes(last.map_or_else(
+            || "nothing that ran stands in the way".to_owned(),
+            |last| format!("the last that ran, {}, completed", last.execution.id),
+        ));
+    };
+    let is_named = names(contender, last);
+    let failed_too = std::iter::once(last).chain(failures).any(|past| past.execution.workflow_id == *workflow_id);
+    if is_named && !failed_too {
+        return Finding::passes(format!("it is the recovery of {}, by another workflow", last.execution.id));
+    }
+    let skip = Skip::PreviousExecutionFailed { failed: Remediation::of(last), is_repeated: is_named };
+    let fact = Fact::Stands(last.execution.id.clone());
+    Finding::Decides { verdict: Verdict::Skip { skip, fact }, until: None }
+}
+
+/// `recoveryOf` names an execution of the same namespace.
+fn names(contender: &Contender<'_>, failed: &Past<'_>) -> bool {
+    let (id, failed) = (&contender.execution.id, &failed.execution.id);
+    contender.execution.recovery_of.as_ref() == Some(&failed.name) && id.namespace == failed.namespace
+}

@@ -1,0 +1,131 @@
+//! Builders of views for tests: small names, whole seconds after one moment, all in one namespace.
+
+pub(crate) mod generate;
+
+use crate::Time;
+use crate::ending::FailureReason;
+use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
+use crate::name::{ExecutionId, RunId, Uid, Version};
+use crate::residue::{Residue, ResidueId, ResidueKind};
+use crate::run::{Order, Outcome, Owner, Presence, Progress, Run, Tasks};
+use crate::target::Target;
+
+pub(crate) fn at(seconds: i64) -> Time {
+    Time::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+}
+
+pub(crate) fn id(uid: &str) -> ExecutionId {
+    ExecutionId { namespace: "ops".into(), name: format!("wfe-{uid}").into(), uid: Uid::new(uid) }
+}
+
+pub(crate) fn run_id(uid: &str) -> RunId {
+    RunId { name: format!("run-{uid}").into(), uid: Uid::new(uid) }
+}
+
+pub(crate) fn execution(uid: &str, state: ExecutionState) -> Execution {
+    Execution { workflow_id: "wf".into(), state, ..Execution::undecided(id(uid), Version::new("v"), at(0)) }
+}
+
+pub(crate) fn undecided(uid: &str) -> Execution {
+    Execution { workflow_id: "wf".into(), ..Execution::undecided(id(uid), Version::new("v"), at(0)) }
+}
+
+pub(crate) fn unusable(why: &str) -> ExecutionState {
+    ExecutionState::Undecided { unusable: Some(why.into()), refusal: None, first_try: None, start_before: None }
+}
+
+pub(crate) fn running(uid: &str, run: &str) -> Execution {
+    execution(uid, ExecutionState::Running { run: Some(run_id(run)), started_at: Some(at(0)) })
+}
+
+/// One that failed so long ago before anything ran that it stands in nobody's way.
+pub(crate) fn failed(uid: &str) -> Execution {
+    execution(uid, ExecutionState::Failed(failure(false, -9000, Some(-8000))))
+}
+
+/// What the status says of a failure at a second, with its `nextAllowedExecution`.
+pub(crate) fn failure(was_execution_failure: bool, at_second: i64, next: Option<i64>) -> FailedState {
+    FailedState {
+        reason: FailureReason::Unknown,
+        was_execution_failure,
+        failed_at: Some(at(at_second)),
+        completed_at: Some(at(at_second)),
+        next_allowed_execution: next.map(at),
+    }
+}
+
+/// An execution of a workflow that ended in some way; `number` is that of its run.
+pub(crate) fn past(uid: &str, workflow: &str, number: u64, state: ExecutionState) -> Execution {
+    let (workflow_id, run_sequence) = (workflow.into(), Some(number));
+    Execution { workflow_id, run_sequence, created: at(-10_000), ..execution(uid, state) }
+}
+
+/// It completed at a second.
+pub(crate) fn completed(uid: &str, workflow: &str, number: u64, at_second: i64) -> Execution {
+    past(uid, workflow, number, ExecutionState::Completed { completed_at: Some(at(at_second)) })
+}
+
+/// It broke half way at a second.
+pub(crate) fn broke(uid: &str, workflow: &str, number: u64, at_second: i64) -> Execution {
+    past(uid, workflow, number, ExecutionState::Failed(failure(true, at_second, None)))
+}
+
+/// It failed at a second before anything ran; its status says from when on the next may run.
+pub(crate) fn stalled(uid: &str, workflow: &str, number: u64, at_second: i64, next: i64) -> Execution {
+    past(uid, workflow, number, ExecutionState::Failed(failure(false, at_second, Some(next))))
+}
+
+/// Somebody has cleared it.
+pub(crate) fn cleared(execution: Execution, recorded: Recorded) -> Execution {
+    let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded };
+    Execution { clearance: Some(clearance), ..execution }
+}
+
+/// An execution of a workflow that asks for its turn.
+pub(crate) fn asks(uid: &str, workflow: &str) -> Execution {
+    Execution { workflow_id: workflow.into(), ..undecided(uid) }
+}
+
+/// A run `r<number>` of the chain, delivered in the order of its number.
+pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
+    Run {
+        id: run_id(&format!("r{number}")),
+        number,
+        version: Version::new("rv"),
+        created: at(1),
+        order: Order(number),
+        owner: Owner::Execution { id: id(owner), workflow_id: "wf".into(), presence: Presence::Watched },
+        progress,
+        cancelled: false,
+        cancel_reason: None,
+        started: false,
+        tasks: Tasks::Unknown,
+        done_seen: None,
+    }
+}
+
+/// A pod of an execution that is not finished.
+pub(crate) fn pod(owner: &str) -> Residue {
+    Residue {
+        id: ResidueId { kind: ResidueKind::Pod, name: "pod".into(), uid: Uid::new("pod") },
+        owner: Owner::Execution { id: id(owner), workflow_id: "wf".into(), presence: Presence::Watched },
+        created: at(5),
+    }
+}
+
+pub(crate) fn left(mut target: Target, residue: Residue) -> Target {
+    target.residue.insert(residue.id.uid.clone(), residue);
+    target
+}
+
+pub(crate) fn done(succeeded: bool) -> Progress {
+    Progress::Done(Outcome { succeeded, reason: "R".into(), message: "m".into(), completed_at: Some(at(40)) })
+}
+
+pub(crate) fn target(executions: Vec<Execution>, runs: Vec<Run>) -> Target {
+    Target {
+        executions: executions.into_iter().map(|execution| (execution.id.uid.clone(), execution)).collect(),
+        runs: runs.into_iter().map(|run| (run.id.uid.clone(), run)).collect(),
+        ..Target::default()
+    }
+}

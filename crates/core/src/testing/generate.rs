@@ -1,0 +1,171 @@
+//! Generators of views: small worlds in which everything meets everything, odd statuses included.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::backoff::{Backoff, Thousandths};
+use crate::ending::Refusal;
+use crate::execution::Cancellation;
+use crate::policy::{Policy, Scope};
+use crate::run::CancelReason;
+
+/// The second at which generated views are decided on.
+pub(crate) const NOW: i64 = 50;
+
+/// A moment of the history: now and its neighbours, the edges of the generated policies, the very far.
+fn second() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        6 => -400..NOW,
+        2 => prop::sample::select(vec![NOW - 1, NOW, NOW + 1, NOW - 60, NOW - 61, NOW - 59, NOW - 100]),
+        1 => prop::sample::select(vec![-1_000_000_000, NOW + 3600, 200_000_000_000]),
+    ]
+}
+
+fn maybe_at() -> impl Strategy<Value = Option<Time>> {
+    prop_oneof![9 => second().prop_map(|second| Some(at(second))), 1 => Just(None)]
+}
+
+fn reason() -> impl Strategy<Value = FailureReason> {
+    prop::sample::select(vec![FailureReason::Unknown, FailureReason::DeadlineExceeded, FailureReason::ImagePullBackOff])
+}
+
+fn failed_state() -> impl Strategy<Value = FailedState> {
+    let next = prop_oneof![2 => maybe_at(), 1 => Just(None)];
+    (reason(), any::<bool>(), maybe_at(), maybe_at(), next).prop_map(
+        |(reason, was_execution_failure, failed_at, completed_at, next_allowed_execution)| FailedState {
+            reason,
+            was_execution_failure,
+            failed_at,
+            completed_at,
+            next_allowed_execution,
+        },
+    )
+}
+
+fn undecided_state() -> impl Strategy<Value = ExecutionState> {
+    let seldom = |weight| prop::bool::weighted(weight);
+    (
+        seldom(0.1),
+        prop::option::weighted(0.1, 1..9_u64),
+        prop::option::weighted(0.1, -400..NOW),
+        prop::option::weighted(0.2, 0..100_i64),
+    )
+        .prop_map(|(unusable, refused, first_try, start_before)| ExecutionState::Undecided {
+            unusable: unusable.then(|| "bad".into()),
+            refusal: refused.map(|number| Refusal { reason: FailureReason::Forbidden, message: "no".into(), number }),
+            first_try: first_try.map(at),
+            start_before: start_before.map(at),
+        })
+}
+
+fn state(weight_of_past: u32) -> impl Strategy<Value = ExecutionState> {
+    let runs = prop::sample::select(vec!["r1", "r2", "r3", "r4"]);
+    prop_oneof![
+        4 => undecided_state(),
+        1 => (runs, prop::bool::weighted(0.9)).prop_map(|(run, named)| ExecutionState::Running {
+            run: named.then(|| run_id(run)),
+            started_at: Some(at(0)),
+        }),
+        weight_of_past => maybe_at().prop_map(|completed_at| ExecutionState::Completed { completed_at }),
+        2 * weight_of_past => failed_state().prop_map(ExecutionState::Failed),
+        1 => Just(ExecutionState::Skipped),
+    ]
+}
+
+fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
+    let uids = prop::sample::select(vec!["a", "b", "c", "d", "e", "f", "g", "h"]);
+    let workflows = prop::sample::select(vec!["w1", "w2", "w3"]);
+    let recorded = prop::sample::select(vec![Recorded::Not, Recorded::Effective, Recorded::Ineffective]);
+    let beside = (
+        prop::option::weighted(0.3, prop::sample::select(vec!["wfe-a", "wfe-b", "wfe-c", "wfe-d"])),
+        prop::option::weighted(0.2, recorded),
+        prop::bool::weighted(0.05),
+        prop::bool::weighted(0.05),
+        prop::bool::weighted(0.05),
+    );
+    (uids, workflows, state(weight_of_past), prop::option::weighted(0.8, 0..6_u64), 0..3_i64, beside).prop_map(
+        |(uid, workflow, state, number, created, (recovery_of, recorded, cancelled, paused, deleting))| {
+            let execution = Execution {
+                workflow_id: workflow.into(),
+                run_sequence: number,
+                created: at(created),
+                deleting,
+                recovery_of: recovery_of.map(Into::into),
+                cancellation: cancelled.then(|| Cancellation { reason: "enough".into(), requested_by: "jo".into() }),
+                paused: paused.then(|| "ask".into()),
+                // As the index says it after the first look, so that the wait is told at one time.
+                waits_since: Some(at(NOW - 5)),
+                ..execution(uid, state)
+            };
+            match recorded {
+                Some(recorded) => cleared(execution, recorded),
+                None => execution,
+            }
+        },
+    )
+}
+
+fn any_run() -> impl Strategy<Value = Run> {
+    let uids = prop::sample::select(vec!["a", "b", "c", "d", "x"]);
+    let progress =
+        prop_oneof![3 => Just(Progress::Pending), 2 => Just(Progress::Released), 2 => any::<bool>().prop_map(done)];
+    let presence = prop::sample::select(vec![Presence::Watched, Presence::Gone, Presence::Elsewhere]);
+    let tasks = prop::sample::select(vec![Tasks::Unknown, Tasks::Made, Tasks::NoneMade]);
+    (1..5_u64, uids, progress, presence, 0..4_u64, tasks, any::<bool>(), prop::bool::weighted(0.2)).prop_map(
+        |(number, uid, progress, presence, order, tasks, started, cancelled)| Run {
+            order: Order(order),
+            owner: Owner::Execution { id: id(uid), workflow_id: "w1".into(), presence },
+            tasks,
+            started,
+            cancelled,
+            cancel_reason: cancelled.then_some(CancelReason::Requested),
+            done_seen: Some(at(NOW - 1)),
+            ..run(number, uid, progress)
+        },
+    )
+}
+
+/// Any view, about as much of it about what runs as about what was.
+pub(crate) fn any_target() -> impl Strategy<Value = Target> {
+    let residue = prop::option::weighted(0.2, prop::sample::select(vec!["a", "b", "x"]));
+    (prop::collection::vec(any_execution(2), 0..6), prop::collection::vec(any_run(), 0..4), residue).prop_map(
+        |(executions, runs, residue)| {
+            let target = target(executions, runs);
+            match residue {
+                Some(owner) => left(target, pod(owner)),
+                None => target,
+            }
+        },
+    )
+}
+
+/// A view in which nothing runs: long histories, and some that ask for their turn.
+pub(crate) fn any_history() -> impl Strategy<Value = Target> {
+    prop::collection::vec(any_execution(6), 1..9).prop_map(|executions| {
+        let ended = executions.into_iter().filter(|it| !matches!(it.state, ExecutionState::Running { .. }));
+        target(ended.collect(), vec![])
+    })
+}
+
+/// Any policy that holds together, with values that the generated times come close to.
+pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
+    let scope = prop::sample::select(vec![Scope::Target, Scope::Workflow]);
+    let backoff =
+        (1..90_u64, 0..200_u64, 0..6_u32, 0..=1000_u32).prop_map(|(base, more, max_exponent, jitter)| Backoff {
+            jitter: Thousandths(jitter),
+            ..Backoff::doubling(Duration::from_secs(base), Duration::from_secs(base + more), max_exponent)
+        });
+    let quiet = prop::option::of(0..300_u64);
+    let cooldown = prop::sample::select(vec![0, 1_000, 59_500, 60_000, 100_000, 3_600_000]);
+    (scope, 0..4_u32, backoff, quiet, cooldown).prop_map(|(scope, limit, backoff, quiet, cooldown)| Policy {
+        previous_execution_failed_scope: scope,
+        max_consecutive_failures: limit,
+        backoff,
+        // At least as long as the longest wait with its jitter.
+        failure_quiet_period: quiet.map(|more| backoff.max * 2 + Duration::from_secs(more)),
+        cooldown_period: Duration::from_millis(cooldown),
+        ..Policy::default()
+    })
+}
