@@ -168,7 +168,7 @@ impl<'a> Past<'a> {
     }
 }
 
-/// What came too late is the one failure of reason DeadlineExceeded that never had a number: a time-out has a run.
+/// What came too late is the one failure of reason `DeadlineExceeded` that never had a number: a time-out has a run.
 fn end_of(execution: &Execution, failed: &FailedState) -> End {
     if failed.was_execution_failure {
         End::ExecutionFailure

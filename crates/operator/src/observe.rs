@@ -168,3 +168,53 @@ fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> 
         service_account: config.service_account_name,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use wfe_core::execution::Recorded::{Effective, Ineffective, Not};
+
+    fn observed(spec: &Value, status: &Value) -> Execution {
+        let object = json!({
+            "apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowExecution",
+            "metadata": {"name": "n", "namespace": "ops", "uid": "u"}, "spec": spec, "status": status,
+        });
+        observe_execution(&serde_json::from_value(object).unwrap(), "kubernaut-workflows").unwrap().execution
+    }
+
+    #[test]
+    fn what_a_status_does_not_say_of_a_failure_is_not_made_up() {
+        let failed = |status: &Value| match observed(&json!({}), status).state {
+            ExecutionState::Failed(failed) => failed,
+            other => panic!("{other:?}"),
+        };
+        let time = |text: &str| parse_moment(text);
+        let whole = failed(&json!({
+            "phase": "Failed", "completionTime": "2027-01-01T00:00:02Z", "nextAllowedExecution": "2027-01-01T00:01:01Z",
+            "failureDetails": {"reason": "Forbidden", "failedAt": "2027-01-01T00:00:01Z", "wasExecutionFailure": false},
+        }));
+        assert_eq!((whole.reason, whole.was_execution_failure), (FailureReason::Forbidden, false));
+        assert_eq!((whole.failed_at, whole.completed_at), (time("2027-01-01T00:00:01Z"), time("2027-01-01T00:00:02Z")));
+        assert_eq!(whole.next_allowed_execution, time("2027-01-01T00:01:01Z"));
+        let odd = failed(&json!({"phase": "Failed", "completionTime": 7, "failureDetails": {"failedAt": "soon"}}));
+        assert_eq!((odd.was_execution_failure, odd.failed_at, odd.completed_at), (true, None, None));
+    }
+
+    #[test]
+    fn a_clearance_is_read_from_the_spec_and_what_became_of_it_from_the_status() {
+        let spec = json!({"clearance": {"reason": "looked", "clearedBy": "jo"}, "recoveryOf": "wfe-1"});
+        let ineffective = json!({"type": "ClearanceIneffective", "status": "True", "reason": "NothingBlocked",
+            "message": "", "lastTransitionTime": "2027-01-01T00:00:01Z"});
+        for (status, recorded) in [
+            (json!({"phase": "Failed"}), Not),
+            (json!({"phase": "Failed", "clearance": {"clearedBy": "jo"}}), Effective),
+            (json!({"phase": "Failed", "conditions": [ineffective]}), Ineffective),
+        ] {
+            let execution = observed(&spec, &status);
+            let expected = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded };
+            assert_eq!((execution.clearance, execution.recovery_of.as_deref()), (Some(expected), Some("wfe-1")));
+        }
+        assert_eq!(observed(&json!({}), &json!({"phase": "Failed"})).clearance, None);
+    }
+}

@@ -305,11 +305,124 @@ fn run_status(status: ConditionStatus, outcome: &Outcome) -> PipelineRunStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wfe_core::ending::Remediation;
+    use wfe_core::execution::Recorded;
+    use wfe_core::history::Charge;
+    use wfe_core::name::Uid;
 
     #[test]
     fn both_spellings_of_the_seven_reasons_agree() {
         for reason in FailureReason::ALL {
             assert_eq!(api_reason(reason).as_str(), reason.as_str());
         }
+    }
+
+    fn at(seconds: i64) -> Time {
+        Time::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+    }
+
+    fn id(namespace: &str, name: &str) -> ExecutionId {
+        ExecutionId { namespace: namespace.into(), name: name.into(), uid: Uid::new(name) }
+    }
+
+    fn subject(is_running: bool) -> Subject {
+        Subject { generation: 1, workflow_id: "w".into(), is_running, conditions: vec![] }
+    }
+
+    fn skip_details(skip: &Skip, now: Time) -> SkipDetails {
+        let target = TargetName::parse("node/n").unwrap();
+        skipped(Some(&target), &id("ops", "new"), &subject(false), skip, now).skip_details.unwrap()
+    }
+
+    #[test]
+    fn a_skip_names_what_stands_in_the_way_and_for_how_long_where_time_lifts_it() {
+        let past = |namespace: &str, completed| Remediation {
+            execution: id(namespace, "old"),
+            workflow_id: "w".into(),
+            completed_at: at(0),
+            completed,
+            is_dated: true,
+        };
+        let (until, half) = (Some(at(300)), std::time::Duration::from_millis(500));
+        let cooldown = std::time::Duration::from_mins(5);
+        for (skip, reason, name, outcome, remaining) in [
+            (
+                Skip::Cooldown { last: past("ops", true), cooldown, until },
+                SkipReason::RecentlyRemediated,
+                "old",
+                ApiOutcome::Completed,
+                Some("4m30s"),
+            ),
+            (
+                Skip::Backoff { latest: past("far", false), failures: 3, until },
+                SkipReason::RecentlyRemediated,
+                "far/old",
+                ApiOutcome::Failed,
+                Some("4m30s"),
+            ),
+            (
+                Skip::ExhaustedRetries { latest: past("ops", false), failures: 5, limit: 5, until: None },
+                SkipReason::ExhaustedRetries,
+                "old",
+                ApiOutcome::Failed,
+                None,
+            ),
+            (
+                Skip::PreviousExecutionFailed { failed: past("ops", false), is_repeated: false },
+                SkipReason::PreviousExecutionFailed,
+                "old",
+                ApiOutcome::Failed,
+                None,
+            ),
+        ] {
+            // Half a second later it is still as long, in whole seconds.
+            let details = skip_details(&skip, at(30) + half);
+            assert_eq!((details.reason, details.conflicting_workflow.is_none()), (reason, true));
+            assert_eq!((details.reason.as_str(), details.message), (skip.reason(), skip.message("node/n")));
+            let remediation = details.recent_remediation.unwrap();
+            assert_eq!((remediation.name.as_str(), remediation.outcome), (name, outcome));
+            assert_eq!((remediation.workflow_id.as_str(), remediation.target_resource.as_str()), ("w", "node/n"));
+            assert_eq!(
+                (remediation.completed_at, remediation.cooldown_remaining.as_deref()),
+                (api_time(at(0)), remaining)
+            );
+        }
+    }
+
+    #[test]
+    fn the_counter_is_shown_and_only_what_counts_makes_the_next_one_wait() {
+        let failure = |charge| Failure {
+            reason: FailureReason::Forbidden,
+            message: "no".into(),
+            was_execution_failure: false,
+            failed_at: at(0),
+            ran_for: std::time::Duration::ZERO,
+            number: Some(3),
+            outcome: None,
+            charge,
+        };
+        let target = TargetName::parse("node/n").unwrap();
+        let shown = |target, charge| {
+            let status = ended(target, &subject(false), &Ending::Failed(failure(charge)), false);
+            (status.consecutive_failures, status.next_allowed_execution)
+        };
+        let counted = Charge { consecutive_failures: 2, next_allowed_execution: Some(at(120)) };
+        assert_eq!(shown(Some(&target), counted), (Some(2), Some(api_time(at(120)))));
+        let not_counted = Charge { consecutive_failures: 2, next_allowed_execution: None };
+        assert_eq!(shown(Some(&target), not_counted), (Some(2), None));
+        assert_eq!(shown(None, counted), (None, None), "an unreadable target has no counter");
+    }
+
+    #[test]
+    fn a_clearance_is_recorded_or_said_to_do_nothing_and_the_other_conditions_stay() {
+        let other = condition(&subject(false), at(0), conditions::SUCCEEDED, "False", "Unknown", "m");
+        let subject = Subject { conditions: vec![other.clone()], ..subject(false) };
+        let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded: Recorded::Not };
+        let effective = cleared(&subject, &clearance, true, at(9));
+        assert_eq!(effective.conditions, [other]);
+        assert_eq!(effective.clearance.map(|it| (it.cleared_by, it.reason)), Some(("jo".into(), "looked".into())));
+        let ineffective = cleared(&subject, &clearance, false, at(9));
+        assert_eq!(ineffective.clearance, None);
+        assert_eq!(ineffective.conditions[1].type_, conditions::CLEARANCE_INEFFECTIVE);
     }
 }

@@ -31,9 +31,9 @@ fn jitter_is_the_same_for_a_key_and_spreads_over_keys() {
     assert_eq!(jittered.jittered(3, "node/a"), jittered.jittered(3, "node/a"));
     let waits: std::collections::BTreeSet<_> = (0..50).map(|n| jittered.jittered(3, &format!("node/{n}"))).collect();
     assert_eq!(waits.len(), 50);
-    assert!(waits.iter().all(|wait| (Duration::from_secs(240)..=Duration::from_secs(300)).contains(wait)), "{waits:?}");
+    assert!(waits.iter().all(|wait| (Duration::from_mins(4)..=Duration::from_mins(5)).contains(wait)), "{waits:?}");
     assert!(waits.last().unwrap().as_secs() - waits.first().unwrap().as_secs() > 40, "{waits:?}");
-    assert_ne!(jittered.jittered(4, "node/a"), jittered.jittered(5, "node/a") * 8 / 10, "each failure draws anew");
+    assert_ne!(jittered.jittered(3, "node/a") * 2, jittered.jittered(4, "node/a"), "each failure draws anew");
 }
 
 #[test]

@@ -1,7 +1,12 @@
 use super::*;
+use crate::action::{Action, Ending, Fact};
 use crate::decide::decide;
-use crate::testing::at;
+use crate::ending::Failure;
+use crate::execution::Recorded;
+use crate::name::Version;
+use crate::run::Progress;
 use crate::testing::generate::{NOW, any_history, any_policy, any_target};
+use crate::testing::*;
 use proptest::prelude::*;
 
 fn found(target: &Target, policy: &Policy) -> Vec<Violation> {
@@ -19,5 +24,95 @@ proptest! {
     #[test]
     fn no_decision_on_any_history_does_what_none_may_do(target in any_history(), policy in any_policy()) {
         prop_assert_eq!(found(&target, &policy), []);
+    }
+}
+
+/// What somebody might get wrong: a decision that was right, made wrong.
+type Mistake = fn(&mut Decision);
+
+fn replace(decision: &mut Decision, with: fn(Action) -> Action) {
+    decision.actions = std::mem::take(&mut decision.actions).into_iter().map(with).collect();
+}
+
+fn charge(decision: &mut Decision, change: fn(&mut Failure)) {
+    for action in &mut decision.actions {
+        if let Action::Finish { ending: Ending::Failed(failure), .. } = action {
+            change(failure);
+        }
+    }
+}
+
+fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
+    let past = || vec![stalled("p", "x", 1, 0, 40), asks("a", "w")];
+    let free = || target(past(), vec![]);
+    let looks = || target(past(), vec![run(2, "a", Progress::Pending)]);
+    let ends = || target(vec![stalled("p", "x", 1, 0, 40), running("a", "r2")], vec![run(2, "a", done(false))]);
+    let blocked = || target(vec![broke("p", "x", 1, 0), asks("a", "w")], vec![]);
+    let spoilt = || target(vec![stalled("p", "x", 1, 0, 40), execution("a", unusable("bad"))], vec![]);
+    let clears = || target(vec![cleared(broke("p", "x", 1, 0), Recorded::Not)], vec![]);
+    vec![
+        ("forgets one", free(), |it| it.actions.clear()),
+        ("creates twice", free(), |it| it.actions.extend(it.actions.clone())),
+        ("takes a number again", free(), |it| {
+            replace(it, |action| match action {
+                Action::Create { execution, .. } => Action::Create { execution, number: 1 },
+                other => other,
+            });
+        }),
+        ("wakes in the past", free(), |it| it.wake = Some(at(NOW))),
+        ("shows another counter", looks(), |it| {
+            if let Some(Action::Commit { consecutive_failures, .. }) = it.actions.first_mut() {
+                *consecutive_failures += 1;
+            }
+        }),
+        ("commits to a stranger's run", looks(), |it| {
+            if let Some(Action::Commit { run, .. }) = it.actions.first_mut() {
+                *run = run_id("r9");
+            }
+        }),
+        ("deletes what it commits to", ends(), |it| {
+            it.actions = vec![Action::Release { run: run_id("r2") }];
+        }),
+        ("calls harmless what ran", ends(), |it| charge(it, |failure| failure.was_execution_failure = false)),
+        ("counts what ran", ends(), |it| charge(it, |failure| failure.charge.next_allowed_execution = Some(at(100)))),
+        ("miscounts", spoilt(), |it| charge(it, |failure| failure.charge.consecutive_failures += 1)),
+        ("lets the next one run a second early", spoilt(), |it| {
+            charge(it, |failure| {
+                failure.charge.next_allowed_execution = Some(at(NOW + 119));
+            });
+        }),
+        ("runs what is blocked", blocked(), |it| {
+            it.actions = vec![Action::Create { execution: id("a"), number: 2 }];
+        }),
+        ("skips on a fact that is none", blocked(), |it| {
+            if let Some(Action::Skip { fact, .. }) = it.actions.first_mut() {
+                *fact = Fact::Stands(id("a"));
+            }
+        }),
+        ("skips what it may run", free(), |it| {
+            let (skipped, fact) = (vec![(id("a"), Version::new("v"))], Fact::Stands(id("p")));
+            let other =
+                decide(&target(vec![broke("p", "x", 1, 0), asks("a", "w")], vec![]), &Policy::default(), at(NOW));
+            let skip = other.actions.iter().find_map(|action| match action {
+                Action::Skip { skip, .. } => Some(skip.clone()),
+                _ => None,
+            });
+            it.actions = vec![Action::Skip { skipped, skip: skip.unwrap(), fact }];
+        }),
+        ("records that a clearance did nothing", clears(), |it| {
+            if let Some(Action::RecordClearance { effective, .. }) = it.actions.first_mut() {
+                *effective = false;
+            }
+        }),
+    ]
+}
+
+#[test]
+fn a_decision_that_is_wrong_is_found() {
+    for (mistake, target, make) in mistakes() {
+        let mut decision = decide(&target, &Policy::default(), at(NOW));
+        assert_eq!(violations(&target, &Policy::default(), at(NOW), &decision), [], "{mistake}");
+        make(&mut decision);
+        assert_ne!(violations(&target, &Policy::default(), at(NOW), &decision), [], "{mistake}: {decision:?}");
     }
 }

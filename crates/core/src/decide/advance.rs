@@ -165,7 +165,7 @@ impl Running<'_> {
         let (was_execution_failure, nth) = if run.tasks == Tasks::NoneMade { (false, 1) } else { (true, 0) };
         let charge = self.charge(completed_at, nth);
         let outcome = Some(outcome.clone());
-        Ending::Failed(Failure { reason, outcome, was_execution_failure, charge, ..failure })
+        Ending::Failed(Failure { reason, was_execution_failure, outcome, charge, ..failure })
     }
 
     fn failed(self, message: &str, failed_at: Time) -> Failure {

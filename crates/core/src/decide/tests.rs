@@ -3,6 +3,7 @@
 mod deadlines;
 mod draining;
 mod failures;
+mod history;
 mod leftovers;
 mod look;
 mod properties;
@@ -17,7 +18,7 @@ use crate::ending::{Conflict, FailureReason, Refusal, Skip};
 use crate::execution::{Cancellation, ExecutionState};
 use crate::name::{Uid, Version};
 use crate::residue::Residue;
-use crate::run::{CancelReason, Order, Outcome, Owner, Presence, Progress};
+use crate::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Tasks};
 use crate::testing::*;
 use proptest::prelude::*;
 use std::time::Duration;

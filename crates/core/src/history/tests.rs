@@ -1,0 +1,128 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::execution::Recorded;
+use crate::testing::generate::{NOW, any_history, any_policy};
+use crate::testing::*;
+
+fn names(past: &[Past<'_>]) -> Vec<String> {
+    past.iter().map(|past| past.execution.id.uid.to_string()).collect()
+}
+
+fn without_number(mut execution: Execution) -> Execution {
+    execution.run_sequence = None;
+    execution
+}
+
+#[test]
+fn executions_are_in_the_order_of_their_numbers_then_of_their_ends_then_of_their_uids() {
+    let executions = vec![
+        broke("d", "w", 2, 5),
+        stalled("c", "w", 2, 9, 10),
+        completed("b", "w", 1, 99),
+        completed("a", "w", 2, 5),
+        without_number(stalled("x", "w", 0, 5, 6)),
+        without_number(stalled("y", "w", 0, 4, 5)),
+        without_number(past("odd", "w", 0, ExecutionState::Completed { completed_at: None })),
+        without_number(past(
+            "late",
+            "w",
+            0,
+            ExecutionState::Failed(FailedState { failed_at: None, completed_at: None, ..failure(true, 0, None) }),
+        )),
+        execution("skipped", ExecutionState::Skipped),
+        running("runs", "r9"),
+    ];
+    let target = target(executions, vec![]);
+    let history = History::of(&target, &Policy::default(), at(100));
+    assert_eq!(names(history.all()), ["odd", "y", "b", "a", "d", "x", "c", "late"]);
+}
+
+#[test]
+fn the_counter_is_computed_and_no_status_is_added_to() {
+    let policy = Policy::default();
+    let past = vec![stalled("a", "w", 1, 0, 60), broke("b", "w", 2, 1), stalled("c", "x", 3, 2, 90)];
+    let target = target(past, vec![]);
+    let history = History::of(&target, &policy, at(5));
+    assert_eq!(history.consecutive_failures(&policy, at(5)), 2, "an execution failure neither counts nor resets");
+    let charge = |nth| history.charge(&policy, "node/n", at(5), nth);
+    let says =
+        |consecutive_failures, next: Option<i64>| Charge { consecutive_failures, next_allowed_execution: next.map(at) };
+    assert_eq!(charge(0), says(2, None));
+    assert_eq!(charge(1), says(3, Some(5 + 240)));
+    assert_eq!(charge(2), says(4, Some(5 + 480)), "two that are written at once are each counted once");
+}
+
+#[test]
+fn the_next_time_is_in_whole_seconds_and_never_early() {
+    let policy = Policy::default();
+    let none = Target::default();
+    let history = History::of(&none, &policy, at(0));
+    let charge = history.charge(&policy, "node/n", at(0) + Duration::from_nanos(1), 1);
+    assert_eq!(charge.next_allowed_execution, Some(at(61)));
+}
+
+#[test]
+fn a_clearance_that_is_not_recorded_says_whether_it_lifts_a_block() {
+    let exhausted = || (1..=5).map(|n| stalled(&format!("f{n}"), "w", n, 0, 600)).collect::<Vec<_>>();
+    let five_and = |at: usize| {
+        let mut past = exhausted();
+        past[at] = cleared(past[at].clone(), Recorded::Not);
+        past
+    };
+    let since_healed = vec![cleared(broke("b", "w", 1, 0), Recorded::Not), completed("s", "w", 2, 1)];
+    let both = vec![cleared(broke("b", "w", 1, 0), Recorded::Not), cleared(broke("c", "x", 2, 1), Recorded::Not)];
+    let behind =
+        vec![cleared(broke("b", "w", 1, 0), Recorded::Not), cleared(broke("c", "x", 2, 1), Recorded::Effective)];
+    for (past, effective) in [
+        (vec![cleared(broke("b", "w", 1, 0), Recorded::Not)], vec![true]),
+        (vec![cleared(broke("b", "w", 1, 0), Recorded::Effective)], vec![]),
+        (vec![cleared(stalled("f", "w", 1, 0, 60), Recorded::Not)], vec![false]),
+        (vec![cleared(completed("s", "w", 1, 0), Recorded::Not)], vec![]),
+        (five_and(4), vec![true]),
+        (five_and(0), vec![true]),
+        (since_healed, vec![false]),
+        (both, vec![true, true]),
+        (behind, vec![false]),
+    ] {
+        let target = target(past, vec![]);
+        let history = History::of(&target, &Policy::default(), at(2));
+        let found: Vec<bool> = history.unrecorded().map(|it| it.effective).collect();
+        assert_eq!(found, effective, "{:?}", names(history.all()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn the_order_does_not_depend_on_the_order_that_executions_come_in(
+        target in any_history(),
+        policy in any_policy(),
+        seed in any::<prop::sample::Index>(),
+    ) {
+        let history = History::of(&target, &policy, at(NOW));
+        let mut shuffled = history.past.clone();
+        shuffled.reverse();
+        let middle = if shuffled.is_empty() { 0 } else { seed.index(shuffled.len()) };
+        shuffled.rotate_left(middle);
+        order::sort(&mut shuffled);
+        prop_assert_eq!(names(&shuffled), names(history.all()));
+    }
+
+    #[test]
+    fn one_more_failure_counts_one_more_and_waits_no_less(target in any_history(), policy in any_policy()) {
+        let history = History::of(&target, &policy, at(NOW));
+        let inherited = history.consecutive_failures(&policy, at(NOW));
+        let mut last = at(NOW);
+        for nth in 1..4 {
+            let charge = history.charge(&policy, "k", at(NOW), nth);
+            prop_assert_eq!(charge.consecutive_failures, inherited + nth);
+            let next = charge.next_allowed_execution.unwrap();
+            prop_assert!(next > at(NOW) && (policy.backoff.jitter.0 > 0 || next >= last));
+            last = next;
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Why an execution does not get its turn, in the words that its status, its event and the log share.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::explain::shown;
+use crate::history::{End, Past};
+use crate::name::ExecutionId;
+use crate::{Time, duration};
+
+/// Why an execution is skipped, and the fact behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Skip {
+    /// Rule 1: another execution holds the target.
+    ResourceBusy(Conflict),
+    /// Rule 2: the last one that ran broke half way.
+    PreviousExecutionFailed {
+        /// The one that broke.
+        failed: Remediation,
+        /// Whether the skipped one is meant to recover it, by a workflow that has failed itself.
+        is_repeated: bool,
+    },
+    /// Rule 3: too many failures in a row in which nothing ran.
+    ExhaustedRetries {
+        /// The latest of them.
+        latest: Remediation,
+        /// How many there are.
+        failures: u32,
+        /// How many are too many.
+        limit: u32,
+        /// When time alone lifts it, where it does.
+        until: Option<Time>,
+    },
+    /// Rule 4: the latest failed before anything ran, and it is too early to try again.
+    Backoff {
+        /// The latest.
+        latest: Remediation,
+        /// How many there are in a row.
+        failures: u32,
+        /// Its `nextAllowedExecution`. None where nothing says when it failed.
+        until: Option<Time>,
+    },
+    /// Rule 5: the same workflow has just succeeded.
+    Cooldown {
+        /// That success.
+        last: Remediation,
+        /// How long the cooldown is.
+        cooldown: Duration,
+        /// When it is over. None where nothing says when it began.
+        until: Option<Time>,
+    },
+}
+
+/// The earlier execution that stands in the way (`skipDetails.recentRemediation`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remediation {
+    /// Which one.
+    pub execution: ExecutionId,
+    /// Its `workflowId`.
+    pub workflow_id: Box<str>,
+    /// When it ended; of one whose status does not say so, when it was made.
+    pub completed_at: Time,
+    /// Whether it reached its goal.
+    pub completed: bool,
+    /// Whether its status says when it ended.
+    pub is_dated: bool,
+}
+
+impl Remediation {
+    /// Names an execution of the history.
+    pub(crate) fn of(past: &Past<'_>) -> Self {
+        Self {
+            execution: past.execution.id.clone(),
+            workflow_id: past.execution.workflow_id.clone(),
+            completed_at: past.ended_at.unwrap_or(past.execution.created),
+            completed: past.end == End::Completed,
+            is_dated: past.ended_at.is_some(),
+        }
+    }
+}
+
+impl fmt::Display for Remediation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (workflow {})", self.execution, self.workflow_id)
+    }
+}
+
+/// The holder that a skipped execution met (`skipDetails.conflictingWorkflow`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conflict {
+    /// Whose run holds the target.
+    pub holder: ExecutionId,
+    /// The holder's `workflowId`.
+    pub workflow_id: Box<str>,
+    /// When the holder started: its `startTime`, or where that is not known the creation of what was seen of it.
+    pub started_at: Time,
+    /// Whether its run has ended and only tasks and pods of it are still stopping.
+    pub draining: bool,
+}
+
+impl Skip {
+    /// Returns the skip reason in the spelling of the API.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::ResourceBusy(_) => "ResourceBusy",
+            Self::PreviousExecutionFailed { .. } => "PreviousExecutionFailed",
+            Self::ExhaustedRetries { .. } => "ExhaustedRetries",
+            Self::Backoff { .. } | Self::Cooldown { .. } => "RecentlyRemediated",
+        }
+    }
+
+    /// Returns the execution that stands in the way, where none holds the target.
+    #[must_use]
+    pub fn remediation(&self) -> Option<&Remediation> {
+        match self {
+            Self::ResourceBusy(_) => None,
+            Self::PreviousExecutionFailed { failed: past, .. }
+            | Self::ExhaustedRetries { latest: past, .. }
+            | Self::Backoff { latest: past, .. }
+            | Self::Cooldown { last: past, .. } => Some(past),
+        }
+    }
+
+    /// Returns how long it takes until time alone lifts it, in whole seconds, rounded up; none where time does not.
+    #[must_use]
+    pub fn remaining(&self, now: Time) -> Option<Duration> {
+        let (Self::ExhaustedRetries { until, .. } | Self::Backoff { until, .. } | Self::Cooldown { until, .. }) = self
+        else {
+            return None;
+        };
+        let remaining = ((*until)? - now).to_std().unwrap_or_default();
+        Some(Duration::from_secs(remaining.as_secs().saturating_add(u64::from(remaining.subsec_nanos() > 0))))
+    }
+
+    /// Tells a person why, and what would change it.
+    #[must_use]
+    pub fn message(&self, target: &str) -> String {
+        match self {
+            Self::ResourceBusy(conflict) => conflict.message(target),
+            Self::PreviousExecutionFailed { failed, is_repeated } => {
+                let repeated = if *is_repeated {
+                    "; recoveryOf names it, but this workflow has itself failed on the target since the last success \
+                     or clearance, so choose another one"
+                } else {
+                    ""
+                };
+                format!(
+                    "{failed} failed on {target} at {} after something of it had run, or nobody can tell{repeated}; see \
+                     what it left behind, then clear {} (spec.clearance), delete it, or create a WorkflowExecution of \
+                     another workflow with recoveryOf: {}",
+                    failed.dated(),
+                    failed.execution,
+                    failed.execution.name,
+                )
+            }
+            Self::ExhaustedRetries { latest, failures, limit, until } => {
+                let until = until.map_or(String::new(), |until| format!(", or wait until {}", shown(until)));
+                format!(
+                    "{failures} executions in a row on {target} failed before anything ran (the limit is {limit}), the \
+                     latest, {latest}, at {}; end the cause that its status names, then clear {} (spec.clearance) or \
+                     delete them{until}",
+                    latest.dated(),
+                    latest.execution,
+                )
+            }
+            Self::Backoff { latest, failures, until } => format!(
+                "backoff: {latest} failed on {target} at {} before anything ran, failure {failures} in a row; {}",
+                latest.dated(),
+                next(*until, latest),
+            ),
+            Self::Cooldown { last, cooldown, until } => format!(
+                "cooldown: {last} completed on {target} at {}, and the same workflow is not run again within {}; {}",
+                last.dated(),
+                duration::format(*cooldown),
+                next(*until, last),
+            ),
+        }
+    }
+}
+
+impl Remediation {
+    fn dated(&self) -> String {
+        if self.is_dated {
+            shown(self.completed_at).to_string()
+        } else {
+            "a time that its status does not say".to_owned()
+        }
+    }
+}
+
+/// Says what lifts what time lifts.
+fn next(until: Option<Time>, past: &Remediation) -> String {
+    match until {
+        Some(until) => format!("a new WorkflowExecution can run from {} on", shown(until)),
+        None => format!("nobody can tell when that is over: delete {} to go on", past.execution),
+    }
+}
+
+impl Conflict {
+    fn message(&self, target: &str) -> String {
+        let Self { holder, workflow_id, started_at, draining } = self;
+        if *draining {
+            format!(
+                "the run of {holder} (workflow {workflow_id}) on {target} has ended, but tasks or pods of it are still \
+                 stopping; when they are gone, a new WorkflowExecution can run"
+            )
+        } else {
+            format!(
+                "{holder} (workflow {workflow_id}) has been running on {target} since {}; when it has ended, a new \
+                 WorkflowExecution can run",
+                shown(*started_at),
+            )
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The words: what a person is told, with the names and numbers that it rests on.
+
+use super::*;
+
+fn said(row: &Row) -> String {
+    let history = History::of(&row.target, &row.policy, row.now);
+    let Row { target, policy, asks, now, .. } = row;
+    judge(&Contender { target, history: &history, execution: asks, run: None, policy, now: *now }).explain("node/n")
+}
+
+#[test]
+fn an_explanation_tells_what_each_rule_compared_and_what_would_change_it() {
+    let past = vec![completed("s", "w", 1, -1000), stalled("f1", "w", 2, -10, 50), stalled("f2", "x", 3, 0, 120)];
+    let text = said(&row("", past, 30, BACKOFF));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "0 unusable spec: its spec can be used");
+    assert_eq!(lines[5], "2 previous execution failed: the last that ran, ops/wfe-s, completed");
+    assert_eq!(lines[6], "3 exhausted retries: 2 failures in a row before anything ran, of 5");
+    assert_eq!(
+        lines[7],
+        "4 backoff: skipped, RecentlyRemediated: backoff: ops/wfe-f2 (workflow x) failed on node/n at \
+         2027-01-15T08:00:00Z before anything ran, failure 2 in a row; a new WorkflowExecution can run from \
+         2027-01-15T08:02:00Z on (until 2027-01-15T08:02:00Z)"
+    );
+    assert_eq!(lines.len(), 8, "{text}");
+    let text = said(&row("", vec![], 0, OTHERWISE));
+    assert_eq!(text.lines().last(), Some("6 otherwise: it runs"));
+}
+
+#[test]
+fn the_execution_at_fault_is_named_with_what_is_odd_about_it() {
+    let undated = past("odd", "w", 1, ExecutionState::Completed { completed_at: None });
+    let text = said(&row("", vec![undated], 0, COOLDOWN));
+    assert!(
+        text.contains("ops/wfe-odd (workflow w) completed on node/n at a time that its status does not say"),
+        "{text}"
+    );
+    assert!(text.contains("delete ops/wfe-odd to go on"), "{text}");
+}
+
+#[test]
+fn who_is_blocked_is_told_how_to_go_on() {
+    let broken = || vec![broke("b", "w", 1, 0)];
+    let text = said(&row("", broken(), 9, BROKEN));
+    assert!(text.contains("clear ops/wfe-b (spec.clearance), delete it, or create a WorkflowExecution of another workflow with recoveryOf: wfe-b"), "{text}");
+    let text = said(&row("", broken(), 9, BROKEN).recovers("wfe-b"));
+    assert!(text.contains("recoveryOf names it, but this workflow has itself failed"), "{text}");
+    let failures: Vec<_> = (1..=5).map(|n| stalled(&format!("f{n}"), "w", n, 0, 600)).collect();
+    let quiet = |policy: &mut Policy| policy.failure_quiet_period = Some(Duration::from_hours(1));
+    let text = said(&row("", failures, 9, EXHAUSTED).policy(quiet));
+    assert!(text.contains("5 executions in a row on node/n failed before anything ran (the limit is 5)"), "{text}");
+    assert!(text.contains("or wait until 2027-01-15T09:00:00Z"), "{text}");
+}
