@@ -3,12 +3,16 @@
 // Doc comments here are the text of `--help`, where backticks would be noise.
 #![allow(clippy::doc_markdown)]
 
+mod policy;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::telemetry::{self, LogFormat};
+
+pub use policy::{PolicyArgs, ScopeArg};
 
 /// Runs WorkflowExecutions as Tekton PipelineRuns: at most one at a time on a target, and every decision says why.
 #[derive(Debug, Parser)]
@@ -59,6 +63,10 @@ pub struct RunArgs {
     /// How long a finished PipelineRun is kept, with its logs.
     #[arg(long, env = "WFE_PIPELINERUN_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub pipelinerun_retention: Duration,
+
+    /// When what has been on a target before keeps an execution from running.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
 
     /// How long a watch may be silent before nothing is decided on what it has shown; it is then begun anew.
     #[arg(long, env = "WFE_MAX_STALENESS", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]

@@ -5,7 +5,6 @@ use kube::Config;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use wfe_core::policy::Policy;
 use wfe_tekton::Defaults;
 
 use crate::cli::RunArgs;
@@ -29,6 +28,7 @@ const LAST_EVENTS: std::time::Duration = std::time::Duration::from_secs(5);
 /// # Errors
 /// What keeps it from starting: no cluster named, a bad certificate, a port that is taken.
 pub async fn run(args: RunArgs) -> anyhow::Result<()> {
+    let policy = args.policy().context("two flags contradict each other")?;
     telemetry::start(args.log_format, &args.log_level);
     let metrics = Metrics::new().context("cannot set up the metrics")?;
     let health = Health::new();
@@ -78,17 +78,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
         timeout: args.default_timeout,
     };
     let performer = Performer::new(cluster, defaults, metrics.clone(), events);
-    let settings = Settings {
-        watch_namespace: args.watch_namespace,
-        policy: Policy {
-            default_timeout: args.default_timeout,
-            start_deadline: args.start_deadline,
-            drain_deadline: args.drain_deadline,
-            retention: args.pipelinerun_retention,
-            ..Policy::default()
-        },
-        max_staleness: args.max_staleness,
-    };
+    let settings = Settings { watch_namespace: args.watch_namespace, policy, max_staleness: args.max_staleness };
     let engine = Engine::new(settings, performer, deliveries, metrics, health.clone(), hearing);
     let (stop, stopped) = watch::channel(false);
     let mut engine = tokio::spawn(engine.run(stopped));

@@ -1,0 +1,163 @@
+//! The flags of the rules that read a target's history.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use wfe_core::backoff::{Backoff, Thousandths};
+use wfe_core::policy::{Policy, PolicyError, Scope};
+
+use super::{RunArgs, parse_duration};
+
+/// Whom an execution failure blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum ScopeArg {
+    /// Everything on the target.
+    Target,
+    /// The same workflow on the target.
+    Workflow,
+}
+
+/// The flags.
+#[derive(Clone, Debug, Args)]
+pub struct PolicyArgs {
+    /// Whom a workflow that failed half way blocks on its target, until a person clears it.
+    #[arg(long, env = "WFE_PREVIOUS_EXECUTION_FAILED_SCOPE", value_name = "SCOPE", default_value = "Target")]
+    pub previous_execution_failed_scope: ScopeArg,
+
+    /// How many failures in a row before anything ran exhaust a target, until a person clears it. 0: no number does.
+    #[arg(long, env = "WFE_MAX_CONSECUTIVE_FAILURES", value_name = "NUMBER", default_value = "5")]
+    pub max_consecutive_failures: u32,
+
+    /// How long a target is left alone after a failure before anything ran (a Go duration); it doubles with each further
+    /// one.
+    #[arg(long, env = "WFE_BASE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
+    pub base_cooldown_period: Duration,
+
+    /// How long a target is left alone after such failures at the most.
+    #[arg(long, env = "WFE_MAX_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    pub max_cooldown_period: Duration,
+
+    /// How often that time doubles at the most, 0 to 33.
+    #[arg(long, env = "WFE_MAX_BACKOFF_EXPONENT", value_name = "NUMBER", default_value = "4")]
+    pub max_backoff_exponent: u32,
+
+    /// How much longer than that a target may be left alone, as a share of it from 0 to 1, so that targets which failed
+    /// together are not tried again together.
+    #[arg(long, env = "WFE_BACKOFF_JITTER", value_name = "SHARE", default_value = "0", value_parser = parse_share)]
+    pub backoff_jitter: Thousandths,
+
+    /// After how long without such a failure they are counted anew. 0: only after a success or when a person clears them.
+    #[arg(long, env = "WFE_FAILURE_QUIET_PERIOD", value_name = "DURATION", default_value = "0", value_parser = parse_or_off)]
+    pub failure_quiet_period: Duration,
+
+    /// How long after a success the same workflow is not run again on the target. 0: no time.
+    #[arg(long, env = "WFE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "5m", value_parser = parse_or_off)]
+    pub cooldown_period: Duration,
+}
+
+impl RunArgs {
+    /// Puts the policy of decisions together.
+    ///
+    /// # Errors
+    /// Which flag contradicts another one.
+    pub fn policy(&self) -> Result<Policy, PolicyError> {
+        let args = &self.policy;
+        let policy = Policy {
+            default_timeout: self.default_timeout,
+            start_deadline: self.start_deadline,
+            drain_deadline: self.drain_deadline,
+            retention: self.pipelinerun_retention,
+            previous_execution_failed_scope: match args.previous_execution_failed_scope {
+                ScopeArg::Target => Scope::Target,
+                ScopeArg::Workflow => Scope::Workflow,
+            },
+            max_consecutive_failures: args.max_consecutive_failures,
+            backoff: Backoff {
+                jitter: args.backoff_jitter,
+                ..Backoff::doubling(args.base_cooldown_period, args.max_cooldown_period, args.max_backoff_exponent)
+            },
+            failure_quiet_period: Some(args.failure_quiet_period).filter(|quiet| !quiet.is_zero()),
+            cooldown_period: args.cooldown_period,
+        };
+        policy.validate()?;
+        Ok(policy)
+    }
+}
+
+fn parse_or_off(text: &str) -> Result<Duration, String> {
+    match wfe_core::duration::parse(text) {
+        Ok(Duration::ZERO) => Ok(Duration::ZERO),
+        _ => parse_duration(text),
+    }
+}
+
+fn parse_share(text: &str) -> Result<Thousandths, String> {
+    let share: f64 = text.parse().map_err(|_| "is not a number such as 0.25".to_owned())?;
+    Thousandths::share(share).ok_or_else(|| "must be between 0 and 1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    fn policy(flags: &[&str]) -> Result<Policy, String> {
+        let words = ["wfe-operator", "run"].iter().chain(flags);
+        let Command::Run(args) = Cli::try_parse_from(words).map_err(|error| error.to_string())?.command else {
+            return Err("another command".to_owned());
+        };
+        args.policy().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn without_flags_the_policy_is_that_of_the_specification() {
+        assert_eq!(policy(&[]), Ok(Policy::default()));
+    }
+
+    #[test]
+    fn each_flag_changes_its_value() {
+        let changed = policy(&[
+            "--previous-execution-failed-scope=Workflow",
+            "--max-consecutive-failures=0",
+            "--base-cooldown-period=2s",
+            "--max-cooldown-period=9s",
+            "--max-backoff-exponent=7",
+            "--backoff-jitter=0.25",
+            "--failure-quiet-period=1h",
+            "--cooldown-period=0",
+        ]);
+        let backoff = Backoff {
+            jitter: Thousandths(250),
+            ..Backoff::doubling(Duration::from_secs(2), Duration::from_secs(9), 7)
+        };
+        let expected = Policy {
+            previous_execution_failed_scope: Scope::Workflow,
+            max_consecutive_failures: 0,
+            backoff,
+            failure_quiet_period: Some(Duration::from_hours(1)),
+            cooldown_period: Duration::ZERO,
+            ..Policy::default()
+        };
+        assert_eq!(changed, Ok(expected));
+    }
+
+    #[test]
+    fn bad_values_and_contradictions_are_refused_with_the_name_of_the_flag() {
+        for (flags, named) in [
+            (&["--backoff-jitter=1.1"][..], "--backoff-jitter"),
+            (&["--backoff-jitter=NaN"], "--backoff-jitter"),
+            (&["--max-consecutive-failures=-1"], "--max-consecutive-failures"),
+            (&["--previous-execution-failed-scope=Cluster"], "--previous-execution-failed-scope"),
+            (&["--cooldown-period=10ms"], "--cooldown-period"),
+            (&["--base-cooldown-period=0"], "--base-cooldown-period"),
+            (&["--max-cooldown-period=30s"], "max-cooldown-period: must not be less than base-cooldown-period"),
+            (&["--max-backoff-exponent=34"], "max-backoff-exponent"),
+            (&["--failure-quiet-period=1m"], "failure-quiet-period"),
+        ] {
+            let error = policy(flags).unwrap_err();
+            assert!(error.contains(named), "{flags:?}: {error}");
+        }
+    }
+}
