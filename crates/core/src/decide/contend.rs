@@ -7,7 +7,6 @@ use crate::action::{Action, Decision, Ending, Fact, Unneeded, Waiting};
 use crate::duration;
 use crate::ending::{Failure, FailureReason, Refusal, Skip};
 use crate::execution::{Execution, ExecutionState};
-use crate::explain::Judgement;
 use crate::moment::after;
 use crate::name::ExecutionId;
 use crate::rules::{self, Contender, Verdict};
@@ -17,7 +16,7 @@ use crate::target::RunNumber;
 /// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
 pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
     let mut failures = Failures::new(view);
-    let mut judged: Vec<(Contender<'_>, Judgement)> = Vec::new();
+    let mut judged: Vec<(Contender<'_>, Verdict)> = Vec::new();
     for contender in contenders(view) {
         match contender.run {
             // It was released past us: what runs, or ran, is committed to, so that the record says so.
@@ -32,7 +31,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         }
     }
     // Who fails without its turn does so before rivals are compared: its failure is part of what they are judged by.
-    judged.retain(|(contender, judgement)| match &judgement.verdict {
+    judged.retain(|(contender, verdict)| match verdict {
         Verdict::Fail { reason, message, counts } if contender.run.is_none() => {
             failures.add(contender, *reason, message, None, *counts);
             false
@@ -40,9 +39,9 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         _ => true,
     });
     let mut turn_taken = failures.count();
-    for (contender, judgement) in judged {
+    for (contender, verdict) in judged {
         let execution = contender.execution;
-        match (judgement.verdict, contender.run) {
+        match (verdict, contender.run) {
             (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run)),
             (Verdict::Run, None) if turn_taken => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
             (Verdict::Run, None) => {
@@ -79,13 +78,15 @@ fn contenders(view: View<'_>) -> impl Iterator<Item = Contender<'_>> {
     })
 }
 
-fn judge(contender: &Contender<'_>, decision: &mut Decision) -> Judgement {
+/// Asks the rules, and keeps in the decision what each of them has said.
+fn judge(contender: &Contender<'_>, decision: &mut Decision) -> Verdict {
     let judgement = rules::judge(contender);
     if let Some(until) = judgement.until() {
         decision.wake_at(until);
     }
-    decision.judged.push((contender.execution.id.clone(), judgement.clone()));
-    judgement
+    let verdict = judgement.verdict.clone();
+    decision.judged.push((contender.execution.id.clone(), judgement));
+    verdict
 }
 
 /// A refused create, unless a run of this execution is there after all.
