@@ -20,6 +20,8 @@
 //! - One target, at most three executions (and one made again), at most two operators, one fault of a kind.
 //! - The list that a process begins with is the newest; a watch delivers the events of its kind in order, without gaps.
 //! - A process is serial per target, sees its own writes before it decides again, and decides on no half list.
+//! - The history forbids nothing: every execution has a workflow of its own, and failures neither count nor back off. The
+//!   searches are about the lock, whoever asks for it.
 //! - Time stands still: no deadline of the core passes but that of retention, where a search has none.
 //!
 //! # What is left out, because it changes nothing
