@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use wfe_core::Time;
 use wfe_core::action::{self, Action, Ending, Unneeded};
+use wfe_core::check::violations;
 use wfe_core::decide::decide;
 use wfe_core::ending::{FailureReason, Refusal};
 use wfe_core::execution::{self, Cancellation, ExecutionState, FailedState};
@@ -65,7 +66,9 @@ impl Translation {
     }
 
     fn decide_anew(self, view: &View) -> Vec<Step> {
-        let decision = decide(&self.target(view), &self.policy(), moment(100));
+        let (target, policy) = (self.target(view), self.policy());
+        let decision = decide(&target, &policy, moment(100));
+        debug_assert_eq!(violations(&target, &policy, moment(100), &decision), [], "decided on {target:?}");
         let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(action)).collect();
         if self.left_out == LeftOut::Look {
             commit_blindly(view, &mut steps);
