@@ -23,7 +23,7 @@ fn executions_are_in_the_order_of_their_numbers_then_of_their_ends_then_of_their
         stalled("c", "w", 2, 9, 10),
         completed("b", "w", 1, 99),
         completed("a", "w", 2, 5),
-        without_number(stalled("x", "w", 0, 5, 6)),
+        without_number(stalled("X", "w", 0, 5, 6)),
         without_number(stalled("y", "w", 0, 4, 5)),
         without_number(past("odd", "w", 0, ExecutionState::Completed { completed_at: None })),
         without_number(past(
@@ -37,7 +37,7 @@ fn executions_are_in_the_order_of_their_numbers_then_of_their_ends_then_of_their
     ];
     let target = target(executions, vec![]);
     let history = History::of(&target, &Policy::default(), at(100));
-    assert_eq!(names(history.all()), ["odd", "y", "b", "a", "d", "x", "c", "late"]);
+    assert_eq!(names(history.all()), ["odd", "y", "b", "a", "d", "X", "c", "late"]);
 }
 
 #[test]

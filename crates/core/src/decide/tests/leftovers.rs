@@ -22,6 +22,13 @@ fn an_execution_keeps_the_first_of_two_runs_that_it_made() {
 }
 
 #[test]
+fn of_two_runs_that_it_made_an_execution_commits_to_the_one_that_was_released() {
+    let runs = vec![run(1, "a", Progress::Pending), run(2, "a", Progress::Released)];
+    let expected = [deleted("r1", Unneeded::Leftover, None), committed("a", "r2", 2, &[])];
+    assert_eq!(actions(&target(vec![undecided("a")], runs)), expected);
+}
+
+#[test]
 fn runs_of_a_deleted_execution_are_deleted_or_cancelled_and_hold_the_target_until_they_end() {
     let pending = target(vec![], vec![run(1, "a", Progress::Pending)]);
     assert_eq!(actions(&pending), [deleted("r1", Unneeded::Leftover, Some("a"))]);
