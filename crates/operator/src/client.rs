@@ -78,6 +78,8 @@ impl From<kube::Error> for CallError {
 pub enum Verb {
     /// Reads one object.
     Get,
+    /// Reads those that a label selects.
+    List,
     /// Makes one.
     Create,
     /// Changes one.
@@ -90,6 +92,7 @@ impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Get => "get",
+            Self::List => "list",
             Self::Create => "create",
             Self::Patch => "patch",
             Self::Delete => "delete",

@@ -36,6 +36,10 @@ impl Performer {
         for owner in owners {
             learned.push(self.confirm_owner_gone(owner).await?);
         }
+        // The first run of a chain has no earlier one of which something could be left.
+        if let Some(target) = work.target.as_ref().filter(|_| number > 1) {
+            self.confirm_drained(execution, target).await?;
+        }
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(learned) };
         let namespace = &self.defaults.execution_namespace;
         let status = status::running(work.target.as_ref(), subject, run, number, namespace, work.now);
