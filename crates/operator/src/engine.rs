@@ -2,7 +2,7 @@
 //!
 //! One task owns the index and the queue. Work on one target is serial; different targets go side by side.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -338,6 +338,7 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
     let mut owners: HashMap<Uid, ExecutionId> = HashMap::new();
     let mut first_tries: HashMap<Uid, Time> = HashMap::new();
+    let mut had_runs: HashSet<Uid> = HashSet::new();
     let mut add_subject = |id: &ExecutionId| {
         if let Some(execution) = entry.target.executions.get(&id.uid) {
             let beside = entry.beside(&id.uid);
@@ -358,7 +359,11 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
                 {
                     first_tries.insert(execution.uid.clone(), *first_try);
                 }
-                requests.extend(entry.beside(&execution.uid).request.map(|request| (execution.uid.clone(), request)));
+                let beside = entry.beside(&execution.uid);
+                if beside.had_run {
+                    had_runs.insert(execution.uid.clone());
+                }
+                requests.extend(beside.request.map(|request| (execution.uid.clone(), request)));
             }
             Action::Commit { execution, .. }
             | Action::Finish { execution, .. }
@@ -373,5 +378,6 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
             Action::Release { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}
         }
     }
-    Work { key, target: entry.name.clone(), actions: decision.actions, subjects, owners, first_tries, requests, now }
+    let target = entry.name.clone();
+    Work { key, target, actions: decision.actions, subjects, owners, first_tries, had_runs, requests, now }
 }

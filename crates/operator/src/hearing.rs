@@ -1,6 +1,6 @@
 //! When each watch was last heard of: a change, or a bookmark, which kube's watcher swallows.
 //!
-//! A layer of the client marks the time at which bytes of a watch arrive. A view that has not been heard of for long is
+//! A layer of the client marks the time at which a watch is accepted, and at which bytes of it arrive. A view that has not been heard of for long is
 //! not trusted (SPEC section 5, 10).
 
 use std::collections::HashMap;
@@ -91,6 +91,9 @@ where
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
+            if let Some(kind) = watched.filter(|_| answer.status().is_success()) {
+                hearing.heard(kind);
+            }
             Ok(answer.map(|body| match watched {
                 Some(kind) => body
                     .map_frame(move |frame| {

@@ -7,7 +7,7 @@ mod facts;
 mod refusal;
 mod runs;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -47,6 +47,8 @@ pub struct Work {
     pub owners: HashMap<Uid, ExecutionId>,
     /// When the creates were first tried, where they were tried before.
     pub first_tries: HashMap<Uid, Time>,
+    /// The executions with a create, of which a run was seen before.
+    pub had_runs: HashSet<Uid>,
     /// What the executions ask to run, where the actions create runs.
     pub requests: HashMap<Uid, Arc<RunRequest>>,
     /// The time of the decision.

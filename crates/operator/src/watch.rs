@@ -29,7 +29,7 @@ const WATCH_SECONDS: u32 = 120;
 /// wait between two.
 const CALM: Duration = Duration::from_secs(30);
 /// How often a watch asks itself whether it was heard of lately.
-const SILENCE_CHECK: Duration = Duration::from_secs(5);
+const SILENCE_CHECK: Duration = Duration::from_secs(1);
 /// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
 const PAGE: u32 = 500;
 /// How fast a broken watch is tried again: at once for a hiccup, never more often than every ten seconds for long.
@@ -73,8 +73,13 @@ impl Watch {
             let event = tokio::select! {
                 event = events.try_next() => event,
                 _ = check.tick() => {
-                    if self.hearing.silence(self.kind) > self.max_staleness {
+                    let silence = self.hearing.silence(self.kind);
+                    if silence > self.max_staleness {
                         return Turn::Silent;
+                    }
+                    // A watch of what seldom changes brings nothing for long: that it was accepted is enough.
+                    if failures.last.is_some_and(|failed| silence < failed.elapsed()) {
+                        self.health.watch_delivered(self.kind);
                     }
                     continue;
                 }

@@ -31,6 +31,8 @@ pub enum LeftOut {
     DeletePrecondition,
     /// The drain: what runs leave behind is not looked at.
     Drain,
+    /// The live list of what is left of earlier runs, before a commit.
+    DrainRead,
     /// The live read before a skip.
     SkipRead,
     /// The live read that an owner is gone, before a commit, a deletion or a cancellation that rests on it.
@@ -43,7 +45,7 @@ pub enum LeftOut {
 
 impl LeftOut {
     /// The rules without which a claim is broken.
-    pub const NEEDED: [Self; 14] = [
+    pub const NEEDED: [Self; 15] = [
         Self::Pending,
         Self::Look,
         Self::Order,
@@ -55,6 +57,7 @@ impl LeftOut {
         Self::ReleasePrecondition,
         Self::DeletePrecondition,
         Self::Drain,
+        Self::DrainRead,
         Self::SkipRead,
         Self::OwnerRead,
         Self::LostRead,
@@ -76,6 +79,7 @@ impl LeftOut {
             Self::ReleasePrecondition => "the precondition of the release",
             Self::DeletePrecondition => "the precondition of the withdrawal",
             Self::Drain => "the drain",
+            Self::DrainRead => "the live list before a commit",
             Self::SkipRead => "the live read before a skip",
             Self::OwnerRead => "the live read of an owner",
             Self::LostRead => "the live read of a lost run",

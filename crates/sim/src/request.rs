@@ -131,4 +131,6 @@ pub enum Read {
     NothingLeft(ExecutionId),
     /// The owner is not committed to this run.
     Uncommitted(RunUid),
+    /// This run is there.
+    There(RunUid),
 }

@@ -91,9 +91,9 @@ impl Search {
         self
     }
 
-    /// Before a pending run is deleted, its owner is read live.
-    fn reads_owner(mut self) -> Self {
-        self.setting.translation.reads = Reads::Owner;
+    /// Before a pending run is deleted, its owner is read live; before a commit, the run.
+    fn reads_withdrawal(mut self) -> Self {
+        self.setting.translation.reads = Reads::Withdrawal;
         self
     }
 
@@ -153,7 +153,7 @@ impl Search {
         match translation.reads {
             Reads::Nothing => {}
             Reads::Residue => add("live read of pods"),
-            Reads::Owner => add("live read of owners"),
+            Reads::Withdrawal => add("live reads around a withdrawal"),
         }
         match stranger {
             Stranger::None => {}
@@ -203,18 +203,15 @@ pub fn protocol() -> Vec<Search> {
         Search::of(2, 2, &[Erase]).drains().reads_residue(),
         Search::of(2, 2, &[Linger, Crash]).drains().reads_residue(),
         Search::of(2, 2, &[Linger, Unmake]).drains().reads_residue(),
-        Search::of(3, 2, &[Refused]).reads_owner(),
+        Search::of(3, 2, &[Refused]).reads_withdrawal(),
     ]
 }
 
 /// Searches that show where the operator as it is falls short.
 #[must_use]
 pub fn findings() -> Vec<Search> {
-    use Fault::{Linger, Refused};
-    vec![
-        Search::of(2, 1, &[Linger]).drains().breaks(Claim::Drained).quick(),
-        Search::of(3, 2, &[Refused]).reads_owner().breaks(Claim::NotLost).quick(),
-    ]
+    use Fault::Refused;
+    vec![Search::of(3, 2, &[Refused]).reads_withdrawal().breaks(Claim::NotLost).quick()]
 }
 
 /// Searches with a rule left out, each with a claim that does not hold without it.
@@ -234,6 +231,7 @@ pub fn left_out() -> Vec<Search> {
         Search::of(2, 2, &[Late, Erase]).without(LeftOut::ReleasePrecondition).breaks(Claim::Committed).quick(),
         Search::of(3, 2, &[]).without(LeftOut::DeletePrecondition).breaks(Claim::Kept).quick(),
         Search::of(2, 1, &[Linger]).drains().reads_residue().without(LeftOut::Drain).breaks(Claim::Drained).quick(),
+        Search::of(2, 1, &[Linger]).drains().reads_residue().without(LeftOut::DrainRead).breaks(Claim::Drained).quick(),
         Search::of(3, 2, &[]).without(LeftOut::SkipRead).breaks(Claim::TrueSkip).quick(),
         Search::of(3, 2, &[]).without(LeftOut::OwnerRead).breaks(Claim::Kept).quick(),
         Search::of(3, 2, &[]).without(LeftOut::LostRead).breaks(Claim::AfterItsRun).quick(),

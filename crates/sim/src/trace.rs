@@ -101,6 +101,7 @@ fn describe(cluster: &Cluster, step: &Step) -> String {
         Step::ReadFirst { read: Read::Uncommitted(run), .. } => {
             format!("reads that nobody is committed to {}", named(cluster, *run))
         }
+        Step::ReadFirst { read: Read::There(run), .. } => format!("reads that {} is there", named(cluster, *run)),
         Step::ReadFact { fact, skipped } => {
             let skipped: Vec<String> = skipped.iter().map(|(id, _)| id.to_string()).collect();
             let fact = match fact {

@@ -43,8 +43,8 @@ pub enum Reads {
     Nothing,
     /// Before a commit: that nothing is left of other runs.
     Residue,
-    /// Before a pending run is deleted: that its owner is not committed to it.
-    Owner,
+    /// Before a pending run is deleted: that its owner is not committed to it. Before a commit: that the run is there.
+    Withdrawal,
 }
 
 type Memo = HashMap<(Translation, View), Rc<[Step]>>;
@@ -187,11 +187,16 @@ impl Translation {
             Action::Commit { execution, version, run, number, gone, .. } => {
                 let write = StatusWrite::Commit { run: read_run(run), number: small(*number) };
                 let (premise, commit) = (self.owners_gone(gone), self.status(execution, version, write));
-                if self.reads == Reads::Residue && self.left_out != LeftOut::Drain {
-                    let read = Read::NothingLeft(self.read_execution(execution));
-                    Step::ReadFirst { read, premise, request: commit }
-                } else {
-                    Step::Write(premise, commit)
+                let read = match self.reads {
+                    Reads::Residue if self.left_out != LeftOut::Drain => {
+                        Some(Read::NothingLeft(self.read_execution(execution)))
+                    }
+                    Reads::Withdrawal => Some(Read::There(read_run(run))),
+                    Reads::Residue | Reads::Nothing => None,
+                };
+                match read {
+                    Some(read) => Step::ReadFirst { read, premise, request: commit },
+                    None => Step::Write(premise, commit),
                 }
             }
             Action::Release { run } => {
@@ -223,7 +228,7 @@ impl Translation {
                 let premise = self.owners_gone(gone.as_slice());
                 let (run, number) = (read_run(run), number_of(run));
                 let request = Request::Delete { run, number, version: read_version(version) };
-                if self.reads == Reads::Owner && premise == Premise::None && *why != Unneeded::Expired {
+                if self.reads == Reads::Withdrawal && premise == Premise::None && *why != Unneeded::Expired {
                     Step::ReadFirst { read: Read::Uncommitted(run), premise, request }
                 } else {
                     Step::Write(premise, request)

@@ -36,6 +36,7 @@ impl Performer {
         for owner in owners {
             learned.push(self.confirm_owner_gone(owner).await?);
         }
+        self.confirm_there(run).await?;
         // The first run of a chain has no earlier one of which something could be left.
         if let Some(target) = work.target.as_ref().filter(|_| number > 1) {
             self.confirm_drained(execution, target).await?;

@@ -1,7 +1,8 @@
 //! The live reads that a write rests on.
 
-use kube::api::{DynamicObject, ListParams};
-use wfe_core::name::{ExecutionId, RunId};
+use kube::api::{DynamicObject, ListParams, ObjectMeta};
+use serde_json::Value;
+use wfe_core::name::{ExecutionId, RunId, Uid};
 use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
 use wfe_core::target::TargetName;
@@ -37,6 +38,32 @@ impl Performer {
                 what: format!("{} {} is not unfinished any more", residue.kind.as_str(), residue.name),
             }),
         }
+    }
+
+    /// Confirms that a run that is to be committed to has not been deleted since it was seen: another operator may have
+    /// withdrawn it.
+    pub(super) async fn confirm_there(&self, run: &RunId) -> Result<()> {
+        let found = self.read_run(&run.name).await?;
+        if found.is_some_and(|found| is(&found.metadata, &run.uid) && found.metadata.deletion_timestamp.is_none()) {
+            return Ok(());
+        }
+        Err(PerformError::Refuted { what: format!("PipelineRun {run} was deleted") })
+    }
+
+    /// Confirms that an execution for which a run was created before may still have another one. Where the view of
+    /// executions is behind, another operator deletes such a run as often as it is created.
+    pub(super) async fn confirm_undecided(&self, execution: &ExecutionId) -> Result<()> {
+        let found = self.read_execution(execution).await?;
+        let is_undecided = found.is_some_and(|found| {
+            let phase = found.data.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+            is(&found.metadata, &execution.uid)
+                && found.metadata.deletion_timestamp.is_none()
+                && matches!(phase, "" | "Pending")
+        });
+        if is_undecided {
+            return Ok(());
+        }
+        Err(PerformError::Refuted { what: format!("WorkflowExecution {execution} is not undecided any more") })
     }
 
     pub(super) async fn confirm_uncommitted(&self, owner: &ExecutionId, run: &RunId) -> Result<()> {
@@ -92,7 +119,7 @@ impl Performer {
 
     pub(super) async fn confirm_owner_gone(&self, owner: &ExecutionId) -> Result<Learned> {
         let found = self.read_execution(owner).await?;
-        if found.is_some_and(|found| found.metadata.uid.as_deref() == Some(owner.uid.as_str())) {
+        if found.is_some_and(|found| is(&found.metadata, &owner.uid)) {
             return Err(PerformError::Refuted { what: format!("WorkflowExecution {owner} is there after all") });
         }
         Ok(Learned::OwnerGone(owner.clone()))
@@ -113,4 +140,8 @@ impl Performer {
             .await
             .map_err(|error| call(format!("read PipelineRun {name}"), error))
     }
+}
+
+fn is(meta: &ObjectMeta, uid: &Uid) -> bool {
+    meta.uid.as_deref() == Some(uid.as_str())
 }

@@ -24,6 +24,9 @@ impl Performer {
         let Some(request) = work.requests.get(&execution.uid) else {
             return Err(PerformError::Changed { what: format!("WorkflowExecution {execution}") });
         };
+        if work.had_runs.contains(&execution.uid) {
+            self.confirm_undecided(execution).await?;
+        }
         let name = request.target.chain().run(number);
         let rendered: DynamicObject =
             serde_json::from_value(render_run(request, number, &self.defaults)).map_err(|error| {
