@@ -1,0 +1,80 @@
+//! The soak: two hundred executions at once on twenty targets, under two operators that are killed, stopped, cut off
+//! and lied to. At the end everything must have come to rest, and the auditor must find nothing.
+//!
+//! ```text
+//! Load ── twenty players, one a target: bursts of WorkflowExecutions, ends of held pods, cancellations, deletions
+//! Chaos ─ two operators, each behind a fault proxy: killed, stopped, partitioned, their requests harmed
+//! Verdict  the recording and the audit log, judged; a soak in which too little happened does not count
+//! ```
+
+// A program for tests: what it prints is its output, and an error ends it.
+#![allow(clippy::print_stdout)]
+
+mod board;
+mod chaos;
+mod load;
+mod verdict;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Parser;
+use wfe_testkit::World;
+
+use board::Board;
+use chaos::Chaos;
+use load::Load;
+
+/// How often it says how far it is.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+
+/// Runs many WorkflowExecutions under two operators and many faults, and has the auditor judge what happened.
+#[derive(Debug, Parser)]
+struct Cli {
+    /// For how long faults are injected, in minutes. What is left then gets the time to come to rest.
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    /// The seed of all choices, printed at the start. The same seed makes the same choices, though not the same times.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+// One thread: operators die with the thread that starts them, and this one lives to the end.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let cli = Cli::parse();
+    let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("soak: {} min, --seed {seed}", cli.minutes);
+    let world = World::new("soak").await?;
+    soak(&world, Duration::from_secs(60 * cli.minutes), seed).await?;
+    world.close().await
+}
+
+async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let recording = world.record_all().await?;
+    let board = Board::new(world);
+    let end = Instant::now() + duration;
+    let load = Load::new(world, &board).await?;
+    let mut chaos = Chaos::start(world, rng.fork()).await?;
+    let report = async {
+        while Instant::now() < end {
+            tokio::time::sleep(REPORT_EVERY.min(end - Instant::now())).await;
+            println!("{}", board.summary());
+        }
+    };
+    tokio::select! {
+        stopped = board.follow() => stopped?,
+        done = async {
+            let (played, harmed, ()) = tokio::join!(load.play(&mut rng, end), chaos.rage(end), report);
+            played?;
+            harmed?;
+            chaos.calm().await?;
+            println!("calm; waiting until all has come to rest");
+            load.settle().await?;
+            anyhow::Ok(())
+        } => done?,
+    }
+    println!("{}\n{}", board.summary(), chaos.terminate().await?);
+    verdict::judge(world, recording).await
+}
