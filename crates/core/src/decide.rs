@@ -15,7 +15,7 @@ mod waiting;
 use std::time::Duration;
 
 use crate::Time;
-use crate::action::{Action, Decision, Ending, Fact, Unneeded, Waiting};
+use crate::action::{Action, Decision, Ending, Fact, Waiting};
 use crate::ending::{Failure, FailureReason, Refusal, Skip};
 use crate::execution::{Execution, ExecutionState};
 use crate::name::ExecutionId;
@@ -54,9 +54,11 @@ fn after(time: Time, duration: Duration) -> Time {
         .unwrap_or(Time::MAX_UTC)
 }
 
-/// Returns the run that an undecided execution has created: the first, where a lost answer made it create two.
+/// Returns the run that an undecided execution has created: the first, where a lost answer made it create two. One that
+/// it has given up is none, unless somebody has released it all the same.
 fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
-    target.runs.values().filter(|run| run.is_owned_by(&execution.id)).min_by_key(|run| (run.order, run.number))
+    let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id));
+    own.filter(|run| !run.is_pending() || !execution.has_given_up(run)).min_by_key(|run| (run.order, run.number))
 }
 
 /// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
@@ -77,6 +79,9 @@ fn decide_contenders(target: &Target, policy: &Policy, now: Time, decision: &mut
         wake_for_start_before(execution, now, decision);
         match (rules::judge(&contender), contender.run) {
             (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run)),
+            (Verdict::Run, None) if target.runs.values().any(|run| run.is_owned_by(&execution.id)) => {
+                decision.waiting.push((execution.id.clone(), Waiting::Withdrawn));
+            }
             (Verdict::Run, None) if turn_taken => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
             (Verdict::Run, None) => {
                 turn_taken = true;
@@ -85,12 +90,12 @@ fn decide_contenders(target: &Target, policy: &Policy, now: Time, decision: &mut
             (Verdict::Wait(waiting @ Waiting::OwnerLate), _) | (Verdict::Wait(waiting), None) => {
                 decision.waiting.push((execution.id.clone(), waiting));
             }
-            (Verdict::Wait(_) | Verdict::Skip { .. } | Verdict::Fail { .. }, Some(run)) => {
-                // Only a pending run can be withdrawn. One that was released past us holds the target until it ends.
-                decision.actions.extend(run.is_pending().then(|| withdraw(run)));
-            }
-            (Verdict::Skip { skip, fact }, None) => add_skip(decision, execution, skip, fact),
-            (Verdict::Fail { reason, message }, None) => {
+            // What was released past us holds the target until it ends.
+            (Verdict::Wait(_) | Verdict::Skip { .. } | Verdict::Fail { .. }, Some(run)) if !run.is_pending() => {}
+            (Verdict::Wait(_), Some(_)) => decision.actions.push(give_up(target, execution)),
+            // A pending run of a terminal execution is cleared away.
+            (Verdict::Skip { skip, fact }, _) => add_skip(decision, execution, skip, fact),
+            (Verdict::Fail { reason, message }, _) => {
                 decision.actions.push(fail(execution, reason, &message, None, now));
             }
         }
@@ -156,8 +161,14 @@ fn commit(contender: &Contender<'_>, run: &Run) -> Action {
     }
 }
 
-fn withdraw(run: &Run) -> Action {
-    Action::Delete { run: run.id.clone(), version: run.version.clone(), why: Unneeded::Withdrawn, gone: None }
+/// The withdrawal's first half. All of its runs, so that which of several is its own need not be agreed on.
+fn give_up(target: &Target, execution: &Execution) -> Action {
+    let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id));
+    Action::GiveUp {
+        execution: execution.id.clone(),
+        version: execution.version.clone(),
+        number: own.map(|run| run.number).max().unwrap_or_default(),
+    }
 }
 
 fn fail(execution: &Execution, reason: FailureReason, message: &str, refusal: Option<&Refusal>, now: Time) -> Action {

@@ -336,7 +336,6 @@ impl Engine {
 fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
     let mut subjects: HashMap<Uid, Subject> = HashMap::new();
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
-    let mut owners: HashMap<Uid, ExecutionId> = HashMap::new();
     let mut first_tries: HashMap<Uid, Time> = HashMap::new();
     let mut had_runs: HashSet<Uid> = HashSet::new();
     let mut add_subject = |id: &ExecutionId| {
@@ -366,18 +365,14 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
                 requests.extend(beside.request.map(|request| (execution.uid.clone(), request)));
             }
             Action::Commit { execution, .. }
+            | Action::GiveUp { execution, .. }
             | Action::Finish { execution, .. }
             | Action::Freed { execution, .. }
             | Action::ShowWaiting { execution, .. } => add_subject(execution),
             Action::Skip { skipped, .. } => skipped.iter().for_each(|(execution, _)| add_subject(execution)),
-            Action::Delete { run, .. } => {
-                if let Some(Owner::Execution { id, .. }) = entry.target.runs.get(&run.uid).map(|run| &run.owner) {
-                    owners.insert(run.uid.clone(), id.clone());
-                }
-            }
-            Action::Release { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}
+            Action::Release { .. } | Action::Delete { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}
         }
     }
     let target = entry.name.clone();
-    Work { key, target, actions: decision.actions, subjects, owners, first_tries, had_runs, requests, now }
+    Work { key, target, actions: decision.actions, subjects, first_tries, had_runs, requests, now }
 }

@@ -43,8 +43,6 @@ pub struct Work {
     pub actions: Vec<Action>,
     /// The executions that the actions name.
     pub subjects: HashMap<Uid, Subject>,
-    /// Whose the runs are that the actions delete, where that is known.
-    pub owners: HashMap<Uid, ExecutionId>,
     /// When the creates were first tried, where they were tried before.
     pub first_tries: HashMap<Uid, Time>,
     /// The executions with a create, of which a run was seen before.
@@ -174,6 +172,7 @@ impl Performer {
             Action::Commit { execution, version, run, number, gone, .. } => {
                 self.commit(&work, &execution, &version, &run, number, &gone).await
             }
+            Action::GiveUp { execution, version, number } => self.give_up(&work, &execution, &version, number).await,
             Action::Release { run } => self.release(&run).await,
             Action::Finish { execution, version, ending, lost, draining } => {
                 self.finish(&work, &execution, &version, &ending, lost.as_ref(), draining).await
@@ -192,7 +191,7 @@ impl Performer {
             Action::Skip { skipped, skip, fact } => {
                 return self.skip_all(work, skipped, Arc::new(skip), &fact).await;
             }
-            Action::Delete { run, version, why, gone } => self.delete(&work, &run, &version, why, gone.as_ref()).await,
+            Action::Delete { run, version, why, gone } => self.delete(&run, &version, why, gone.as_ref()).await,
             Action::Cancel { run, why, gone } => self.cancel(&run, why, gone.as_ref()).await,
         };
         vec![split(result)]

@@ -125,6 +125,18 @@ pub fn waiting(
     }
 }
 
+/// Renders that an undecided execution will commit to no run up to this number.
+#[must_use]
+pub fn given_up(
+    target: Option<&TargetName>,
+    subject: &Subject,
+    number: RunNumber,
+    now: Time,
+) -> WorkflowExecutionStatus {
+    let run_sequence = i64::try_from(number).ok();
+    WorkflowExecutionStatus { run_sequence, ..waiting(target, subject, &Waiting::Withdrawn, now) }
+}
+
 fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> WorkflowExecutionStatus {
     WorkflowExecutionStatus {
         phase: Some(Phase::Failed),

@@ -258,8 +258,6 @@ impl Cluster {
     pub fn confirms_read(&self, read: Read) -> bool {
         match read {
             Read::NothingLeft(execution) => self.residue().all(|left| left.owner == Some(execution)),
-            Read::There(run) => self.run(run).is_some(),
-            Read::Uncommitted(run) => !self.existing().any(|execution| execution.phase == Phase::Running(run)),
         }
     }
 

@@ -29,6 +29,8 @@ pub enum LeftOut {
     ReleasePrecondition,
     /// The uid and the version in the deletion of a pending run.
     DeletePrecondition,
+    /// Saying in the status that a run is given up, before it is withdrawn.
+    GiveUp,
     /// The drain: what runs leave behind is not looked at.
     Drain,
     /// The live list of what is left of earlier runs, before a commit.
@@ -45,7 +47,7 @@ pub enum LeftOut {
 
 impl LeftOut {
     /// The rules without which a claim is broken.
-    pub const NEEDED: [Self; 15] = [
+    pub const NEEDED: [Self; 16] = [
         Self::Pending,
         Self::Look,
         Self::Order,
@@ -56,6 +58,7 @@ impl LeftOut {
         Self::EndPrecondition,
         Self::ReleasePrecondition,
         Self::DeletePrecondition,
+        Self::GiveUp,
         Self::Drain,
         Self::DrainRead,
         Self::SkipRead,
@@ -78,6 +81,7 @@ impl LeftOut {
             Self::EndPrecondition => "the precondition of the terminal write",
             Self::ReleasePrecondition => "the precondition of the release",
             Self::DeletePrecondition => "the precondition of the withdrawal",
+            Self::GiveUp => "giving a run up before its withdrawal",
             Self::Drain => "the drain",
             Self::DrainRead => "the live list before a commit",
             Self::SkipRead => "the live read before a skip",

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::action::{self, Action, Ending, Unneeded};
+use wfe_core::action::{self, Action, Ending};
 use wfe_core::decide::decide;
 use wfe_core::ending::{FailureReason, Refusal};
 use wfe_core::execution::{self, Cancellation, ExecutionState};
@@ -43,8 +43,6 @@ pub enum Reads {
     Nothing,
     /// Before a commit: that nothing is left of other runs.
     Residue,
-    /// Before a pending run is deleted: that its owner is not committed to it. Before a commit: that the run is there.
-    Withdrawal,
 }
 
 type Memo = HashMap<(Translation, View), Rc<[Step]>>;
@@ -66,8 +64,9 @@ impl Translation {
 
     fn decide_anew(self, view: &View) -> Vec<Step> {
         let retention = if self.retains_nothing { Duration::ZERO } else { Policy::default().retention };
-        let decision = decide(&self.target(view), &Policy { retention, ..Policy::default() }, moment(100));
-        let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(action)).collect();
+        let target = self.target(view);
+        let decision = decide(&target, &Policy { retention, ..Policy::default() }, moment(100));
+        let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(&target, action)).collect();
         if self.left_out == LeftOut::Look {
             commit_blindly(view, &mut steps);
         }
@@ -178,7 +177,7 @@ impl Translation {
     }
 
     /// What changes nothing in the cluster, and what is only done after a time, is no step.
-    fn step(self, action: &Action) -> Option<Step> {
+    fn step(self, target: &Target, action: &Action) -> Option<Step> {
         Some(match action {
             Action::Create { execution, number } => Step::Write(
                 Premise::None,
@@ -187,17 +186,22 @@ impl Translation {
             Action::Commit { execution, version, run, number, gone, .. } => {
                 let write = StatusWrite::Commit { run: read_run(run), number: small(*number) };
                 let (premise, commit) = (self.owners_gone(gone), self.status(execution, version, write));
-                let read = match self.reads {
-                    Reads::Residue if self.left_out != LeftOut::Drain => {
-                        Some(Read::NothingLeft(self.read_execution(execution)))
-                    }
-                    Reads::Withdrawal => Some(Read::There(read_run(run))),
-                    Reads::Residue | Reads::Nothing => None,
-                };
-                match read {
-                    Some(read) => Step::ReadFirst { read, premise, request: commit },
-                    None => Step::Write(premise, commit),
+                if self.reads == Reads::Residue && self.left_out != LeftOut::Drain {
+                    let read = Read::NothingLeft(self.read_execution(execution));
+                    Step::ReadFirst { read, premise, request: commit }
+                } else {
+                    Step::Write(premise, commit)
                 }
+            }
+            Action::GiveUp { number, .. } if self.left_out == LeftOut::GiveUp => {
+                let run = target.runs.values().find(|run| run.number == *number)?;
+                let (run, version) = (&run.id, read_version(&run.version));
+                let request = Request::Delete { run: read_run(run), number: number_of(run), version };
+                Step::Write(Premise::None, request)
+            }
+            Action::GiveUp { execution, version, number } => {
+                let write = StatusWrite::GiveUp(small(*number));
+                Step::Write(Premise::None, self.status(execution, version, write))
             }
             Action::Release { run } => {
                 Step::Write(Premise::None, Request::Release { run: read_run(run), number: number_of(run) })
@@ -224,15 +228,10 @@ impl Translation {
                     .map(|(execution, version)| (self.read_execution(execution), read_version(version)))
                     .collect(),
             },
-            Action::Delete { run, version, why, gone } => {
+            Action::Delete { run, version, gone, .. } => {
                 let premise = self.owners_gone(gone.as_slice());
                 let (run, number) = (read_run(run), number_of(run));
-                let request = Request::Delete { run, number, version: read_version(version) };
-                if self.reads == Reads::Withdrawal && premise == Premise::None && *why != Unneeded::Expired {
-                    Step::ReadFirst { read: Read::Uncommitted(run), premise, request }
-                } else {
-                    Step::Write(premise, request)
-                }
+                Step::Write(premise, Request::Delete { run, number, version: read_version(version) })
             }
             Action::Cancel { run, gone, .. } => Step::Write(
                 self.owners_gone(gone.as_slice()),

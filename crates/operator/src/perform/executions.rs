@@ -36,7 +36,6 @@ impl Performer {
         for owner in owners {
             learned.push(self.confirm_owner_gone(owner).await?);
         }
-        self.confirm_there(run).await?;
         // The first run of a chain has no earlier one of which something could be left.
         if let Some(target) = work.target.as_ref().filter(|_| number > 1) {
             self.confirm_drained(execution, target).await?;
@@ -47,6 +46,20 @@ impl Performer {
         learned.extend(self.write_status(execution, version, &status).await?);
         tracing::info!(wfe = %execution, target = %Shown(&work.target), run = %run, phase = "Running", "committed");
         self.events.announce(Announcement::pipeline_run_created(execution, run));
+        Ok(learned)
+    }
+
+    pub(super) async fn give_up(
+        &self,
+        work: &Work,
+        execution: &ExecutionId,
+        version: &Version,
+        number: RunNumber,
+    ) -> Result<Vec<Learned>> {
+        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let status = status::given_up(work.target.as_ref(), subject, number, work.now);
+        let learned = self.write_status(execution, version, &status).await?;
+        tracing::info!(wfe = %execution, target = %Shown(&work.target), number, "gave its pending run up");
         Ok(learned)
     }
 

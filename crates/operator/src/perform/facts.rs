@@ -40,16 +40,6 @@ impl Performer {
         }
     }
 
-    /// Confirms that a run that is to be committed to has not been deleted since it was seen: another operator may have
-    /// withdrawn it.
-    pub(super) async fn confirm_there(&self, run: &RunId) -> Result<()> {
-        let found = self.read_run(&run.name).await?;
-        if found.is_some_and(|found| is(&found.metadata, &run.uid) && found.metadata.deletion_timestamp.is_none()) {
-            return Ok(());
-        }
-        Err(PerformError::Refuted { what: format!("PipelineRun {run} was deleted") })
-    }
-
     /// Confirms that an execution for which a run was created before may still have another one. Where the view of
     /// executions is behind, another operator deletes such a run as often as it is created.
     pub(super) async fn confirm_undecided(&self, execution: &ExecutionId) -> Result<()> {
@@ -64,19 +54,6 @@ impl Performer {
             return Ok(());
         }
         Err(PerformError::Refuted { what: format!("WorkflowExecution {execution} is not undecided any more") })
-    }
-
-    pub(super) async fn confirm_uncommitted(&self, owner: &ExecutionId, run: &RunId) -> Result<()> {
-        let found = self.read_execution(owner).await?;
-        let committed = found.and_then(|found| {
-            let status = found.data.get("status")?;
-            (status["phase"] == "Running")
-                .then(|| status.pointer("/pipelineRunRef/uid")?.as_str().map(str::to_owned))?
-        });
-        if committed.as_deref() == Some(run.uid.as_str()) {
-            return Err(PerformError::Refuted { what: format!("WorkflowExecution {owner} has committed to {run}") });
-        }
-        Ok(())
     }
 
     /// Confirms that nothing of another execution's run is left on a target. The look proves that the view of runs is

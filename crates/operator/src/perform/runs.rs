@@ -98,12 +98,8 @@ impl Performer {
     }
 
     /// Deletes a run that is still as it was seen, pending or finished: the version says so, as releasing moves it.
-    ///
-    /// A commit does not move it. Another operator may have committed the owner to this run a moment ago, on a view that
-    /// is ahead of ours: so the owner is read live before a pending run is taken from it.
     pub(super) async fn delete(
         &self,
-        work: &Work,
         run: &RunId,
         version: &Version,
         why: Unneeded,
@@ -112,10 +108,6 @@ impl Performer {
         let mut learned = Vec::new();
         if let Some(owner) = owner {
             learned.push(self.confirm_owner_gone(owner).await?);
-        } else if why != Unneeded::Expired
-            && let Some(owner) = work.owners.get(&run.uid)
-        {
-            self.confirm_uncommitted(owner, run).await?;
         }
         let params = DeleteParams {
             preconditions: Some(Preconditions {
