@@ -1,9 +1,13 @@
 //! Two operators, each behind a proxy of its own, and what is done to them.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
 use wfe_testkit::proxy::{Answer, Request, Verb};
 use wfe_testkit::{Fault, Operator, Proxy, Refusal, World};
 
@@ -37,12 +41,12 @@ impl<'a> Chaos<'a> {
         Ok(Self { rivals, rng, pauses: 0, world })
     }
 
-    /// Harms them until the end.
-    pub(crate) async fn rage(&mut self, end: Instant) -> Result<()> {
+    /// Harms them until told to stop.
+    pub(crate) async fn rage(&mut self, stop: &Cell<bool>) -> Result<()> {
         tokio::time::sleep(PEACE).await;
-        while Instant::now() < end {
+        while !stop.get() {
             tokio::time::sleep(Duration::from_millis(self.rng.u64(100..1_000))).await;
-            if self.rng.u8(..10) == 0 {
+            if self.rng.u8(..3) == 0 {
                 self.pause_namespace().await?;
             }
             let which = self.rng.usize(..self.rivals.len());
@@ -89,13 +93,12 @@ impl<'a> Chaos<'a> {
     /// Somebody pauses the namespace for a moment.
     async fn pause_namespace(&mut self) -> Result<()> {
         self.pauses += 1;
-        let annotate = async |value: &str| {
-            let namespace = self.world.namespace();
-            self.world.control_plane().kubectl(&["annotate", "--overwrite", "namespace", namespace, value]).await
-        };
-        annotate("kubernaut.ai/paused=soak").await?;
-        tokio::time::sleep(Duration::from_millis(self.rng.u64(..500))).await;
-        annotate("kubernaut.ai/paused-").await?;
+        let namespaces: Api<Namespace> = Api::all(self.world.client());
+        for value in [Some("soak"), None] {
+            let patch = Patch::Merge(json!({"metadata": {"annotations": {"kubernaut.ai/paused": value}}}));
+            namespaces.patch(self.world.namespace(), &PatchParams::default(), &patch).await?;
+            tokio::time::sleep(Duration::from_millis(self.rng.u64(..500))).await;
+        }
         Ok(())
     }
 }

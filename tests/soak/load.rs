@@ -1,5 +1,6 @@
 //! The players: one for each target, who makes bursts of executions and does to them what people and programs do.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -60,9 +61,9 @@ impl<'a> Load<'a> {
         Ok(Self { world, board, bundles })
     }
 
-    /// Plays until the end, on all targets, and lets nobody of the last bursts out.
-    pub(crate) async fn play(&self, rng: &mut fastrand::Rng, end: Instant) -> Result<()> {
-        try_join_all((0..TARGETS).map(|target| Player { load: self, target, rng: rng.fork() }.play(end))).await?;
+    /// Plays until told to stop, on all targets, and lets nobody of the last bursts out.
+    pub(crate) async fn play(&self, rng: &mut fastrand::Rng, stop: &Cell<bool>) -> Result<()> {
+        try_join_all((0..TARGETS).map(|target| Player { load: self, target, rng: rng.fork() }.play(stop))).await?;
         Ok(())
     }
 
@@ -104,14 +105,14 @@ struct Player<'a> {
 }
 
 impl Player<'_> {
-    async fn play(mut self, end: Instant) -> Result<()> {
+    async fn play(mut self, stop: &Cell<bool>) -> Result<()> {
         for round in 0.. {
-            if Instant::now() >= end {
+            if stop.get() {
                 break;
             }
             let burst = format!("t{:02}-r{round:03}-", self.target);
             self.create(&burst).await?;
-            while Instant::now() < end && !self.is_over(&burst) {
+            while !stop.get() && !self.is_over(&burst) {
                 tokio::time::sleep(TICK).await;
                 self.meddle(&burst).await?;
             }
@@ -183,14 +184,14 @@ impl Player<'_> {
             return Ok(());
         };
         let name = board::name(&wfe);
-        match (board::phase(&wfe), self.rng.u8(..20)) {
-            ("Running", 0) | (_, 1) => self.delete(name).await?,
-            ("Running", 2) | (_, 3) => self.cancel(name).await?,
-            ("Running", 4..8) => {
+        match (board::phase(&wfe), self.rng.u8(..40)) {
+            (_, 0) => self.delete(name).await?,
+            (_, 1) => self.cancel(name).await?,
+            ("Running", 2..12) => {
                 let outcome = self.rng.choice(["ok", "ok", "exit-1", "oom"]).unwrap_or("ok");
                 self.load.end_pods(&format!("{OWNER}={name}"), outcome).await;
             }
-            (_, 8..12) => self.let_go().await,
+            (_, 12..20) => self.let_go().await,
             _ => {}
         }
         Ok(())

@@ -15,11 +15,12 @@ mod chaos;
 mod load;
 mod verdict;
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Parser;
-use wfe_testkit::World;
+use wfe_testkit::{Recording, World};
 
 use board::Board;
 use chaos::Chaos;
@@ -28,10 +29,14 @@ use load::Load;
 /// How often it says how far it is.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
+/// How many times its minutes a soak may take where the machine is slow.
+const MOST: u32 = 4;
+
 /// Runs many WorkflowExecutions under two operators and many faults, and has the auditor judge what happened.
 #[derive(Debug, Parser)]
 struct Cli {
-    /// For how long faults are injected, in minutes. What is left then gets the time to come to rest.
+    /// For how long faults are injected, in minutes; longer, where too little has happened for the soak to count. What is
+    /// left then gets the time to come to rest.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
     /// The seed of all choices, printed at the start. The same seed makes the same choices, though not the same times.
@@ -54,21 +59,13 @@ async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let recording = world.record_all().await?;
     let board = Board::new(world);
-    let end = Instant::now() + duration;
     let load = Load::new(world, &board).await?;
     let mut chaos = Chaos::start(world, rng.fork()).await?;
-    let report = async {
-        while Instant::now() < end {
-            tokio::time::sleep(REPORT_EVERY.min(end - Instant::now())).await;
-            println!("{}", board.summary());
-        }
-    };
+    let stop = Cell::new(false);
     tokio::select! {
         stopped = board.follow() => stopped?,
         done = async {
-            let (played, harmed, ()) = tokio::join!(load.play(&mut rng, end), chaos.rage(end), report);
-            played?;
-            harmed?;
+            tokio::try_join!(load.play(&mut rng, &stop), chaos.rage(&stop), clock(&recording, &board, duration, &stop))?;
             chaos.calm().await?;
             println!("calm; waiting until all has come to rest");
             load.settle().await?;
@@ -77,4 +74,24 @@ async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
     }
     println!("{}\n{}", board.summary(), chaos.terminate().await?);
     verdict::judge(world, recording).await
+}
+
+/// Stops it when the time is over and enough has happened, or when enough will not happen.
+async fn clock(recording: &Recording, board: &Board, duration: Duration, stop: &Cell<bool>) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        tokio::time::sleep(REPORT_EVERY).await;
+        println!("{:>4} s: {}", begun.elapsed().as_secs(), board.summary());
+        if begun.elapsed() < duration {
+            continue;
+        }
+        match verdict::missing(&wfe_tests::count(recording)?) {
+            Some(missing) if begun.elapsed() < duration * MOST => {
+                println!("too little for the soak to count: {missing}");
+            }
+            _ => break,
+        }
+    }
+    stop.set(true);
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! What the auditor says, and whether enough has happened for that to mean something.
 
-use anyhow::{Result, ensure};
-use wfe_auditor::Requirement;
+use anyhow::{Result, bail, ensure};
+use wfe_auditor::Counts;
 use wfe_testkit::{Recording, World};
 
 /// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of every decision.
@@ -17,21 +17,26 @@ const REQUIRED: &[(&str, u64)] = &[
     ("cancelled", 20),
 ];
 
+/// Says what has to happen more often before the soak counts; nothing when it counts.
+pub(crate) fn missing(counts: &Counts) -> Option<String> {
+    let missing: Vec<String> = REQUIRED
+        .iter()
+        .filter(|(name, at_least)| counts.of(name) < *at_least)
+        .map(|(name, at_least)| format!("{} of {at_least} {name}", counts.of(name)))
+        .collect();
+    (!missing.is_empty()).then(|| missing.join(", "))
+}
+
 /// Ends the recording and judges it.
 pub(crate) async fn judge(world: &World, recording: Recording) -> Result<()> {
     let (changes, report) = wfe_tests::audit(world, recording).await?;
     println!("{} changes judged", changes.len());
     print!("{report}");
-    ensure!(
-        report.is_clean(),
-        "the auditor found {} violations and {} gaps",
-        report.violations.len(),
-        report.gaps.len()
-    );
-    let required: Vec<Requirement> =
-        REQUIRED.iter().map(|(name, at_least)| Requirement { name: (*name).to_owned(), at_least: *at_least }).collect();
-    let unmet = report.counts.unmet(&required);
-    ensure!(unmet.is_empty(), "too little happened for the soak to count: {unmet:?}");
+    let (violations, gaps) = (report.violations.len(), report.gaps.len());
+    ensure!(report.is_clean(), "the auditor found {violations} violations and {gaps} gaps");
+    if let Some(missing) = missing(&report.counts) {
+        bail!("too little happened for the soak to count: {missing}");
+    }
     println!("soak: clean, and it counts");
     Ok(())
 }

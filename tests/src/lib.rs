@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wfe_auditor::{Change, Options, Report, Request};
+use wfe_auditor::{Change, Counts, Options, Report, Request};
 use wfe_testkit::{Observed, Recording, World};
 
 /// Ends a recording and has it judged together with the audit log (SPEC section 16). Everything has to have come to
@@ -17,6 +17,12 @@ pub async fn audit(world: &World, recording: Recording) -> Result<(Vec<Observed>
     let (judged, witnessed): (Vec<Change>, Vec<Request>) = (translate(&changes)?, translate(&requests)?);
     let report = wfe_auditor::audit(&judged, &witnessed, &options);
     Ok((changes, report))
+}
+
+/// Counts what a recording shows so far.
+pub fn count(recording: &Recording) -> Result<Counts> {
+    let changes: Vec<Change> = translate(&recording.so_far())?;
+    Ok(wfe_auditor::audit(&changes, &[], &Options::default()).counts)
 }
 
 /// The auditor reads files: it shares the shape of what the testkit records, and no type.

@@ -255,8 +255,10 @@ impl Cluster {
 
     /// Tells whether a live read confirms what a later write rests on.
     #[must_use]
-    pub fn confirms_read(&self, read: Read) -> bool {
+    pub fn confirms_read(&self, read: Read, left_out: LeftOut) -> bool {
         match read {
+            Read::Undecided(id) => self.execution(id).is_some_and(|execution| execution.phase == Phase::Undecided),
+            Read::NothingLeft(_) if left_out == LeftOut::DrainRead => true,
             Read::NothingLeft(execution) => self.residue().all(|left| left.owner == Some(execution)),
         }
     }

@@ -179,7 +179,7 @@ impl Operator {
             }
             Step::ReadFirst { read, premise, request } => {
                 let holds = fate == Fate::Answered
-                    && (left_out == LeftOut::DrainRead || cluster.confirms_read(read))
+                    && cluster.confirms_read(read, left_out)
                     && cluster.confirms(premise, left_out);
                 if holds {
                     steps.push(Step::Write(premise, request));

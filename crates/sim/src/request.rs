@@ -131,4 +131,6 @@ pub enum Step {
 pub enum Read {
     /// Nothing is left of other runs than this execution's.
     NothingLeft(ExecutionId),
+    /// This execution is undecided.
+    Undecided(ExecutionId),
 }

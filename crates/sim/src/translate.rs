@@ -64,9 +64,8 @@ impl Translation {
 
     fn decide_anew(self, view: &View) -> Vec<Step> {
         let retention = if self.retains_nothing { Duration::ZERO } else { Policy::default().retention };
-        let target = self.target(view);
-        let decision = decide(&target, &Policy { retention, ..Policy::default() }, moment(100));
-        let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(&target, action)).collect();
+        let decision = decide(&self.target(view), &Policy { retention, ..Policy::default() }, moment(100));
+        let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(view, action)).collect();
         if self.left_out == LeftOut::Look {
             commit_blindly(view, &mut steps);
         }
@@ -177,12 +176,17 @@ impl Translation {
     }
 
     /// What changes nothing in the cluster, and what is only done after a time, is no step.
-    fn step(self, target: &Target, action: &Action) -> Option<Step> {
+    fn step(self, view: &View, action: &Action) -> Option<Step> {
         Some(match action {
-            Action::Create { execution, number } => Step::Write(
-                Premise::None,
-                Request::Create { owner: self.read_execution(execution), number: small(*number) },
-            ),
+            Action::Create { execution, number } => {
+                let owner = self.read_execution(execution);
+                let request = Request::Create { owner, number: small(*number) };
+                if view.had_runs & owner.bit() == 0 {
+                    Step::Write(Premise::None, request)
+                } else {
+                    Step::ReadFirst { read: Read::Undecided(owner), premise: Premise::None, request }
+                }
+            }
             Action::Commit { execution, version, run, number, gone, .. } => {
                 let write = StatusWrite::Commit { run: read_run(run), number: small(*number) };
                 let (premise, commit) = (self.owners_gone(gone), self.status(execution, version, write));
@@ -194,10 +198,9 @@ impl Translation {
                 }
             }
             Action::GiveUp { number, .. } if self.left_out == LeftOut::GiveUp => {
-                let run = target.runs.values().find(|run| run.number == *number)?;
-                let (run, version) = (&run.id, read_version(&run.version));
-                let request = Request::Delete { run: read_run(run), number: number_of(run), version };
-                Step::Write(Premise::None, request)
+                let Run { uid: run, number, version, .. } =
+                    view.runs.iter().map(|seen| seen.run).find(|run| u64::from(run.number) == *number)?;
+                Step::Write(Premise::None, Request::Delete { run, number, version })
             }
             Action::GiveUp { execution, version, number } => {
                 let write = StatusWrite::GiveUp(small(*number));
