@@ -13,6 +13,7 @@
 //! A test process has one shared control plane ([`ControlPlane::shared`], through [`World::new`]); tests that change
 //! cluster-scoped objects or stop a component start one of their own ([`ControlPlane::start`]).
 
+mod account;
 mod assets;
 mod audit;
 pub mod awaits;

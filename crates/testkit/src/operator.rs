@@ -104,7 +104,8 @@ impl<'w> OperatorBuilder<'w> {
             path
         } else {
             let path = dir.join(format!("kubeconfig-{number}"));
-            write_kubeconfig(self.world, self.url.as_deref(), &path).await?;
+            let account = (self.world.system_namespace(), rbac::OPERATOR);
+            write_kubeconfig(self.world, (&account.0, account.1), self.url.as_deref(), &path).await?;
             path
         };
         let log = dir.join(format!("operator-{number}.log"));
@@ -125,17 +126,22 @@ impl<'w> OperatorBuilder<'w> {
     }
 }
 
-/// Writes a kubeconfig with a token of the shipped service account: whatever that may not do, the operator cannot.
-async fn write_kubeconfig(world: &World, url: Option<&str>, path: &Path) -> Result<()> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(world.client(), &world.system_namespace());
+/// Writes a kubeconfig with a token of a service account, by namespace and name: whatever that may not do, its user cannot.
+pub(crate) async fn write_kubeconfig(
+    world: &World,
+    (namespace, account): (&str, &str),
+    url: Option<&str>,
+    path: &Path,
+) -> Result<()> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(world.client(), namespace);
     let request = TokenRequest {
         spec: Some(TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() }),
         ..TokenRequest::default()
     };
     let answer = accounts
-        .create_token_request(rbac::OPERATOR, &PostParams::default(), &request)
+        .create_token_request(account, &PostParams::default(), &request)
         .await
-        .context("no token for the operator's service account")?;
+        .with_context(|| format!("no token for the service account {account}"))?;
     let token = answer.status.and_then(|status| status.token).context("a token request without an answer")?;
     let control_plane = world.control_plane();
     let url = url.unwrap_or(control_plane.url());
