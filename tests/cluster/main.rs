@@ -14,6 +14,7 @@ mod expect;
 mod faults;
 mod lifecycle;
 mod lock;
+mod orchestrator;
 mod poison;
 mod process;
 mod refused;

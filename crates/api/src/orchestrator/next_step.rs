@@ -8,7 +8,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::view::{Failure, StatusView};
 use crate::{ConflictingWorkflow, FailureReason, SkipDetails, SkipReason};
 
-/// How long to wait where a status does not say: a minute, the shortest backoff of an operator that is configured as it
+/// How long to wait where no status says: a minute, the shortest backoff of an operator that is configured as it
 /// comes (specification, section 7). Too short costs an execution that is skipped, and nothing else.
 pub const UNSAID_WAIT: Duration = Duration::from_mins(1);
 
@@ -31,7 +31,8 @@ pub enum NextStep {
         why: String,
     },
     /// Waits until another execution [has released the target](crate::WorkflowExecution::has_released_target), and then asks
-    /// again: after a skip with reason `ResourceBusy` (rule 1). A holder that is gone has been deleted: it makes nobody wait.
+    /// again: after a skip with reason `ResourceBusy` (rule 1). Of a holder that is gone nothing shows when its run has
+    /// stopped: wait [`UNSAID_WAIT`].
     WaitFor {
         /// Who holds the target.
         holder: Holder,
@@ -40,8 +41,9 @@ pub enum NextStep {
     },
     /// Has another workflow chosen and runs that with `recoveryOf`: after an execution failure (rule 2).
     /// [`PreviousExecution`](crate::PreviousExecution) is what the analysis wants to know, and
-    /// [`recovers`](crate::WorkflowExecutionBuilder::recovers) sets the field. Where no other workflow is left, a person
-    /// must act: without `recoveryOf`, or with a workflow that failed before, it is skipped.
+    /// [`recovers`](crate::WorkflowExecutionBuilder::recovers) sets the field. Ask once the failed one [has released the
+    /// target](crate::WorkflowExecution::has_released_target). Where no other workflow is left, a person must act: without
+    /// `recoveryOf`, or with a workflow that failed before, it is skipped.
     PickAlternative {
         /// What failed, for people and for language models.
         why: String,
