@@ -144,3 +144,6 @@ fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> 
         service_account: config.service_account_name,
     })
 }
+
+#[cfg(test)]
+mod tests;
