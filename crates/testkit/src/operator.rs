@@ -15,6 +15,7 @@ use kube::api::{Api, PostParams};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::awaits::DEADLINE;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::world::World;
@@ -179,6 +180,35 @@ impl Operator {
     pub async fn log(&self) -> Vec<Value> {
         let text = tokio::fs::read(&self.log).await.unwrap_or_default();
         String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Waits until a metric has (at least) a value.
+    pub async fn await_value(&self, metric: &str, value: f64) -> Result<()> {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let found = self.metrics().await?.value(metric, &[]);
+            if found >= value {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!("{metric} is {found} and not {value} after {DEADLINE:?}; {}", self.last_words());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Waits until the log has a line as `is` wants it, and returns that. `what` completes "awaited a line that ...".
+    pub async fn await_line(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            if let Some(line) = self.log().await.into_iter().find(|line| is(line)) {
+                return Ok(line);
+            }
+            if Instant::now() > deadline {
+                bail!("awaited a line that {what} for {DEADLINE:?}, in vain; {}", self.last_words());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Waits until `/readyz` answers 200.
