@@ -248,6 +248,9 @@ impl Engine {
             let unsynced: Vec<&str> = self.index.unsynced().into_iter().map(Kind::label).collect();
             return Some(why.unwrap_or_else(|| format!("it is still listing {}", unsynced.join(", "))));
         }
+        if let Some(why) = self.health.failing().filter(|_| self.index.is_listing()) {
+            return Some(why);
+        }
         let (kind, silence) = self.hearing.longest_silence();
         (silence > self.settings.max_staleness)
             .then(|| format!("the watch of {} has been silent for {} s", kind.label(), silence.as_secs()))

@@ -165,8 +165,13 @@ impl Index {
     /// writes are seen. Half a list can hold one's own run and not yet the one that came before it.
     #[must_use]
     pub fn ready(&self, key: &Key) -> Option<&Entry> {
-        let listing = self.lists.values().any(|list| list.seen.is_some());
-        self.targets.get(key).filter(|entry| self.is_synced() && !listing && entry.expected.is_empty())
+        self.targets.get(key).filter(|entry| self.is_synced() && !self.is_listing() && entry.expected.is_empty())
+    }
+
+    /// Tells whether a list is under way: until it ends, nothing is decided.
+    #[must_use]
+    pub fn is_listing(&self) -> bool {
+        self.lists.values().any(|list| list.seen.is_some())
     }
 
     /// Returns a target, whether or not it may be decided on.

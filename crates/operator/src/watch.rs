@@ -2,12 +2,14 @@
 //!
 //! Lists are paged (500 objects at a time); disconnects, expired versions and restarts are kube's watcher's business.
 //! A watch that brings nothing is renewed after two minutes, so that a connection that died silently is noticed.
+//! A list is complete only when the watch that follows it is accepted: whoever may list and not watch sees nothing.
 
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use kube::Api;
 use kube::api::DynamicObject;
+use kube::core::Status;
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval};
@@ -69,9 +71,18 @@ impl Watch {
     async fn follow_once(&self, deliveries: &mpsc::Sender<Delivery>, failures: &mut Failures) -> Turn {
         let mut events = watcher::watcher(self.api.clone(), self.config()).boxed();
         let mut check = interval(SILENCE_CHECK);
+        let mut accepted = self.hearing.acceptance(self.kind);
+        let mut listed = false;
         loop {
             let event = tokio::select! {
                 event = events.try_next() => event,
+                _ = accepted.changed() => {
+                    self.health.watch_delivered(self.kind);
+                    if std::mem::take(&mut listed) && deliveries.send(Delivery::ListEnds(self.kind)).await.is_err() {
+                        return Turn::Over; // the engine has stopped
+                    }
+                    continue;
+                }
                 _ = check.tick() => {
                     let silence = self.hearing.silence(self.kind);
                     if silence > self.max_staleness {
@@ -90,6 +101,17 @@ impl Watch {
                     if !matches!(event, Event::Init) {
                         self.health.watch_delivered(self.kind);
                         self.hearing.heard(self.kind);
+                    }
+                    if matches!(event, Event::InitDone) {
+                        accepted.mark_unchanged();
+                    }
+                    // What a watch brings may be seen before its acceptance is. A list that begins replaces the last.
+                    let was_listed = std::mem::replace(&mut listed, matches!(event, Event::InitDone));
+                    if was_listed
+                        && !matches!(event, Event::Init)
+                        && deliveries.send(Delivery::ListEnds(self.kind)).await.is_err()
+                    {
+                        return Turn::Over;
                     }
                     let Some(delivery) = self.delivery(event) else { continue };
                     if deliveries.send(delivery).await.is_err() {
@@ -135,7 +157,7 @@ impl Watch {
         let kind = self.kind;
         let (object, deleted) = match event {
             Event::Init => return Some(Delivery::ListBegins(kind)),
-            Event::InitDone => return Some(Delivery::ListEnds(kind)),
+            Event::InitDone => return None, // said when a watch follows it
             Event::InitApply(object) | Event::Apply(object) => (object, false),
             Event::Delete(object) => (object, true),
         };
