@@ -2,7 +2,7 @@
 
 use crate::Time;
 use crate::ending::{Failure, Skip, Success};
-use crate::name::{ExecutionId, RunId, Version};
+use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::residue::ResidueId;
 use crate::run::CancelReason;
 use crate::target::RunNumber;
@@ -128,6 +128,30 @@ pub enum Action {
         /// The owner, to read live that it is gone; nothing where that is proven already.
         gone: Option<ExecutionId>,
     },
+}
+
+impl Action {
+    /// Tells whether this does the same to the same object as another, on whatever view.
+    #[must_use]
+    pub fn repeats(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other) && self.object() == other.object()
+    }
+
+    /// Returns the uid of what it writes, or of what it rests on.
+    fn object(&self) -> &Uid {
+        match self {
+            Self::Create { execution, .. }
+            | Self::Commit { execution, .. }
+            | Self::Finish { execution, .. }
+            | Self::Freed { execution, .. }
+            | Self::ShowWaiting { execution, .. } => &execution.uid,
+            Self::Release { run }
+            | Self::Delete { run, .. }
+            | Self::Cancel { run, .. }
+            | Self::Skip { fact: Fact::Unfinished(run), .. } => &run.uid,
+            Self::DrainSlow { residue, .. } | Self::Skip { fact: Fact::Draining(residue), .. } => &residue.uid,
+        }
+    }
 }
 
 /// How an execution ends.

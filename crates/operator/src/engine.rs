@@ -57,12 +57,21 @@ pub struct Engine {
 }
 
 /// How often in a row a target's actions could not be performed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Failures {
     count: u32,
-    /// Before this nothing is tried again, whatever the watches bring. None where only a precondition failed: then what
-    /// the watches bring is what is waited for.
-    not_before: Option<Instant>,
+    /// What is not tried again before a time, whatever the watches bring. None where only a precondition failed: then
+    /// what the watches bring is what is waited for.
+    held: Option<(Instant, Held)>,
+}
+
+/// What of a target waits after a failure.
+#[derive(Clone, Debug)]
+enum Held {
+    /// Nobody knows what failed.
+    Everything,
+    /// These, and what repeats them. The rest of a decision goes on: what lacks a right holds up nothing else.
+    Actions(Vec<Action>),
 }
 
 /// What an engine is told when it is made.
@@ -197,19 +206,21 @@ impl Engine {
             self.failures.remove(&key);
             return;
         };
-        let wait = self.failures.get(&key).and_then(|failures| failures.not_before).map(|t| t - Instant::now());
-        if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
+        let held = self.held(&key).map(|(wait, held)| (wait, held.clone()));
+        if let Some((wait, Held::Everything)) = held {
             self.queue.mark_after(key, wait);
             return;
         }
         // The one place where a decision learns the time.
         let now = chrono::Utc::now();
         let started = Instant::now();
-        let decision = if let Some(why) = self.blind() {
+        // A key has one timer: what comes first counts.
+        let mut again = held.as_ref().map(|(wait, _)| *wait);
+        let mut decision = if let Some(why) = self.blind() {
             let decision = decide_blind(&entry.target, &why, now);
             // The first lists mark every target when they are complete; what comes later is not marked twice.
             if self.index.is_synced() || !decision.waiting.is_empty() {
-                self.queue.mark_after(key.clone(), BLIND_AGAIN);
+                again = Some(BLIND_AGAIN);
             }
             decision
         } else if self.index.ready(&key).is_some() {
@@ -225,10 +236,18 @@ impl Engine {
         let Some(entry) = self.index.entry(&key) else { return };
         if let Some(wake) = decision.wake {
             let wait = (wake - now).to_std().unwrap_or_default();
+            again = Some(again.map_or(wait, |again| again.min(wait)));
+        }
+        if let Some(wait) = again {
             self.queue.mark_after(key.clone(), wait);
         }
+        if let Some((_, Held::Actions(held))) = &held {
+            decision.actions.retain(|action| !held.iter().any(|failed| action.repeats(failed)));
+        }
         if decision.actions.is_empty() {
-            self.failures.remove(&key);
+            if held.is_none() {
+                self.failures.remove(&key);
+            }
             return;
         }
         let work = work(key.clone(), entry, decision, now);
@@ -239,6 +258,13 @@ impl Engine {
         let task = self.performing.spawn(self.performer.clone().perform(work));
         self.tasks.insert(task.id(), (key.clone(), Instant::now()));
         self.queue.start(key);
+    }
+
+    /// Returns what of a target is not tried again now, and for how long.
+    fn held(&self, key: &Key) -> Option<(Duration, &Held)> {
+        let (until, held) = self.failures.get(key)?.held.as_ref()?;
+        let wait = until.saturating_duration_since(Instant::now());
+        (!wait.is_zero()).then_some((wait, held))
     }
 
     /// Why no view can be trusted now, where that is so.
@@ -263,22 +289,24 @@ impl Engine {
         };
         let Some((key, started)) = self.tasks.remove(&id) else { return };
         self.metrics.performed(started.elapsed());
-        match finished {
+        let all_done = match finished {
             Ok((_, (_, report))) => self.take_report(&key, report),
             Err(error) => {
                 self.metrics.error("panic");
                 tracing::error!(%error, "performing a decision panicked; the target is looked at again");
-                self.retry(&key, true, None);
+                self.retry(&key, Some(Held::Everything), None);
+                false
             }
-        }
+        };
         self.queue.done(&key);
-        if !self.failures.contains_key(&key) {
+        if all_done {
             // Also where nothing was learned that marks it: to look again costs microseconds.
             self.queue.mark(key);
         }
     }
 
-    fn take_report(&mut self, key: &Key, report: Report) {
+    /// Takes in what was learned, and says whether all was done.
+    fn take_report(&mut self, key: &Key, report: Report) -> bool {
         for learned in report.learned {
             match learned {
                 Learned::Expect(expected) => self.index.expect(key, expected),
@@ -289,10 +317,15 @@ impl Engine {
             }
         }
         let trouble = report.errors.iter().find(|error| matches!(error, PerformError::Call { .. }));
-        self.index.trouble(key, trouble.map(ToString::to_string));
+        let is_held = self.held(key).is_some();
+        if trouble.is_some() || !is_held {
+            self.index.trouble(key, trouble.map(ToString::to_string));
+        }
         let Some(worst) = trouble.or(report.errors.first()) else {
-            self.failures.remove(key);
-            return;
+            if !is_held {
+                self.failures.remove(key);
+            }
+            return true;
         };
         let mut retry_after = None;
         for error in &report.errors {
@@ -301,7 +334,7 @@ impl Engine {
                 retry_after = retry_after.max(source.retry_after());
             }
         }
-        let wait = self.retry(key, trouble.is_some(), retry_after);
+        let wait = self.retry(key, trouble.map(|_| Held::Actions(report.failed)), retry_after);
         let errors = report.errors.len();
         match worst {
             PerformError::Changed { .. } | PerformError::Refuted { .. } => {
@@ -314,14 +347,25 @@ impl Engine {
                 tracing::warn!(error = %worst, errors, retry_in = ?wait, "looking again");
             }
         }
+        false
     }
 
     /// Has a target looked at again after a while, or sooner when only a precondition failed and a watch brings news.
-    fn retry(&mut self, key: &Key, failed: bool, at_least: Option<Duration>) -> Duration {
+    fn retry(&mut self, key: &Key, held: Option<Held>, at_least: Option<Duration>) -> Duration {
+        let before = self.held(key).map(|(_, held)| held.clone());
         let failures = self.failures.entry(key.clone()).or_default();
         failures.count = failures.count.saturating_add(1);
         let wait = RETRY.after(failures.count).max(at_least.unwrap_or_default());
-        failures.not_before = failed.then(|| Instant::now() + wait);
+        let until = Instant::now() + wait;
+        match (held, before) {
+            (None, Some(_)) => {}
+            (None, None) => failures.held = None,
+            (Some(Held::Actions(mut failed)), Some(Held::Actions(earlier))) => {
+                failed.extend(earlier);
+                failures.held = Some((until, Held::Actions(failed)));
+            }
+            (Some(held), _) => failures.held = Some((until, held)),
+        }
         self.queue.mark_after(key.clone(), wait);
         wait
     }

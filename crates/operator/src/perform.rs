@@ -60,6 +60,8 @@ pub struct Report {
     pub learned: Vec<Learned>,
     /// What could not be done; the target is to be looked at again after a while.
     pub errors: Vec<PerformError>,
+    /// The actions whose requests failed.
+    pub failed: Vec<Action>,
 }
 
 /// Something that a write or a live read has brought to light.
@@ -152,16 +154,23 @@ impl Performer {
         let actions = std::mem::take(&mut work.actions);
         let key = work.key.clone();
         let work = Arc::new(work);
-        let results: Vec<Attempt> = stream::iter(actions)
-            .map(|action| self.clone().perform_one(Arc::clone(&work), action))
+        let results: Vec<(Action, Vec<Attempt>)> = stream::iter(actions)
+            .map(|action| {
+                let attempts = self.clone().perform_one(Arc::clone(&work), action.clone());
+                async move { (action, attempts.await) }
+            })
             .buffer_unordered(PARALLEL_WRITES)
-            .flat_map(stream::iter)
             .collect()
             .await;
         let mut report = Report::default();
-        for (learned, error) in results {
-            report.learned.extend(learned);
-            report.errors.extend(error);
+        for (action, attempts) in results {
+            if attempts.iter().any(|(_, error)| matches!(error, Some(PerformError::Call { .. }))) {
+                report.failed.push(action);
+            }
+            for (learned, error) in attempts {
+                report.learned.extend(learned);
+                report.errors.extend(error);
+            }
         }
         (key, report)
     }

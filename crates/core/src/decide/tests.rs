@@ -592,6 +592,34 @@ fn the_status_says_what_an_execution_waits_for_after_ten_seconds_and_once() {
 }
 
 #[test]
+fn an_action_is_repeated_by_one_that_does_the_same_to_the_same_object() {
+    let commit = |version: &str, started_at| Action::Commit {
+        execution: id("a"),
+        version: Version::new(version),
+        run: run_id("r1"),
+        number: 1,
+        started_at,
+        gone: vec![],
+    };
+    assert!(commit("1", at(0)).repeats(&commit("2", at(5))), "on a newer view");
+    assert!(!commit("1", at(0)).repeats(&create("a", 1)), "another write");
+    let release = |run| Action::Release { run: run_id(run) };
+    assert!(release("r1").repeats(&release("r1")) && !release("r1").repeats(&release("r2")));
+}
+
+#[test]
+fn whoever_waits_for_a_request_that_fails_says_so_whatever_it_is_for() {
+    let free = target(vec![undecided("b")], vec![]);
+    let looked = target(vec![undecided("b")], vec![run(1, "b", Progress::Pending)]);
+    let busy = target(vec![running("a", "r1"), undecided("b")], vec![run(1, "a", Progress::Released)]);
+    for mut target in [free, looked, busy] {
+        assert_eq!(waiting(&target), []);
+        target.trouble = Some("cannot read".into());
+        assert_eq!(waiting(&target), [("b".into(), Waiting::ApiErrors("cannot read".into()))]);
+    }
+}
+
+#[test]
 fn a_target_that_cannot_be_seen_is_left_alone_but_its_executions_say_so() {
     let mut waits = undecided("a");
     waits.waits_since = Some(at(0));
