@@ -130,6 +130,7 @@ impl Watch {
         failures.count = if recovered { 1 } else { failures.count.saturating_add(1) };
         failures.last = Some(Instant::now());
         let advice = advice(self.kind, error);
+        let error = said(error);
         self.health.watch_failed(self.kind, format!("{error}; {advice}"));
         let wait = RETRY.after(failures.count);
         // The first failure is often an expired watch: worth a line only when it goes on.
@@ -211,15 +212,26 @@ enum Turn {
     Silent,
 }
 
-/// Says what a person can do about a watch that fails.
-fn advice(kind: Kind, error: &watcher::Error) -> &'static str {
-    let code = match error {
+/// Returns what the API server answered, where it did.
+fn answer(error: &watcher::Error) -> Option<&Status> {
+    match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.code,
-        _ => 0,
-    };
+        | watcher::Error::WatchError(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// Says what is wrong, in the API server's words where it has any: kube adds the whole answer once more.
+fn said(error: &watcher::Error) -> String {
+    let message = answer(error).map(|status| status.message.trim()).filter(|message| !message.is_empty());
+    message.map_or_else(|| error.to_string(), str::to_owned)
+}
+
+/// Says what a person can do about a watch that fails.
+fn advice(kind: Kind, error: &watcher::Error) -> &'static str {
+    let code = answer(error).map_or(0, |status| status.code);
     match (code, kind) {
         (404, Kind::Execution) => "install the CRD: wfe-operator crd | kubectl apply -f -",
         (404, Kind::Run | Kind::TaskRun | Kind::CustomRun) => "install Tekton Pipelines in this cluster",
