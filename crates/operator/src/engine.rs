@@ -63,6 +63,8 @@ struct Failures {
     /// What is not tried again before a time, whatever the watches bring. None where only a precondition failed: then
     /// what the watches bring is what is waited for.
     held: Option<(Instant, Held)>,
+    /// Since when every try to create a run has been denied.
+    denied_since: Option<Time>,
 }
 
 /// What of a target waits after a failure.
@@ -250,7 +252,8 @@ impl Engine {
             }
             return;
         }
-        let work = work(key.clone(), entry, decision, now);
+        let denied_since = self.failures.get(&key).and_then(|failures| failures.denied_since);
+        let work = work(key.clone(), entry, decision, now, denied_since);
         self.index.begin(&key);
         for execution in work.requests.keys() {
             self.index.tried(&key, execution, now);
@@ -327,12 +330,17 @@ impl Engine {
             }
             return true;
         };
-        let mut retry_after = None;
+        let (mut retry_after, mut denied) = (None, false);
         for error in &report.errors {
             self.metrics.error(error.label());
             if let PerformError::Call { source, .. } = error {
+                denied |= source.code() == 403;
                 retry_after = retry_after.max(source.retry_after());
             }
+        }
+        if report.failed.iter().any(|action| matches!(action, Action::Create { .. })) {
+            let failures = self.failures.entry(key.clone()).or_default();
+            failures.denied_since = denied.then(|| failures.denied_since.unwrap_or_else(chrono::Utc::now));
         }
         let wait = self.retry(key, trouble.map(|_| Held::Actions(report.failed)), retry_after);
         let errors = report.errors.len();
@@ -380,10 +388,9 @@ impl Engine {
 }
 
 /// Gathers what performing the actions needs beside them.
-fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
+fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Option<Time>) -> Work {
     let mut subjects: HashMap<Uid, Subject> = HashMap::new();
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
-    let mut first_tries: HashMap<Uid, Time> = HashMap::new();
     let mut had_runs: HashSet<Uid> = HashSet::new();
     let mut add_subject = |id: &ExecutionId| {
         if let Some(execution) = entry.target.executions.get(&id.uid) {
@@ -400,11 +407,6 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
     for action in &decision.actions {
         match action {
             Action::Create { execution, .. } => {
-                if let Some(ExecutionState::Undecided { first_try: Some(first_try), .. }) =
-                    entry.target.executions.get(&execution.uid).map(|execution| &execution.state)
-                {
-                    first_tries.insert(execution.uid.clone(), *first_try);
-                }
                 let beside = entry.beside(&execution.uid);
                 if beside.had_run {
                     had_runs.insert(execution.uid.clone());
@@ -421,5 +423,5 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
         }
     }
     let target = entry.name.clone();
-    Work { key, target, actions: decision.actions, subjects, first_tries, had_runs, requests, now }
+    Work { key, target, actions: decision.actions, subjects, denied_since, had_runs, requests, now }
 }

@@ -43,8 +43,8 @@ pub struct Work {
     pub actions: Vec<Action>,
     /// The executions that the actions name.
     pub subjects: HashMap<Uid, Subject>,
-    /// When the creates were first tried, where they were tried before.
-    pub first_tries: HashMap<Uid, Time>,
+    /// Since when every try to create a run has been denied, where the last one was.
+    pub denied_since: Option<Time>,
     /// The executions with a create, of which a run was seen before.
     pub had_runs: HashSet<Uid>,
     /// What the executions ask to run, where the actions create runs.

@@ -47,7 +47,9 @@ impl Performer {
             Err(CallError::Refused(status)) if status.is_already_exists() => self.name_taken(&name, number).await,
             Err(error) => match refusal::judge(&error) {
                 // A starting API server does not know all role bindings yet: only a no that it stands by is one.
-                Some(FailureReason::Forbidden) if !Self::has_tried_for(work, execution, STANDS_BY) => {
+                Some(FailureReason::Forbidden)
+                    if work.denied_since.is_none_or(|since| work.now - since < STANDS_BY) =>
+                {
                     Err(call(format!("create PipelineRun {name}"), error))
                 }
                 Some(reason) => {
@@ -59,10 +61,6 @@ impl Performer {
                 None => Err(call(format!("create PipelineRun {name}"), error)),
             },
         }
-    }
-
-    fn has_tried_for(work: &Work, execution: &ExecutionId, long: TimeDelta) -> bool {
-        work.first_tries.get(&execution.uid).is_some_and(|first| work.now - *first >= long)
     }
 
     /// The name is there already: ours (a crash, or an answer that was lost), another operator's, or a stranger's.
