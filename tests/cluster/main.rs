@@ -18,5 +18,6 @@ mod orchestrator;
 mod poison;
 mod process;
 mod refused;
+mod rights;
 mod storm;
 mod webhook;
