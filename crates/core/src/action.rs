@@ -142,6 +142,7 @@ impl Action {
         match self {
             Self::Create { execution, .. }
             | Self::Commit { execution, .. }
+            | Self::GiveUp { execution, .. }
             | Self::Finish { execution, .. }
             | Self::Freed { execution, .. }
             | Self::ShowWaiting { execution, .. } => &execution.uid,
