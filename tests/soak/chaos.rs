@@ -114,8 +114,10 @@ impl<'a> Rival<'a> {
 
     async fn ensure_running(&mut self) -> Result<()> {
         if self.operator.is_none() {
-            let operator = self.world.operator().arg("--pipelinerun-retention", "5s").through(&self.proxy);
-            self.operator = Some(operator.spawn().await?);
+            let operator = self.world.operator();
+            // So that they act within the time of a soak.
+            let operator = operator.arg("--pipelinerun-retention", "5s").arg("--start-deadline", "1m");
+            self.operator = Some(operator.through(&self.proxy).spawn().await?);
         }
         Ok(())
     }

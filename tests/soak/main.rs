@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
     let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..));
     println!("soak: {} min, --seed {seed}", cli.minutes);
     let world = World::new("soak").await?;
-    soak(&world, Duration::from_secs(60 * cli.minutes), seed).await?;
+    soak(&world, Duration::from_secs(60 * cli.minutes), seed).await.inspect_err(|_| world.dump())?;
     world.close().await
 }
 

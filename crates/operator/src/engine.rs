@@ -2,7 +2,7 @@
 //!
 //! One task owns the index and the queue. Work on one target is serial; different targets go side by side.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use wfe_core::action::{Action, Decision};
 use wfe_core::backoff::Backoff;
 use wfe_core::decide::{decide, decide_blind};
 use wfe_core::execution::ExecutionState;
-use wfe_core::name::{ExecutionId, Uid};
+use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::policy::Policy;
 use wfe_core::run::Owner;
 use wfe_tekton::RunRequest;
@@ -391,7 +391,7 @@ impl Engine {
 fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Option<Time>) -> Work {
     let mut subjects: HashMap<Uid, Subject> = HashMap::new();
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
-    let mut had_runs: HashSet<Uid> = HashSet::new();
+    let mut had_runs: HashMap<Uid, Version> = HashMap::new();
     let mut add_subject = |id: &ExecutionId| {
         if let Some(execution) = entry.target.executions.get(&id.uid) {
             let beside = entry.beside(&id.uid);
@@ -408,8 +408,8 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Op
         match action {
             Action::Create { execution, .. } => {
                 let beside = entry.beside(&execution.uid);
-                if beside.had_run {
-                    had_runs.insert(execution.uid.clone());
+                if let Some(known) = entry.target.executions.get(&execution.uid).filter(|_| beside.had_run) {
+                    had_runs.insert(execution.uid.clone(), known.version.clone());
                 }
                 requests.extend(beside.request.map(|request| (execution.uid.clone(), request)));
             }

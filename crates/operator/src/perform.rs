@@ -7,7 +7,7 @@ mod facts;
 mod refusal;
 mod runs;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -45,8 +45,8 @@ pub struct Work {
     pub subjects: HashMap<Uid, Subject>,
     /// Since when every try to create a run has been denied, where the last one was.
     pub denied_since: Option<Time>,
-    /// The executions with a create, of which a run was seen before.
-    pub had_runs: HashSet<Uid>,
+    /// The executions with a create of which a run was seen before, with the versions that the decision rests on.
+    pub had_runs: HashMap<Uid, Version>,
     /// What the executions ask to run, where the actions create runs.
     pub requests: HashMap<Uid, Arc<RunRequest>>,
     /// The time of the decision.

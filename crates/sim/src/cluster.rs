@@ -257,7 +257,7 @@ impl Cluster {
     #[must_use]
     pub fn confirms_read(&self, read: Read, left_out: LeftOut) -> bool {
         match read {
-            Read::Undecided(id) => self.execution(id).is_some_and(|execution| execution.phase == Phase::Undecided),
+            Read::Unchanged(id, version) => self.execution(id).is_some_and(|execution| execution.version == version),
             Read::NothingLeft(_) if left_out == LeftOut::DrainRead => true,
             Read::NothingLeft(execution) => self.residue().all(|left| left.owner == Some(execution)),
         }

@@ -131,6 +131,6 @@ pub enum Step {
 pub enum Read {
     /// Nothing is left of other runs than this execution's.
     NothingLeft(ExecutionId),
-    /// This execution is undecided.
-    Undecided(ExecutionId),
+    /// This execution is as it was seen.
+    Unchanged(ExecutionId, Version),
 }

@@ -98,7 +98,7 @@ fn describe(cluster: &Cluster, step: &Step) -> String {
         Step::ReadFirst { read: Read::NothingLeft(execution), .. } => {
             format!("reads that nothing is left of others than {execution}")
         }
-        Step::ReadFirst { read: Read::Undecided(execution), .. } => format!("reads that {execution} is undecided"),
+        Step::ReadFirst { read: Read::Unchanged(execution, _), .. } => format!("reads that {execution} is unchanged"),
         Step::ReadFact { fact, skipped } => {
             let skipped: Vec<String> = skipped.iter().map(|(id, _)| id.to_string()).collect();
             let fact = match fact {

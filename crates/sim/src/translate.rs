@@ -181,10 +181,13 @@ impl Translation {
             Action::Create { execution, number } => {
                 let owner = self.read_execution(execution);
                 let request = Request::Create { owner, number: small(*number) };
-                if view.had_runs & owner.bit() == 0 {
-                    Step::Write(Premise::None, request)
-                } else {
-                    Step::ReadFirst { read: Read::Undecided(owner), premise: Premise::None, request }
+                let had_run = view.had_runs & owner.bit() != 0;
+                match view.executions.iter().find(|known| had_run && known.id == owner) {
+                    Some(Execution { id, version, .. }) => {
+                        let read = Read::Unchanged(*id, *version);
+                        Step::ReadFirst { read, premise: Premise::None, request }
+                    }
+                    None => Step::Write(Premise::None, request),
                 }
             }
             Action::Commit { execution, version, run, number, gone, .. } => {

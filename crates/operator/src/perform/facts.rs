@@ -1,8 +1,7 @@
 //! The live reads that a write rests on.
 
 use kube::api::{DynamicObject, ListParams, ObjectMeta};
-use serde_json::Value;
-use wfe_core::name::{ExecutionId, RunId, Uid};
+use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
 use wfe_core::target::TargetName;
@@ -40,20 +39,14 @@ impl Performer {
         }
     }
 
-    /// Confirms that an execution for which a run was created before may still have another one. Where the view of
-    /// executions is behind, another operator deletes such a run as often as it is created.
-    pub(super) async fn confirm_undecided(&self, execution: &ExecutionId) -> Result<()> {
+    /// Confirms that an execution for which a run was created before is still as it was seen. Where the view of executions
+    /// is behind, another operator deletes such a run as often as it is created.
+    pub(super) async fn confirm_unchanged(&self, execution: &ExecutionId, version: &Version) -> Result<()> {
         let found = self.read_execution(execution).await?;
-        let is_undecided = found.is_some_and(|found| {
-            let phase = found.data.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
-            is(&found.metadata, &execution.uid)
-                && found.metadata.deletion_timestamp.is_none()
-                && matches!(phase, "" | "Pending")
-        });
-        if is_undecided {
+        if found.is_some_and(|found| found.metadata.resource_version.as_deref() == Some(version.as_str())) {
             return Ok(());
         }
-        Err(PerformError::Refuted { what: format!("WorkflowExecution {execution} is not undecided any more") })
+        Err(PerformError::Refuted { what: format!("WorkflowExecution {execution} has changed") })
     }
 
     /// Confirms that nothing of another execution's run is left on a target. The look proves that the view of runs is

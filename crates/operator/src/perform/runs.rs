@@ -24,8 +24,8 @@ impl Performer {
         let Some(request) = work.requests.get(&execution.uid) else {
             return Err(PerformError::Changed { what: format!("WorkflowExecution {execution}") });
         };
-        if work.had_runs.contains(&execution.uid) {
-            self.confirm_undecided(execution).await?;
+        if let Some(version) = work.had_runs.get(&execution.uid) {
+            self.confirm_unchanged(execution, version).await?;
         }
         let name = request.target.chain().run(number);
         let rendered: DynamicObject =
