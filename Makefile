@@ -40,13 +40,18 @@ control-plane: versions-rust assets bins ## Run a control plane with Tekton in t
 
 .PHONY: test
 test: versions-rust assets bins ## Run all tests (minutes)
-	cargo test --workspace --no-fail-fast
+	@.ci/test
 
 .PHONY: test-all
 test-all: versions-rust assets bins ## Run all tests, the long variants too (half an hour)
-	WFE_TEST_ALL=1 cargo test --workspace --no-fail-fast
+	@WFE_TEST_ALL=1 .ci/test
+	cargo run --quiet --bin soak -- --minutes 1
 	cargo run --quiet --release -p wfe-sim --bin model
 	cargo build --workspace --bins --release
+
+.PHONY: soak
+soak: versions-rust assets bins ## Run two operators under load and faults for MINUTES, and judge what happened
+	cargo run --quiet --bin soak -- --minutes $(or $(MINUTES),10) $(ARGS)
 
 # --- to check --------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 //! What the API server itself refuses, with the CRD and the policies of this repository: no operator runs here.
 
+mod builder;
 mod cancellation;
 mod objects;
 mod spec;

@@ -28,7 +28,7 @@ pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 /// Whether the execution still waits to be decided, so that an empty phase never puzzles anyone.
 ///
 /// True: it has been undecided for longer than a moment; the reason says what it waits for, the message what would end that
-/// ([`PAUSED`], [`RIVAL_UNDECIDED`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`], [`CACHE_NOT_SYNCED`],
+/// ([`PAUSED`], [`RIVAL_UNDECIDED`], [`WITHDRAWN`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`], [`CACHE_NOT_SYNCED`],
 /// [`TEKTON_UNAVAILABLE`], [`DELETING`]). False: it no longer waits. Absent: it never had to for long.
 pub const WAITING: &str = "Waiting";
 
@@ -54,6 +54,8 @@ pub const NOTHING_BLOCKED: &str = "NothingBlocked";
 pub const PAUSED: &str = "Paused";
 /// Reason of [`WAITING`]: the run of another execution on the target is pending: it may commit, or be withdrawn.
 pub const RIVAL_UNDECIDED: &str = "RivalUndecided";
+/// Reason of [`WAITING`]: its own run, not the first on the target, is deleted; it is decided again after that.
+pub const WITHDRAWN: &str = "Withdrawn";
 /// Reason of [`WAITING`]: a run on the target is done, and the status of the execution that owns it does not say so yet.
 pub const OWNER_LATE: &str = "OwnerLate";
 /// Reason of [`WAITING`]: an older execution on the target goes first.

@@ -8,14 +8,25 @@
 //! Knows: the types, their schema with every limit, the admission rules (CEL, evaluated by the API server), labels,
 //! annotations, condition types and reasons. Knows no client, no clock, no Tekton, and takes no decision: whoever creates
 //! WorkflowExecutions from a program can depend on this crate alone.
+//!
+//! Such a program builds them with [`WorkflowExecution::builder`], and asks [`StatusView`] what became of one and what to
+//! do next.
 
+mod builder;
 pub mod conditions;
 pub mod crd;
 pub mod labels;
 pub mod limits;
+mod orchestrator;
+mod target;
 pub mod workflow_execution;
 
+pub use builder::{BuildError, Problem, WorkflowExecutionBuilder};
 pub use crd::{crds, crds_yaml};
+pub use orchestrator::{
+    ExecutionFailure, Failure, Holder, NextStep, PreviousExecution, Progress, StatusView, UNSAID_WAIT,
+};
+pub use target::{TargetError, target_resource};
 pub use workflow_execution::{
     AttemptStatus, Cancellation, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
     FailureDetails, FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation,

@@ -4,7 +4,7 @@ use crate::Time;
 use crate::ending::{Failure, Skip, Success};
 use crate::execution::Clearance;
 use crate::explain::Judgement;
-use crate::name::{ExecutionId, RunId, Version};
+use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::residue::ResidueId;
 use crate::run::CancelReason;
 use crate::target::RunNumber;
@@ -49,6 +49,17 @@ pub enum Action {
         consecutive_failures: u32,
         /// Owners of finished runs that are not known any more: read live that they are gone.
         gone: Vec<ExecutionId>,
+    },
+    /// The withdrawal of its pending runs, first half: says in an undecided execution's status that it will never commit
+    /// to a run up to this number. Precondition: its version, so that a commit on an older view fails from then on, and
+    /// the runs can be deleted. Without it, a commit and a deletion under way at once would both be accepted.
+    GiveUp {
+        /// Whose.
+        execution: ExecutionId,
+        /// The version that the decision rests on.
+        version: Version,
+        /// The highest number that it gives up.
+        number: RunNumber,
     },
     /// Step (d): hand the run to Tekton. Precondition: its uid, and that it is still pending.
     Release {
@@ -138,6 +149,33 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Tells whether this does the same to the same object as another, on whatever view.
+    #[must_use]
+    pub fn repeats(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other) && self.object() == other.object()
+    }
+
+    /// Returns the uid of what it writes, or of what it rests on.
+    fn object(&self) -> &Uid {
+        match self {
+            Self::Create { execution, .. }
+            | Self::Commit { execution, .. }
+            | Self::GiveUp { execution, .. }
+            | Self::Finish { execution, .. }
+            | Self::Freed { execution, .. }
+            | Self::RecordClearance { execution, .. }
+            | Self::ShowWaiting { execution, .. }
+            | Self::Skip { fact: Fact::Stands(execution), .. } => &execution.uid,
+            Self::Release { run }
+            | Self::Delete { run, .. }
+            | Self::Cancel { run, .. }
+            | Self::Skip { fact: Fact::Unfinished(run), .. } => &run.uid,
+            Self::DrainSlow { residue, .. } | Self::Skip { fact: Fact::Draining(residue), .. } => &residue.uid,
+        }
+    }
+}
+
 /// How an execution ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
@@ -161,7 +199,7 @@ pub enum Fact {
 /// Why a run is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unneeded {
-    /// At the look another run of the target came first.
+    /// Its owner has given it up, as at the look something else came first.
     Withdrawn,
     /// Its owner is gone, terminal, on its way out, or committed to another run.
     Leftover,
@@ -186,6 +224,8 @@ pub enum Waiting {
     ApiErrors(Box<str>),
     /// The operator cannot see what it needs to see.
     Blind(Box<str>),
+    /// Its own run is being withdrawn; it is decided again after that.
+    Withdrawn,
     /// It is on its way out.
     Deleting,
 }
@@ -202,6 +242,7 @@ impl Waiting {
             Self::Paused(_) => "Paused",
             Self::ApiErrors(_) => "ApiErrors",
             Self::Blind(_) => "CacheNotSynced",
+            Self::Withdrawn => "Withdrawn",
             Self::Deleting => "Deleting",
         }
     }
@@ -227,6 +268,10 @@ impl Waiting {
             ),
             Self::ApiErrors(what) => format!("the operator tries again: {what}"),
             Self::Blind(what) => format!("the operator cannot see what runs: {what}"),
+            Self::Withdrawn => {
+                "its PipelineRun was not the first on the target and is deleted; it is decided again after that"
+                    .to_owned()
+            }
             Self::Deleting => "its deletion has begun; a finalizer of somebody else still holds it".to_owned(),
         }
     }

@@ -56,10 +56,12 @@ impl Decision {
 }
 
 /// Returns the run that an undecided execution has created: the first, where a lost answer made it create two; but one
-/// that is not pending any more comes before one that is.
+/// that is not pending any more comes before one that is. One that it has given up is none, unless somebody has released
+/// it all the same.
 fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
     let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id));
-    own.min_by_key(|run| (run.is_pending(), run.order, run.number))
+    own.filter(|run| !run.is_pending() || !execution.has_given_up(run))
+        .min_by_key(|run| (run.is_pending(), run.order, run.number))
 }
 
 /// A clearance acts at once; what it has done is written down, so that it does the same for ever.

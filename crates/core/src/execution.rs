@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::Time;
 use crate::ending::{FailureReason, Refusal};
 use crate::name::{ExecutionId, RunId, Version};
+use crate::run::Run;
 use crate::target::RunNumber;
 
 /// What the index keeps of one `WorkflowExecution`.
@@ -20,7 +21,7 @@ pub struct Execution {
     pub deleting: bool,
     /// `spec.workflowRef.workflowId`.
     pub workflow_id: Box<str>,
-    /// `status.runSequence`: the number of the run that it tried last.
+    /// `status.runSequence`: the number of the run that it tried last. While it is undecided: has tried and given up.
     pub run_sequence: Option<RunNumber>,
     /// `spec.executionConfig.timeout`, where it can be read.
     pub timeout: Option<Duration>,
@@ -158,6 +159,12 @@ impl Execution {
     #[must_use]
     pub fn is_undecided(&self) -> bool {
         matches!(self.state, ExecutionState::Undecided { .. }) && !self.deleting
+    }
+
+    /// Tells whether its status says that it will never commit to this run of its own.
+    #[must_use]
+    pub fn has_given_up(&self, run: &Run) -> bool {
+        self.is_undecided() && self.run_sequence.is_some_and(|given_up| run.number <= given_up)
     }
 
     /// Tells whether it is committed to this run and not yet terminal.

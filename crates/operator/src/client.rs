@@ -32,7 +32,7 @@ pub enum CallError {
     #[error("no answer within {} s", REQUEST_TIMEOUT.as_secs())]
     TimedOut,
     /// The API server refused.
-    #[error("{}", .0.message)]
+    #[error("{}{}", .0.message, advice(.0))]
     Refused(Box<kube::core::Status>),
     /// The connection failed, or the answer could not be read; the outcome of a write is unknown.
     #[error("{0}")]
@@ -47,6 +47,12 @@ impl CallError {
             Self::Refused(status) => status.code,
             Self::TimedOut | Self::Transport(_) => 0,
         }
+    }
+
+    /// Says whether the operator has not the right to ask for this.
+    #[must_use]
+    pub fn lacks_right(&self) -> bool {
+        matches!(self, Self::Refused(status) if lacks_right(status))
     }
 
     /// Returns how long the API server asks to wait (`Retry-After`), where it does.
@@ -73,11 +79,24 @@ impl From<kube::Error> for CallError {
     }
 }
 
+/// Says what a person can do about a refusal.
+fn advice(status: &kube::core::Status) -> &'static str {
+    if lacks_right(status) { "; give the operator this right, it is in config/rbac" } else { "" }
+}
+
+/// A quota or an admission rule refuses with the same code in other words, and no field tells them apart. Nothing but
+/// what is said to people depends on this.
+fn lacks_right(status: &kube::core::Status) -> bool {
+    status.code == 403 && status.message.contains(" cannot ")
+}
+
 /// What a request does, as its metric label says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Reads one object.
     Get,
+    /// Reads those that a label selects.
+    List,
     /// Makes one.
     Create,
     /// Changes one.
@@ -90,6 +109,7 @@ impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Get => "get",
+            Self::List => "list",
             Self::Create => "create",
             Self::Patch => "patch",
             Self::Delete => "delete",
@@ -197,4 +217,24 @@ fn resource(kind: Kind) -> ApiResource {
         Kind::Namespace => ("", "v1", "Namespace"),
     };
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), kind.label())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_right_is_said_together_with_what_to_do() {
+        let refused = |code, message: &str| {
+            let status = kube::core::Status { code, message: message.to_owned(), ..Default::default() };
+            CallError::Refused(Box::new(status))
+        };
+        let lacking = refused(403, "pods \"x\" is forbidden: User \"u\" cannot get resource \"pods\"");
+        assert!(lacking.lacks_right());
+        assert!(lacking.to_string().ends_with("resource \"pods\"; give the operator this right, it is in config/rbac"));
+        for other in [refused(403, "pods \"x\" is forbidden: exceeded quota: q"), refused(409, "it cannot be changed")]
+        {
+            assert!(!other.lacks_right() && !other.to_string().contains("config/rbac"), "{other}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use wfe_core::action::{Action, Decision};
 use wfe_core::backoff::Backoff;
 use wfe_core::decide::{decide, decide_blind};
 use wfe_core::execution::ExecutionState;
-use wfe_core::name::{ExecutionId, Uid};
+use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::policy::Policy;
 use wfe_core::run::Owner;
 use wfe_tekton::RunRequest;
@@ -57,12 +57,23 @@ pub struct Engine {
 }
 
 /// How often in a row a target's actions could not be performed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Failures {
     count: u32,
-    /// Before this nothing is tried again, whatever the watches bring. None where only a precondition failed: then what
-    /// the watches bring is what is waited for.
-    not_before: Option<Instant>,
+    /// What is not tried again before a time, whatever the watches bring. None where only a precondition failed: then
+    /// what the watches bring is what is waited for.
+    held: Option<(Instant, Held)>,
+    /// Since when every try to create a run has been denied.
+    denied_since: Option<Time>,
+}
+
+/// What of a target waits after a failure.
+#[derive(Clone, Debug)]
+enum Held {
+    /// Nobody knows what failed.
+    Everything,
+    /// These, and what repeats them. The rest of a decision goes on: what lacks a right holds up nothing else.
+    Actions(Vec<Action>),
 }
 
 /// What an engine is told when it is made.
@@ -197,19 +208,21 @@ impl Engine {
             self.failures.remove(&key);
             return;
         };
-        let wait = self.failures.get(&key).and_then(|failures| failures.not_before).map(|t| t - Instant::now());
-        if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
+        let held = self.held(&key).map(|(wait, held)| (wait, held.clone()));
+        if let Some((wait, Held::Everything)) = held {
             self.queue.mark_after(key, wait);
             return;
         }
         // The one place where a decision learns the time.
         let now = chrono::Utc::now();
         let started = Instant::now();
-        let decision = if let Some(why) = self.blind() {
+        // A key has one timer: what comes first counts.
+        let mut again = held.as_ref().map(|(wait, _)| *wait);
+        let mut decision = if let Some(why) = self.blind() {
             let decision = decide_blind(&entry.target, &why, now);
             // The first lists mark every target when they are complete; what comes later is not marked twice.
             if self.index.is_synced() || !decision.waiting.is_empty() {
-                self.queue.mark_after(key.clone(), BLIND_AGAIN);
+                again = Some(BLIND_AGAIN);
             }
             decision
         } else if self.index.ready(&key).is_some() {
@@ -229,13 +242,22 @@ impl Engine {
         let Some(entry) = self.index.entry(&key) else { return };
         if let Some(wake) = decision.wake {
             let wait = (wake - now).to_std().unwrap_or_default();
+            again = Some(again.map_or(wait, |again| again.min(wait)));
+        }
+        if let Some(wait) = again {
             self.queue.mark_after(key.clone(), wait);
         }
+        if let Some((_, Held::Actions(held))) = &held {
+            decision.actions.retain(|action| !held.iter().any(|failed| action.repeats(failed)));
+        }
         if decision.actions.is_empty() {
-            self.failures.remove(&key);
+            if held.is_none() {
+                self.failures.remove(&key);
+            }
             return;
         }
-        let work = work(key.clone(), entry, decision, now);
+        let denied_since = self.failures.get(&key).and_then(|failures| failures.denied_since);
+        let work = work(key.clone(), entry, decision, now, denied_since);
         self.index.begin(&key);
         for execution in work.requests.keys() {
             self.index.tried(&key, execution, now);
@@ -245,12 +267,22 @@ impl Engine {
         self.queue.start(key);
     }
 
+    /// Returns what of a target is not tried again now, and for how long.
+    fn held(&self, key: &Key) -> Option<(Duration, &Held)> {
+        let (until, held) = self.failures.get(key)?.held.as_ref()?;
+        let wait = until.saturating_duration_since(Instant::now());
+        (!wait.is_zero()).then_some((wait, held))
+    }
+
     /// Why no view can be trusted now, where that is so.
     fn blind(&self) -> Option<String> {
         if !self.index.is_synced() {
             let why = self.health.failing();
             let unsynced: Vec<&str> = self.index.unsynced().into_iter().map(Kind::label).collect();
             return Some(why.unwrap_or_else(|| format!("it is still listing {}", unsynced.join(", "))));
+        }
+        if let Some(why) = self.health.failing().filter(|_| self.index.is_listing()) {
+            return Some(why);
         }
         let (kind, silence) = self.hearing.longest_silence();
         (silence > self.settings.max_staleness)
@@ -264,22 +296,24 @@ impl Engine {
         };
         let Some((key, started)) = self.tasks.remove(&id) else { return };
         self.metrics.performed(started.elapsed());
-        match finished {
+        let all_done = match finished {
             Ok((_, (_, report))) => self.take_report(&key, report),
             Err(error) => {
                 self.metrics.error("panic");
                 tracing::error!(%error, "performing a decision panicked; the target is looked at again");
-                self.retry(&key, true, None);
+                self.retry(&key, Some(Held::Everything), None);
+                false
             }
-        }
+        };
         self.queue.done(&key);
-        if !self.failures.contains_key(&key) {
+        if all_done {
             // Also where nothing was learned that marks it: to look again costs microseconds.
             self.queue.mark(key);
         }
     }
 
-    fn take_report(&mut self, key: &Key, report: Report) {
+    /// Takes in what was learned, and says whether all was done.
+    fn take_report(&mut self, key: &Key, report: Report) -> bool {
         for learned in report.learned {
             match learned {
                 Learned::Expect(expected) => self.index.expect(key, expected),
@@ -290,19 +324,29 @@ impl Engine {
             }
         }
         let trouble = report.errors.iter().find(|error| matches!(error, PerformError::Call { .. }));
-        self.index.trouble(key, trouble.map(ToString::to_string));
+        let is_held = self.held(key).is_some();
+        if trouble.is_some() || !is_held {
+            self.index.trouble(key, trouble.map(ToString::to_string));
+        }
         let Some(worst) = trouble.or(report.errors.first()) else {
-            self.failures.remove(key);
-            return;
+            if !is_held {
+                self.failures.remove(key);
+            }
+            return true;
         };
-        let mut retry_after = None;
+        let (mut retry_after, mut denied) = (None, false);
         for error in &report.errors {
             self.metrics.error(error.label());
             if let PerformError::Call { source, .. } = error {
+                denied |= source.code() == 403;
                 retry_after = retry_after.max(source.retry_after());
             }
         }
-        let wait = self.retry(key, trouble.is_some(), retry_after);
+        if report.failed.iter().any(|action| matches!(action, Action::Create { .. })) {
+            let failures = self.failures.entry(key.clone()).or_default();
+            failures.denied_since = denied.then(|| failures.denied_since.unwrap_or_else(chrono::Utc::now));
+        }
+        let wait = self.retry(key, trouble.map(|_| Held::Actions(report.failed)), retry_after);
         let errors = report.errors.len();
         match worst {
             PerformError::Changed { .. } | PerformError::Refuted { .. } => {
@@ -315,14 +359,25 @@ impl Engine {
                 tracing::warn!(error = %worst, errors, retry_in = ?wait, "looking again");
             }
         }
+        false
     }
 
     /// Has a target looked at again after a while, or sooner when only a precondition failed and a watch brings news.
-    fn retry(&mut self, key: &Key, failed: bool, at_least: Option<Duration>) -> Duration {
+    fn retry(&mut self, key: &Key, held: Option<Held>, at_least: Option<Duration>) -> Duration {
+        let before = self.held(key).map(|(_, held)| held.clone());
         let failures = self.failures.entry(key.clone()).or_default();
         failures.count = failures.count.saturating_add(1);
         let wait = RETRY.after(failures.count).max(at_least.unwrap_or_default());
-        failures.not_before = failed.then(|| Instant::now() + wait);
+        let until = Instant::now() + wait;
+        match (held, before) {
+            (None, Some(_)) => {}
+            (None, None) => failures.held = None,
+            (Some(Held::Actions(mut failed)), Some(Held::Actions(earlier))) => {
+                failed.extend(earlier);
+                failures.held = Some((until, Held::Actions(failed)));
+            }
+            (Some(held), _) => failures.held = Some((until, held)),
+        }
         self.queue.mark_after(key.clone(), wait);
         wait
     }
@@ -337,11 +392,10 @@ impl Engine {
 }
 
 /// Gathers what performing the actions needs beside them.
-fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
+fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Option<Time>) -> Work {
     let mut subjects: HashMap<Uid, Subject> = HashMap::new();
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
-    let mut owners: HashMap<Uid, ExecutionId> = HashMap::new();
-    let mut first_tries: HashMap<Uid, Time> = HashMap::new();
+    let mut had_runs: HashMap<Uid, Version> = HashMap::new();
     let mut add_subject = |id: &ExecutionId| {
         if let Some(execution) = entry.target.executions.get(&id.uid) {
             let beside = entry.beside(&id.uid);
@@ -349,6 +403,7 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
                 generation: beside.generation,
                 workflow_id: execution.workflow_id.clone(),
                 is_running: matches!(execution.state, ExecutionState::Running { .. }),
+                gave_up: execution.is_undecided() && execution.run_sequence.is_some(),
                 conditions: beside.conditions,
             };
             subjects.insert(id.uid.clone(), subject);
@@ -357,26 +412,22 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time) -> Work {
     for action in &decision.actions {
         match action {
             Action::Create { execution, .. } => {
-                if let Some(ExecutionState::Undecided { first_try: Some(first_try), .. }) =
-                    entry.target.executions.get(&execution.uid).map(|execution| &execution.state)
-                {
-                    first_tries.insert(execution.uid.clone(), *first_try);
+                let beside = entry.beside(&execution.uid);
+                if let Some(known) = entry.target.executions.get(&execution.uid).filter(|_| beside.had_run) {
+                    had_runs.insert(execution.uid.clone(), known.version.clone());
                 }
-                requests.extend(entry.beside(&execution.uid).request.map(|request| (execution.uid.clone(), request)));
+                requests.extend(beside.request.map(|request| (execution.uid.clone(), request)));
             }
             Action::Commit { execution, .. }
+            | Action::GiveUp { execution, .. }
             | Action::Finish { execution, .. }
             | Action::Freed { execution, .. }
             | Action::RecordClearance { execution, .. }
             | Action::ShowWaiting { execution, .. } => add_subject(execution),
             Action::Skip { skipped, .. } => skipped.iter().for_each(|(execution, _)| add_subject(execution)),
-            Action::Delete { run, .. } => {
-                if let Some(Owner::Execution { id, .. }) = entry.target.runs.get(&run.uid).map(|run| &run.owner) {
-                    owners.insert(run.uid.clone(), id.clone());
-                }
-            }
-            Action::Release { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}
+            Action::Release { .. } | Action::Delete { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}
         }
     }
-    Work { key, target: entry.name.clone(), actions: decision.actions, subjects, owners, first_tries, requests, now }
+    let target = entry.name.clone();
+    Work { key, target, actions: decision.actions, subjects, denied_since, had_runs, requests, now }
 }

@@ -4,6 +4,7 @@
 //! write that it tells of; "already exists" means done. A crash between the two loses it: the conditions hold the truth.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
@@ -194,26 +195,35 @@ impl EventWriter {
     pub async fn run(self) {
         use futures::StreamExt;
         let Self { receiver, cluster, metrics, instance, run_namespace } = self;
+        let forbidden = AtomicBool::new(false);
         futures::stream::unfold(receiver, |mut receiver| async { receiver.recv().await.map(|next| (next, receiver)) })
             .for_each_concurrent(PARALLEL, |announcement| {
                 let event = announcement.render(&instance, &run_namespace, Timestamp::now());
-                write(&cluster, &metrics, event)
+                write(&cluster, &metrics, &forbidden, event)
             })
             .await;
     }
 }
 
-async fn write(cluster: &Cluster, metrics: &Metrics, event: Event) {
+async fn write(cluster: &Cluster, metrics: &Metrics, forbidden: &AtomicBool, event: Event) {
     let namespace = event.metadata.namespace.clone().unwrap_or_default();
     let name = event.metadata.name.clone().unwrap_or_default();
     let api = cluster.events_in(&namespace);
     let params = PostParams::default();
     for attempt in 1..=TRIES {
         match cluster.call(Verb::Create, "events", api.create(&params, &event)).await {
-            Ok(_) => return,
+            Ok(_) => {
+                forbidden.store(false, Ordering::Relaxed);
+                return;
+            }
             Err(error @ CallError::Refused(_)) => match error.code() {
                 409 => return, // written before a crash, or its answer was lost
                 429 | 500.. => tokio::time::sleep(error.retry_after().unwrap_or(RETRY.after(attempt))).await,
+                // Once in a row: a storm of skips would say it a thousand times.
+                _ if error.lacks_right() && !forbidden.swap(true, Ordering::Relaxed) => {
+                    tracing::warn!(event = name, %error, "events are refused, and lost; all else goes on");
+                    break;
+                }
                 _ => {
                     // Also a namespace that is being deleted: there is nobody left to tell.
                     tracing::debug!(event = name, %error, "event refused");

@@ -1,7 +1,7 @@
-//! When each watch was last heard of: a change, or a bookmark, which kube's watcher swallows.
+//! When each watch was last heard of: a change, or a bookmark, which kube's watcher swallows; and when one was accepted.
 //!
-//! A layer of the client marks the time at which bytes of a watch arrive. A view that has not been heard of for long is
-//! not trusted (SPEC section 5, 10).
+//! A layer of the client marks the time at which a watch is accepted, and at which bytes of it arrive. A view that has not
+//! been heard of for long is not trusted (SPEC section 5, 10), nor is a list that no watch follows.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,25 +13,48 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use kube::client::Body;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use crate::index::Kind;
 
 /// The shared record. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub struct Hearing(Arc<Mutex<HashMap<Kind, Instant>>>);
+#[derive(Clone, Debug)]
+pub struct Hearing {
+    heard: Arc<Mutex<HashMap<Kind, Instant>>>,
+    /// In the order of `Kind::ALL`.
+    accepted: Arc<[watch::Sender<()>; Kind::ALL.len()]>,
+}
+
+impl Default for Hearing {
+    fn default() -> Self {
+        Self { heard: Arc::default(), accepted: Arc::new(Kind::ALL.map(|_| watch::Sender::default())) }
+    }
+}
 
 impl Hearing {
     /// Notes that a watch, or a list that renews it, was heard of now.
     pub fn heard(&self, kind: Kind) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, Instant::now());
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, Instant::now());
+    }
+
+    /// Notes that the API server has accepted a watch, which may bring nothing for a while.
+    pub fn accepted(&self, kind: Kind) {
+        self.heard(kind);
+        self.accepted[kind as usize].send_replace(());
+    }
+
+    /// Returns what tells that a watch is accepted from now on.
+    #[must_use]
+    pub fn acceptance(&self, kind: Kind) -> watch::Receiver<()> {
+        self.accepted[kind as usize].subscribe()
     }
 
     /// Returns for how long a watch has been silent; zero before it was first heard of.
     #[must_use]
     pub fn silence(&self, kind: Kind) -> Duration {
-        let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.get(&kind).map(Instant::elapsed).unwrap_or_default()
     }
 
@@ -91,6 +114,9 @@ where
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
+            if let Some(kind) = watched.filter(|_| answer.status().is_success()) {
+                hearing.accepted(kind);
+            }
             Ok(answer.map(|body| match watched {
                 Some(kind) => body
                     .map_frame(move |frame| {
@@ -134,5 +160,17 @@ mod tests {
         tokio::time::advance(Duration::from_secs(5)).await;
         hearing.heard(Kind::Pod);
         assert_eq!(hearing.longest_silence(), (Kind::Run, Duration::from_secs(5)));
+    }
+
+    #[tokio::test]
+    async fn a_watch_is_accepted_anew_each_time_and_for_its_kind_alone() {
+        let hearing = Hearing::default();
+        hearing.accepted(Kind::Run);
+        let mut runs = hearing.acceptance(Kind::Run);
+        assert!(!runs.has_changed().unwrap(), "what was before does not count");
+        hearing.accepted(Kind::Pod);
+        assert!(!runs.has_changed().unwrap());
+        hearing.accepted(Kind::Run);
+        assert!(runs.changed().await.is_ok());
     }
 }

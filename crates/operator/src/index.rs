@@ -16,14 +16,14 @@ use wfe_core::action::Waiting;
 use wfe_core::ending::Refusal;
 use wfe_core::execution::ExecutionState;
 use wfe_core::name::{ExecutionId, Uid};
-use wfe_core::run::{Order, Run};
+use wfe_core::run::{Order, Owner, Run};
 use wfe_core::target::{ChainName, RunNumber, Target, TargetName};
 use wfe_tekton::{Descendant, RunRequest};
 
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
 use expect::Expectations;
 pub use expect::Expected;
-use keep::{already_seen, keep_memory, keep_presence, mark_gone, place_owner};
+use keep::{already_seen, end_tries, keep_memory, keep_presence, mark_gone, place_owner};
 
 /// One target with what the shell needs beside it.
 #[derive(Debug, Default)]
@@ -49,6 +49,8 @@ pub struct Beside {
     pub request: Option<Arc<RunRequest>>,
     /// The conditions of its status, while one of them is to change after the end.
     pub conditions: Vec<Condition>,
+    /// Whether a run of it was seen, be it there still or not.
+    pub had_run: bool,
 }
 
 impl Entry {
@@ -163,8 +165,13 @@ impl Index {
     /// writes are seen. Half a list can hold one's own run and not yet the one that came before it.
     #[must_use]
     pub fn ready(&self, key: &Key) -> Option<&Entry> {
-        let listing = self.lists.values().any(|list| list.seen.is_some());
-        self.targets.get(key).filter(|entry| self.is_synced() && !listing && entry.expected.is_empty())
+        self.targets.get(key).filter(|entry| self.is_synced() && !self.is_listing() && entry.expected.is_empty())
+    }
+
+    /// Tells whether a list is under way: until it ends, nothing is decided.
+    #[must_use]
+    pub fn is_listing(&self) -> bool {
+        self.lists.values().any(|list| list.seen.is_some())
     }
 
     /// Returns a target, whether or not it may be decided on.
@@ -271,7 +278,12 @@ impl Index {
         entry.expected.seen(Kind::Execution, &uid, &record.execution.version);
         entry.target.name.clone_from(&record.target);
         entry.name = record.target;
-        let beside = Beside { generation: record.generation, request: record.request, conditions: record.conditions };
+        let beside = Beside {
+            generation: record.generation,
+            request: record.request,
+            conditions: record.conditions,
+            had_run: entry.beside.get(&uid).is_some_and(|known| known.had_run),
+        };
         entry.beside.insert(uid.clone(), beside);
         let mut execution = record.execution;
         execution.paused = self.paused.get(&execution.id.namespace).cloned();
@@ -298,6 +310,12 @@ impl Index {
                 self.next_order
             }));
             place_owner(&mut run, self.watch_namespace.as_deref());
+        }
+        if let Owner::Execution { id, .. } = &run.owner
+            && let Some(execution) = entry.target.executions.get_mut(&id.uid)
+        {
+            entry.beside.entry(id.uid.clone()).or_default().had_run = true;
+            end_tries(execution);
         }
         run.started = entry.started.contains(&run.number);
         if !run.is_unfinished() {

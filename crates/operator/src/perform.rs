@@ -43,10 +43,10 @@ pub struct Work {
     pub actions: Vec<Action>,
     /// The executions that the actions name.
     pub subjects: HashMap<Uid, Subject>,
-    /// Whose the runs are that the actions delete, where that is known.
-    pub owners: HashMap<Uid, ExecutionId>,
-    /// When the creates were first tried, where they were tried before.
-    pub first_tries: HashMap<Uid, Time>,
+    /// Since when every try to create a run has been denied, where the last one was.
+    pub denied_since: Option<Time>,
+    /// The executions with a create of which a run was seen before, with the versions that the decision rests on.
+    pub had_runs: HashMap<Uid, Version>,
     /// What the executions ask to run, where the actions create runs.
     pub requests: HashMap<Uid, Arc<RunRequest>>,
     /// The time of the decision.
@@ -60,6 +60,8 @@ pub struct Report {
     pub learned: Vec<Learned>,
     /// What could not be done; the target is to be looked at again after a while.
     pub errors: Vec<PerformError>,
+    /// The actions whose requests failed.
+    pub failed: Vec<Action>,
 }
 
 /// Something that a write or a live read has brought to light.
@@ -152,16 +154,23 @@ impl Performer {
         let actions = std::mem::take(&mut work.actions);
         let key = work.key.clone();
         let work = Arc::new(work);
-        let results: Vec<Attempt> = stream::iter(actions)
-            .map(|action| self.clone().perform_one(Arc::clone(&work), action))
+        let results: Vec<(Action, Vec<Attempt>)> = stream::iter(actions)
+            .map(|action| {
+                let attempts = self.clone().perform_one(Arc::clone(&work), action.clone());
+                async move { (action, attempts.await) }
+            })
             .buffer_unordered(PARALLEL_WRITES)
-            .flat_map(stream::iter)
             .collect()
             .await;
         let mut report = Report::default();
-        for (learned, error) in results {
-            report.learned.extend(learned);
-            report.errors.extend(error);
+        for (action, attempts) in results {
+            if attempts.iter().any(|(_, error)| matches!(error, Some(PerformError::Call { .. }))) {
+                report.failed.push(action);
+            }
+            for (learned, error) in attempts {
+                report.learned.extend(learned);
+                report.errors.extend(error);
+            }
         }
         (key, report)
     }
@@ -173,6 +182,7 @@ impl Performer {
                 let commitment = Commitment { run: &run, number, consecutive_failures };
                 self.commit(&work, &execution, &version, commitment, &gone).await
             }
+            Action::GiveUp { execution, version, number } => self.give_up(&work, &execution, &version, number).await,
             Action::Release { run } => self.release(&run).await,
             // No watch fills this in yet, and nobody reads it live.
             Action::Finish { unstarted: Some(run), .. } => {
@@ -198,7 +208,7 @@ impl Performer {
             Action::Skip { skipped, skip, fact } => {
                 return self.skip_all(work, skipped, Arc::new(skip), &fact).await;
             }
-            Action::Delete { run, version, why, gone } => self.delete(&work, &run, &version, why, gone.as_ref()).await,
+            Action::Delete { run, version, why, gone } => self.delete(&run, &version, why, gone.as_ref()).await,
             Action::Cancel { run, why, gone } => self.cancel(&run, why, gone.as_ref()).await,
         };
         vec![split(result)]

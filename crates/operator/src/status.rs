@@ -24,6 +24,8 @@ pub struct Subject {
     pub workflow_id: Box<str>,
     /// Whether it is Running, so that it holds the target.
     pub is_running: bool,
+    /// Whether its status has the number of a run that it has given up.
+    pub gave_up: bool,
     /// The conditions that its status has, where one of them is to change after the end.
     pub conditions: Vec<Condition>,
 }
@@ -159,6 +161,18 @@ pub fn waiting(
         conditions: vec![condition(subject, now, conditions::WAITING, "True", waiting.reason(), &waiting.message())],
         ..common(target, subject)
     }
+}
+
+/// Renders that an undecided execution will commit to no run up to this number.
+#[must_use]
+pub fn given_up(
+    target: Option<&TargetName>,
+    subject: &Subject,
+    number: RunNumber,
+    now: Time,
+) -> WorkflowExecutionStatus {
+    let run_sequence = i64::try_from(number).ok();
+    WorkflowExecutionStatus { run_sequence, ..waiting(target, subject, &Waiting::Withdrawn, now) }
 }
 
 fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> WorkflowExecutionStatus {
@@ -326,7 +340,7 @@ mod tests {
     }
 
     fn subject(is_running: bool) -> Subject {
-        Subject { generation: 1, workflow_id: "w".into(), is_running, conditions: vec![] }
+        Subject { generation: 1, workflow_id: "w".into(), is_running, gave_up: false, conditions: vec![] }
     }
 
     fn skip_details(skip: &Skip, now: Time) -> SkipDetails {

@@ -2,12 +2,14 @@
 //!
 //! Lists are paged (500 objects at a time); disconnects, expired versions and restarts are kube's watcher's business.
 //! A watch that brings nothing is renewed after two minutes, so that a connection that died silently is noticed.
+//! A list is complete only when the watch that follows it is accepted: whoever may list and not watch sees nothing.
 
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use kube::Api;
 use kube::api::DynamicObject;
+use kube::core::Status;
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval};
@@ -29,7 +31,7 @@ const WATCH_SECONDS: u32 = 120;
 /// wait between two.
 const CALM: Duration = Duration::from_secs(30);
 /// How often a watch asks itself whether it was heard of lately.
-const SILENCE_CHECK: Duration = Duration::from_secs(5);
+const SILENCE_CHECK: Duration = Duration::from_secs(1);
 /// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
 const PAGE: u32 = 500;
 /// How fast a broken watch is tried again: at once for a hiccup, never more often than every ten seconds for long.
@@ -69,12 +71,26 @@ impl Watch {
     async fn follow_once(&self, deliveries: &mpsc::Sender<Delivery>, failures: &mut Failures) -> Turn {
         let mut events = watcher::watcher(self.api.clone(), self.config()).boxed();
         let mut check = interval(SILENCE_CHECK);
+        let mut accepted = self.hearing.acceptance(self.kind);
+        let mut listed = false;
         loop {
             let event = tokio::select! {
                 event = events.try_next() => event,
+                _ = accepted.changed() => {
+                    self.health.watch_delivered(self.kind);
+                    if std::mem::take(&mut listed) && deliveries.send(Delivery::ListEnds(self.kind)).await.is_err() {
+                        return Turn::Over; // the engine has stopped
+                    }
+                    continue;
+                }
                 _ = check.tick() => {
-                    if self.hearing.silence(self.kind) > self.max_staleness {
+                    let silence = self.hearing.silence(self.kind);
+                    if silence > self.max_staleness {
                         return Turn::Silent;
+                    }
+                    // A watch of what seldom changes brings nothing for long: that it was accepted is enough.
+                    if failures.last.is_some_and(|failed| silence < failed.elapsed()) {
+                        self.health.watch_delivered(self.kind);
                     }
                     continue;
                 }
@@ -85,6 +101,17 @@ impl Watch {
                     if !matches!(event, Event::Init) {
                         self.health.watch_delivered(self.kind);
                         self.hearing.heard(self.kind);
+                    }
+                    if matches!(event, Event::InitDone) {
+                        accepted.mark_unchanged();
+                    }
+                    // What a watch brings may be seen before its acceptance is. A list that begins replaces the last.
+                    let was_listed = std::mem::replace(&mut listed, matches!(event, Event::InitDone));
+                    if was_listed
+                        && !matches!(event, Event::Init)
+                        && deliveries.send(Delivery::ListEnds(self.kind)).await.is_err()
+                    {
+                        return Turn::Over;
                     }
                     let Some(delivery) = self.delivery(event) else { continue };
                     if deliveries.send(delivery).await.is_err() {
@@ -103,6 +130,7 @@ impl Watch {
         failures.count = if recovered { 1 } else { failures.count.saturating_add(1) };
         failures.last = Some(Instant::now());
         let advice = advice(self.kind, error);
+        let error = said(error);
         self.health.watch_failed(self.kind, format!("{error}; {advice}"));
         let wait = RETRY.after(failures.count);
         // The first failure is often an expired watch: worth a line only when it goes on.
@@ -130,7 +158,7 @@ impl Watch {
         let kind = self.kind;
         let (object, deleted) = match event {
             Event::Init => return Some(Delivery::ListBegins(kind)),
-            Event::InitDone => return Some(Delivery::ListEnds(kind)),
+            Event::InitDone => return None, // said when a watch follows it
             Event::InitApply(object) | Event::Apply(object) => (object, false),
             Event::Delete(object) => (object, true),
         };
@@ -184,15 +212,26 @@ enum Turn {
     Silent,
 }
 
-/// Says what a person can do about a watch that fails.
-fn advice(kind: Kind, error: &watcher::Error) -> &'static str {
-    let code = match error {
+/// Returns what the API server answered, where it did.
+fn answer(error: &watcher::Error) -> Option<&Status> {
+    match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.code,
-        _ => 0,
-    };
+        | watcher::Error::WatchError(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// Says what is wrong, in the API server's words where it has any: kube adds the whole answer once more.
+fn said(error: &watcher::Error) -> String {
+    let message = answer(error).map(|status| status.message.trim()).filter(|message| !message.is_empty());
+    message.map_or_else(|| error.to_string(), str::to_owned)
+}
+
+/// Says what a person can do about a watch that fails.
+fn advice(kind: Kind, error: &watcher::Error) -> &'static str {
+    let code = answer(error).map_or(0, |status| status.code);
     match (code, kind) {
         (404, Kind::Execution) => "install the CRD: wfe-operator crd | kubectl apply -f -",
         (404, Kind::Run | Kind::TaskRun | Kind::CustomRun) => "install Tekton Pipelines in this cluster",

@@ -7,7 +7,7 @@ use crate::cluster::{Awaited, Event};
 use crate::model::State;
 use crate::object::{Kind, Phase, Residue, Run, RunUid};
 use crate::operator::{Life, Operator};
-use crate::request::{Fact, Premise, Read, Request, StatusWrite, Step};
+use crate::request::{Fact, Premise, Request, StatusWrite, Step};
 
 impl State {
     /// Brings the state into its one form.
@@ -141,19 +141,14 @@ fn visit_step(step: &mut Step, visit: &mut impl FnMut(&mut RunUid)) {
             }
             visit_request(request, visit);
         }
-        Step::ReadFirst { read, request, .. } => {
-            if let Read::Uncommitted(run) = read {
-                visit(run);
-            }
-            visit_request(request, visit);
-        }
+        Step::ReadFirst { request, .. } => visit_request(request, visit),
         Step::ReadFact { fact, .. } => visit_fact(fact, visit),
     }
 }
 
 fn visit_request(request: &mut Request, visit: &mut impl FnMut(&mut RunUid)) {
     match request {
-        Request::Create { .. } | Request::Status { write: StatusWrite::Freed, .. } => {}
+        Request::Create { .. } | Request::Status { write: StatusWrite::Freed | StatusWrite::GiveUp(_), .. } => {}
         Request::Status { write: StatusWrite::Commit { run, .. }, .. }
         | Request::Release { run, .. }
         | Request::Delete { run, .. }

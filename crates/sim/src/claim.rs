@@ -93,12 +93,6 @@ impl Claims {
         Self(claims.iter().fold(0, |all, claim| all | 1 << *claim as u16))
     }
 
-    /// Returns these claims but one.
-    #[must_use]
-    pub fn but(self, claim: Claim) -> Self {
-        Self(self.0 & !(1 << claim as u16))
-    }
-
     /// Tells whether a claim is among them.
     #[must_use]
     pub fn has(self, claim: Claim) -> bool {

@@ -255,10 +255,11 @@ impl Cluster {
 
     /// Tells whether a live read confirms what a later write rests on.
     #[must_use]
-    pub fn confirms_read(&self, read: Read) -> bool {
+    pub fn confirms_read(&self, read: Read, left_out: LeftOut) -> bool {
         match read {
+            Read::Unchanged(id, version) => self.execution(id).is_some_and(|execution| execution.version == version),
+            Read::NothingLeft(_) if left_out == LeftOut::DrainRead => true,
             Read::NothingLeft(execution) => self.residue().all(|left| left.owner == Some(execution)),
-            Read::Uncommitted(run) => !self.existing().any(|execution| execution.phase == Phase::Running(run)),
         }
     }
 

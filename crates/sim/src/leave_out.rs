@@ -29,8 +29,12 @@ pub enum LeftOut {
     ReleasePrecondition,
     /// The uid and the version in the deletion of a pending run.
     DeletePrecondition,
+    /// Saying in the status that a run is given up, before it is withdrawn.
+    GiveUp,
     /// The drain: what runs leave behind is not looked at.
     Drain,
+    /// The live list of what is left of earlier runs, before a commit.
+    DrainRead,
     /// The live read before a skip.
     SkipRead,
     /// The live read that an owner is gone, before a commit, a deletion or a cancellation that rests on it.
@@ -43,7 +47,7 @@ pub enum LeftOut {
 
 impl LeftOut {
     /// The rules without which a claim is broken.
-    pub const NEEDED: [Self; 14] = [
+    pub const NEEDED: [Self; 16] = [
         Self::Pending,
         Self::Look,
         Self::Order,
@@ -54,7 +58,9 @@ impl LeftOut {
         Self::EndPrecondition,
         Self::ReleasePrecondition,
         Self::DeletePrecondition,
+        Self::GiveUp,
         Self::Drain,
+        Self::DrainRead,
         Self::SkipRead,
         Self::OwnerRead,
         Self::LostRead,
@@ -75,7 +81,9 @@ impl LeftOut {
             Self::EndPrecondition => "the precondition of the terminal write",
             Self::ReleasePrecondition => "the precondition of the release",
             Self::DeletePrecondition => "the precondition of the withdrawal",
+            Self::GiveUp => "giving a run up before its withdrawal",
             Self::Drain => "the drain",
+            Self::DrainRead => "the live list before a commit",
             Self::SkipRead => "the live read before a skip",
             Self::OwnerRead => "the live read of an owner",
             Self::LostRead => "the live read of a lost run",

@@ -178,8 +178,9 @@ impl Operator {
                 holds
             }
             Step::ReadFirst { read, premise, request } => {
-                let holds =
-                    fate == Fate::Answered && cluster.confirms_read(read) && cluster.confirms(premise, left_out);
+                let holds = fate == Fate::Answered
+                    && cluster.confirms_read(read, left_out)
+                    && cluster.confirms(premise, left_out);
                 if holds {
                     steps.push(Step::Write(premise, request));
                 }

@@ -56,6 +56,8 @@ pub enum StatusWrite {
         /// Its number.
         number: Number,
     },
+    /// It will not commit to a run up to this number.
+    GiveUp(Number),
     /// Phase Completed or Failed.
     Finish {
         /// Which.
@@ -129,6 +131,6 @@ pub enum Step {
 pub enum Read {
     /// Nothing is left of other runs than this execution's.
     NothingLeft(ExecutionId),
-    /// The owner is not committed to this run.
-    Uncommitted(RunUid),
+    /// This execution is as it was seen.
+    Unchanged(ExecutionId, Version),
 }

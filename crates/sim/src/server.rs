@@ -53,7 +53,7 @@ impl Cluster {
     ) -> Answer {
         let unchecked = match write {
             StatusWrite::Commit { .. } => left_out == LeftOut::CommitPrecondition,
-            StatusWrite::Finish { .. } | StatusWrite::Freed | StatusWrite::Skip(_) => {
+            StatusWrite::GiveUp(_) | StatusWrite::Finish { .. } | StatusWrite::Freed | StatusWrite::Skip(_) => {
                 left_out == LeftOut::EndPrecondition
             }
         };
@@ -71,6 +71,7 @@ impl Cluster {
                     created.committed |= created.object.is_some();
                 }
             }
+            StatusWrite::GiveUp(number) => object.sequence = number,
             StatusWrite::Finish { phase, number, draining } => {
                 object.phase = phase;
                 object.sequence = number.unwrap_or(object.sequence);
@@ -108,7 +109,7 @@ impl Cluster {
                     self.breaks(Claim::NotLost);
                 }
             }
-            StatusWrite::Finish { .. } | StatusWrite::Freed => {}
+            StatusWrite::GiveUp(_) | StatusWrite::Finish { .. } | StatusWrite::Freed => {}
             StatusWrite::Skip(fact) => {
                 let true_now = self.holds(fact.run()) || self.has_residue(fact.run());
                 let true_once = |created: &Created| created.met & object.id.bit() != 0;

@@ -98,9 +98,7 @@ fn describe(cluster: &Cluster, step: &Step) -> String {
         Step::ReadFirst { read: Read::NothingLeft(execution), .. } => {
             format!("reads that nothing is left of others than {execution}")
         }
-        Step::ReadFirst { read: Read::Uncommitted(run), .. } => {
-            format!("reads that nobody is committed to {}", named(cluster, *run))
-        }
+        Step::ReadFirst { read: Read::Unchanged(execution, _), .. } => format!("reads that {execution} is unchanged"),
         Step::ReadFact { fact, skipped } => {
             let skipped: Vec<String> = skipped.iter().map(|(id, _)| id.to_string()).collect();
             let fact = match fact {
@@ -120,6 +118,7 @@ fn write(cluster: &Cluster, request: Request) -> String {
         Request::Cancel { run, .. } => format!("cancels {}", named(cluster, run)),
         Request::Status { execution, write, .. } => match write {
             StatusWrite::Commit { run, .. } => format!("commits {execution} to {}", named(cluster, run)),
+            StatusWrite::GiveUp(number) => format!("writes that {execution} gives run {number} up"),
             StatusWrite::Finish { phase, .. } => {
                 let phase = match phase {
                     Phase::Completed => "Completed",

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::action::{self, Action, Ending, Unneeded};
+use wfe_core::action::{self, Action, Ending};
 use wfe_core::check::violations;
 use wfe_core::decide::decide;
 use wfe_core::ending::{FailureReason, Refusal};
@@ -44,8 +44,6 @@ pub enum Reads {
     Nothing,
     /// Before a commit: that nothing is left of other runs.
     Residue,
-    /// Before a pending run is deleted: that its owner is not committed to it.
-    Owner,
 }
 
 type Memo = HashMap<(Translation, View), Rc<[Step]>>;
@@ -69,7 +67,7 @@ impl Translation {
         let (target, policy) = (self.target(view), self.policy());
         let decision = decide(&target, &policy, moment(100));
         debug_assert_eq!(violations(&target, &policy, moment(100), &decision), [], "decided on {target:?}");
-        let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(action)).collect();
+        let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(view, action)).collect();
         if self.left_out == LeftOut::Look {
             commit_blindly(view, &mut steps);
         }
@@ -193,12 +191,20 @@ impl Translation {
     }
 
     /// What changes nothing in the cluster, and what is only done after a time, is no step.
-    fn step(self, action: &Action) -> Option<Step> {
+    fn step(self, view: &View, action: &Action) -> Option<Step> {
         Some(match action {
-            Action::Create { execution, number } => Step::Write(
-                Premise::None,
-                Request::Create { owner: self.read_execution(execution), number: small(*number) },
-            ),
+            Action::Create { execution, number } => {
+                let owner = self.read_execution(execution);
+                let request = Request::Create { owner, number: small(*number) };
+                let had_run = view.had_runs & owner.bit() != 0;
+                match view.executions.iter().find(|known| had_run && known.id == owner) {
+                    Some(Execution { id, version, .. }) => {
+                        let read = Read::Unchanged(*id, *version);
+                        Step::ReadFirst { read, premise: Premise::None, request }
+                    }
+                    None => Step::Write(Premise::None, request),
+                }
+            }
             Action::Commit { execution, version, run, number, gone, .. } => {
                 let write = StatusWrite::Commit { run: read_run(run), number: small(*number) };
                 let (premise, commit) = (self.owners_gone(gone), self.status(execution, version, write));
@@ -208,6 +214,15 @@ impl Translation {
                 } else {
                     Step::Write(premise, commit)
                 }
+            }
+            Action::GiveUp { number, .. } if self.left_out == LeftOut::GiveUp => {
+                let Run { uid: run, number, version, .. } =
+                    view.runs.iter().map(|seen| seen.run).find(|run| u64::from(run.number) == *number)?;
+                Step::Write(Premise::None, Request::Delete { run, number, version })
+            }
+            Action::GiveUp { execution, version, number } => {
+                let write = StatusWrite::GiveUp(small(*number));
+                Step::Write(Premise::None, self.status(execution, version, write))
             }
             Action::Release { run } => {
                 Step::Write(Premise::None, Request::Release { run: read_run(run), number: number_of(run) })
@@ -236,15 +251,10 @@ impl Translation {
                     .map(|(execution, version)| (self.read_execution(execution), read_version(version)))
                     .collect(),
             },
-            Action::Delete { run, version, why, gone } => {
+            Action::Delete { run, version, gone, .. } => {
                 let premise = self.owners_gone(gone.as_slice());
                 let (run, number) = (read_run(run), number_of(run));
-                let request = Request::Delete { run, number, version: read_version(version) };
-                if self.reads == Reads::Owner && premise == Premise::None && *why != Unneeded::Expired {
-                    Step::ReadFirst { read: Read::Uncommitted(run), premise, request }
-                } else {
-                    Step::Write(premise, request)
-                }
+                Step::Write(premise, Request::Delete { run, number, version: read_version(version) })
             }
             Action::Cancel { run, gone, .. } => Step::Write(
                 self.owners_gone(gone.as_slice()),

@@ -40,6 +40,8 @@ pub struct View {
     pub listing: Option<Listing>,
     /// Whose create was refused, and under which number. Only this process knows.
     pub refused: Vec<(ExecutionId, Number)>,
+    /// The undecided executions of which it has seen a run go: a set of uids.
+    pub had_runs: u8,
     /// The highest number that it found taken by something that the watch does not show.
     pub highest_taken: Number,
 }
@@ -57,7 +59,7 @@ impl View {
         for run in cluster.existing_runs() {
             self.insert_run(*run, place);
         }
-        self.runs.retain(|seen| cluster.run(seen.run.uid).is_some());
+        self.keep_runs(|run| cluster.run(run.uid).is_some());
         self.tidy();
     }
 
@@ -76,7 +78,7 @@ impl View {
         if let Some(run) = next {
             self.insert_run(run, place);
         } else if let Some(listing) = self.listing.take() {
-            self.runs.retain(|seen| listing.all.iter().any(|run| run.uid == seen.run.uid));
+            self.keep_runs(|run| listing.all.iter().any(|listed| listed.uid == run.uid));
             self.tidy();
         }
         true
@@ -106,7 +108,7 @@ impl View {
                 let place = self.next_place();
                 self.insert_run(run, place);
             }
-            Event::Deleted(uid) => self.runs.retain(|seen| seen.run.uid.0 != uid),
+            Event::Deleted(uid) => self.keep_runs(|run| run.uid.0 != uid),
         }
         self.tidy();
     }
@@ -145,6 +147,12 @@ impl View {
         }
     }
 
+    fn keep_runs(&mut self, is_there: impl Fn(&Run) -> bool) {
+        for gone in self.runs.extract_if(.., |seen| !is_there(&seen.run)) {
+            self.had_runs |= gone.run.owner.map_or(0, ExecutionId::bit);
+        }
+    }
+
     fn insert_run(&mut self, run: Run, place: u8) {
         match self.runs.binary_search_by_key(&run.uid, |seen| seen.run.uid) {
             Ok(at) => self.runs[at].run = run,
@@ -161,6 +169,8 @@ impl View {
         let executions = &self.executions;
         let undecided = |id: ExecutionId| move |known: &Execution| known.id == id && known.phase == Phase::Undecided;
         self.refused.retain(|(id, _)| executions.iter().any(undecided(*id)));
+        let undecided = executions.iter().filter(|known| known.phase == Phase::Undecided);
+        self.had_runs &= undecided.fold(0, |all, known| all | known.id.bit());
         if self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty() {
             self.highest_taken = 0;
         }

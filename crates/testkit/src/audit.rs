@@ -27,6 +27,8 @@ pub struct AuditEntry {
     pub name: String,
     /// HTTP status of the answer.
     pub code: i64,
+    /// Whether the authorizer let it pass. What refused it then, if anything, was not a missing right.
+    pub allowed: bool,
     /// Path and query of the request.
     pub uri: String,
     /// The resourceVersion of the object that was answered. It orders writes; this log does not.
@@ -48,7 +50,7 @@ impl AuditEntry {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 
-    fn of(event: &mut Value) -> Self {
+    pub(crate) fn of(event: &mut Value) -> Self {
         let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut entry = Self {
             verb: text("/verb"),
@@ -60,6 +62,7 @@ impl AuditEntry {
             namespace: text("/objectRef/namespace"),
             name: text("/objectRef/name"),
             code: event.pointer("/responseStatus/code").and_then(Value::as_i64).unwrap_or_default(),
+            allowed: text("/annotations/authorization.k8s.io~1decision") == "allow",
             uri: text("/requestURI"),
             resource_version: text("/responseObject/metadata/resourceVersion").parse().ok(),
             received_at: text("/requestReceivedTimestamp"),

@@ -13,6 +13,7 @@
 //! A test process has one shared control plane ([`ControlPlane::shared`], through [`World::new`]); tests that change
 //! cluster-scoped objects or stop a component start one of their own ([`ControlPlane::start`]).
 
+mod account;
 mod assets;
 mod audit;
 pub mod awaits;
@@ -35,11 +36,13 @@ pub mod proxy;
 mod random;
 mod rbac;
 pub mod record;
+pub mod rights;
 mod running;
 mod stack;
 pub mod supervisor;
 mod webhook;
 pub mod wfe;
+pub mod witness;
 mod world;
 
 pub use assets::{Assets, repository};
@@ -52,6 +55,7 @@ pub use operator::{Operator, OperatorBuilder};
 pub use pipeline::{Outcome, Pipeline};
 pub use proxy::{Fault, Gate, Proxy, Refusal, When};
 pub use record::{Change, Observed, Recording};
+pub use rights::Right;
 pub use stack::{Info, Options};
 pub use wfe::WfeBuilder;
 pub use world::{World, WorldOptions};

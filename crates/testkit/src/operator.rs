@@ -15,6 +15,7 @@ use kube::api::{Api, PostParams};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::awaits::DEADLINE;
 use crate::metrics::Metrics;
 use crate::proxy::Proxy;
 use crate::world::World;
@@ -104,7 +105,8 @@ impl<'w> OperatorBuilder<'w> {
             path
         } else {
             let path = dir.join(format!("kubeconfig-{number}"));
-            write_kubeconfig(self.world, self.url.as_deref(), &path).await?;
+            let account = (self.world.system_namespace(), rbac::OPERATOR);
+            write_kubeconfig(self.world, (&account.0, account.1), self.url.as_deref(), &path).await?;
             path
         };
         let log = dir.join(format!("operator-{number}.log"));
@@ -125,17 +127,22 @@ impl<'w> OperatorBuilder<'w> {
     }
 }
 
-/// Writes a kubeconfig with a token of the shipped service account: whatever that may not do, the operator cannot.
-async fn write_kubeconfig(world: &World, url: Option<&str>, path: &Path) -> Result<()> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(world.client(), &world.system_namespace());
+/// Writes a kubeconfig with a token of a service account, by namespace and name: whatever that may not do, its user cannot.
+pub(crate) async fn write_kubeconfig(
+    world: &World,
+    (namespace, account): (&str, &str),
+    url: Option<&str>,
+    path: &Path,
+) -> Result<()> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(world.client(), namespace);
     let request = TokenRequest {
         spec: Some(TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() }),
         ..TokenRequest::default()
     };
     let answer = accounts
-        .create_token_request(rbac::OPERATOR, &PostParams::default(), &request)
+        .create_token_request(account, &PostParams::default(), &request)
         .await
-        .context("no token for the operator's service account")?;
+        .with_context(|| format!("no token for the service account {account}"))?;
     let token = answer.status.and_then(|status| status.token).context("a token request without an answer")?;
     let control_plane = world.control_plane();
     let url = url.unwrap_or(control_plane.url());
@@ -173,6 +180,35 @@ impl Operator {
     pub async fn log(&self) -> Vec<Value> {
         let text = tokio::fs::read(&self.log).await.unwrap_or_default();
         String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Waits until a metric has (at least) a value.
+    pub async fn await_value(&self, metric: &str, value: f64) -> Result<()> {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let found = self.metrics().await?.value(metric, &[]);
+            if found >= value {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!("{metric} is {found} and not {value} after {DEADLINE:?}; {}", self.last_words());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Waits until the log has a line as `is` wants it, and returns that. `what` completes "awaited a line that ...".
+    pub async fn await_line(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            if let Some(line) = self.log().await.into_iter().find(|line| is(line)) {
+                return Ok(line);
+            }
+            if Instant::now() > deadline {
+                bail!("awaited a line that {what} for {DEADLINE:?}, in vain; {}", self.last_words());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Waits until `/readyz` answers 200.

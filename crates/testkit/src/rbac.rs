@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::assets::repository;
 use crate::manifests;
+use crate::rights::{self, Right};
 
 /// The operator's service account, as it is shipped.
 pub(crate) const OPERATOR: &str = "wfe-operator";
@@ -56,28 +57,71 @@ pub(crate) async fn apply(client: &Client, places: &Places<'_>) -> Result<Vec<St
 
 /// Waits until the API server's authorizer has seen the bindings, so that an operator is not refused at its start.
 pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<'_>) -> Result<()> {
-    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
     // One right of each binding.
     let mut rights = vec![(Some(places.watched), "kubernaut.ai", "workflowexecutions"), (None, "", "namespaces")];
     rights.extend(places.execution.map(|namespace| (Some(namespace), "tekton.dev", "pipelineruns")));
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
     for (namespace, group, resource) in rights {
-        let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
-            "user": user,
-            "groups": ["system:serviceaccounts", "system:authenticated"],
-            "resourceAttributes": {"namespace": namespace, "group": group, "resource": resource, "verb": "watch"},
-        }}))?;
-        loop {
-            let answer = reviews.create(&PostParams::default(), &review).await?;
-            if answer.status.is_some_and(|status| status.allowed) {
-                break;
-            }
-            let place = namespace.unwrap_or("the cluster");
-            ensure!(Instant::now() < deadline, "the shipped RBAC does not let {user} watch {resource} in {place}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let right = Right { verb: "watch".to_owned(), group: group.to_owned(), resource: resource.to_owned() };
+        await_review(client, user, namespace, &right, true).await?;
     }
     Ok(())
+}
+
+/// Gives the operator of a world all that is shipped but for one right, or that too, and waits until it is so.
+pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right: &Right, given: bool) -> Result<()> {
+    let mut found = false;
+    for object in manifests::read(&repository().join("config/rbac"))? {
+        if !rights::rights_of(&object).contains(right) {
+            continue;
+        }
+        found = true;
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        let namespace = match (kind.as_str(), object["metadata"]["name"].as_str()) {
+            ("Role", _) => places.execution,
+            (_, Some(NAMESPACES)) => None,
+            _ if places.all_namespaces => None,
+            _ => Some(places.watched),
+        };
+        let object = if given { object } else { rights::without(object, right) };
+        let Some(object) = retarget(object, &kind, places) else { continue };
+        manifests::apply(client, &object).await?;
+        await_review(client, user, namespace, right, given).await?;
+    }
+    ensure!(found, "config/rbac does not give: {right}");
+    Ok(())
+}
+
+/// Waits until the API server's authorizer lets a user do something in a namespace (or everywhere), or does not.
+async fn await_review(
+    client: &Client,
+    user: &str,
+    namespace: Option<&str>,
+    right: &Right,
+    allowed: bool,
+) -> Result<()> {
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    let (resource, subresource) = right.resource.split_once('/').unwrap_or((&right.resource, ""));
+    let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
+        "user": user,
+        "groups": ["system:serviceaccounts", "system:authenticated"],
+        "resourceAttributes": {
+            "namespace": namespace,
+            "group": right.group,
+            "resource": resource,
+            "subresource": subresource,
+            "verb": right.verb,
+        },
+    }}))?;
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let answer = reviews.create(&PostParams::default(), &review).await?;
+        if answer.status.is_some_and(|status| status.allowed == allowed) {
+            return Ok(());
+        }
+        let place = namespace.unwrap_or("the cluster");
+        ensure!(Instant::now() < deadline, "{right}: {user} in {place}: still not allowed = {allowed}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// Moves a shipped object into the world. A cluster-wide binding becomes one for the watched namespace, unless the

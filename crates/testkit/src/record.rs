@@ -91,6 +91,15 @@ impl World {
 }
 
 impl Recording {
+    /// Returns what has been recorded so far, ordered by resourceVersion. The last changes may not have arrived.
+    #[must_use]
+    pub fn so_far(&self) -> Vec<Observed> {
+        let seen = |tape: &Tape| tape.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut all: Vec<Observed> = self.tapes.iter().flat_map(seen).collect();
+        all.sort_by_key(|one| one.resource_version);
+        all
+    }
+
     /// Waits until all that happened so far has arrived, ends the recording, and returns it ordered by
     /// resourceVersion.
     pub async fn stop(self) -> Result<Vec<Observed>> {

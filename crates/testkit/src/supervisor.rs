@@ -16,6 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::assets::Assets;
 use crate::running::Running;
 use crate::stack::{self, Info, Options, Stack};
+use crate::witness::Witness;
 
 /// What the owner asks for, one JSON object a line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -58,6 +59,7 @@ pub async fn serve(options: Options) -> Result<()> {
     let mut input = BufReader::new(tokio::io::stdin()).lines();
     let mut stop = Interrupts::new()?;
     let assets = Assets::find()?;
+    let witness = Witness::begin()?;
     let started = tokio::select! {
         started = stack::start(&assets, options) => started,
         // Nobody waits for the answer; the children go with this process.
@@ -74,6 +76,9 @@ pub async fn serve(options: Options) -> Result<()> {
     answer(&Answer::Ready(info))?;
     let failed = obey(&mut stack, &mut input, &mut stop).await;
     stack.stop(false).await;
+    if let Some(witness) = witness {
+        witness.end(&stack.place.audit_log())?;
+    }
     stack.place.remove(failed || keep());
     Ok(())
 }

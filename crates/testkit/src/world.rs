@@ -14,6 +14,7 @@ use crate::control_plane::ControlPlane;
 use crate::operator::OperatorBuilder;
 use crate::pipeline::Pipeline;
 use crate::rbac::{self, Places};
+use crate::rights::Right;
 use crate::wfe::WfeBuilder;
 use crate::{dump, manifests, random};
 
@@ -95,15 +96,33 @@ impl World {
             });
             manifests::apply(&self.client, &runner).await?;
         }
-        let places = Places {
+        self.cluster_scoped = rbac::apply(&self.client, &self.places(&system, &execution)).await?;
+        rbac::await_in_force(&self.client, &self.operator_user(), &self.places(&system, &execution)).await
+    }
+
+    fn places<'a>(&'a self, system: &'a str, execution: &'a str) -> Places<'a> {
+        Places {
             world: &self.name,
             watched: &self.name,
-            execution: (!self.options.no_execution_namespace).then_some(execution.as_str()),
-            system: &system,
+            execution: (!self.options.no_execution_namespace).then_some(execution),
+            system,
             all_namespaces: self.options.all_namespaces,
-        };
-        self.cluster_scoped = rbac::apply(&self.client, &places).await?;
-        rbac::await_in_force(&self.client, &self.operator_user(), &places).await
+        }
+    }
+
+    /// Takes one of the shipped rights away from the operator, in this world alone.
+    pub async fn take_away(&self, right: &Right) -> Result<()> {
+        self.set_right(right, false).await
+    }
+
+    /// Gives a right back that was taken away.
+    pub async fn give_back(&self, right: &Right) -> Result<()> {
+        self.set_right(right, true).await
+    }
+
+    async fn set_right(&self, right: &Right, given: bool) -> Result<()> {
+        let (system, execution) = (self.system_namespace(), self.execution_namespace());
+        rbac::set(&self.client, &self.operator_user(), &self.places(&system, &execution), right, given).await
     }
 
     /// Returns the control plane.

@@ -130,6 +130,7 @@ pub(super) fn good() -> Value {
             "rationale": "the pods are out of memory",
             "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
             "startBefore": "2099-01-01T00:00:00Z",
+            "recoveryOf": "payment-scale",
         },
     })
 }

@@ -13,6 +13,7 @@ const PARAMETERS: &str = "/spec/parameters";
 const TIMEOUT: &str = "/spec/executionConfig/timeout";
 const DIGEST: &str = "/spec/workflowRef/containerDigest";
 const BEFORE: &str = "/spec/startBefore";
+const RECOVERY: &str = "/spec/recoveryOf";
 const ACCOUNT: &str = "/spec/executionConfig/serviceAccountName";
 
 /// Makes `count` parameters with good keys.
@@ -33,6 +34,7 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
     let keys: &[&str] = &["spec.parameters", "UPPER_SNAKE_CASE"];
     let timeout: &[&str] = &["spec.executionConfig.timeout", "must be a Go duration from 1s to 24h"];
     let pins: &[&str] = &["spec.workflowRef.containerDigest", "must be sha256: followed by 64"];
+    let recovery: &[&str] = &["spec.recoveryOf", "must be the name of a WorkflowExecution"];
     let account: &[&str] = &["spec.executionConfig.serviceAccountName", "must be a DNS subdomain"];
     let rows = [
         (TARGET, json!(null), &["spec.targetResource: Required value"][..]),
@@ -98,6 +100,10 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         (ACCOUNT, json!("Runner"), account),
         (ACCOUNT, json!("run/ner"), account),
         (ACCOUNT, json!("x".repeat(254)), &["spec.executionConfig.serviceAccountName: Too long"]),
+        (RECOVERY, json!(""), recovery),
+        (RECOVERY, json!("Payment"), recovery),
+        (RECOVERY, json!("payment/restart"), recovery),
+        (RECOVERY, json!("x".repeat(254)), &["spec.recoveryOf: Too long"]),
         ("/spec/confidence", json!(-0.01), &["spec.confidence", "greater than or equal to 0"]),
         ("/spec/confidence", json!(1.01), &["spec.confidence", "less than or equal to 1"]),
         ("/spec/rationale", json!("x".repeat(32_769)), &["spec.rationale: Too long"]),
@@ -184,6 +190,8 @@ async fn what_is_only_just_good_is_accepted_and_can_be_read() -> Result<()> {
         (TIMEOUT, json!("1500ms")),
         (ACCOUNT, json!(null)),
         (ACCOUNT, json!("a.b-c.d")),
+        (RECOVERY, json!(null)),
+        (RECOVERY, json!("x".repeat(253))),
         (BEFORE, json!(null)),
         (BEFORE, json!("1970-01-01T00:00:00Z")),
         (BEFORE, json!("9998-12-31T23:59:59Z")),
@@ -222,7 +230,7 @@ async fn nothing_is_accepted_and_ignored() -> Result<()> {
     let name = namespaced.create_in("").await?;
     let strict = PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::default() };
     let mut failures = Vec::new();
-    for field in ["retry", "recoveryOf", "ttlSecondsAfterFinished", "targetresource"] {
+    for field in ["retry", "ttlSecondsAfterFinished", "targetresource"] {
         let answer = namespaced.api.patch(&name, &strict, &Patch::Merge(json!({"spec": {field: "x"}}))).await;
         let words = [&*format!("unknown field \"spec.{field}\"")];
         expect(&mut failures, field, &words, refusal(answer)?);
@@ -244,6 +252,7 @@ async fn spec_is_immutable() -> Result<()> {
         json!({"executionConfig": {"timeout": "11m"}}),
         json!({"executionConfig": null}),
         json!({"startBefore": "2099-01-01T00:00:01Z"}),
+        json!({"recoveryOf": "another"}),
     ];
     for field in good()["spec"].as_object().context("spec is no object")?.keys() {
         changes.push(json!({field: null}));

@@ -179,6 +179,7 @@ fn only_fields_that_do_something_are_in_spec() {
             "executionConfig",
             "parameters",
             "rationale",
+            "recoveryOf",
             "remediationRequestRef",
             "startBefore",
             "targetResource",

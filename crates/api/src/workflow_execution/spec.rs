@@ -59,6 +59,7 @@ const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
     validation = rules::immutable("rationale"),
     validation = rules::immutable("executionConfig"),
     validation = rules::immutable("startBefore"),
+    validation = rules::immutable("recoveryOf"),
     validation = rules::cancellation_comes_later(),
     validation = rules::cancellation_stays(),
 )]
@@ -118,6 +119,14 @@ pub struct WorkflowExecutionSpec {
     #[x_kube(validation = ("self >= timestamp('1970-01-01T00:00:00Z') && self < timestamp('9999-01-01T00:00:00Z')",
         "spec.startBefore: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z"))]
     pub start_before: Option<Time>,
+    /// Name of a WorkflowExecution in the same namespace that failed half way, e.g. "payment-restart": this one is to make up
+    /// for it, with another workflow. Absent: it makes up for none, and is Skipped (PreviousExecutionFailed) on a target that
+    /// one has left half way, until somebody clears that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::NAME))]
+    #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+        "spec.recoveryOf: must be the name of a WorkflowExecution in the same namespace (a-z, 0-9, - and .), e.g. payment-restart"))]
+    pub recovery_of: Option<String>,
     /// Stops the execution without deleting its record: set it later, once, while the phase is not final. The PipelineRun is
     /// cancelled, and the execution ends as Failed with who and why in the message. Whoever sets it needs the right to
     /// update workflowexecutions/cancellation. Refused when the object is created. Absent: nobody stopped it.

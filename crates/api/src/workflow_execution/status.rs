@@ -68,8 +68,8 @@ pub struct WorkflowExecutionStatus {
     /// The Tekton PipelineRun that runs the workflow, in the execution namespace. Absent when nothing was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline_run_ref: Option<PipelineRunRef>,
-    /// Number of the run in its target's chain, counted from 1, also where creating the run was refused. Executions of one
-    /// target are ordered by it.
+    /// Number of the run in its target's chain, counted from 1, also where creating the run was refused or the run was given
+    /// up before it began. Executions of one target are ordered by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub run_sequence: Option<i64>,

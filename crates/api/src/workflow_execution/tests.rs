@@ -26,6 +26,7 @@ fn full() -> Value {
             "rationale": "the pods are out of memory",
             "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
             "startBefore": time,
+            "recoveryOf": "payment-scale",
             "cancellation": {"reason": "wrong cluster", "requestedBy": "jane"}
         },
         "status": {

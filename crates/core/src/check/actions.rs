@@ -33,6 +33,7 @@ impl<'a> Check<'a> {
                 Action::Commit { execution, run, consecutive_failures, .. } => {
                     self.commit(execution, run, *consecutive_failures);
                 }
+                Action::GiveUp { execution, number, .. } => self.give_up(execution, *number),
                 Action::Release { run } => self.release(run),
                 Action::Finish { execution, ending, unstarted, .. } => {
                     self.finish(execution, ending, unstarted.as_ref());
@@ -99,11 +100,23 @@ impl<'a> Check<'a> {
             let mut others = self.target.runs.values().filter(|it| it.owner != Owner::Nobody);
             let earlier = others.any(|it| it.is_unfinished() && !it.is_owned_by(execution) && it.order <= order);
             self.expect("16.1", !earlier, || format!("{execution} commits after an unfinished run"));
+            let given_up = self.execution(execution).and_then(|it| it.run_sequence);
+            self.expect("5", given_up.is_none_or(|given_up| given_up < own.number), || {
+                format!("{execution} commits to {run}, which it has given up")
+            });
         }
         let row = self.record.row(self.now).len();
         self.expect("7", usize::try_from(shown).is_ok_and(|it| it == row), || {
             format!("{execution} shows {shown}, not {row}")
         });
+    }
+
+    fn give_up(&mut self, execution: &ExecutionId, number: u64) {
+        let Some(found) = self.execution(execution) else { return };
+        let undecided = matches!(found.state, ExecutionState::Undecided { .. });
+        let own = self.target.runs.values().filter(|run| run.is_owned_by(execution)).map(|run| run.number).max();
+        let fits = undecided && own == Some(number) && found.run_sequence.is_none_or(|before| before < number);
+        self.expect("5", fits, || format!("{execution} gives {number} up, and has {own:?}"));
     }
 
     fn release(&mut self, run: &RunId) {
@@ -148,8 +161,8 @@ impl<'a> Check<'a> {
         let Some(contender) = self.execution(execution) else { return };
         let undecided = matches!(contender.state, ExecutionState::Undecided { .. }) && !contender.deleting;
         self.expect("16.3", undecided, || format!("skipped {execution}, which is decided"));
-        let has_run = self.target.runs.values().any(|run| run.is_owned_by(execution));
-        self.expect("16.2", !has_run, || format!("skipped {execution}, which has a run"));
+        let ran = self.target.runs.values().any(|run| run.is_owned_by(execution) && !run.is_pending());
+        self.expect("16.2", !ran, || format!("skipped {execution}, which has a run that may run"));
         let holds = match (skip, fact) {
             (Skip::ResourceBusy(_), Fact::Unfinished(run)) => {
                 self.target.runs.get(&run.uid).is_some_and(|run| run.is_unfinished() && !run.is_owned_by(execution))
@@ -170,7 +183,15 @@ impl<'a> Check<'a> {
     fn delete(&mut self, run: &RunId) {
         let Some(found) = self.target.runs.get(&run.uid) else { return };
         self.expect("16.7", found.owner != Owner::Nobody, || format!("deleted {run}, which is a stranger's"));
-        let needed = matches!(found.progress, Progress::Released) || found.is_pending() && self.is_committed(found);
+        // Another operator may be committing to it now, unless its owner's status says that it never will.
+        let may_commit = self.target.executions.values().any(|it| {
+            found.is_owned_by(&it.id)
+                && matches!(it.state, ExecutionState::Undecided { .. })
+                && !it.deleting
+                && it.run_sequence.is_none_or(|given_up| given_up < found.number)
+        });
+        let needed = matches!(found.progress, Progress::Released)
+            || found.is_pending() && (self.is_committed(found) || may_commit);
         self.expect("5", !needed, || format!("deleted {run}, which is needed"));
     }
 
@@ -199,6 +220,7 @@ impl<'a> Check<'a> {
         for action in &decision.actions {
             match action {
                 Action::Commit { execution, .. }
+                | Action::GiveUp { execution, .. }
                 | Action::Finish { execution, .. }
                 | Action::Create { execution, .. } => {
                     *written.entry(&execution.uid).or_default() += 1;
@@ -214,11 +236,7 @@ impl<'a> Check<'a> {
         self.expect("16.3", written.values().all(|count| *count == 1), || format!("decided twice: {written:?}"));
         for execution in self.target.executions.values().filter(|execution| execution.is_undecided()) {
             let waits = decision.waiting.iter().any(|(id, _)| *id == execution.id);
-            let withdraws = decision.actions.iter().any(|action| match action {
-                Action::Delete { run, .. } => self.owned(run, &execution.id).is_some(),
-                _ => false,
-            });
-            let is_forgotten = !waits && !withdraws && !written.contains_key(&execution.id.uid);
+            let is_forgotten = !waits && !written.contains_key(&execution.id.uid);
             self.expect("16.6", !is_forgotten, || format!("{} was forgotten", execution.id));
         }
     }

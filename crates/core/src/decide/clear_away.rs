@@ -1,7 +1,6 @@
 //! Clears away what nobody needs: pending runs that nobody can commit to, runs of deleted executions, expired runs. And
 //! tells somebody when a target does not drain.
 
-use super::own_run;
 use crate::Time;
 use crate::action::{Action, Decision, Unneeded};
 use crate::execution::Execution;
@@ -20,8 +19,8 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
         };
         let unproven = match (target.owner_of(run), presence) {
             (Some(owner), _) => {
-                if run.is_pending() && is_leftover(target, owner, run) {
-                    decision.actions.push(delete(run, Unneeded::Leftover, None));
+                if let Some(why) = unneeded(owner, run) {
+                    decision.actions.push(delete(run, why, None));
                 } else if owner.is_terminal() {
                     expire(target, policy, run, newest_unfinished, None, now, decision);
                 }
@@ -48,14 +47,16 @@ fn delete(run: &Run, why: Unneeded, gone: Option<ExecutionId>) -> Action {
     Action::Delete { run: run.id.clone(), version: run.version.clone(), why, gone }
 }
 
-/// A pending run is needed by the owner that committed to it, or that may still do so: an undecided one's first.
-fn is_leftover(target: &Target, owner: &Execution, run: &Run) -> bool {
-    let needed = if owner.is_undecided() {
-        own_run(target, owner).is_some_and(|first| first.id.uid == run.id.uid)
+/// A pending run is needed by the owner that committed to it, or that may still do so. That it may not is a fact that
+/// stays, also for an operator whose view is ahead of this one: such a run is taken from nobody.
+fn unneeded(owner: &Execution, run: &Run) -> Option<Unneeded> {
+    if !run.is_pending() || owner.is_running(&run.id) {
+        None
+    } else if !owner.is_undecided() {
+        Some(Unneeded::Leftover)
     } else {
-        owner.is_running(&run.id)
-    };
-    !needed
+        owner.has_given_up(run).then_some(Unneeded::Withdrawn)
+    }
 }
 
 /// Deletes a finished run when it is older than the retention and drained, and nothing newer is unfinished (section 5, 3).

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{View, own_run};
-use crate::action::{Action, Decision, Ending, Fact, Unneeded, Waiting};
+use crate::action::{Action, Decision, Ending, Fact, Waiting};
 use crate::duration;
 use crate::ending::{Failure, FailureReason, Refusal, Skip};
 use crate::execution::{Execution, ExecutionState};
@@ -11,7 +11,7 @@ use crate::moment::after;
 use crate::name::ExecutionId;
 use crate::rules::{self, Contender, Verdict};
 use crate::run::{Owner, Presence, Run};
-use crate::target::RunNumber;
+use crate::target::{RunNumber, Target};
 
 /// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
 pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
@@ -32,7 +32,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
     }
     // Who fails without its turn does so before rivals are compared: its failure is part of what they are judged by.
     judged.retain(|(contender, verdict)| match verdict {
-        Verdict::Fail { reason, message, counts } if contender.run.is_none() => {
+        Verdict::Fail { reason, message, counts } => {
             failures.add(contender, *reason, message, None, *counts);
             false
         }
@@ -43,6 +43,9 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         let execution = contender.execution;
         match (verdict, contender.run) {
             (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run)),
+            (Verdict::Run, None) if view.target.runs.values().any(|run| run.is_owned_by(&execution.id)) => {
+                decision.waiting.push((execution.id.clone(), Waiting::Withdrawn));
+            }
             (Verdict::Run, None) if turn_taken => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
             (Verdict::Run, None) => {
                 turn_taken = true;
@@ -51,12 +54,10 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
             (Verdict::Wait(waiting @ Waiting::OwnerLate), _) | (Verdict::Wait(waiting), None) => {
                 decision.waiting.push((execution.id.clone(), waiting));
             }
-            // It created its run on a view in which nothing forbade that: it takes it back, and is skipped or fails then.
-            (Verdict::Wait(_) | Verdict::Skip { .. } | Verdict::Fail { .. }, Some(run)) => {
-                decision.actions.push(withdraw(run));
-            }
-            (Verdict::Skip { skip, fact }, None) => add_skip(decision, execution, skip, fact),
-            (Verdict::Fail { .. }, None) => {} // dealt with above
+            (Verdict::Wait(_), Some(_)) => decision.actions.push(give_up(view.target, execution)),
+            // A pending run of a terminal execution is cleared away.
+            (Verdict::Skip { skip, fact }, _) => add_skip(decision, execution, skip, fact),
+            (Verdict::Fail { .. }, _) => {} // dealt with above
         }
     }
     failures.write(decision);
@@ -140,8 +141,14 @@ fn commit(contender: &Contender<'_>, run: &Run) -> Action {
     }
 }
 
-fn withdraw(run: &Run) -> Action {
-    Action::Delete { run: run.id.clone(), version: run.version.clone(), why: Unneeded::Withdrawn, gone: None }
+/// The withdrawal's first half. All of its runs, so that which of several is its own need not be agreed on.
+fn give_up(target: &Target, execution: &Execution) -> Action {
+    let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id));
+    Action::GiveUp {
+        execution: execution.id.clone(),
+        version: execution.version.clone(),
+        number: own.map(|run| run.number).max().unwrap_or_default(),
+    }
 }
 
 /// Those that fail without having had their turn.

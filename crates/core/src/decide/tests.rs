@@ -51,6 +51,10 @@ fn committed(uid: &str, run: &str, number: u64, gone: &[&str]) -> Action {
     }
 }
 
+fn gives_up(uid: &str, number: u64) -> Action {
+    Action::GiveUp { execution: id(uid), version: Version::new("v"), number }
+}
+
 fn deleted(run: &str, why: Unneeded, gone: Option<&str>) -> Action {
     Action::Delete { run: run_id(run), version: Version::new("rv"), why, gone: gone.map(id) }
 }

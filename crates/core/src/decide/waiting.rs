@@ -33,11 +33,13 @@ pub(super) fn show(target: &Target, now: Time, decision: &mut Decision) {
         }
     }
     if let Some(trouble) = &target.trouble {
-        let tries = decision.actions.iter().filter_map(|action| match action {
-            Action::Create { execution, .. } => Some((execution.clone(), Waiting::ApiErrors(trouble.clone()))),
-            _ => None,
+        let tries = decision.actions.iter().flat_map(|action| match action {
+            Action::Create { execution, .. } | Action::Commit { execution, .. } => vec![execution.clone()],
+            Action::Skip { skipped, .. } => skipped.iter().map(|(execution, _)| execution.clone()).collect(),
+            _ => Vec::new(),
         });
-        decision.waiting.extend(tries.collect::<Vec<_>>());
+        let waiting = tries.map(|execution| (execution, Waiting::ApiErrors(trouble.clone())));
+        decision.waiting.extend(waiting.collect::<Vec<_>>());
     }
     let waiting = decision.waiting.clone();
     for (id, waiting) in waiting {

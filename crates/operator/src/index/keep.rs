@@ -39,6 +39,13 @@ pub(super) fn keep_memory(execution: &mut Execution, known: &Execution) {
     }
 }
 
+/// The tries to create a run have ended with one. Should it be withdrawn, they begin anew, and with them their time.
+pub(super) fn end_tries(execution: &mut Execution) {
+    if let ExecutionState::Undecided { first_try, .. } = &mut execution.state {
+        *first_try = None;
+    }
+}
+
 pub(super) fn keep_presence(run: &mut Run, known: &Run) {
     if let (Owner::Execution { id, presence, .. }, Owner::Execution { id: known_id, presence: known, .. }) =
         (&mut run.owner, &known.owner)

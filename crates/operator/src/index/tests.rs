@@ -267,3 +267,21 @@ fn a_refusal_stays_until_the_execution_is_decided() {
     let state = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].state;
     assert!(matches!(state, ExecutionState::Undecided { refusal: Some(kept), .. } if *kept == refusal), "{state:?}");
 }
+
+#[test]
+fn the_time_for_a_create_begins_anew_when_a_run_was_withdrawn() {
+    let first_try = |index: &Index| match &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].state {
+        ExecutionState::Undecided { first_try, .. } => *first_try,
+        state => panic!("{state:?}"),
+    };
+    let mut index = synced(vec![execution("a", "1")]);
+    index.tried(&key(), &Uid::new("a"), now());
+    index.apply(execution("a", "2"), now());
+    assert_eq!(first_try(&index), Some(now()), "a new version changes nothing");
+    assert!(!index.entry(&key()).unwrap().beside(&Uid::new("a")).had_run);
+    index.apply(run("r", "a", "3"), now());
+    index.apply(Delivery::RunDeleted(Uid::new("r")), now());
+    index.apply(execution("a", "4"), now());
+    assert_eq!(first_try(&index), None);
+    assert!(index.entry(&key()).unwrap().beside(&Uid::new("a")).had_run);
+}

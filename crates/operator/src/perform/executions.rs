@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use kube::api::{Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use wfe_core::action::{Ending, Fact, Waiting};
 use wfe_core::duration;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, RunId, Version};
+use wfe_core::target::RunNumber;
 
 use super::{
     Attempt, EXECUTION_STATUS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work, changed_or_call,
@@ -19,7 +20,7 @@ use crate::client::Verb;
 use crate::events::Announcement;
 use crate::index::Kind;
 use crate::metrics::OutcomeLabel;
-use crate::status::{self, Commitment};
+use crate::status::{self, Commitment, Subject};
 
 impl Performer {
     /// Step (c).
@@ -35,13 +36,31 @@ impl Performer {
         for owner in owners {
             learned.push(self.confirm_owner_gone(owner).await?);
         }
+        // The first run of a chain has no earlier one of which something could be left.
+        if let Some(target) = work.target.as_ref().filter(|_| commitment.number > 1) {
+            self.confirm_drained(execution, target).await?;
+        }
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(learned) };
         let namespace = &self.defaults.execution_namespace;
         let run = commitment.run;
         let status = status::running(work.target.as_ref(), subject, commitment, namespace, work.now);
-        learned.extend(self.write_status(execution, version, &status).await?);
+        learned.extend(self.write_status(execution, version, subject, &status).await?);
         tracing::info!(wfe = %execution, target = %Shown(&work.target), run = %run, phase = "Running", "committed");
         self.events.announce(Announcement::pipeline_run_created(execution, run));
+        Ok(learned)
+    }
+
+    pub(super) async fn give_up(
+        &self,
+        work: &Work,
+        execution: &ExecutionId,
+        version: &Version,
+        number: RunNumber,
+    ) -> Result<Vec<Learned>> {
+        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let status = status::given_up(work.target.as_ref(), subject, number, work.now);
+        let learned = self.write_status(execution, version, subject, &status).await?;
+        tracing::info!(wfe = %execution, target = %Shown(&work.target), number, "gave its pending run up");
         Ok(learned)
     }
 
@@ -62,7 +81,7 @@ impl Performer {
         }
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
         let status = status::ended(work.target.as_ref(), subject, ending, draining);
-        let learned = self.write_status(execution, version, &status).await?;
+        let learned = self.write_status(execution, version, subject, &status).await?;
         let target = Shown(&work.target);
         match ending {
             Ending::Completed(success) => {
@@ -90,7 +109,7 @@ impl Performer {
     /// Says that the target has drained after the end.
     pub(super) async fn freed(&self, work: &Work, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
-        let learned = self.write_status(execution, version, &status::freed(subject, work.now)).await?;
+        let learned = self.write_status(execution, version, subject, &status::freed(subject, work.now)).await?;
         tracing::info!(wfe = %execution, target = %Shown(&work.target), "drained, the target is free");
         self.events.announce(Announcement::lock_released(execution, work.target.as_ref()));
         Ok(learned)
@@ -107,7 +126,7 @@ impl Performer {
     ) -> Result<Vec<Learned>> {
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
         let status = status::cleared(subject, clearance, effective, work.now);
-        let learned = self.write_status(execution, version, &status).await?;
+        let learned = self.write_status(execution, version, subject, &status).await?;
         let (target, by) = (Shown(&work.target), &clearance.cleared_by);
         tracing::info!(wfe = %execution, %target, %by, effective, "cleared: {}", clearance.reason);
         if effective {
@@ -125,7 +144,7 @@ impl Performer {
     ) -> Result<Vec<Learned>> {
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
         let status = status::waiting(work.target.as_ref(), subject, waiting, work.now);
-        let learned = self.write_status(execution, version, &status).await?;
+        let learned = self.write_status(execution, version, subject, &status).await?;
         tracing::info!(
             wfe = %execution, target = %Shown(&work.target), phase = "Pending", reason = waiting.reason(),
             "waits: {}", waiting.message()
@@ -170,7 +189,7 @@ impl Performer {
             return Ok(Vec::new());
         };
         let status = status::skipped(work.target.as_ref(), execution, subject, skip, work.now);
-        let learned = self.write_status(execution, version, &status).await?;
+        let learned = self.write_status(execution, version, subject, &status).await?;
         self.metrics.skipped(skip.reason());
         let message = status.skip_details.map(|details| details.message).unwrap_or_default();
         tracing::info!(
@@ -186,12 +205,19 @@ impl Performer {
         &self,
         execution: &ExecutionId,
         version: &Version,
+        subject: &Subject,
         status: &wfe_api::WorkflowExecutionStatus,
     ) -> Result<Vec<Learned>> {
-        let patch = Patch::Merge(json!({
+        let mut patch = json!({
             "metadata": {"uid": execution.uid.as_str(), "resourceVersion": version.as_str()},
             "status": status,
-        }));
+        });
+        // A number that was given up has no place in the history.
+        let ends = status.phase.is_some_and(wfe_api::Phase::is_terminal);
+        if subject.gave_up && ends && status.run_sequence.is_none() {
+            patch["status"]["runSequence"] = Value::Null;
+        }
+        let patch = Patch::Merge(patch);
         let params =
             PatchParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PatchParams::default() };
         let executions = self.cluster.executions_in(&execution.namespace);

@@ -1,13 +1,17 @@
 //! The live reads that a write rests on.
 
-use kube::api::DynamicObject;
-use wfe_core::name::{ExecutionId, RunId};
-use wfe_core::residue::ResidueId;
+use kube::api::{DynamicObject, ListParams, ObjectMeta};
+use wfe_core::name::{ExecutionId, RunId, Uid, Version};
+use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
-use wfe_tekton::{observe_descendant, observe_run};
+use wfe_core::target::TargetName;
+use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 
 use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::client::Verb;
+
+/// How many objects a page of a list holds, as the watches have it.
+const PAGE: u32 = 500;
 
 impl Performer {
     pub(super) async fn confirm_unfinished(&self, run: &RunId) -> Result<()> {
@@ -52,22 +56,57 @@ impl Performer {
         }
     }
 
-    pub(super) async fn confirm_uncommitted(&self, owner: &ExecutionId, run: &RunId) -> Result<()> {
-        let found = self.read_execution(owner).await?;
-        let committed = found.and_then(|found| {
-            let status = found.data.get("status")?;
-            (status["phase"] == "Running")
-                .then(|| status.pointer("/pipelineRunRef/uid")?.as_str().map(str::to_owned))?
-        });
-        if committed.as_deref() == Some(run.uid.as_str()) {
-            return Err(PerformError::Refuted { what: format!("WorkflowExecution {owner} has committed to {run}") });
+    /// Confirms that an execution for which a run was created before is still as it was seen. Where the view of executions
+    /// is behind, another operator deletes such a run as often as it is created.
+    pub(super) async fn confirm_unchanged(&self, execution: &ExecutionId, version: &Version) -> Result<()> {
+        let found = self.read_execution(execution).await?;
+        if found.is_some_and(|found| found.metadata.resource_version.as_deref() == Some(version.as_str())) {
+            return Ok(());
+        }
+        Err(PerformError::Refuted { what: format!("WorkflowExecution {execution} has changed") })
+    }
+
+    /// Confirms that nothing of another execution's run is left on a target. The look proves that the view of runs is
+    /// complete, and nothing about the watches of tasks and pods, which may be behind. Pods last: tasks make them.
+    pub(super) async fn confirm_drained(&self, execution: &ExecutionId, target: &TargetName) -> Result<()> {
+        for kind in [ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun, ResidueKind::Pod] {
+            let left = self.list_left(kind, target).await?;
+            if let Some(left) = left.into_iter().find(|left| !left.residue.owner.is(execution)) {
+                let (kind, name) = (left.residue.id.kind.as_str(), left.residue.id.name);
+                return Err(PerformError::Refuted { what: format!("{kind} {name} is left of an earlier run") });
+            }
         }
         Ok(())
     }
 
+    /// Lists the unfinished descendants of one kind that a target has.
+    async fn list_left(&self, kind: ResidueKind, target: &TargetName) -> Result<Vec<Descendant>> {
+        let objects = self.cluster.descendants(kind);
+        let selector = format!("{}={}", wfe_api::labels::LABEL_TARGET, label_value(target.as_str()));
+        let mut params = ListParams::default().labels(&selector).limit(PAGE);
+        let mut left = Vec::new();
+        loop {
+            let page =
+                self.cluster.call(Verb::List, "descendants", objects.list(&params)).await.map_err(|error| {
+                    call(format!("list what is left of runs on {target} ({})", kind.as_str()), error)
+                })?;
+            let descendants = page
+                .items
+                .iter()
+                // Runs of the chain carry the label too: the look judges them.
+                .filter(|found| observe_run(&found.metadata, &found.data, Order(0)).is_none())
+                .filter_map(|found| observe_descendant(kind, &found.metadata, &found.data));
+            left.extend(descendants.filter(|found| found.unfinished && found.chain == target.chain()));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(left),
+            }
+        }
+    }
+
     pub(super) async fn confirm_owner_gone(&self, owner: &ExecutionId) -> Result<Learned> {
         let found = self.read_execution(owner).await?;
-        if found.is_some_and(|found| found.metadata.uid.as_deref() == Some(owner.uid.as_str())) {
+        if found.is_some_and(|found| is(&found.metadata, &owner.uid)) {
             return Err(PerformError::Refuted { what: format!("WorkflowExecution {owner} is there after all") });
         }
         Ok(Learned::OwnerGone(owner.clone()))
@@ -88,4 +127,8 @@ impl Performer {
             .await
             .map_err(|error| call(format!("read PipelineRun {name}"), error))
     }
+}
+
+fn is(meta: &ObjectMeta, uid: &Uid) -> bool {
+    meta.uid.as_deref() == Some(uid.as_str())
 }

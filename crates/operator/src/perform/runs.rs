@@ -24,6 +24,9 @@ impl Performer {
         let Some(request) = work.requests.get(&execution.uid) else {
             return Err(PerformError::Changed { what: format!("WorkflowExecution {execution}") });
         };
+        if let Some(version) = work.had_runs.get(&execution.uid) {
+            self.confirm_unchanged(execution, version).await?;
+        }
         let name = request.target.chain().run(number);
         let rendered: DynamicObject =
             serde_json::from_value(render_run(request, number, &self.defaults)).map_err(|error| {
@@ -44,7 +47,9 @@ impl Performer {
             Err(CallError::Refused(status)) if status.is_already_exists() => self.name_taken(&name, number).await,
             Err(error) => match refusal::judge(&error) {
                 // A starting API server does not know all role bindings yet: only a no that it stands by is one.
-                Some(FailureReason::Forbidden) if !Self::has_tried_for(work, execution, STANDS_BY) => {
+                Some(FailureReason::Forbidden)
+                    if work.denied_since.is_none_or(|since| work.now - since < STANDS_BY) =>
+                {
                     Err(call(format!("create PipelineRun {name}"), error))
                 }
                 Some(reason) => {
@@ -56,10 +61,6 @@ impl Performer {
                 None => Err(call(format!("create PipelineRun {name}"), error)),
             },
         }
-    }
-
-    fn has_tried_for(work: &Work, execution: &ExecutionId, long: TimeDelta) -> bool {
-        work.first_tries.get(&execution.uid).is_some_and(|first| work.now - *first >= long)
     }
 
     /// The name is there already: ours (a crash, or an answer that was lost), another operator's, or a stranger's.
@@ -95,12 +96,8 @@ impl Performer {
     }
 
     /// Deletes a run that is still as it was seen, pending or finished: the version says so, as releasing moves it.
-    ///
-    /// A commit does not move it. Another operator may have committed the owner to this run a moment ago, on a view that
-    /// is ahead of ours: so the owner is read live before a pending run is taken from it.
     pub(super) async fn delete(
         &self,
-        work: &Work,
         run: &RunId,
         version: &Version,
         why: Unneeded,
@@ -109,10 +106,6 @@ impl Performer {
         let mut learned = Vec::new();
         if let Some(owner) = owner {
             learned.push(self.confirm_owner_gone(owner).await?);
-        } else if why != Unneeded::Expired
-            && let Some(owner) = work.owners.get(&run.uid)
-        {
-            self.confirm_uncommitted(owner, run).await?;
         }
         let params = DeleteParams {
             preconditions: Some(Preconditions {

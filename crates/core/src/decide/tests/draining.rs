@@ -32,9 +32,9 @@ fn what_is_left_of_a_deleted_run_drains_too_and_what_names_nobody_is_waited_for(
 }
 
 #[test]
-fn at_the_look_an_execution_withdraws_before_what_drains() {
-    let target = left(target(vec![undecided("b")], vec![run(2, "b", Progress::Pending)]), pod("a"));
-    assert_eq!(actions(&target), [deleted("r2", Unneeded::Withdrawn, None)]);
+fn at_the_look_an_execution_is_skipped_by_what_drains() {
+    let decided = actions(&left(target(vec![undecided("b")], vec![run(2, "b", Progress::Pending)]), pod("a")));
+    assert!(matches!(&decided[..], [Action::Skip { fact: Fact::Draining(_), .. }]), "{decided:?}");
 }
 
 #[test]

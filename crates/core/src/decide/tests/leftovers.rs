@@ -15,8 +15,8 @@ fn a_pending_run_that_nobody_can_commit_to_is_deleted() {
 #[test]
 fn an_execution_keeps_the_first_of_two_runs_that_it_made() {
     let runs = vec![run(1, "a", Progress::Pending), run(2, "a", Progress::Pending)];
-    let expected = [deleted("r2", Unneeded::Leftover, None), committed("a", "r1", 1, &[])];
-    assert_eq!(actions(&target(vec![undecided("a")], runs.clone())), expected);
+    // Not yet deleted: an operator that does not know the first may be committing to the second.
+    assert_eq!(actions(&target(vec![undecided("a")], runs.clone())), [committed("a", "r1", 1, &[])]);
     let expected = [Action::Release { run: run_id("r1") }, deleted("r2", Unneeded::Leftover, None)];
     assert_eq!(actions(&target(vec![running("a", "r1")], runs)), expected);
 }
@@ -24,8 +24,7 @@ fn an_execution_keeps_the_first_of_two_runs_that_it_made() {
 #[test]
 fn of_two_runs_that_it_made_an_execution_commits_to_the_one_that_was_released() {
     let runs = vec![run(1, "a", Progress::Pending), run(2, "a", Progress::Released)];
-    let expected = [deleted("r1", Unneeded::Leftover, None), committed("a", "r2", 2, &[])];
-    assert_eq!(actions(&target(vec![undecided("a")], runs)), expected);
+    assert_eq!(actions(&target(vec![undecided("a")], runs)), [committed("a", "r2", 2, &[])]);
 }
 
 #[test]

@@ -97,3 +97,20 @@ fn an_execution_whose_run_lives_in_another_namespace_is_left_alone_and_holds_the
     let target = target(vec![stranger, undecided("b")], vec![]);
     assert_eq!((actions(&target), waiting(&target)), (vec![], vec![("b".into(), Waiting::OwnerLate)]));
 }
+
+#[test]
+fn an_action_is_repeated_by_one_that_does_the_same_to_the_same_object() {
+    let commit = |version: &str, started_at| Action::Commit {
+        execution: id("a"),
+        version: Version::new(version),
+        run: run_id("r1"),
+        number: 1,
+        started_at,
+        consecutive_failures: 0,
+        gone: vec![],
+    };
+    assert!(commit("1", at(0)).repeats(&commit("2", at(5))), "on a newer view");
+    assert!(!commit("1", at(0)).repeats(&create("a", 1)), "another write");
+    let release = |run| Action::Release { run: run_id(run) };
+    assert!(release("r1").repeats(&release("r1")) && !release("r1").repeats(&release("r2")));
+}

@@ -14,8 +14,8 @@ fn a_cancelled_execution_stops_wherever_it_is() {
         (failure.was_execution_failure, &*failure.message),
         (false, "cancelled by jo before it started: enough")
     );
-    let looking = target(vec![cancelled(undecided("a"))], vec![run(1, "a", Progress::Pending)]);
-    assert_eq!(actions(&looking), [deleted("r1", Unneeded::Withdrawn, None)]);
+    let looking = actions(&target(vec![cancelled(undecided("a"))], vec![run(1, "a", Progress::Pending)]));
+    assert!(matches!(&looking[..], [Action::Finish { ending: Ending::Failed(_), .. }]), "{looking:?}");
     for progress in [Progress::Pending, Progress::Released] {
         let committed = target(vec![cancelled(running("a", "r1"))], vec![run(1, "a", progress)]);
         let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::Requested, gone: None };
@@ -46,7 +46,7 @@ fn in_a_paused_namespace_nothing_new_starts_and_what_runs_goes_on() {
     let waits = Waiting::Paused("ask sre".into());
     assert_eq!(waiting(&target(vec![paused(undecided("a"))], vec![])), [("a".into(), waits)]);
     let looking = target(vec![paused(undecided("a"))], vec![run(1, "a", Progress::Pending)]);
-    assert_eq!(actions(&looking), [deleted("r1", Unneeded::Withdrawn, None)]);
+    assert_eq!(actions(&looking), [gives_up("a", 1)]);
     let committed = target(vec![paused(running("a", "r1"))], vec![run(1, "a", Progress::Pending)]);
     assert_eq!(actions(&committed), [Action::Release { run: run_id("r1") }]);
 }
@@ -80,4 +80,16 @@ fn a_run_that_lost_its_annotations_is_still_the_one_that_was_committed_to() {
     let target = target(vec![running("a", "r1"), undecided("b")], vec![stripped]);
     let decided = actions(&target);
     assert!(matches!(&decided[..], [Action::Skip { .. }]), "{decided:?}");
+}
+
+#[test]
+fn whoever_waits_for_a_request_that_fails_says_so_whatever_it_is_for() {
+    let free = target(vec![undecided("b")], vec![]);
+    let looked = target(vec![undecided("b")], vec![run(1, "b", Progress::Pending)]);
+    let busy = target(vec![running("a", "r1"), undecided("b")], vec![run(1, "a", Progress::Released)]);
+    for mut target in [free, looked, busy] {
+        assert_eq!(waiting(&target), []);
+        target.trouble = Some("cannot read".into());
+        assert_eq!(waiting(&target), [("b".into(), Waiting::ApiErrors("cannot read".into()))]);
+    }
 }

@@ -1,0 +1,145 @@
+//! The judgement: what the schema, the admission rules and rule 0 of the decision refuse.
+//!
+//! Fields are judged in the order in which a person reads them, and the first that is wrong is told.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::error::{BuildError, Problem};
+use crate::target::is_dns_label;
+use crate::{ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowRef, limits, target};
+
+/// The parameter under which the operator passes the target.
+const TARGET_PARAMETER: &str = "TARGET_RESOURCE";
+/// 24 hours.
+const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
+/// The first second of 1970.
+const FIRST_SECOND: Timestamp = Timestamp::UNIX_EPOCH;
+/// 9999-01-01T00:00:00Z: the days from 1970 to then, in seconds.
+const YEAR_9999: i64 = 2_932_532 * 86_400;
+
+const SUBDOMAIN: &str = "a DNS subdomain (at most 253 of a-z, 0-9, - and .), e.g. payment-restart";
+
+type Verdict = Result<(), BuildError>;
+
+/// Judges a whole object.
+pub(super) fn execution(execution: &WorkflowExecution) -> Verdict {
+    let (metadata, spec) = (&execution.metadata, &execution.spec);
+    subdomain("metadata.name", metadata.name.as_deref().unwrap_or_default())?;
+    if let Some(namespace) = &metadata.namespace {
+        demand(
+            is_dns_label(namespace),
+            "metadata.namespace",
+            "a DNS label (at most 63 of a-z, 0-9 and -), e.g. payment",
+        )?;
+    }
+    target::check(&spec.target_resource)
+        .map_err(|error| BuildError::new("spec.targetResource", Problem::Target(error)))?;
+    workflow(&spec.workflow_ref)?;
+    parameters(spec.parameters.iter())?;
+    if let Some(reference) = &spec.remediation_request_ref {
+        request(reference)?;
+    }
+    let in_range = spec.confidence.is_none_or(|confidence| (0.0..=1.0).contains(&confidence));
+    demand(in_range, "spec.confidence", "a number from 0 to 1, e.g. 0.92")?;
+    at_most("spec.rationale", spec.rationale.as_deref(), limits::RATIONALE)?;
+    if let Some(ExecutionConfig { service_account_name: Some(name), .. }) = &spec.execution_config {
+        subdomain("spec.executionConfig.serviceAccountName", name)?;
+    }
+    let known = |moment: Timestamp| moment >= FIRST_SECOND && moment.as_second() < YEAR_9999;
+    demand(
+        spec.start_before.as_ref().is_none_or(|moment| known(moment.0)),
+        "spec.startBefore",
+        "in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z",
+    )?;
+    match &spec.recovery_of {
+        Some(name) => subdomain("spec.recoveryOf", name),
+        None => Ok(()),
+    }
+}
+
+/// Judges a time-out, which the object holds as text.
+pub(super) fn timeout(timeout: Duration) -> Verdict {
+    let whole = timeout.subsec_nanos() == 0 && (Duration::from_secs(1)..=LONGEST_TIMEOUT).contains(&timeout);
+    demand(whole, "spec.executionConfig.timeout", "whole seconds, from 1s to 24h, e.g. 30m")
+}
+
+fn workflow(workflow: &WorkflowRef) -> Verdict {
+    let (id, version) = (&workflow.workflow_id, &workflow.version);
+    some("spec.workflowRef.workflowId", id, limits::NAME, "node-disk-cleanup")?;
+    some("spec.workflowRef.version", version, limits::WORKFLOW_VERSION, "1.4.0")?;
+    let (image, example) = (&workflow.container_image, "registry.example/workflows/node-disk-cleanup:1.4.0");
+    some("spec.workflowRef.containerImage", image, limits::IMAGE, example)?;
+    let Some(digest) = &workflow.container_digest else { return Ok(()) };
+    let field = "spec.workflowRef.containerDigest";
+    let digits = digest.strip_prefix("sha256:").unwrap_or_default();
+    let hexadecimal = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    demand(digits.len() == 64 && hexadecimal, field, "sha256: followed by 64 hexadecimal digits in lower case")?;
+    match image.split_once('@') {
+        Some((_, inside)) if inside != digest => Err(BuildError::new(field, Problem::TwoDigests)),
+        _ => Ok(()),
+    }
+}
+
+fn parameters<'a>(parameters: impl ExactSizeIterator<Item = (&'a String, &'a String)>) -> Verdict {
+    let count = parameters.len();
+    if count > to_usize(limits::PARAMETERS) {
+        return Err(BuildError::new("spec.parameters", Problem::TooManyParameters(count)));
+    }
+    for (key, value) in parameters {
+        let rest = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        let snake = key.starts_with(|first: char| first.is_ascii_uppercase()) && key.bytes().all(rest);
+        demand(
+            snake && key.len() <= to_usize(limits::PARAMETER_KEY),
+            "spec.parameters",
+            "a map with keys in UPPER_SNAKE_CASE (a capital first, then capitals, digits and _; at most 253), e.g. DISK_THRESHOLD",
+        )?;
+        let field = format!("spec.parameters.{key}");
+        if key == TARGET_PARAMETER {
+            return Err(BuildError::new(field, Problem::Reserved));
+        }
+        at_most(&field, Some(value), limits::PARAMETER_VALUE)?;
+    }
+    Ok(())
+}
+
+fn request(reference: &RemediationRequestRef) -> Verdict {
+    some("spec.remediationRequestRef.name", &reference.name, limits::NAME, "rr-1")?;
+    at_most("spec.remediationRequestRef.apiVersion", reference.api_version.as_deref(), limits::API_VERSION)?;
+    at_most("spec.remediationRequestRef.kind", reference.kind.as_deref(), limits::KIND)?;
+    at_most("spec.remediationRequestRef.namespace", reference.namespace.as_deref(), limits::NAMESPACE)?;
+    at_most("spec.remediationRequestRef.uid", reference.uid.as_deref(), limits::UID)
+}
+
+// Unlike the parts of a target's kind, those of a name have no limit of their own.
+fn subdomain(field: &str, text: &str) -> Verdict {
+    let part = |part: &str| {
+        let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !part.is_empty() && part.bytes().all(legal) && !part.starts_with('-') && !part.ends_with('-')
+    };
+    demand(text.len() <= to_usize(limits::NAME) && text.split('.').all(part), field, SUBDOMAIN)
+}
+
+fn some(field: &str, text: &str, limit: u32, example: &'static str) -> Verdict {
+    if text.is_empty() {
+        return Err(BuildError::new(field, Problem::Empty { example }));
+    }
+    at_most(field, Some(text), limit)
+}
+
+fn at_most(field: &str, text: Option<&str>, limit: u32) -> Verdict {
+    let length = text.map_or(0, |text| text.chars().count());
+    if length > to_usize(limit) {
+        return Err(BuildError::new(field, Problem::TooLong { length, limit }));
+    }
+    Ok(())
+}
+
+fn demand(holds: bool, field: &str, expected: &'static str) -> Verdict {
+    if holds { Ok(()) } else { Err(BuildError::new(field, Problem::Malformed { expected })) }
+}
+
+fn to_usize(limit: u32) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}

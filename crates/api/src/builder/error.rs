@@ -1,0 +1,68 @@
+//! Why a `WorkflowExecution` cannot be built.
+
+use crate::limits;
+use crate::target::TargetError;
+
+/// Why a `WorkflowExecution` cannot be built: the field, what is wrong with it, and what to do.
+///
+/// The text never quotes a parameter's value.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct BuildError {
+    /// The field, as the API server would name it, e.g. `spec.targetResource`.
+    pub field: String,
+    /// What is wrong with it, and what to do.
+    pub problem: Problem,
+}
+
+impl BuildError {
+    pub(super) fn new(field: impl Into<String>, problem: Problem) -> Self {
+        Self { field: field.into(), problem }
+    }
+}
+
+/// What is wrong with a field, and what to do.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Problem {
+    /// It is empty, and may not be.
+    #[error("is empty; give one, e.g. {example}")]
+    Empty {
+        /// What it could be.
+        example: &'static str,
+    },
+    /// It has more characters than it may.
+    #[error("has {length} characters; shorten it to at most {limit}")]
+    TooLong {
+        /// How many it has.
+        length: usize,
+        /// How many it may have.
+        limit: u32,
+    },
+    /// It has not the form that it must have.
+    #[error("must be {expected}")]
+    Malformed {
+        /// The form, with an example.
+        expected: &'static str,
+    },
+    /// It is no target.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// There are too many parameters.
+    #[error("has {0} entries; leave out all but {limit}", limit = limits::PARAMETERS)]
+    TooManyParameters(usize),
+    /// A parameter has the name under which the operator passes the target.
+    #[error("is reserved, the operator passes spec.targetResource under this name; leave it out")]
+    Reserved,
+    /// The image names one digest, and another stands beside it.
+    #[error("is another digest than the one inside spec.workflowRef.containerImage; give the digest once")]
+    TwoDigests,
+    /// It makes up for something that did not fail half way.
+    #[error("names an execution that is not Failed after something of it ran; ask again without recoveryOf")]
+    NothingToRecover,
+    /// It makes up for an execution elsewhere.
+    #[error("names an execution in another namespace; create this one in the same namespace")]
+    OtherNamespace,
+    /// It makes up for an execution with the workflow that failed.
+    #[error("names an execution of the same workflow ({0}), which is never repeated; pick another workflow")]
+    SameWorkflow(String),
+}

@@ -1,0 +1,144 @@
+//! What to do next about an execution.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::view::{Failure, StatusView};
+use crate::{ConflictingWorkflow, FailureReason, SkipDetails, SkipReason};
+
+/// How long to wait where no status says: a minute, the shortest backoff of an operator that is configured as it
+/// comes (specification, section 7). Too short costs an execution that is skipped, and nothing else.
+pub const UNSAID_WAIT: Duration = Duration::from_mins(1);
+
+/// What whoever asked for an execution does next, by section 6 of the specification.
+///
+/// To try again is to create another `WorkflowExecution`, and only if what it is for is still needed: a final phase stays.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub enum NextStep {
+    /// Goes on watching: it is undecided, or runs.
+    Watch,
+    /// Does nothing: the workflow completed.
+    Nothing,
+    /// Asks again, not before a moment. After a pre-execution failure, of which nothing ran (section 7); and after a skip
+    /// with reason `RecentlyRemediated`, for a backoff (rule 4) or a cooldown (rule 5).
+    RetryAfter {
+        /// The first moment at which it may run.
+        not_before: Time,
+        /// Why not earlier, for people.
+        why: String,
+    },
+    /// Waits until another execution [has released the target](crate::WorkflowExecution::has_released_target), and then asks
+    /// again: after a skip with reason `ResourceBusy` (rule 1). Of a holder that is gone nothing shows when its run has
+    /// stopped: wait [`UNSAID_WAIT`].
+    WaitFor {
+        /// Who holds the target.
+        holder: Holder,
+        /// Why, for people.
+        why: String,
+    },
+    /// Has another workflow chosen and runs that with `recoveryOf`: after an execution failure (rule 2).
+    /// [`PreviousExecution`](crate::PreviousExecution) is what the analysis wants to know, and
+    /// [`recovers`](crate::WorkflowExecutionBuilder::recovers) sets the field. Ask once the failed one [has released the
+    /// target](crate::WorkflowExecution::has_released_target). Where no other workflow is left, a person must act: without
+    /// `recoveryOf`, or with a workflow that failed before, it is skipped.
+    PickAlternative {
+        /// What failed, for people and for language models.
+        why: String,
+    },
+    /// Tells a person, and does nothing by itself: after a skip with reason `ExhaustedRetries` (rule 3) or
+    /// `PreviousExecutionFailed` (rule 2), which only a clearance lifts (section 10); after a cancellation, which a person
+    /// wanted; and where the status cannot be understood.
+    PersonMustAct {
+        /// What the person has to know.
+        why: String,
+    },
+}
+
+/// The execution that holds a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its namespace. None: that of the execution that was skipped.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+// === impl NextStep ===
+
+impl NextStep {
+    /// Tells how long to wait from `now` on: zero when the moment has come. None where time alone changes nothing.
+    #[must_use]
+    pub fn time_left(&self, now: &Time) -> Option<Duration> {
+        let Self::RetryAfter { not_before, .. } = self else { return None };
+        Some(Duration::try_from(not_before.0.duration_since(now.0)).unwrap_or_default())
+    }
+}
+
+// === impl StatusView ===
+
+impl StatusView {
+    /// Tells what to do next.
+    pub fn next_step(&self) -> NextStep {
+        match self {
+            Self::InProgress(_) => NextStep::Watch,
+            Self::Completed { .. } => NextStep::Nothing,
+            Self::Failed(failure) => after_failure(failure),
+            Self::Skipped(details) => after_skip(details),
+            Self::Unclear { problem } => NextStep::PersonMustAct { why: problem.clone() },
+        }
+    }
+}
+
+fn after_failure(failure: &Failure) -> NextStep {
+    let Failure { details, next_allowed, cleared_at, cancellation } = failure;
+    let why = details.natural_language_summary.clone();
+    if cancellation.is_some() {
+        return NextStep::PersonMustAct { why };
+    }
+    if let Some(cleared_at) = cleared_at {
+        return NextStep::RetryAfter { not_before: cleared_at.clone(), why };
+    }
+    if details.was_execution_failure {
+        return NextStep::PickAlternative { why };
+    }
+    match next_allowed {
+        Some(moment) => NextStep::RetryAfter { not_before: moment.clone(), why },
+        // Nothing brakes a repetition then, and the same words would fail in the same way.
+        None if details.reason == FailureReason::ConfigurationError => NextStep::PersonMustAct { why },
+        None => NextStep::RetryAfter { not_before: later(&details.failed_at, None), why },
+    }
+}
+
+fn after_skip(details: &SkipDetails) -> NextStep {
+    let why = details.message.clone();
+    match (details.reason, &details.conflicting_workflow) {
+        (SkipReason::ResourceBusy, Some(conflict)) => NextStep::WaitFor { holder: Holder::of(conflict), why },
+        (SkipReason::ResourceBusy | SkipReason::RecentlyRemediated, _) => {
+            let remaining = details.recent_remediation.as_ref().and_then(|it| it.cooldown_remaining.as_deref());
+            NextStep::RetryAfter { not_before: later(&details.skipped_at, remaining), why }
+        }
+        (SkipReason::ExhaustedRetries | SkipReason::PreviousExecutionFailed, _) => NextStep::PersonMustAct { why },
+    }
+}
+
+// === impl Holder ===
+
+impl Holder {
+    /// Reads the name, which carries the namespace where that is another one.
+    fn of(conflict: &ConflictingWorkflow) -> Self {
+        match conflict.name.split_once('/') {
+            Some((namespace, name)) => Self { namespace: Some(namespace.to_owned()), name: name.to_owned() },
+            None => Self { namespace: None, name: conflict.name.clone() },
+        }
+    }
+}
+
+/// Adds a Go duration to a moment; [`UNSAID_WAIT`] where there is none, or none that can be read.
+fn later(moment: &Time, wait: Option<&str>) -> Time {
+    let unsaid = SignedDuration::try_from(UNSAID_WAIT).unwrap_or_default();
+    let wait = wait.and_then(|text| text.parse::<SignedDuration>().ok()).filter(|wait| !wait.is_negative());
+    Time(moment.0.checked_add(wait.unwrap_or(unsaid)).unwrap_or(Timestamp::MAX))
+}

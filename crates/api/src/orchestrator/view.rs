@@ -1,0 +1,151 @@
+//! A status as one of five cases, whatever it holds.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::conditions::{TARGET_LOCKED, WAITING};
+use crate::{Cancellation, FailureDetails, Phase, SkipDetails, WorkflowExecution, WorkflowExecutionStatus};
+
+/// Where an execution stands, with what belongs to that and nothing else.
+///
+/// # Guarantees
+///
+/// There is a view of every object. One that contradicts itself, or that a later version of the operator wrote, is
+/// [`Unclear`](Self::Unclear) and says why.
+///
+/// ```
+/// use serde_json::json;
+/// use wfe_api::StatusView;
+///
+/// let undecided = json!({"metadata": {"name": "payment-restart"}});
+/// assert!(matches!(StatusView::of_json(&undecided), StatusView::InProgress(_)));
+///
+/// let odd = json!({"status": {"phase": "Exploded"}});
+/// let StatusView::Unclear { problem } = StatusView::of_json(&odd) else { panic!() };
+/// assert!(problem.contains("unknown variant `Exploded`"), "{problem}");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum StatusView {
+    /// It is undecided, or runs.
+    InProgress(Progress),
+    /// It succeeded.
+    Completed {
+        /// When.
+        completed_at: Option<Time>,
+        /// How long it took, as a Go duration.
+        duration: Option<String>,
+    },
+    /// It failed.
+    Failed(Failure),
+    /// It did not get its turn.
+    Skipped(SkipDetails),
+    /// The status cannot be understood.
+    Unclear {
+        /// What is odd about it.
+        problem: String,
+    },
+}
+
+/// How far an execution has come that has not ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// None and Pending: undecided. Running: it has its turn.
+    pub phase: Option<Phase>,
+    /// When it got its turn.
+    pub started_at: Option<Time>,
+    /// What it waits for, where it has waited for more than a moment: the condition `Waiting`, with one of its reasons
+    /// (see [`conditions`](crate::conditions)) and, for people, what would end that.
+    pub waits_for: Option<Condition>,
+}
+
+/// How an execution failed, and what became of the block that it left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// What happened.
+    pub details: FailureDetails,
+    /// Until when later executions on the target are skipped.
+    pub next_allowed: Option<Time>,
+    /// When a person cleared the target.
+    pub cleared_at: Option<Time>,
+    /// Who stopped it, and why.
+    pub cancellation: Option<Cancellation>,
+}
+
+// === impl StatusView ===
+
+impl StatusView {
+    /// Looks at an execution.
+    #[must_use]
+    pub fn of(execution: &WorkflowExecution) -> Self {
+        let nothing = WorkflowExecutionStatus::default();
+        Self::new(execution.status.as_ref().unwrap_or(&nothing), execution.spec.cancellation.as_ref())
+    }
+
+    /// Looks at an execution in the form in which the API server sends it.
+    ///
+    /// A typed client refuses a whole list for one object with a word that it does not know, such as a phase of a later
+    /// version. One that reads plain JSON and asks here goes on with the others.
+    #[must_use]
+    pub fn of_json(object: &Value) -> Self {
+        let status = match &object["status"] {
+            Value::Null => Ok(WorkflowExecutionStatus::default()),
+            status => WorkflowExecutionStatus::deserialize(status),
+        };
+        match status {
+            Ok(status) => {
+                // One that cannot be read has no names to tell, but somebody stopped the execution.
+                let cancellation = &object["spec"]["cancellation"];
+                let read = || Cancellation::deserialize(cancellation).unwrap_or_default();
+                Self::new(&status, (!cancellation.is_null()).then(read).as_ref())
+            }
+            Err(error) => Self::Unclear { problem: format!("the status is not as this program knows it: {error}") },
+        }
+    }
+
+    fn new(status: &WorkflowExecutionStatus, cancellation: Option<&Cancellation>) -> Self {
+        match status.phase {
+            None | Some(Phase::Pending | Phase::Running) => Self::InProgress(Progress {
+                phase: status.phase,
+                started_at: status.start_time.clone(),
+                waits_for: holding(status, WAITING).cloned(),
+            }),
+            Some(Phase::Completed) => {
+                Self::Completed { completed_at: status.completion_time.clone(), duration: status.duration.clone() }
+            }
+            Some(Phase::Failed) => match &status.failure_details {
+                Some(details) => Self::Failed(Failure {
+                    details: details.clone(),
+                    next_allowed: status.next_allowed_execution.clone(),
+                    cleared_at: status.clearance.as_ref().map(|clearance| clearance.cleared_at.clone()),
+                    cancellation: cancellation.cloned(),
+                }),
+                None => Self::Unclear { problem: "the phase is Failed, and failureDetails are missing".to_owned() },
+            },
+            Some(Phase::Skipped) => match &status.skip_details {
+                Some(details) => Self::Skipped(details.clone()),
+                None => Self::Unclear { problem: "the phase is Skipped, and skipDetails are missing".to_owned() },
+            },
+        }
+    }
+}
+
+// === impl WorkflowExecution ===
+
+impl WorkflowExecution {
+    /// Says whether nothing of this execution is left on its target, so that one that was skipped for its sake is worth
+    /// another try.
+    ///
+    /// The phase becomes final when the outcome is known; pods of the run may go on stopping for a while, and the target is
+    /// not free until they are gone (specification, section 5).
+    #[must_use]
+    pub fn has_released_target(&self) -> bool {
+        let Some(status) = &self.status else { return false };
+        status.phase.is_some_and(Phase::is_terminal) && holding(status, TARGET_LOCKED).is_none()
+    }
+}
+
+/// Finds a condition that holds.
+fn holding<'a>(status: &'a WorkflowExecutionStatus, kind: &str) -> Option<&'a Condition> {
+    status.conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True")
+}

@@ -1,0 +1,17 @@
+//! The last step of the tests: no right that the shipped roles give may be unused.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Parser;
+
+/// Fails when config/rbac gives the operator a right that it did not use in any test.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The directory that was `WFE_WITNESS` while the tests ran.
+    witness: PathBuf,
+}
+
+fn main() -> Result<()> {
+    wfe_testkit::witness::check(&Arguments::parse().witness)
+}

@@ -1,0 +1,116 @@
+//! The rights that the shipped roles give, one by one: a verb on a resource.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use crate::assets::repository;
+use crate::audit::AuditEntry;
+use crate::{manifests, rbac};
+
+/// One verb on one resource.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    /// Such as `get`.
+    pub verb: String,
+    /// API group; empty for the core one.
+    pub group: String,
+    /// Plural, with the subresource where it is one: `workflowexecutions/status`.
+    pub resource: String,
+}
+
+/// As `get pods` or `patch kubernaut.ai/workflowexecutions/status`.
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = if self.group.is_empty() { "" } else { "/" };
+        write!(f, "{} {}{separator}{}", self.verb, self.group, self.resource)
+    }
+}
+
+impl Right {
+    /// Returns the right that a request needed.
+    #[must_use]
+    pub fn of(entry: &AuditEntry) -> Self {
+        let separator = if entry.subresource.is_empty() { "" } else { "/" };
+        let resource = format!("{}{separator}{}", entry.resource, entry.subresource);
+        Self { verb: entry.verb.clone(), group: entry.group.clone(), resource }
+    }
+
+    /// Returns the words in which the API server says that somebody lacks it.
+    #[must_use]
+    pub fn missing(&self) -> String {
+        format!("cannot {} resource \"{}\"", self.verb, self.resource)
+    }
+}
+
+/// Returns every right that the roles of `config/rbac` give.
+pub fn shipped() -> Result<BTreeSet<Right>> {
+    let roles = manifests::read(&repository().join("config/rbac"))?;
+    let rights: BTreeSet<Right> = roles.iter().flat_map(rights_of).collect();
+    ensure!(!rights.is_empty(), "the roles of config/rbac give no right");
+    Ok(rights)
+}
+
+/// Returns the rights that a role gives; none for any other object.
+pub(crate) fn rights_of(role: &Value) -> Vec<Right> {
+    let texts = |list: &Value| -> Vec<String> {
+        list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let mut rights = Vec::new();
+    for rule in role["rules"].as_array().into_iter().flatten() {
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                for verb in texts(&rule["verbs"]) {
+                    rights.push(Right { verb, group: group.clone(), resource: resource.clone() });
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// Returns the role without one of its rights.
+pub(crate) fn without(mut role: Value, taken: &Right) -> Value {
+    let left = rights_of(&role).into_iter().filter(|right| right != taken);
+    let rules: Vec<Value> = left
+        .map(|right| json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb]}))
+        .collect();
+    role["rules"] = json!(rules);
+    role
+}
+
+/// Says whether a request was made by an operator under the shipped roles, and allowed.
+pub(crate) fn is_used_by_operator(entry: &AuditEntry) -> bool {
+    let account = entry.user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+    entry.allowed && account.is_some_and(|(_, name)| name == rbac::OPERATOR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_loses_one_right_and_keeps_the_others() {
+        let role = json!({"kind": "Role", "rules": [
+            {"apiGroups": ["tekton.dev"], "resources": ["taskruns", "customruns"], "verbs": ["get", "list"]},
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+        ]});
+        let told = |role: &Value| rights_of(role).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let taken = Right { verb: "list".to_owned(), group: "tekton.dev".to_owned(), resource: "taskruns".to_owned() };
+        assert_eq!(
+            told(&without(role, &taken)),
+            ["get tekton.dev/taskruns", "get tekton.dev/customruns", "list tekton.dev/customruns", "get pods"]
+        );
+    }
+
+    #[test]
+    fn only_what_an_operator_was_allowed_counts() {
+        let entry = |user: &str, allowed| AuditEntry { user: user.to_owned(), allowed, ..AuditEntry::default() };
+        assert!(is_used_by_operator(&entry("system:serviceaccount:x-system:wfe-operator", true)));
+        assert!(!is_used_by_operator(&entry("system:serviceaccount:x-system:wfe-operator", false)));
+        assert!(!is_used_by_operator(&entry("system:serviceaccount:x-system:somebody", true)));
+        assert!(!is_used_by_operator(&entry("admin", true)));
+    }
+}

@@ -1,0 +1,83 @@
+//! Which rights the operators of all control planes of a test run have used: what is left of their audit logs.
+//!
+//! Every supervisor that is started with `WFE_WITNESS`, a directory, leaves a file there with the rights that operators
+//! used on its control plane. It holds a lock on the file until that is complete, because it may outlive the tests by
+//! some moments.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::audit::AuditEntry;
+use crate::{random, rbac, rights};
+
+/// One supervisor's file.
+#[derive(Debug)]
+pub(crate) struct Witness(File);
+
+impl Witness {
+    /// Begins a file, where one is asked for.
+    pub(crate) fn begin() -> Result<Option<Self>> {
+        let Some(dir) = std::env::var_os("WFE_WITNESS").map(PathBuf::from) else { return Ok(None) };
+        let path = dir.join(random::letters(10));
+        let file = File::create_new(&path).with_context(|| format!("{} cannot be made", path.display()))?;
+        file.lock()?;
+        Ok(Some(Self(file)))
+    }
+
+    /// Writes down what was used, as the audit log says, one right a line.
+    pub(crate) fn end(mut self, audit_log: &Path) -> Result<()> {
+        let lines: Vec<String> = used(audit_log)?.iter().map(|right| format!("{right}\n")).collect();
+        self.0.write_all(lines.concat().as_bytes())?;
+        Ok(())
+    }
+}
+
+/// Reads which rights operators have used. Line by line: a long run's log is larger than memory should hold.
+fn used(audit_log: &Path) -> Result<BTreeSet<rights::Right>> {
+    let mut used = BTreeSet::new();
+    // Nothing was asked yet.
+    let Ok(file) = File::open(audit_log) else { return Ok(used) };
+    let by_operator = format!(":{}\"", rbac::OPERATOR);
+    for line in BufReader::new(file).lines() {
+        let line = line?;
+        if !line.contains(&by_operator) {
+            continue;
+        }
+        // The last line may be half written.
+        let Ok(mut event) = serde_json::from_str(&line) else { continue };
+        let entry = AuditEntry::of(&mut event);
+        if rights::is_used_by_operator(&entry) {
+            used.insert(rights::Right::of(&entry));
+        }
+    }
+    Ok(used)
+}
+
+/// Fails when a right of the shipped roles stands in no file of the directory.
+pub fn check(dir: &Path) -> Result<()> {
+    let mut used = BTreeSet::new();
+    let mut files = 0;
+    for entry in std::fs::read_dir(dir).with_context(|| format!("{} cannot be read", dir.display()))? {
+        let file = File::open(entry?.path())?;
+        // Whoever writes it holds this: until it is complete, or its supervisor was killed.
+        file.lock_shared()?;
+        for line in BufReader::new(file).lines() {
+            used.insert(line?);
+        }
+        files += 1;
+    }
+    ensure!(files > 0, "no control plane has left its witness in {}: run all tests with WFE_WITNESS", dir.display());
+    let unused: Vec<String> =
+        rights::shipped()?.iter().map(ToString::to_string).filter(|right| !used.contains(right)).collect();
+    if unused.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "config/rbac gives what no test has used: {}; take it out of the role, or write the test that needs it",
+        unused.join(", ")
+    )
+}

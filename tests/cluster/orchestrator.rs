@@ -1,0 +1,153 @@
+//! The example program `remediation_orchestrator` as a process, with the rights of its sample and no others.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use wfe_testkit::{Outcome, Pipeline, World, manifests, process, repository};
+
+use crate::audited::audited;
+use crate::expect::text;
+
+const RIGHTS: &str = "config/samples/remediation-orchestrator.yaml";
+
+/// Prepares the program for `payment/deployment/payment-api`, with these workflows (`ID=IMAGE`) and requests.
+fn orchestrator(kubeconfig: &Path, workflows: &[String], requests: &[String]) -> Result<Command> {
+    let program = process::workspace_binary("examples/remediation_orchestrator")
+        .context("examples are built by `cargo build --workspace --examples`")?;
+    let mut command = Command::from(process::command(program)?);
+    command.args(["--target-namespace", "payment", "--target-kind", "Deployment", "--target-name", "payment-api"]);
+    for workflow in workflows {
+        command.args(["--workflow", workflow]);
+    }
+    command.args(["--give-up-after", "1"]).args(requests).env("KUBECONFIG", kubeconfig);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    Ok(command)
+}
+
+/// Returns what it printed; it must have ended with `code`.
+fn said(output: &Output, code: i32) -> String {
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}{errors}");
+    said
+}
+
+fn names(requests: &[&str]) -> Vec<String> {
+    requests.iter().map(|&request| request.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn an_alternative_recovers_what_failed_half_way() -> Result<()> {
+    let world = World::new("recovery").await?;
+    let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
+    let sound = world.push_pipeline("sound", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let kubeconfig = world.grant(&repository().join(RIGHTS)).await?;
+    let recording = world.record_all().await?;
+    let _operator = world.operator().start().await?;
+
+    let workflows = [format!("restart={broken}"), format!("scale={sound}")];
+    let mut program = orchestrator(&kubeconfig, &workflows, &names(&["request"]))?;
+    let said = said(&program.output().await?, 0);
+
+    let failed = world.get_wfe("request-1").await?;
+    assert_eq!(failed["status"]["phase"], "Failed", "{said}");
+    let details = &failed["status"]["failureDetails"];
+    assert_eq!(details["wasExecutionFailure"], true, "{said}");
+    let recovery = world.get_wfe("request-2").await?;
+    assert_eq!(recovery["status"]["phase"], "Completed", "{said}");
+    assert_eq!(recovery["spec"]["recoveryOf"], "request-1");
+    assert_eq!(recovery["spec"]["workflowRef"]["workflowId"], "scale");
+    assert_eq!(recovery["spec"]["targetResource"], "payment/Deployment/payment-api");
+    assert_eq!(world.wfes().await?.len(), 2, "{said}");
+
+    let told = said.lines().find_map(|line| line.strip_prefix("request: previousExecutions: "));
+    let told: Value = serde_json::from_str(told.with_context(|| format!("nothing is told to an analysis: {said}"))?)?;
+    assert_eq!(
+        told,
+        json!([{
+            "workflowExecutionRef": "request-1",
+            "failure": {
+                "failedStepIndex": details["failedTaskIndex"],
+                "failedStepName": details["failedTaskName"],
+                "reason": details["reason"],
+                "message": details["message"],
+                "failedAt": details["failedAt"],
+                "executionTime": details["executionTimeBeforeFailure"],
+            },
+            "naturalLanguageSummary": details["naturalLanguageSummary"],
+        }])
+    );
+
+    world.await_event("request-2", "LockReleased").await?;
+    // Started anew, it finds what is there and creates nothing.
+    let mut program = orchestrator(&kubeconfig, &workflows, &names(&["request"]))?;
+    let again = self::said(&program.output().await?, 0);
+    assert!(again.contains("request: found request-2") && !again.contains("created"), "{again}");
+    assert_eq!(world.wfes().await?.len(), 2, "{again}");
+    audited(&world, recording).await?;
+    check_rights(&world).await?;
+    world.close().await
+}
+
+/// The sample grants what the program asks for, and nothing more.
+async fn check_rights(world: &World) -> Result<()> {
+    let user = format!("system:serviceaccount:{}:remediation-orchestrator", world.namespace());
+    let audit = world.audit().await?;
+    let asked: BTreeSet<(&str, &str)> =
+        audit.iter().filter(|entry| entry.user == user).map(|it| (it.resource.as_str(), it.verb.as_str())).collect();
+    assert_eq!(asked, ["create", "list", "watch"].map(|verb| ("workflowexecutions", verb)).into());
+    let granted = manifests::read(&repository().join(RIGHTS))?;
+    let rules: Vec<&Value> = granted.iter().map(|object| &object["rules"]).filter(|rules| !rules.is_null()).collect();
+    let verbs = json!(["create", "list", "watch"]);
+    assert_eq!(rules, [&json!([{"apiGroups": ["kubernaut.ai"], "resources": ["workflowexecutions"], "verbs": verbs}])]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_person_is_called_when_no_workflow_is_left() -> Result<()> {
+    let world = World::new("no-way-out").await?;
+    let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
+    let kubeconfig = world.grant(&repository().join(RIGHTS)).await?;
+    let _operator = world.operator().start().await?;
+    let mut program = orchestrator(&kubeconfig, &[format!("restart={broken}")], &names(&["request"]))?;
+    let said = said(&program.output().await?, 1);
+    assert!(said.contains("request: no workflow is left to try, a person must act"), "{said}");
+    assert_eq!(world.wfes().await?.len(), 1, "{said}");
+    world.close().await
+}
+
+#[tokio::test]
+async fn in_a_storm_all_wait_for_the_winner() -> Result<()> {
+    let world = World::new("ro-storm").await?;
+    let bundle = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
+    let kubeconfig = world.grant(&repository().join(RIGHTS)).await?;
+    let recording = world.record_all().await?;
+    let _operator = world.operator().start().await?;
+
+    let requests: Vec<String> = (0..5).map(|n| format!("alert-{n}")).collect();
+    let mut program = orchestrator(&kubeconfig, &[format!("restart={bundle}")], &requests)?;
+    let running = program.spawn()?;
+    let decided = world
+        .await_wfes("five, one Running and four Skipped", |wfes| {
+            let count = |phase: &str| wfes.values().filter(|wfe| wfe["status"]["phase"] == phase).count();
+            count("Running") == 1 && count("Skipped") == 4
+        })
+        .await?;
+    let winner = decided.values().find(|wfe| wfe["status"]["phase"] == "Running").context("no winner")?;
+    let winner = text(&winner["metadata"]["name"]).to_owned();
+    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.set_outcome("", "ok").await?;
+
+    let said = said(&running.wait_with_output().await?, 0);
+    assert_eq!(said.matches(" was skipped: ").count(), 4, "{said}");
+    assert_eq!(said.matches(&format!(": {winner} has done what ")).count(), 4, "{said}");
+    assert_eq!(said.matches(&format!(": {winner} completed")).count(), 1, "{said}");
+    assert_eq!(world.wfes().await?.len(), 5, "nobody asked twice: {said}");
+    world.await_event(&winner, "LockReleased").await?;
+    audited(&world, recording).await?;
+    world.close().await
+}

@@ -1,0 +1,324 @@
+//! Each right of config/rbac, taken away: the operator says what it lacks, what does not need it goes on, and what does
+//! goes on when the right is back.
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use chrono::{DateTime, Utc};
+use kube::api::{DynamicObject, PostParams};
+use serde_json::{Value, json};
+use wfe_testkit::{Operator, Outcome, Pipeline, Right, World, manifests, rights};
+
+use crate::expect::{condition, text};
+use crate::refused::{await_unready, check_refused};
+
+/// One test per right. A right that is shipped and stands not here fails a test.
+macro_rules! taken_away {
+    ($($name:ident: $right:literal => $case:expr;)*) => {
+        const TAKEN_AWAY: &[&str] = &[$($right),*];
+        $(
+            #[tokio::test]
+            async fn $name() -> Result<()> {
+                let right = shipped($right)?;
+                take_away(&right, $case).await
+            }
+        )*
+    };
+}
+
+taken_away! {
+    without_list_workflowexecutions: "list kubernaut.ai/workflowexecutions" => it_sees_nothing_and_decides_nothing;
+    without_watch_workflowexecutions: "watch kubernaut.ai/workflowexecutions" => it_sees_nothing_and_decides_nothing;
+    without_list_pipelineruns: "list tekton.dev/pipelineruns" => it_sees_nothing_and_decides_nothing;
+    without_watch_pipelineruns: "watch tekton.dev/pipelineruns" => it_sees_nothing_and_decides_nothing;
+    without_list_taskruns: "list tekton.dev/taskruns" => it_sees_nothing_and_decides_nothing;
+    without_watch_taskruns: "watch tekton.dev/taskruns" => it_sees_nothing_and_decides_nothing;
+    without_list_customruns: "list tekton.dev/customruns" => it_sees_nothing_and_decides_nothing;
+    without_watch_customruns: "watch tekton.dev/customruns" => it_sees_nothing_and_decides_nothing;
+    without_list_pods: "list pods" => it_sees_nothing_and_decides_nothing;
+    without_watch_pods: "watch pods" => it_sees_nothing_and_decides_nothing_and_the_status_says_so;
+    without_list_namespaces: "list namespaces" => it_sees_nothing_and_decides_nothing;
+    without_watch_namespaces: "watch namespaces" => it_sees_nothing_and_decides_nothing;
+    without_get_workflowexecutions: "get kubernaut.ai/workflowexecutions" => the_run_of_a_deleted_execution_goes_on;
+    without_get_pipelineruns: "get tekton.dev/pipelineruns" => a_rival_waits_for_the_live_read_of_the_holder;
+    without_get_taskruns: "get tekton.dev/taskruns" => a_rival_waits_for_the_live_read_of_what_is_left;
+    without_get_customruns: "get tekton.dev/customruns" => a_rival_waits_for_the_live_read_of_what_is_left;
+    without_get_pods: "get pods" => a_rival_waits_for_the_live_read_of_what_is_left;
+    without_create_pipelineruns: "create tekton.dev/pipelineruns" => nothing_new_starts_and_what_runs_ends;
+    without_patch_pipelineruns: "patch tekton.dev/pipelineruns" => a_committed_run_is_not_released;
+    without_delete_pipelineruns: "delete tekton.dev/pipelineruns" => what_has_expired_stays_and_its_target_is_free;
+    without_patch_status: "patch kubernaut.ai/workflowexecutions/status" => a_pending_run_is_not_committed;
+    without_create_events: "create events.k8s.io/events" => all_goes_on_untold;
+}
+
+#[test]
+fn every_right_that_is_shipped_is_taken_away_by_a_test() -> Result<()> {
+    let shipped: Vec<String> = rights::shipped()?.iter().map(ToString::to_string).collect();
+    let mut taken_away = TAKEN_AWAY.to_vec();
+    taken_away.sort_unstable();
+    let mut expected = shipped;
+    expected.sort_unstable();
+    assert_eq!(taken_away, expected, "config/rbac and what is taken away here");
+    Ok(())
+}
+
+fn shipped(right: &str) -> Result<Right> {
+    let found = rights::shipped()?.into_iter().find(|shipped| shipped.to_string() == right);
+    found.with_context(|| format!("config/rbac does not give: {right}"))
+}
+
+async fn take_away<C, F>(right: &Right, case: C) -> Result<()>
+where
+    C: FnOnce(World, Right) -> F,
+    F: Future<Output = Result<()>>,
+{
+    let name = format!("no-{}-{}", right.verb, right.resource.replace('/', "-"));
+    case(World::new(&name).await?, right.clone()).await
+}
+
+// What a watch needs.
+
+async fn it_sees_nothing_and_decides_nothing(world: World, right: Right) -> Result<()> {
+    unseen(world, right, false).await
+}
+
+async fn it_sees_nothing_and_decides_nothing_and_the_status_says_so(world: World, right: Right) -> Result<()> {
+    unseen(world, right, true).await
+}
+
+async fn unseen(world: World, right: Right, told_in_the_status: bool) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    world.wfe("patient").image(&bundle).create().await?;
+    let mut operator = world.operator().spawn().await?;
+    let said = await_unready(&operator, &right.resource).await;
+    assert!(said.contains(&right.missing()) && said.contains("give the operator the"), "{said}");
+    // It goes on trying, and says so from the second time on.
+    await_warning(&operator, &right).await?;
+    assert_eq!(operator.get("health", "/healthz").await?.0, 200, "it lives, and waits");
+    if told_in_the_status {
+        let waits = |wfe: &Value| condition(wfe, "Waiting") == "True CacheNotSynced";
+        let wfe = world.await_wfe("patient", "says that it waits", waits).await?;
+        check_waiting(&wfe, &right);
+    }
+    let before = Utc::now();
+    world.give_back(&right).await?;
+    operator.await_ready().await?;
+    world.await_phase("patient", "Completed").await?;
+    for write in world.audit().await?.iter().filter(|entry| entry.user == world.operator_user() && entry.is_write()) {
+        let blind = DateTime::parse_from_rfc3339(&write.received_at)? < before;
+        assert!(!blind || write.request["status"]["phase"] == "Pending", "{write:#?}");
+    }
+    world.close().await
+}
+
+// What a live read needs.
+
+async fn the_run_of_a_deleted_execution_goes_on(world: World, right: Right) -> Result<()> {
+    let (held, bundle) = (held(&world).await?, short(&world).await?);
+    let first = world.operator().start().await?;
+    world.wfe("deleted").image(&held).create().await?;
+    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    // Deleted while nobody watches: only a live read can tell.
+    first.kill().await?;
+    world.delete_wfe("deleted").await?;
+    world.take_away(&right).await?;
+    let operator = world.operator().start().await?;
+    await_warning(&operator, &right).await?;
+    another_target_works(&world, &bundle).await?;
+    let of_deleted = |run: &Value| run["metadata"]["labels"]["kubernaut.ai/workflow-execution"] == "deleted";
+    let runs = world.runs().await?;
+    assert!(runs.iter().any(|run| of_deleted(run) && run["spec"]["status"].is_null()), "not cancelled: {runs:#?}");
+    world.give_back(&right).await?;
+    world.await_run("is cancelled", |run| of_deleted(run) && run["spec"]["status"] == "Cancelled").await?;
+    world.close().await
+}
+
+async fn a_rival_waits_for_the_live_read_of_the_holder(world: World, right: Right) -> Result<()> {
+    let (held, bundle) = (held(&world).await?, short(&world).await?);
+    let operator = world.operator().start().await?;
+    world.wfe("holder").image(&held).create().await?;
+    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.take_away(&right).await?;
+    world.wfe("rival").image(&held).create().await?;
+    await_warning(&operator, &right).await?;
+    another_target_works(&world, &bundle).await?;
+    let waits = |wfe: &Value| condition(wfe, "Waiting") == "True ApiErrors";
+    check_waiting(&world.await_wfe("rival", "says that it waits", waits).await?, &right);
+    world.give_back(&right).await?;
+    let rival = world.await_phase("rival", "Skipped").await?;
+    assert_eq!(rival["status"]["skipDetails"]["conflictingWorkflow"]["name"], "holder", "{rival:#}");
+    world.close().await
+}
+
+async fn a_rival_waits_for_the_live_read_of_what_is_left(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    leave(&world, &right.resource).await?;
+    world.take_away(&right).await?;
+    let operator = world.operator().start().await?;
+    world.wfe("rival").image(&bundle).create().await?;
+    await_warning(&operator, &right).await?;
+    another_target_works(&world, &bundle).await?;
+    assert_eq!(world.get_wfe("rival").await?["status"], Value::Null, "it is not skipped unread");
+    world.give_back(&right).await?;
+    let rival = world.await_phase("rival", "Skipped").await?;
+    assert!(text(&rival["status"]["skipDetails"]["message"]).contains("still stopping"), "{rival:#}");
+    world.close().await
+}
+
+/// Leaves something unfinished of a run on the usual target, whose execution is gone.
+async fn leave(world: &World, resource: &str) -> Result<()> {
+    let (api_version, kind, spec) = match resource {
+        // Tekton asks for a resolver that nobody runs, and waits.
+        "taskruns" => ("tekton.dev/v1", "TaskRun", json!({"taskRef": {"resolver": "nobody"}})),
+        "customruns" => ("tekton.dev/v1beta1", "CustomRun", json!({"customRef": {"apiVersion": "x/v1", "kind": "X"}})),
+        // It is never scheduled.
+        "pods" => {
+            let container = json!({"name": "step", "image": "none"});
+            ("v1", "Pod", json!({"nodeSelector": {"none": "none"}, "containers": [container]}))
+        }
+        other => anyhow::bail!("nothing of {other} can be left"),
+    };
+    let object: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {
+            "name": "left",
+            "labels": {"kubernaut.ai/workflow-execution": "gone"},
+            "annotations": {
+                "kubernaut.ai/target-resource": "payment/deployment/payment-api",
+                "kubernaut.ai/workflow-execution": format!("{}/gone", world.namespace()),
+                "kubernaut.ai/workflow-execution-uid": "gone",
+            },
+        },
+        "spec": spec,
+    }))?;
+    let api = world.api(&manifests::resource(api_version, kind), &world.execution_namespace());
+    api.create(&PostParams::default(), &object).await?;
+    Ok(())
+}
+
+// What a write needs.
+
+async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Result<()> {
+    let (held, bundle) = (held(&world).await?, short(&world).await?);
+    let _operator = world.operator().start().await?;
+    world.wfe("running").target("node/running").image(&held).create().await?;
+    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.take_away(&right).await?;
+    world.wfe("denied").image(&bundle).create().await?;
+    let denied = world.await_phase("denied", "Failed").await?;
+    check_refused(&denied, "Forbidden", &right.missing());
+    let summary = text(&denied["status"]["failureDetails"]["naturalLanguageSummary"]);
+    assert!(summary.contains("Give the operator the right"), "{denied:#}");
+    world.set_outcome("", "ok").await?;
+    world.await_phase("running", "Completed").await?;
+    world.give_back(&right).await?;
+    world.wfe("allowed").image(&bundle).create().await?;
+    world.await_phase("allowed", "Completed").await?;
+    world.close().await
+}
+
+async fn a_committed_run_is_not_released(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let operator = world.operator().start().await?;
+    world.wfe("held-up").image(&bundle).create().await?;
+    world.await_phase("held-up", "Running").await?;
+    await_warning(&operator, &right).await?;
+    world.wfe("rival").image(&bundle).create().await?;
+    let rival = world.await_phase("rival", "Skipped").await?;
+    assert_eq!(rival["status"]["skipDetails"]["conflictingWorkflow"]["name"], "held-up", "{rival:#}");
+    let runs = world.runs().await?;
+    assert!(matches!(&runs[..], [run] if run["spec"]["status"] == "PipelineRunPending"), "{runs:#?}");
+    world.give_back(&right).await?;
+    world.await_phase("held-up", "Completed").await?;
+    world.close().await
+}
+
+async fn what_has_expired_stays_and_its_target_is_free(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let operator = world.operator().arg("--pipelinerun-retention", "1s").start().await?;
+    world.wfe("first").image(&bundle).create().await?;
+    world.await_phase("first", "Completed").await?;
+    // So often that whoever had to wait for the next try would notice.
+    let often = |line: &Value| lacks(line, &right) && text(&line["fields"]["retry_in"]) == "6.4s";
+    operator.await_line(&format!("says that it lacks {right}, again and again"), often).await?;
+    world.wfe("second").image(&bundle).create().await?;
+    let soon = Duration::from_secs(20);
+    world.await_wfe_within(soon, "second", "has completed", |wfe| wfe["status"]["phase"] == "Completed").await?;
+    assert_eq!(world.runs().await?.len(), 2, "both are left");
+    world.give_back(&right).await?;
+    world.await_runs("none", std::collections::BTreeMap::is_empty).await?;
+    world.close().await
+}
+
+async fn a_pending_run_is_not_committed(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let operator = world.operator().start().await?;
+    world.wfe("patient").image(&bundle).create().await?;
+    await_warning(&operator, &right).await?;
+    assert_eq!(world.get_wfe("patient").await?["status"], Value::Null);
+    let runs = world.runs().await?;
+    assert!(matches!(&runs[..], [run] if run["spec"]["status"] == "PipelineRunPending"), "{runs:#?}");
+    assert!(operator.ready().await, "it sees all there is to see");
+    world.give_back(&right).await?;
+    let wfe = world.await_phase("patient", "Completed").await?;
+    assert_eq!(wfe["status"]["runSequence"], 1);
+    world.close().await
+}
+
+async fn all_goes_on_untold(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let operator = world.operator().start().await?;
+    world.wfe("untold").image(&bundle).create().await?;
+    world.await_phase("untold", "Completed").await?;
+    await_warning(&operator, &right).await?;
+    operator.await_value("workflowexecution_events_lost_total", 3.0).await?;
+    let warnings = operator.log().await.iter().filter(|line| lacks(line, &right)).count();
+    assert_eq!(warnings, 1, "said once, not for each event");
+    world.give_back(&right).await?;
+    world.wfe("told").image(&bundle).create().await?;
+    world.await_event("told", "WorkflowCompleted").await?;
+    world.close().await
+}
+
+// What is said, and what goes on.
+
+/// Waits until the log warns of the right in one line that says what to do.
+async fn await_warning(operator: &Operator, right: &Right) -> Result<()> {
+    operator.await_line(&format!("says that it lacks {right}"), |line| lacks(line, right)).await?;
+    Ok(())
+}
+
+fn lacks(line: &Value, right: &Right) -> bool {
+    let said = line["fields"].to_string().replace("\\\"", "\"");
+    line["level"] == "WARN" && said.contains(&right.missing()) && said.contains("give the operator")
+}
+
+/// Checks that the condition `Waiting` says what is lacking and what to do.
+fn check_waiting(wfe: &Value, right: &Right) {
+    let conditions = wfe["status"]["conditions"].as_array().into_iter().flatten();
+    let said = conditions.filter(|condition| condition["type"] == "Waiting").map(|it| text(&it["message"]));
+    let said: String = said.collect();
+    assert!(said.contains(&right.missing()) && said.contains("give the operator"), "{wfe:#}");
+}
+
+/// An execution on another target runs from its beginning to its end.
+async fn another_target_works(world: &World, bundle: &str) -> Result<()> {
+    world.wfe("elsewhere").target("node/elsewhere").image(bundle).create().await?;
+    world.await_phase("elsewhere", "Completed").await?;
+    Ok(())
+}
+
+async fn short(world: &World) -> Result<String> {
+    world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok).lasting("100ms")).await
+}
+
+async fn held(world: &World) -> Result<String> {
+    world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await
+}

@@ -1,0 +1,97 @@
+//! The soak: two hundred executions at once on twenty targets, under two operators that are killed, stopped, cut off
+//! and lied to. At the end everything must have come to rest, and the auditor must find nothing.
+//!
+//! ```text
+//! Load ── twenty players, one a target: bursts of WorkflowExecutions, ends of held pods, cancellations, deletions
+//! Chaos ─ two operators, each behind a fault proxy: killed, stopped, partitioned, their requests harmed
+//! Verdict  the recording and the audit log, judged; a soak in which too little happened does not count
+//! ```
+
+// A program for tests: what it prints is its output, and an error ends it.
+#![allow(clippy::print_stdout)]
+
+mod board;
+mod chaos;
+mod load;
+mod verdict;
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Parser;
+use wfe_testkit::{Recording, World};
+
+use board::Board;
+use chaos::Chaos;
+use load::Load;
+
+/// How often it says how far it is.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+
+/// How many times its minutes a soak may take where the machine is slow.
+const MOST: u32 = 4;
+
+/// Runs many WorkflowExecutions under two operators and many faults, and has the auditor judge what happened.
+#[derive(Debug, Parser)]
+struct Cli {
+    /// For how long faults are injected, in minutes; longer, where too little has happened for the soak to count. What is
+    /// left then gets the time to come to rest.
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    /// The seed of all choices, printed at the start. The same seed makes the same choices, though not the same times.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+// One thread: operators die with the thread that starts them, and this one lives to the end.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let cli = Cli::parse();
+    let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("soak: {} min, --seed {seed}", cli.minutes);
+    let world = World::new("soak").await?;
+    soak(&world, Duration::from_secs(60 * cli.minutes), seed).await.inspect_err(|_| world.dump())?;
+    world.close().await
+}
+
+async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let recording = world.record_all().await?;
+    let board = Board::new(world);
+    let load = Load::new(world, &board).await?;
+    let mut chaos = Chaos::start(world, rng.fork()).await?;
+    let stop = Cell::new(false);
+    tokio::select! {
+        stopped = board.follow() => stopped?,
+        done = async {
+            tokio::try_join!(load.play(&mut rng, &stop), chaos.rage(&stop), clock(&recording, &board, duration, &stop))?;
+            chaos.calm().await?;
+            println!("calm; waiting until all has come to rest");
+            load.settle().await?;
+            anyhow::Ok(())
+        } => done?,
+    }
+    println!("{}\n{}", board.summary(), chaos.terminate().await?);
+    verdict::judge(world, recording).await
+}
+
+/// Stops it when the time is over and enough has happened, or when enough will not happen.
+async fn clock(recording: &Recording, board: &Board, duration: Duration, stop: &Cell<bool>) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        tokio::time::sleep(REPORT_EVERY).await;
+        println!("{:>4} s: {}", begun.elapsed().as_secs(), board.summary());
+        if begun.elapsed() < duration {
+            continue;
+        }
+        match verdict::missing(&wfe_tests::count(recording)?) {
+            Some(missing) if begun.elapsed() < duration * MOST => {
+                println!("too little for the soak to count: {missing}");
+            }
+            _ => break,
+        }
+    }
+    stop.set(true);
+    Ok(())
+}

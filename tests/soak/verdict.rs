@@ -1,0 +1,42 @@
+//! What the auditor says, and whether enough has happened for that to mean something.
+
+use anyhow::{Result, bail, ensure};
+use wfe_auditor::Counts;
+use wfe_testkit::{Recording, World};
+
+/// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of every decision.
+const REQUIRED: &[(&str, u64)] = &[
+    ("runs", 100),
+    ("completed", 20),
+    ("failed", 20),
+    ("failed-early", 20),
+    ("ResourceBusy", 20),
+    ("abandoned", 20),
+    ("withdrawn", 20),
+    ("leftovers", 20),
+    ("cancelled", 20),
+];
+
+/// Says what has to happen more often before the soak counts; nothing when it counts.
+pub(crate) fn missing(counts: &Counts) -> Option<String> {
+    let missing: Vec<String> = REQUIRED
+        .iter()
+        .filter(|(name, at_least)| counts.of(name) < *at_least)
+        .map(|(name, at_least)| format!("{} of {at_least} {name}", counts.of(name)))
+        .collect();
+    (!missing.is_empty()).then(|| missing.join(", "))
+}
+
+/// Ends the recording and judges it.
+pub(crate) async fn judge(world: &World, recording: Recording) -> Result<()> {
+    let (changes, report) = wfe_tests::audit(world, recording).await?;
+    println!("{} changes judged", changes.len());
+    print!("{report}");
+    let (violations, gaps) = (report.violations.len(), report.gaps.len());
+    ensure!(report.is_clean(), "the auditor found {violations} violations and {gaps} gaps");
+    if let Some(missing) = missing(&report.counts) {
+        bail!("too little happened for the soak to count: {missing}");
+    }
+    println!("soak: clean, and it counts");
+    Ok(())
+}
