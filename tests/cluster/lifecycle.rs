@@ -45,8 +45,16 @@ fn check_running(running: Option<&Value>) {
     let Some(running) = running else { panic!("no Running was seen") };
     assert_eq!(condition(running, "TargetLocked"), "True Held");
     assert_eq!(condition(running, "Succeeded"), "Unknown Running");
-    let expected =
-        ["conditions", "observedGeneration", "phase", "pipelineRunRef", "runSequence", "startTime", "target"];
+    let expected = [
+        "conditions",
+        "consecutiveFailures",
+        "observedGeneration",
+        "phase",
+        "pipelineRunRef",
+        "runSequence",
+        "startTime",
+        "target",
+    ];
     assert!(fields(running).iter().eq(expected.iter()), "{running:#}");
     assert_eq!(running["status"]["runSequence"], 1);
     assert_eq!(running["status"]["target"], "payment/deployment/payment-api");

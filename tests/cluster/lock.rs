@@ -45,7 +45,7 @@ async fn deleting_a_skipped_or_finished_execution_leaves_the_runs_of_others_alon
     let _operator = world.operator().start().await?;
     world.wfe("finished").image(&short).create().await?;
     world.await_phase("finished", "Completed").await?;
-    world.wfe("holder").image(&held).create().await?;
+    world.wfe("holder").workflow("other").image(&held).create().await?;
     world.await_phase("holder", "Running").await?;
     world.wfe("skipped").image(&held).create().await?;
     world.await_phase("skipped", "Skipped").await?;
@@ -127,6 +127,8 @@ async fn a_run_that_tekton_never_resolves_ends_at_the_start_deadline() -> Result
     world.wfe("lost").image(&missing).create().await?;
     let wfe = world.await_phase("lost", "Failed").await?;
     assert!(text(&wfe["status"]["failureReason"]).contains("within 5s"), "{wfe:#}");
+    assert_eq!(wfe["status"]["failureDetails"]["wasExecutionFailure"], false, "no task was ever made: {wfe:#}");
+    assert_eq!(wfe["status"]["consecutiveFailures"], 1, "{wfe:#}");
     let run = world.await_run("is there", |_| true).await?;
     assert_eq!(run["metadata"]["annotations"]["kubernaut.ai/cancel-reason"], "StartDeadlineExceeded");
     world.close().await
@@ -205,7 +207,7 @@ async fn a_finished_run_is_deleted_after_its_retention_and_the_numbers_go_on() -
     world.wfe("first").image(&bundle).create().await?;
     world.await_phase("first", "Completed").await?;
     world.await_runs("none", std::collections::BTreeMap::is_empty).await?;
-    world.wfe("second").image(&bundle).create().await?;
+    world.wfe("second").workflow("other").image(&bundle).create().await?;
     let second = world.await_phase("second", "Completed").await?;
     assert_eq!(second["status"]["runSequence"], 2);
     world.close().await

@@ -12,6 +12,7 @@ mod budget;
 mod control_plane;
 mod expect;
 mod faults;
+mod history;
 mod lifecycle;
 mod lock;
 mod orchestrator;

@@ -65,8 +65,14 @@ async fn what_an_older_crd_let_through_fails_alone_and_the_others_go_on() -> Res
         executions.patch_status(name, &PatchParams::default(), &Patch::Merge(&json!({"status": status}))).await?;
     }
     let operator = world.operator().start().await?;
-    world.wfe("good").target("node/shared").image(&bundle).create().await?;
+    world.wfe("good").target("node/good").image(&bundle).create().await?;
     world.await_phase("good", "Completed").await?;
+    // A failure of which nobody can tell whether it ran is taken for one that did.
+    world.wfe("careful").target("node/shared").image(&bundle).create().await?;
+    let careful = world.await_phase("careful", "Skipped").await?;
+    let details = &careful["status"]["skipDetails"];
+    assert_eq!(details["reason"], "PreviousExecutionFailed", "{details:#}");
+    assert!(text(&details["message"]).contains("negative"), "{details:#}");
     for (name, word, _) in &poisons {
         let wfe = world.await_phase(name, "Failed").await?;
         let details = &wfe["status"]["failureDetails"];

@@ -71,7 +71,7 @@ async fn watches_survive_a_restart_of_the_api_server() -> Result<()> {
     world.wfe("before").image(&bundle).create().await?;
     world.await_phase("before", "Completed").await?;
     control_plane.component("kube-apiserver").restart().await?;
-    world.wfe("after").image(&bundle).create().await?;
+    world.wfe("after").workflow("other").image(&bundle).create().await?;
     let after = world.await_phase("after", "Completed").await?;
     assert_eq!(after["status"]["runSequence"], 2);
     assert_eq!(world.runs().await?.len(), 2);

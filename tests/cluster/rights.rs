@@ -215,7 +215,7 @@ async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Re
     world.set_outcome("", "ok").await?;
     world.await_phase("running", "Completed").await?;
     world.give_back(&right).await?;
-    world.wfe("allowed").image(&bundle).create().await?;
+    world.wfe("allowed").target("node/allowed").image(&bundle).create().await?;
     world.await_phase("allowed", "Completed").await?;
     world.close().await
 }
@@ -246,7 +246,7 @@ async fn what_has_expired_stays_and_its_target_is_free(world: World, right: Righ
     // So often that whoever had to wait for the next try would notice.
     let often = |line: &Value| lacks(line, &right) && text(&line["fields"]["retry_in"]) == "6.4s";
     operator.await_line(&format!("says that it lacks {right}, again and again"), often).await?;
-    world.wfe("second").image(&bundle).create().await?;
+    world.wfe("second").workflow("other").image(&bundle).create().await?;
     let soon = Duration::from_secs(20);
     world.await_wfe_within(soon, "second", "has completed", |wfe| wfe["status"]["phase"] == "Completed").await?;
     assert_eq!(world.runs().await?.len(), 2, "both are left");
@@ -282,7 +282,7 @@ async fn all_goes_on_untold(world: World, right: Right) -> Result<()> {
     let warnings = operator.log().await.iter().filter(|line| lacks(line, &right)).count();
     assert_eq!(warnings, 1, "said once, not for each event");
     world.give_back(&right).await?;
-    world.wfe("told").image(&bundle).create().await?;
+    world.wfe("told").workflow("other").image(&bundle).create().await?;
     world.await_event("told", "WorkflowCompleted").await?;
     world.close().await
 }

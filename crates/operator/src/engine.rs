@@ -320,6 +320,7 @@ impl Engine {
                 Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
                 Learned::NumberTaken(number) => self.index.number_taken(key, number),
                 Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
+                Learned::TasksMade(number) => self.index.made(key, number),
                 Learned::DrainWarned => self.index.drain_warned(key),
             }
         }

@@ -16,7 +16,7 @@ use wfe_core::action::Waiting;
 use wfe_core::ending::Refusal;
 use wfe_core::execution::ExecutionState;
 use wfe_core::name::{ExecutionId, Uid};
-use wfe_core::run::{Order, Owner, Run};
+use wfe_core::run::{Order, Owner, Run, Tasks};
 use wfe_core::target::{ChainName, RunNumber, Target, TargetName};
 use wfe_tekton::{Descendant, RunRequest};
 
@@ -38,6 +38,8 @@ pub struct Entry {
     vanished: HashSet<Uid>,
     /// The runs, by number, of which something was seen to start. Pruned with the runs.
     started: BTreeSet<RunNumber>,
+    /// The runs, by number, of which Tekton was seen to have made something. Pruned with the runs.
+    made: BTreeSet<RunNumber>,
 }
 
 /// What the shell keeps of an execution beside what decisions need.
@@ -261,6 +263,18 @@ impl Index {
         }
     }
 
+    /// Records that Tekton has made something of a run.
+    pub fn made(&mut self, key: &Key, number: RunNumber) {
+        // Also where nothing else of the target is known yet: the lists come in any order.
+        let entry = self.targets.entry(key.clone()).or_default();
+        if entry.made.insert(number) {
+            for run in entry.target.runs.values_mut().filter(|run| run.number == number) {
+                run.tasks = Tasks::Made;
+            }
+            self.dirty.insert(key.clone());
+        }
+    }
+
     /// Records that it has been said that a target drains for too long.
     pub fn drain_warned(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
@@ -318,6 +332,9 @@ impl Index {
             end_tries(execution);
         }
         run.started = entry.started.contains(&run.number);
+        if entry.made.contains(&run.number) {
+            run.tasks = Tasks::Made;
+        }
         if !run.is_unfinished() {
             run.done_seen.get_or_insert(now);
         }
@@ -330,6 +347,9 @@ impl Index {
     fn apply_descendant(&mut self, kind: Kind, descendant: Descendant) {
         let uid = descendant.residue.id.uid.clone();
         let key = Key::Chain(descendant.chain);
+        if let Some(number) = descendant.number {
+            self.made(&key, number);
+        }
         if descendant.started
             && let Some(number) = descendant.number
             // Also where nothing else of the target is known yet: the lists come in any order.
@@ -406,6 +426,7 @@ impl Index {
                 Kind::Run => {
                     if let Some(run) = entry.target.runs.remove(uid) {
                         entry.started.remove(&run.number);
+                        entry.made.remove(&run.number);
                         entry.vanished.insert(uid.clone());
                     }
                     entry.target.residue.remove(uid);

@@ -75,6 +75,8 @@ pub enum Learned {
     NumberTaken(RunNumber),
     /// An owner that is gone.
     OwnerGone(ExecutionId),
+    /// A run, by its number, of which Tekton has made something after all.
+    TasksMade(RunNumber),
     /// It has been said that the target does not drain.
     DrainWarned,
 }
@@ -184,12 +186,12 @@ impl Performer {
             }
             Action::GiveUp { execution, version, number } => self.give_up(&work, &execution, &version, number).await,
             Action::Release { run } => self.release(&run).await,
-            // No watch fills this in yet, and nobody reads it live.
-            Action::Finish { unstarted: Some(run), .. } => {
-                Err(PerformError::Refuted { what: format!("it is not proven that PipelineRun {run} made no TaskRun") })
-            }
-            Action::Finish { execution, version, ending, lost, draining, unstarted: None } => {
-                self.finish(&work, &execution, &version, &ending, lost.as_ref(), draining).await
+            Action::Finish { execution, version, ending, lost, draining, unstarted } => {
+                match self.tasks_made(&work, unstarted.as_ref()).await {
+                    Ok(None) => self.finish(&work, &execution, &version, &ending, lost.as_ref(), draining).await,
+                    Ok(Some(number)) => Ok(vec![Learned::TasksMade(number)]),
+                    Err(error) => Err(error),
+                }
             }
             Action::Freed { execution, version } => self.freed(&work, &execution, &version).await,
             Action::RecordClearance { execution, version, clearance, effective } => {

@@ -26,6 +26,7 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         return None;
     }
     let requested = data.pointer("/spec/status").and_then(Value::as_str);
+    let progress = progress(data, requested);
     let run = Run {
         id: RunId { name: name.into(), uid: Uid::new(meta.uid.as_deref()?) },
         number,
@@ -33,11 +34,11 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
         order,
         owner: owner(meta),
-        progress: progress(data, requested),
         cancelled: requested.is_some_and(|requested| requested != crate::PENDING),
         cancel_reason: annotation(meta, labels::ANNOTATION_CANCEL_REASON).and_then(cancel_reason),
         started: false,
-        tasks: Tasks::Unknown,
+        tasks: tasks(data, &progress),
+        progress,
         done_seen: None,
     };
     Some((chain, run))
@@ -86,6 +87,19 @@ pub fn observe_descendant(kind: ResidueKind, meta: &ObjectMeta, data: &Value) ->
         unfinished: !finished,
         started,
     })
+}
+
+/// Reads whether Tekton says that it made something of a run. What it made, it lists in `status.childReferences`, and
+/// keeps there.
+fn tasks(data: &Value, progress: &Progress) -> Tasks {
+    let children = data.pointer("/status/childReferences").and_then(Value::as_array);
+    if children.is_some_and(|children| !children.is_empty()) {
+        Tasks::Made
+    } else if matches!(progress, Progress::Done(_)) {
+        Tasks::NoneMade
+    } else {
+        Tasks::Unknown
+    }
 }
 
 fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
@@ -178,6 +192,18 @@ mod tests {
         assert!(!outcome.succeeded);
         assert_eq!((&*outcome.reason, &*outcome.message), ("Failed", "m"));
         assert_eq!(outcome.completed_at, parse_moment("2026-11-21T20:52:33Z"));
+    }
+
+    #[test]
+    fn reads_whether_anything_was_made_of_a_run() {
+        let tasks_of = |data: &Value| observe_run(&meta(NAME, &[]), data, Order(1)).unwrap().1.tasks;
+        let done = json!([{"type": "Succeeded", "status": "False", "reason": "CouldntGetPipeline"}]);
+        let child = json!([{"kind": "TaskRun", "name": "t"}]);
+        assert_eq!(tasks_of(&json!({"status": {}})), Tasks::Unknown, "there may be some yet");
+        assert_eq!(tasks_of(&json!({"status": {"conditions": done}})), Tasks::NoneMade);
+        assert_eq!(tasks_of(&json!({"status": {"conditions": done, "childReferences": []}})), Tasks::NoneMade);
+        assert_eq!(tasks_of(&json!({"status": {"conditions": done, "childReferences": child}})), Tasks::Made);
+        assert_eq!(tasks_of(&json!({"status": {"childReferences": child}})), Tasks::Made);
     }
 
     #[test]

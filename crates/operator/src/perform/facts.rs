@@ -4,10 +4,10 @@ use kube::api::{DynamicObject, ListParams, ObjectMeta};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
-use wfe_core::target::TargetName;
+use wfe_core::target::{ChainName, RunNumber, TargetName};
 use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 
-use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call};
+use super::{EXECUTIONS, Learned, PerformError, Performer, Result, Work, call};
 use crate::client::Verb;
 
 /// How many objects a page of a list holds, as the watches have it.
@@ -79,27 +79,48 @@ impl Performer {
         Ok(())
     }
 
+    /// Reads live whether Tekton has made anything of a run that says that it did not: its status can miss what was made
+    /// just before it ended. Returns the number of the run, where something was.
+    pub(super) async fn tasks_made(&self, work: &Work, run: Option<&RunId>) -> Result<Option<RunNumber>> {
+        let Some((_, number)) = run.and_then(|run| ChainName::of_run(&run.name)) else { return Ok(None) };
+        let Some(target) = &work.target else { return Ok(Some(number)) }; // nothing is proven
+        for kind in [ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun] {
+            let descendants = self.list(kind, target).await?;
+            if descendants.iter().any(|found| found.number == Some(number) && found.chain == target.chain()) {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
+
     /// Lists the unfinished descendants of one kind that a target has.
     async fn list_left(&self, kind: ResidueKind, target: &TargetName) -> Result<Vec<Descendant>> {
+        let mut left = self.list(kind, target).await?;
+        left.retain(|found| found.unfinished && found.chain == target.chain());
+        Ok(left)
+    }
+
+    /// Lists the descendants of one kind with the label of a target, which another target may share.
+    async fn list(&self, kind: ResidueKind, target: &TargetName) -> Result<Vec<Descendant>> {
         let objects = self.cluster.descendants(kind);
         let selector = format!("{}={}", wfe_api::labels::LABEL_TARGET, label_value(target.as_str()));
         let mut params = ListParams::default().labels(&selector).limit(PAGE);
-        let mut left = Vec::new();
+        let mut descendants = Vec::new();
         loop {
             let page =
                 self.cluster.call(Verb::List, "descendants", objects.list(&params)).await.map_err(|error| {
                     call(format!("list what is left of runs on {target} ({})", kind.as_str()), error)
                 })?;
-            let descendants = page
+            let found = page
                 .items
                 .iter()
                 // Runs of the chain carry the label too: the look judges them.
                 .filter(|found| observe_run(&found.metadata, &found.data, Order(0)).is_none())
                 .filter_map(|found| observe_descendant(kind, &found.metadata, &found.data));
-            left.extend(descendants.filter(|found| found.unfinished && found.chain == target.chain()));
+            descendants.extend(found);
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
-                None => return Ok(left),
+                None => return Ok(descendants),
             }
         }
     }
