@@ -9,7 +9,7 @@ use crate::duration;
 use crate::ending::{Failure, FailureReason, Success};
 use crate::execution::{Execution, ExecutionState};
 use crate::history::Charge;
-use crate::moment::after;
+use crate::moment::{after, round_up};
 use crate::name::RunId;
 use crate::run::{CancelReason, Outcome, Progress, Run, Tasks};
 
@@ -163,12 +163,13 @@ impl Running<'_> {
         };
         let failure = self.failed(&message, completed_at);
         let (was_execution_failure, nth) = if run.tasks == Tasks::NoneMade { (false, 1) } else { (true, 0) };
-        let charge = self.charge(completed_at, nth);
+        let charge = self.charge(failure.failed_at, nth);
         let outcome = Some(outcome.clone());
         Ending::Failed(Failure { reason, was_execution_failure, outcome, charge, ..failure })
     }
 
     fn failed(self, message: &str, failed_at: Time) -> Failure {
+        let failed_at = round_up(failed_at); // as a status keeps it
         Failure {
             reason: FailureReason::Unknown,
             message: message.into(),

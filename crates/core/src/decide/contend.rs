@@ -7,7 +7,7 @@ use crate::action::{Action, Decision, Ending, Fact, Waiting};
 use crate::duration;
 use crate::ending::{Failure, FailureReason, Refusal, Skip};
 use crate::execution::{Execution, ExecutionState};
-use crate::moment::after;
+use crate::moment::{after, round_up};
 use crate::name::ExecutionId;
 use crate::rules::{self, Contender, Verdict};
 use crate::run::{Owner, Presence, Run};
@@ -193,6 +193,8 @@ impl<'a> Failures<'a> {
             (place(a), &a.execution.id.uid).cmp(&(place(b), &b.execution.id.uid))
         });
         let View { target, history, policy, now } = self.view;
+        // As a status keeps it: what is counted from it is then the same for whoever reads it, and nothing runs early.
+        let now = round_up(now);
         let mut counted = 0;
         for Failing { execution, reason, message, number, counts } in self.all {
             counted += u32::from(counts);
