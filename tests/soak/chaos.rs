@@ -116,7 +116,12 @@ impl<'a> Rival<'a> {
         if self.operator.is_none() {
             let operator = self.world.operator();
             // So that they act within the time of a soak.
-            let operator = operator.arg("--pipelinerun-retention", "5s").arg("--start-deadline", "1m");
+            let operator = operator
+                .arg("--pipelinerun-retention", "5s")
+                .arg("--start-deadline", "1m")
+                .arg("--cooldown-period", "0s")
+                .arg("--base-cooldown-period", "1s")
+                .arg("--max-cooldown-period", "4s");
             self.operator = Some(operator.through(&self.proxy).spawn().await?);
         }
         Ok(())
