@@ -22,23 +22,21 @@ pub(super) fn immutable(field: &str) -> Rule {
     )
 }
 
-/// Refuses an execution that is cancelled before it exists.
-pub(super) fn cancellation_comes_later() -> Rule {
+/// Refuses `field` of a spec, what a person asks for later, before there is an execution to ask it of; `instead` says what
+/// to do.
+pub(super) fn comes_later(field: &str, instead: &str) -> Rule {
     forbidden(
-        "cancellation",
-        "oldSelf.hasValue() || !has(self.cancellation)",
-        "spec.cancellation: may not be set when the object is created; leave it out, or do not create the object",
+        field,
+        format!("oldSelf.hasValue() || !has(self.{field})"),
+        format!("spec.{field}: may not be set when the object is created; {instead}"),
     )
     .optional_old_self(true)
 }
 
-/// Refuses to take a cancellation back, or to put it into another mouth.
-pub(super) fn cancellation_stays() -> Rule {
-    forbidden(
-        "cancellation",
-        "!has(oldSelf.cancellation) || (has(self.cancellation) && self.cancellation == oldSelf.cancellation)",
-        "spec.cancellation: may not change or be removed once set; create another WorkflowExecution",
-    )
+/// Refuses to take back what a person has asked for in `field` of a spec, or to put it into another mouth; `instead` says
+/// what to do.
+pub(super) fn stays(field: &str, instead: &str) -> Rule {
+    forbidden(field, kept(field), format!("spec.{field}: may not change or be removed once set; {instead}"))
 }
 
 /// Refuses a first phase that is not a beginning; stands at the root, since rules on `status` that look at the old status
@@ -79,11 +77,7 @@ pub(super) fn frozen(field: &str) -> Rule {
 
 /// Refuses any change of `field` once it is set, whatever the phase.
 pub(super) fn set_once(field: &str) -> Rule {
-    forbidden(
-        field,
-        format!("!has(oldSelf.{field}) || (has(self.{field}) && self.{field} == oldSelf.{field})"),
-        format!("status.{field}: may not change or be removed once set"),
-    )
+    forbidden(field, kept(field), format!("status.{field}: may not change or be removed once set"))
 }
 
 /// Refuses to forget the run of an execution that was Running; replacing it is another attempt.
@@ -120,6 +114,11 @@ pub(super) fn end_has_a_time() -> Rule {
 /// Condition of a rule: `field` is what it was, or absent as it was.
 fn unchanged(field: &str) -> String {
     format!("has(self.{field}) ? (has(oldSelf.{field}) && self.{field} == oldSelf.{field}) : !has(oldSelf.{field})")
+}
+
+/// Condition of a rule: `field` is what it was, if it was there.
+fn kept(field: &str) -> String {
+    format!("!has(oldSelf.{field}) || (has(self.{field}) && self.{field} == oldSelf.{field})")
 }
 
 fn forbidden(field: &str, rule: impl Into<String>, message: impl AsRef<str>) -> Rule {

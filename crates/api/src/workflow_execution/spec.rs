@@ -60,8 +60,8 @@ const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
     validation = rules::immutable("executionConfig"),
     validation = rules::immutable("startBefore"),
     validation = rules::immutable("recoveryOf"),
-    validation = rules::cancellation_comes_later(),
-    validation = rules::cancellation_stays(),
+    validation = rules::comes_later("cancellation", "leave it out, or do not create the object"),
+    validation = rules::stays("cancellation", "create another WorkflowExecution"),
 )]
 pub struct WorkflowExecutionSpec {
     /// The object that asked for this execution, e.g. a RemediationRequest. Kept for the record, nothing is decided by it.
