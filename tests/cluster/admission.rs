@@ -3,6 +3,7 @@
 mod builder;
 mod cancellation;
 mod objects;
+mod people;
 mod spec;
 mod status;
 mod tools;

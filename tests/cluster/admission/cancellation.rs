@@ -1,147 +1,26 @@
-//! Who may cancel, when, and how often. With everything that `config/base` installs, on a control plane of its own: a
-//! policy holds for all namespaces.
+//! Who may cancel, when, and how often.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
-use kube::core::{ApiResource, Request};
-use kube::{Api, Client, Resource as _};
+use anyhow::{Context as _, Result};
+use kube::api::{Patch, PatchParams, PostParams, ValidationDirective};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
-use wfe_api::WorkflowExecution;
-use wfe_testkit::{ControlPlane, Options, manifests, repository};
 
-use super::objects::{Namespaced, Refusal, entering, expect, good, good_but, refusal, report};
+use super::objects::{Refusal, entering, expect, good, good_but, refusal, report};
+use super::people::{self, ANN, BOB, JANE, ROBOT, Stage};
 
 const POLICY: &str = "cancellation.workflowexecutions.kubernaut.ai";
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
-
-/// May write WorkflowExecutions and cancel them.
-const JANE: &str = "jane";
-/// May write WorkflowExecutions.
-const BOB: &str = "bob";
-/// May write WorkflowExecutions and cancel the one that is named `hers`.
-const ANN: &str = "ann";
-/// A program that may do what Jane may.
-const ROBOT: &str = "system:serviceaccount:payment:robot";
-
-static INSTALLED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
-
-/// A namespace on a control plane where everything is installed, and the four in their roles.
-struct Stage {
-    namespaced: Namespaced,
-    client: Client,
-}
-
-impl Stage {
-    async fn new() -> Result<Self> {
-        let control_plane =
-            INSTALLED.get_or_init(|| async { install().await.map_err(|error| format!("{error:#}")) }).await;
-        let control_plane = control_plane.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
-        let stage = Self { namespaced: Namespaced::on(control_plane).await?, client: control_plane.client().await? };
-        stage
-            .grant(
-                "writer",
-                json!({"resources": ["workflowexecutions"], "verbs": ["get", "create", "patch"]}),
-                &[JANE, BOB, ANN, ROBOT],
-            )
-            .await?;
-        let cancel = json!({"resources": ["workflowexecutions/cancellation"], "verbs": ["update"]});
-        stage.grant("canceller", cancel.clone(), &[JANE, ROBOT]).await?;
-        let mut hers = cancel;
-        hers["resourceNames"] = json!(["hers"]);
-        stage.grant("canceller-of-one", hers, &[ANN]).await?;
-        for (user, name) in [(JANE, "any"), (ROBOT, "any"), (ANN, "hers")] {
-            stage.await_right(user, "update", "cancellation", name).await?;
-        }
-        stage.await_right(BOB, "patch", "", "any").await?;
-        Ok(stage)
-    }
-
-    /// Gives `users` a role with one rule.
-    async fn grant(&self, name: &str, mut may: Value, users: &[&str]) -> Result<()> {
-        may["apiGroups"] = json!(["kubernaut.ai"]);
-        let metadata = json!({"name": name, "namespace": self.namespaced.namespace});
-        let (group, version) = ("rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1");
-        let subjects: Vec<_> =
-            users.iter().map(|user| json!({"apiGroup": group, "kind": "User", "name": user})).collect();
-        let role = json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": [may]});
-        manifests::apply(&self.client, &role).await?;
-        let binding = json!({
-            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata, "subjects": subjects,
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
-        });
-        manifests::apply(&self.client, &binding).await?;
-        Ok(())
-    }
-
-    /// Waits until the authorizer knows of a right.
-    async fn await_right(&self, user: &str, verb: &str, subresource: &str, name: &str) -> Result<()> {
-        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let review = serde_json::from_value(json!({"spec": {"user": user, "resourceAttributes": {
-            "namespace": self.namespaced.namespace, "group": "kubernaut.ai", "resource": "workflowexecutions",
-            "subresource": subresource, "name": name, "verb": verb,
-        }}}))?;
-        let deadline = Instant::now() + IN_FORCE_WITHIN;
-        while !reviews.create(&PostParams::default(), &review).await?.status.is_some_and(|status| status.allowed) {
-            ensure!(Instant::now() < deadline, "{user} may not {verb} {subresource} of {name}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Ok(())
-    }
-
-    /// Tries a merge patch as somebody.
-    async fn patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
-        let url = DynamicObject::url_path(&resource(), Some(&self.namespaced.namespace));
-        let mut request = Request::new(url).patch(name, &PatchParams::default(), &Patch::Merge(patch))?;
-        request.headers_mut().insert("Impersonate-User", user.parse()?);
-        refusal(self.client.request::<DynamicObject>(request).await)
-    }
-
-    /// Tries to cancel as somebody.
-    async fn cancel_as(&self, user: &str, name: &str, requested_by: &str) -> Result<Refusal> {
-        self.patch_as(user, name, cancelled(requested_by)).await
-    }
-}
-
-fn resource() -> ApiResource {
-    ApiResource::erase::<WorkflowExecution>(&())
-}
 
 fn cancelled(requested_by: &str) -> Value {
     json!({"spec": {"cancellation": {"reason": "wrong cluster", "requestedBy": requested_by}}})
 }
 
-/// Starts an API server, installs everything as the README says, and waits until the policy is in force.
-async fn install() -> Result<ControlPlane> {
-    let control_plane = ControlPlane::start(Options::BARE).await?;
-    let base = repository().join("config/base");
-    let base = base.to_string_lossy();
-    control_plane.kubectl(&["apply", "--server-side", "-k", &base]).await?;
-    let crd = "crd/workflowexecutions.kubernaut.ai";
-    control_plane.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", crd]).await?;
-    // A second time changes nothing.
-    control_plane.kubectl(&["apply", "--server-side", "-k", &base]).await?;
-    let canary = Namespaced::on(&control_plane).await?;
-    let name = canary.create_in("").await?;
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
-    loop {
-        let answer = canary.api.patch(&name, &dry_run, &Patch::Merge(cancelled("nobody"))).await;
-        if refusal(answer)?.is_some() {
-            return Ok(control_plane);
-        }
-        ensure!(Instant::now() < deadline, "the policy is not in force after {IN_FORCE_WITHIN:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+/// Tries to cancel as somebody.
+async fn cancel_as(stage: &Stage, user: &str, name: &str, requested_by: &str) -> Result<Refusal> {
+    stage.patch_as(user, name, cancelled(requested_by)).await
 }
 
 #[tokio::test]
 async fn only_who_may_cancel_does_and_in_the_own_name() -> Result<()> {
-    let stage = Stage::new().await?;
+    let stage = Stage::new("cancellation").await?;
     let not_allowed = |user: &str| {
         let namespace = &stage.namespaced.namespace;
         [
@@ -174,7 +53,7 @@ async fn only_who_may_cancel_does_and_in_the_own_name() -> Result<()> {
     for (user, phase, requested_by, words) in rows {
         let name = stage.namespaced.create_in(phase).await?;
         let words: Vec<&str> = words.iter().flatten().map(String::as_str).collect();
-        let answer = stage.cancel_as(user, &name, requested_by).await?;
+        let answer = cancel_as(&stage, user, &name, requested_by).await?;
         expect(&mut failures, &format!("{user} on {phase:?} as {requested_by}"), &words, answer);
     }
     report(&failures)
@@ -182,32 +61,32 @@ async fn only_who_may_cancel_does_and_in_the_own_name() -> Result<()> {
 
 #[tokio::test]
 async fn the_right_can_be_given_for_one_execution() -> Result<()> {
-    let stage = Stage::new().await?;
+    let stage = Stage::new("cancellation").await?;
     for name in ["hers", "his"] {
         let object = serde_json::from_value(good_but("/metadata/name", json!(name))?)?;
         stage.namespaced.api.create(&PostParams::default(), &object).await?;
     }
     let mut failures = Vec::new();
-    expect(&mut failures, "hers", &[], stage.cancel_as(ANN, "hers", ANN).await?);
-    expect(&mut failures, "his", &["ann may not cancel"], stage.cancel_as(ANN, "his", ANN).await?);
+    expect(&mut failures, "hers", &[], cancel_as(&stage, ANN, "hers", ANN).await?);
+    expect(&mut failures, "his", &["ann may not cancel"], cancel_as(&stage, ANN, "his", ANN).await?);
     report(&failures)
 }
 
 #[tokio::test]
 async fn what_has_ended_cannot_be_cancelled() -> Result<()> {
-    let stage = Stage::new().await?;
+    let stage = Stage::new("cancellation").await?;
     let mut failures = Vec::new();
     for phase in ["Completed", "Failed", "Skipped"] {
         let name = stage.namespaced.create_in(phase).await?;
         let words = [&*format!("spec.cancellation: may be set only while the execution goes on; this one is {phase}")];
-        expect(&mut failures, phase, &words, stage.cancel_as(JANE, &name, JANE).await?);
+        expect(&mut failures, phase, &words, cancel_as(&stage, JANE, &name, JANE).await?);
     }
     report(&failures)
 }
 
 #[tokio::test]
 async fn a_cancellation_is_never_there_from_the_start() -> Result<()> {
-    let stage = Stage::new().await?;
+    let stage = Stage::new("cancellation").await?;
     let mut object = good();
     object["spec"]["cancellation"] = cancelled(JANE)["spec"]["cancellation"].clone();
     let mut failures = Vec::new();
@@ -222,12 +101,12 @@ async fn a_cancellation_is_never_there_from_the_start() -> Result<()> {
 
 #[tokio::test]
 async fn a_cancellation_stays_as_it_is() -> Result<()> {
-    let stage = Stage::new().await?;
+    let stage = Stage::new("cancellation").await?;
     let stays: &[&str] = &["spec.cancellation: may not change or be removed once set"];
     let mut failures = Vec::new();
     for phase in ["", "Running", "Failed"] {
         let name = stage.namespaced.create_in(if phase == "Failed" { "Running" } else { phase }).await?;
-        expect(&mut failures, "cancelled", &[], stage.cancel_as(JANE, &name, JANE).await?);
+        expect(&mut failures, "cancelled", &[], cancel_as(&stage, JANE, &name, JANE).await?);
         if phase == "Failed" {
             // What the operator writes, with every right on the status and none on cancellations.
             stage.namespaced.must(&name, entering(phase)).await?;
@@ -262,7 +141,7 @@ async fn a_cancellation_stays_as_it_is() -> Result<()> {
 
 #[tokio::test]
 async fn a_malformed_cancellation_is_refused_by_name() -> Result<()> {
-    let stage = Stage::new().await?;
+    let stage = Stage::new("cancellation").await?;
     let api = &stage.namespaced.api;
     let name = stage.namespaced.create_in("").await?;
     // The administrator's own name, as the policy will have it.
@@ -303,33 +182,5 @@ async fn a_malformed_cancellation_is_refused_by_name() -> Result<()> {
 
 #[tokio::test]
 async fn the_policy_fits_the_kind() -> Result<()> {
-    let stage = Stage::new().await?;
-    let shipped = manifests::read(&repository().join("config/admission/cancellation_policy.yaml"))?;
-    let shipped = shipped.first().context("no policy")?.to_string();
-    let warnings = warnings(&stage.client, "shipped", &shipped).await?;
-    ensure!(warnings.is_empty(), "{warnings}");
-    // And it would be seen if it did not.
-    let misspelt = shipped.replace("object.spec.cancellation.requestedBy", "object.spec.cancellation.requestedby");
-    let warnings = self::warnings(&stage.client, "misspelt", &misspelt).await?;
-    ensure!(warnings.contains("undefined field 'requestedby'"), "{warnings}");
-    Ok(())
-}
-
-/// Returns what the API server has against the expressions of a policy. It checks a policy once, at its creation or
-/// change, against the kinds that are there by then: hence a copy, which nothing binds.
-async fn warnings(client: &Client, name: &str, policy: &str) -> Result<String> {
-    let mut policy: Value = serde_json::from_str(policy)?;
-    policy["metadata"] = json!({"name": name});
-    manifests::apply(client, &policy).await?;
-    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let policy = policies.get(name).await?;
-        if let Some(checked) = policy.status.as_ref().and_then(|status| status.type_checking.as_ref()) {
-            let warnings = checked.expression_warnings.iter().flatten().map(|one| one.warning.as_str());
-            return Ok(warnings.collect::<Vec<_>>().join("\n"));
-        }
-        ensure!(Instant::now() < deadline, "nobody has checked the policy {name}: {policy:#?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    people::expect_policy_fits("cancellation", "requestedBy").await
 }

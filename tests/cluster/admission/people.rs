@@ -1,0 +1,171 @@
+//! The people who ask for something later in the life of an execution, and who of them may. With everything that
+//! `config/base` installs, on a control plane of its own: a policy holds for all namespaces.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, Request};
+use kube::{Api, Client, Resource as _};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use wfe_api::WorkflowExecution;
+use wfe_testkit::{ControlPlane, Options, manifests, repository};
+
+use super::objects::{Namespaced, Refusal, refusal};
+
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+
+/// The fields of a spec that a person sets later, each with the one that holds the person's name. The right to set one is
+/// to update the virtual subresource of that name.
+const LATER: [(&str, &str); 1] = [("cancellation", "requestedBy")];
+
+/// May write WorkflowExecutions and set the field.
+pub(super) const JANE: &str = "jane";
+/// May write WorkflowExecutions.
+pub(super) const BOB: &str = "bob";
+/// May write WorkflowExecutions and set the field of the one that is named `hers`.
+pub(super) const ANN: &str = "ann";
+/// A program that may do what Jane may.
+pub(super) const ROBOT: &str = "system:serviceaccount:payment:robot";
+
+static INSTALLED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
+
+/// A namespace on a control plane where everything is installed, and the four in their roles.
+pub(super) struct Stage {
+    pub(super) namespaced: Namespaced,
+    client: Client,
+}
+
+impl Stage {
+    /// Sets the stage for what stands behind a virtual subresource, such as `cancellation`.
+    pub(super) async fn new(subresource: &str) -> Result<Self> {
+        let control_plane =
+            INSTALLED.get_or_init(|| async { install().await.map_err(|error| format!("{error:#}")) }).await;
+        let control_plane = control_plane.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
+        let stage = Self { namespaced: Namespaced::on(control_plane).await?, client: control_plane.client().await? };
+        stage
+            .grant(
+                "writer",
+                json!({"resources": ["workflowexecutions"], "verbs": ["get", "create", "patch"]}),
+                &[JANE, BOB, ANN, ROBOT],
+            )
+            .await?;
+        let all = json!({"resources": [format!("workflowexecutions/{subresource}")], "verbs": ["update"]});
+        stage.grant("all", all.clone(), &[JANE, ROBOT]).await?;
+        let mut hers = all;
+        hers["resourceNames"] = json!(["hers"]);
+        stage.grant("hers", hers, &[ANN]).await?;
+        for (user, name) in [(JANE, "any"), (ROBOT, "any"), (ANN, "hers")] {
+            stage.await_right(user, "update", subresource, name).await?;
+        }
+        stage.await_right(BOB, "patch", "", "any").await?;
+        Ok(stage)
+    }
+
+    /// Gives `users` a role with one rule.
+    async fn grant(&self, name: &str, mut may: Value, users: &[&str]) -> Result<()> {
+        may["apiGroups"] = json!(["kubernaut.ai"]);
+        let metadata = json!({"name": name, "namespace": self.namespaced.namespace});
+        let (group, version) = ("rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1");
+        let subjects: Vec<_> =
+            users.iter().map(|user| json!({"apiGroup": group, "kind": "User", "name": user})).collect();
+        let role = json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": [may]});
+        manifests::apply(&self.client, &role).await?;
+        let binding = json!({
+            "apiVersion": version, "kind": "RoleBinding", "metadata": metadata, "subjects": subjects,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+        });
+        manifests::apply(&self.client, &binding).await?;
+        Ok(())
+    }
+
+    /// Waits until the authorizer knows of a right.
+    async fn await_right(&self, user: &str, verb: &str, subresource: &str, name: &str) -> Result<()> {
+        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        let review = serde_json::from_value(json!({"spec": {"user": user, "resourceAttributes": {
+            "namespace": self.namespaced.namespace, "group": "kubernaut.ai", "resource": "workflowexecutions",
+            "subresource": subresource, "name": name, "verb": verb,
+        }}}))?;
+        let deadline = Instant::now() + IN_FORCE_WITHIN;
+        while !reviews.create(&PostParams::default(), &review).await?.status.is_some_and(|status| status.allowed) {
+            ensure!(Instant::now() < deadline, "{user} may not {verb} {subresource} of {name}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    }
+
+    /// Tries a merge patch as somebody.
+    pub(super) async fn patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
+        let url =
+            DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
+        let mut request = Request::new(url).patch(name, &PatchParams::default(), &Patch::Merge(patch))?;
+        request.headers_mut().insert("Impersonate-User", user.parse()?);
+        refusal(self.client.request::<DynamicObject>(request).await)
+    }
+}
+
+/// Starts an API server, installs everything as the README says, and waits until the policies are in force.
+async fn install() -> Result<ControlPlane> {
+    let control_plane = ControlPlane::start(Options::BARE).await?;
+    let base = repository().join("config/base");
+    let base = base.to_string_lossy();
+    control_plane.kubectl(&["apply", "--server-side", "-k", &base]).await?;
+    let crd = "crd/workflowexecutions.kubernaut.ai";
+    control_plane.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", crd]).await?;
+    // A second time changes nothing.
+    control_plane.kubectl(&["apply", "--server-side", "-k", &base]).await?;
+    let canary = Namespaced::on(&control_plane).await?;
+    let name = canary.create_in("").await?;
+    for (field, by) in LATER {
+        await_policy(&canary, &name, &json!({"spec": {field: {"reason": "why", by: "nobody"}}})).await?;
+    }
+    Ok(control_plane)
+}
+
+/// Waits until a policy refuses what the rules of the CRD let pass.
+async fn await_policy(canary: &Namespaced, name: &str, patch: &Value) -> Result<()> {
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+    while refusal(canary.api.patch(name, &dry_run, &Patch::Merge(patch)).await)?.is_none() {
+        ensure!(Instant::now() < deadline, "no policy refuses {patch} after {IN_FORCE_WITHIN:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// Checks that the API server has nothing against the expressions of the policy on `field`, and that it would be seen if
+/// it had: if the name of the field that holds the person, `by`, were misspelt in them.
+pub(super) async fn expect_policy_fits(field: &str, by: &str) -> Result<()> {
+    let stage = Stage::new(field).await?;
+    let shipped = manifests::read(&repository().join(format!("config/admission/{field}_policy.yaml")))?;
+    let shipped = shipped.first().context("no policy")?.to_string();
+    let warnings = warnings(&stage.client, &format!("{field}-shipped"), &shipped).await?;
+    ensure!(warnings.is_empty(), "{warnings}");
+    let (right, wrong) = (format!("object.spec.{field}.{by}"), by.to_lowercase());
+    let misspelt = shipped.replace(&right, &format!("object.spec.{field}.{wrong}"));
+    let warnings = self::warnings(&stage.client, &format!("{field}-misspelt"), &misspelt).await?;
+    ensure!(warnings.contains(&format!("undefined field '{wrong}'")), "{warnings}");
+    Ok(())
+}
+
+/// Returns what the API server has against the expressions of a policy. It checks a policy once, at its creation or
+/// change, against the kinds that are there by then: hence a copy, which nothing binds.
+async fn warnings(client: &Client, name: &str, policy: &str) -> Result<String> {
+    let mut policy: Value = serde_json::from_str(policy)?;
+    policy["metadata"] = json!({"name": name});
+    manifests::apply(client, &policy).await?;
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let policy = policies.get(name).await?;
+        if let Some(checked) = policy.status.as_ref().and_then(|status| status.type_checking.as_ref()) {
+            let warnings = checked.expression_warnings.iter().flatten().map(|one| one.warning.as_str());
+            return Ok(warnings.collect::<Vec<_>>().join("\n"));
+        }
+        ensure!(Instant::now() < deadline, "nobody has checked the policy {name}: {policy:#?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
