@@ -1,7 +1,7 @@
 //! Builds `WorkflowExecution`s that the API server and the operator take.
 //!
 //! Knows every limit and admission rule of the spec, so that a mistake is told where it is made, and not by the answer of
-//! a server. Cannot set what may not be set at creation: `spec.cancellation`, `status`.
+//! a server. Cannot set what may not be set at creation: `spec.cancellation`, `spec.clearance`, `status`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -78,6 +78,7 @@ impl WorkflowExecution {
                 start_before: None,
                 recovery_of: None,
                 cancellation: None,
+                clearance: None,
             },
             timeout: None,
             recovered: None,

@@ -1,7 +1,7 @@
 //! The WorkflowExecution API, group `kubernaut.ai`, version `v1alpha1`.
 //!
 //! ```text
-//!  WorkflowExecution ── spec   what to run on which target; immutable, but for `cancellation`, added once
+//!  WorkflowExecution ── spec   what to run on which target; immutable, but for `cancellation`, `clearance`
 //!                    └─ status what became of it; written by the operator alone
 //! ```
 //!
@@ -28,7 +28,7 @@ pub use orchestrator::{
 };
 pub use target::{TargetError, target_resource};
 pub use workflow_execution::{
-    AttemptStatus, Cancellation, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
+    AttemptStatus, Cancellation, Clearance, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
     FailureDetails, FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation,
     RemediationRequestRef, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus,
     WorkflowRef,

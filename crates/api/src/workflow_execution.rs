@@ -18,7 +18,8 @@ pub use failure::{FailureDetails, FailureReason};
 pub use phase::{ConditionStatus, Outcome, Phase};
 pub use skip::{ConflictingWorkflow, RecentRemediation, SkipDetails, SkipReason};
 pub use spec::{
-    Cancellation, ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec, WorkflowRef,
+    Cancellation, Clearance, ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec,
+    WorkflowRef,
 };
 pub use status::{AttemptStatus, ClearanceStatus, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus};
 

@@ -13,8 +13,8 @@ use crate::limits;
 /// A time down to nanoseconds. The API server takes more digits than programs read; the rest it checks by the format.
 const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
 
-/// What to run, and on which target. Immutable once created, but for cancellation, which is added later: create another
-/// WorkflowExecution instead.
+/// What to run, and on which target. Immutable once created, but for cancellation and clearance, which are added later:
+/// create another WorkflowExecution instead.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "kubernaut.ai",
@@ -62,6 +62,8 @@ const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
     validation = rules::immutable("recoveryOf"),
     validation = rules::comes_later("cancellation", "leave it out, or do not create the object"),
     validation = rules::stays("cancellation", "create another WorkflowExecution"),
+    validation = rules::comes_later("clearance", "set it on an execution that has Failed"),
+    validation = rules::stays("clearance", "what fails later takes a clearance of its own"),
 )]
 pub struct WorkflowExecutionSpec {
     /// The object that asked for this execution, e.g. a RemediationRequest. Kept for the record, nothing is decided by it.
@@ -132,6 +134,14 @@ pub struct WorkflowExecutionSpec {
     /// update workflowexecutions/cancellation. Refused when the object is created. Absent: nobody stopped it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<Cancellation>,
+    /// Lets the target go on after this execution has failed: set it later, once, while the phase is Failed, when you have
+    /// seen to it that the target is in order. This execution and all before it on the target then neither block it
+    /// (PreviousExecutionFailed), nor exhaust it (ExhaustedRetries), nor make the next one wait (backoff); a cooldown after a
+    /// success stays. Where nothing is blocked or exhausted (any more), it changes nothing, and the condition
+    /// ClearanceIneffective says so. Whoever sets it needs the right to update workflowexecutions/clearance. Refused when
+    /// the object is created. Absent: nobody has cleared it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clearance: Option<Clearance>,
 }
 
 /// The object that asked for an execution.
@@ -213,6 +223,18 @@ pub struct Cancellation {
     /// Your own user name, as "kubectl auth whoami" shows it; nobody can cancel in the name of another.
     #[schemars(length(min = 1, max = limits::USER))]
     pub requested_by: String,
+}
+
+/// Who clears a target, and why.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Clearance {
+    /// Why it may go on, in words, e.g. "disk replaced, data checked". At most 1024 characters.
+    #[schemars(length(min = 1, max = limits::CLEARANCE_REASON))]
+    pub reason: String,
+    /// Your own user name, as "kubectl auth whoami" shows it; nobody can clear in the name of another.
+    #[schemars(length(min = 1, max = limits::USER))]
+    pub cleared_by: String,
 }
 
 /// Limits number and size of the parameters; the rules on keys stand at the field.

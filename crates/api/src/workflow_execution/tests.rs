@@ -27,7 +27,8 @@ fn full() -> Value {
             "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
             "startBefore": time,
             "recoveryOf": "payment-scale",
-            "cancellation": {"reason": "wrong cluster", "requestedBy": "jane"}
+            "cancellation": {"reason": "wrong cluster", "requestedBy": "jane"},
+            "clearance": {"reason": "looked at it", "clearedBy": "jane"}
         },
         "status": {
             "target": "payment/deployment/payment-api",
