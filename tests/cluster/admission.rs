@@ -2,6 +2,7 @@
 
 mod builder;
 mod cancellation;
+mod clearance;
 mod objects;
 mod people;
 mod spec;

@@ -20,7 +20,7 @@ const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
 /// The fields of a spec that a person sets later, each with the one that holds the person's name. The right to set one is
 /// to update the virtual subresource of that name.
-const LATER: [(&str, &str); 1] = [("cancellation", "requestedBy")];
+const LATER: [(&str, &str); 2] = [("cancellation", "requestedBy"), ("clearance", "clearedBy")];
 
 /// May write WorkflowExecutions and set the field.
 pub(super) const JANE: &str = "jane";
