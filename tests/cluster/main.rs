@@ -9,6 +9,7 @@
 mod admission;
 mod audited;
 mod budget;
+mod clearing;
 mod control_plane;
 mod expect;
 mod faults;

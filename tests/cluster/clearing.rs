@@ -1,0 +1,84 @@
+//! A block that a person lifts: what is skipped before, what runs after, and what the cleared execution says of it
+//! (SPEC section 10). Who may do so is the business of `admission/clearance.rs`.
+
+use anyhow::Result;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use wfe_testkit::{Outcome, Pipeline, World, wfe};
+
+use crate::audited::audited;
+use crate::expect::{condition, text};
+
+#[tokio::test]
+async fn a_target_that_a_failure_has_blocked_goes_on_once_somebody_clears_it() -> Result<()> {
+    let world = World::new("clearing").await?;
+    let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
+    let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let recording = world.record_all().await?;
+    let _operator = world.operator().start().await?;
+    world.wfe("broken").image(&fails).create().await?;
+    let broken = world.await_phase("broken", "Failed").await?;
+    assert_eq!(broken["status"]["failureDetails"]["wasExecutionFailure"], true);
+    await_free(&world, "broken").await?;
+
+    world.wfe("blocked").workflow("scale").image(&works).create().await?;
+    let blocked = world.await_terminal("blocked").await?;
+    let details = &blocked["status"]["skipDetails"];
+    assert_eq!(
+        (&blocked["status"]["phase"], &details["reason"]),
+        (&json!("Skipped"), &json!("PreviousExecutionFailed")),
+        "{blocked:#}"
+    );
+    assert_eq!(details["recentRemediation"]["name"], "broken");
+    assert!(text(&details["message"]).contains("spec.clearance"), "{details:#}");
+
+    clear(&world, "broken", "disk replaced").await?;
+    let is_recorded = |wfe: &Value| wfe["status"]["clearance"].is_object();
+    let cleared = world.await_wfe("broken", "says that it was cleared", is_recorded).await?;
+    let recorded = &cleared["status"]["clearance"];
+    assert_eq!((text(&recorded["clearedBy"]), text(&recorded["reason"])), ("jo@example.com", "disk replaced"));
+    assert!(recorded["clearedAt"].is_string(), "{recorded:#}");
+    assert_eq!(condition(&cleared, "Succeeded"), condition(&broken, "Succeeded"));
+    assert_eq!(cleared["status"]["failureDetails"], broken["status"]["failureDetails"]);
+    let event = world.await_event("broken", "BlockCleared").await?;
+    assert_eq!(text(&event["note"]), "jo@example.com has cleared the target: disk replaced");
+
+    world.wfe("freed").workflow("scale").image(&works).create().await?;
+    world.await_phase("freed", "Completed").await?;
+    audited(&world, recording).await?;
+    world.close().await
+}
+
+#[tokio::test]
+async fn a_clearance_of_what_blocks_nothing_any_more_is_said_to_do_nothing() -> Result<()> {
+    let world = World::new("cleared-late").await?;
+    let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
+    let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let _operator = world.operator().start().await?;
+    world.wfe("broken").image(&fails).create().await?;
+    world.await_phase("broken", "Failed").await?;
+    await_free(&world, "broken").await?;
+    // What recovers from it lifts the block too.
+    let recovery = world.wfe("recovery").workflow("scale").image(&works);
+    recovery.patch(|it| it["spec"]["recoveryOf"] = json!("broken")).create().await?;
+    world.await_phase("recovery", "Completed").await?;
+
+    clear(&world, "broken", "too late").await?;
+    let is_said = |wfe: &Value| condition(wfe, "ClearanceIneffective") == "True NothingBlocked";
+    let cleared = world.await_wfe("broken", "says that its clearance did nothing", is_said).await?;
+    assert_eq!(cleared["status"]["clearance"], Value::Null);
+    assert_eq!(condition(&cleared, "TargetLocked"), "False Free");
+    assert!(world.events().await?.iter().all(|event| event["reason"] != "BlockCleared"));
+    world.close().await
+}
+
+async fn await_free(world: &World, name: &str) -> Result<()> {
+    world.await_wfe(name, "has let the target go", |wfe| condition(wfe, "TargetLocked") == "False Free").await?;
+    Ok(())
+}
+
+async fn clear(world: &World, name: &str, reason: &str) -> Result<()> {
+    let patch = json!({"spec": {"clearance": {"reason": reason, "clearedBy": "jo@example.com"}}});
+    world.api(&wfe::resource(), world.namespace()).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    Ok(())
+}
