@@ -90,13 +90,20 @@ impl<'a> Chaos<'a> {
         Ok(said)
     }
 
-    /// Somebody pauses the namespace for a moment.
+    /// Somebody pauses the namespace for a moment, while runs are created and not seen yet: they are withdrawn then.
     async fn pause_namespace(&mut self) -> Result<()> {
         self.pauses += 1;
+        for rival in self.rivals.iter().filter(|rival| rival.harmed_until.is_none()) {
+            rival.proxy.freeze_watches(true);
+        }
+        tokio::time::sleep(Duration::from_millis(self.rng.u64(100..600))).await;
         let namespaces: Api<Namespace> = Api::all(self.world.client());
         for value in [Some("soak"), None] {
             let patch = Patch::Merge(json!({"metadata": {"annotations": {"kubernaut.ai/paused": value}}}));
             namespaces.patch(self.world.namespace(), &PatchParams::default(), &patch).await?;
+            for rival in self.rivals.iter().filter(|rival| rival.harmed_until.is_none()) {
+                rival.proxy.freeze_watches(false);
+            }
             tokio::time::sleep(Duration::from_millis(self.rng.u64(..500))).await;
         }
         Ok(())
