@@ -144,12 +144,10 @@ impl Watch {
 
     fn config(&self) -> watcher::Config {
         let config = watcher::Config::default().page_size(PAGE).timeout(WATCH_SECONDS);
-        match (self.kind, &self.watch_namespace) {
-            (Kind::Execution, _) | (Kind::Namespace, None) => config,
-            (Kind::Namespace, Some(namespace)) => config.fields(&format!("metadata.name={namespace}")),
-            (Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod, _) => {
-                config.labels(wfe_api::labels::LABEL_WORKFLOW_EXECUTION)
-            }
+        match selected(self.kind, self.watch_namespace.as_deref()) {
+            Selection::All => config,
+            Selection::Field(field) => config.fields(&field),
+            Selection::Label(label) => config.labels(label),
         }
     }
 
@@ -171,28 +169,57 @@ impl Watch {
                 Kind::Namespace => Delivery::NamespaceDeleted(uid),
             });
         }
-        let descendant = |residue| {
-            let descendant = observe_descendant(residue, &object.metadata, &object.data)?;
-            Some(Delivery::Descendant(kind, Box::new(descendant)))
-        };
-        match kind {
-            Kind::Execution => {
-                let record = observe_execution(&object, &self.execution_namespace)?;
-                Some(Delivery::Execution(Box::new(record)))
-            }
-            // The index gives the order: it alone knows what came before.
-            Kind::Run => match observe_run(&object.metadata, &object.data, Order(0)) {
-                Some((chain, run)) => Some(Delivery::Run(chain, Box::new(run))),
-                None => descendant(ResidueKind::PipelineRun),
-            },
-            Kind::TaskRun => descendant(ResidueKind::TaskRun),
-            Kind::CustomRun => descendant(ResidueKind::CustomRun),
-            Kind::Pod => descendant(ResidueKind::Pod),
-            Kind::Namespace => {
-                let meta = object.metadata;
-                let paused = meta.annotations.and_then(|mut all| all.remove(wfe_api::labels::ANNOTATION_PAUSED));
-                Some(Delivery::Namespace(Uid::new(meta.uid.as_deref()?), meta.name?.into(), paused.map(Into::into)))
-            }
+        read(kind, object, &self.execution_namespace)
+    }
+}
+
+/// Which objects of a kind concern the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// All.
+    All,
+    /// Those that a field selector selects.
+    Field(String),
+    /// Those that have a label.
+    Label(&'static str),
+}
+
+/// Returns which objects of a kind concern an operator that watches one namespace, or all.
+#[must_use]
+pub fn selected(kind: Kind, watch_namespace: Option<&str>) -> Selection {
+    match (kind, watch_namespace) {
+        (Kind::Execution, _) | (Kind::Namespace, None) => Selection::All,
+        (Kind::Namespace, Some(namespace)) => Selection::Field(format!("metadata.name={namespace}")),
+        (Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod, _) => {
+            Selection::Label(wfe_api::labels::LABEL_WORKFLOW_EXECUTION)
+        }
+    }
+}
+
+/// Reads an object that is there; `None` for one that is not ours to know.
+#[must_use]
+pub fn read(kind: Kind, object: DynamicObject, execution_namespace: &str) -> Option<Delivery> {
+    let descendant = |residue| {
+        let descendant = observe_descendant(residue, &object.metadata, &object.data)?;
+        Some(Delivery::Descendant(kind, Box::new(descendant)))
+    };
+    match kind {
+        Kind::Execution => {
+            let record = observe_execution(&object, execution_namespace)?;
+            Some(Delivery::Execution(Box::new(record)))
+        }
+        // The index gives the order: it alone knows what came before.
+        Kind::Run => match observe_run(&object.metadata, &object.data, Order(0)) {
+            Some((chain, run)) => Some(Delivery::Run(chain, Box::new(run))),
+            None => descendant(ResidueKind::PipelineRun),
+        },
+        Kind::TaskRun => descendant(ResidueKind::TaskRun),
+        Kind::CustomRun => descendant(ResidueKind::CustomRun),
+        Kind::Pod => descendant(ResidueKind::Pod),
+        Kind::Namespace => {
+            let meta = object.metadata;
+            let paused = meta.annotations.and_then(|mut all| all.remove(wfe_api::labels::ANNOTATION_PAUSED));
+            Some(Delivery::Namespace(Uid::new(meta.uid.as_deref()?), meta.name?.into(), paused.map(Into::into)))
         }
     }
 }

@@ -62,23 +62,35 @@ impl RunArgs {
     /// # Errors
     /// Which flag contradicts another one.
     pub fn policy(&self) -> Result<Policy, PolicyError> {
-        let args = &self.policy;
-        let policy = Policy {
+        self.policy.over(&Policy {
             default_timeout: self.default_timeout,
             start_deadline: self.start_deadline,
             drain_deadline: self.drain_deadline,
             retention: self.pipelinerun_retention,
-            previous_execution_failed_scope: match args.previous_execution_failed_scope {
+            ..Policy::default()
+        })
+    }
+}
+
+impl PolicyArgs {
+    /// Puts these flags over what a policy says beside them.
+    ///
+    /// # Errors
+    /// Which flag contradicts another one.
+    pub fn over(&self, rest: &Policy) -> Result<Policy, PolicyError> {
+        let policy = Policy {
+            previous_execution_failed_scope: match self.previous_execution_failed_scope {
                 ScopeArg::Target => Scope::Target,
                 ScopeArg::Workflow => Scope::Workflow,
             },
-            max_consecutive_failures: args.max_consecutive_failures,
+            max_consecutive_failures: self.max_consecutive_failures,
             backoff: Backoff {
-                jitter: args.backoff_jitter,
-                ..Backoff::doubling(args.base_cooldown_period, args.max_cooldown_period, args.max_backoff_exponent)
+                jitter: self.backoff_jitter,
+                ..Backoff::doubling(self.base_cooldown_period, self.max_cooldown_period, self.max_backoff_exponent)
             },
-            failure_quiet_period: Some(args.failure_quiet_period).filter(|quiet| !quiet.is_zero()),
-            cooldown_period: args.cooldown_period,
+            failure_quiet_period: Some(self.failure_quiet_period).filter(|quiet| !quiet.is_zero()),
+            cooldown_period: self.cooldown_period,
+            ..rest.clone()
         };
         policy.validate()?;
         Ok(policy)

@@ -70,7 +70,8 @@ pub struct ExecutionRecord {
 
 impl ExecutionRecord {
     /// Returns what it is decided with.
-    pub(super) fn key(&self) -> Key {
+    #[must_use]
+    pub fn key(&self) -> Key {
         match &self.target {
             Some(target) => Key::Chain(target.chain()),
             None => Key::Unreadable(self.execution.id.uid.clone()),
