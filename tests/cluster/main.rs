@@ -14,6 +14,7 @@ mod control_plane;
 mod expect;
 mod faults;
 mod history;
+mod kubectl_wfe;
 mod lifecycle;
 mod lock;
 mod orchestrator;

@@ -1,0 +1,212 @@
+//! What the operator would see if it started now: the same lists, through the same reading and the same index, into the
+//! same decision.
+
+use anyhow::{Context, Result, anyhow};
+use chrono::{SubsecRound, Utc};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use wfe_core::Time;
+use wfe_core::action::{Decision, Waiting};
+use wfe_core::decide::decide;
+use wfe_core::explain::Judgement;
+use wfe_core::name::Uid;
+use wfe_core::policy::Policy;
+use wfe_core::target::TargetName;
+use wfe_operator::client::{CallError, Cluster, Verb};
+use wfe_operator::hearing::Hearing;
+use wfe_operator::index::{Delivery, ExecutionRecord, Index, Kind};
+use wfe_operator::metrics::Metrics;
+use wfe_operator::observe::observe_execution;
+use wfe_operator::watch::{Selection, read, selected};
+
+use crate::cli::ViewArgs;
+
+/// How many objects a page of a list holds.
+const PAGE: u32 = 500;
+
+/// The cluster, and how to look at it.
+pub(crate) struct Lookout {
+    pub(crate) cluster: Cluster,
+    /// The namespace of a `WorkflowExecution` that is named without one.
+    pub(crate) namespace: String,
+    client: Client,
+    policy: Policy,
+    watch_namespace: Option<String>,
+    execution_namespace: String,
+}
+
+/// What was seen, at one time.
+pub(crate) struct Seen {
+    pub(crate) now: Time,
+    index: Index,
+    executions: Vec<DynamicObject>,
+    policy: Policy,
+    execution_namespace: String,
+}
+
+/// How an undecided execution fares.
+pub(crate) struct Answer {
+    /// What the rules say; none where it is not for them to say any more.
+    pub(crate) judgement: Option<Judgement>,
+    /// What it waits for beside that, such as its turn.
+    pub(crate) waiting: Option<Waiting>,
+}
+
+impl Lookout {
+    /// Connects to the cluster of the kubeconfig.
+    pub(crate) async fn open(args: &ViewArgs) -> Result<Self> {
+        let policy = args.policy.over(&Policy::default()).context("two flags contradict each other")?;
+        let mut config = Config::infer().await.context("cannot find a cluster: set KUBECONFIG, or log in")?;
+        config.default_retry = false;
+        config.read_timeout = Some(std::time::Duration::from_secs(15));
+        let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let client = Client::try_from(config.clone()).context("cannot use the kubeconfig; check its certificates")?;
+        let metrics = Metrics::new().context("cannot set up the client")?;
+        let cluster = Cluster::connect(config, &args.execution_namespace, metrics, Hearing::default())
+            .context("cannot use the kubeconfig; check its certificates")?;
+        let (watch_namespace, execution_namespace) = (args.watch_namespace.clone(), args.execution_namespace.clone());
+        Ok(Self { cluster, namespace, client, policy, watch_namespace, execution_namespace })
+    }
+
+    /// Lists all that the operator would list, with one more execution where one is given.
+    pub(crate) async fn look(&self, added: Option<&DynamicObject>) -> Result<Seen> {
+        let mut index = Index::new(self.watch_namespace.clone());
+        let mut executions = Vec::new();
+        // The time is that of the beginning: nothing that is seen lies in its future but by seconds.
+        let now = Utc::now();
+        for kind in Kind::ALL {
+            let mut objects = self.list(kind).await?;
+            if kind == Kind::Execution {
+                objects.extend(added.cloned());
+                executions.clone_from(&objects);
+            }
+            index.apply(Delivery::ListBegins(kind), now);
+            for delivery in objects.into_iter().filter_map(|it| read(kind, it, &self.execution_namespace)) {
+                index.apply(delivery, now);
+            }
+            index.apply(Delivery::ListEnds(kind), now);
+        }
+        let (policy, execution_namespace) = (self.policy.clone(), self.execution_namespace.clone());
+        Ok(Seen { now, index, executions, policy, execution_namespace })
+    }
+
+    async fn list(&self, kind: Kind) -> Result<Vec<DynamicObject>> {
+        let api = self.cluster.watched(kind, self.watch_namespace.as_deref());
+        let mut params = ListParams::default().limit(PAGE);
+        match selected(kind, self.watch_namespace.as_deref()) {
+            Selection::All => {}
+            Selection::Field(field) => params = params.fields(&field),
+            Selection::Label(label) => params = params.labels(label),
+        }
+        let mut objects = Vec::new();
+        loop {
+            let page = self.cluster.call(Verb::List, kind.label(), api.list(&params)).await;
+            let page = page.map_err(|error| anyhow!("cannot list {}: {}", kind.label(), said(&error, kind)))?;
+            objects.extend(page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
+    }
+
+    /// Asks the API server who the caller is.
+    pub(crate) async fn who_am_i(&self) -> Result<String> {
+        let review = Api::<SelfSubjectReview>::all(self.client.clone())
+            .create(&PostParams::default(), &SelfSubjectReview::default())
+            .await
+            .context("cannot ask the API server who you are; try: kubectl auth whoami")?;
+        let user = review.status.and_then(|status| status.user_info).and_then(|info| info.username);
+        user.context("the API server does not say who you are; log in and try again")
+    }
+
+    /// Makes up a new execution on a target.
+    pub(crate) fn hypothetical(&self, target: &TargetName, workflow: &str) -> Result<DynamicObject> {
+        self.completed(json!({
+            "metadata": {"name": "a-new-execution"},
+            "spec": {
+                "targetResource": target.as_str(),
+                "workflowRef": {
+                    "workflowId": workflow,
+                    "version": "1",
+                    "containerImage": "registry.invalid/workflow:1",
+                },
+            },
+        }))
+    }
+
+    /// Gives an execution that does not exist what the API server would give it.
+    pub(crate) fn completed(&self, mut object: Value) -> Result<DynamicObject> {
+        let name = object.pointer("/metadata/name").or_else(|| object.pointer("/metadata/generateName"));
+        let name = name.and_then(Value::as_str).unwrap_or("unnamed").to_owned();
+        let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or(&self.namespace);
+        let metadata = json!({
+            "name": name,
+            "namespace": namespace,
+            // No uid of an API server's looks like this, and it comes after all of them.
+            "uid": "not-created",
+            "resourceVersion": "0",
+            "creationTimestamp": Utc::now().trunc_subsecs(0).to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+        });
+        let fields = object.as_object_mut().context("is not an object")?;
+        fields.insert("metadata".to_owned(), metadata);
+        fields.remove("status");
+        serde_json::from_value(object).context("does not have the shape of a WorkflowExecution")
+    }
+}
+
+impl Seen {
+    /// Returns an execution by its name.
+    pub(crate) fn named(&self, namespace: &str, name: &str) -> Option<&DynamicObject> {
+        self.executions
+            .iter()
+            .find(|it| it.metadata.namespace.as_deref() == Some(namespace) && it.metadata.name.as_deref() == Some(name))
+    }
+
+    /// Returns an execution by its uid.
+    pub(crate) fn of_uid(&self, uid: &Uid) -> Option<&DynamicObject> {
+        self.executions.iter().find(|it| it.metadata.uid.as_deref() == Some(uid.as_str()))
+    }
+
+    /// Reads an execution as the operator does.
+    pub(crate) fn record(&self, object: &DynamicObject) -> Result<ExecutionRecord> {
+        observe_execution(object, &self.execution_namespace).context("the API server sent an object without a uid")
+    }
+
+    /// Decides as the operator would, and returns what concerns one execution.
+    pub(crate) fn answer(&self, record: &ExecutionRecord) -> Result<Answer> {
+        let entry = self.index.ready(&record.key()).context("the lists do not hold this execution; look again")?;
+        let Decision { judged, waiting, .. } = decide(&entry.target, &self.policy, self.now);
+        let id = &record.execution.id;
+        Ok(Answer {
+            judgement: judged.into_iter().find(|(of, _)| of == id).map(|(_, judgement)| judgement),
+            waiting: waiting.into_iter().find(|(of, _)| of == id).map(|(_, waiting)| waiting),
+        })
+    }
+}
+
+/// Reads a target as a person writes it.
+pub(crate) fn target(text: &str) -> Result<TargetName> {
+    TargetName::parse(text)
+        .map_err(|error| anyhow!("the target '{text}' {error}; write namespace/kind/name, or kind/name"))
+}
+
+/// Says what went wrong with a list, and what to do.
+fn said(error: &CallError, kind: Kind) -> String {
+    let CallError::Refused(status) = error else {
+        return format!("{error}; check that the API server can be reached: kubectl version");
+    };
+    let advice = match (status.code, kind) {
+        (401, _) => "log in again",
+        (403, Kind::Execution | Kind::Namespace) => {
+            "ask for the right to list them, or give the operator's --watch-namespace if it has one"
+        }
+        (403, _) => "ask for the right to list them in the execution namespace",
+        (404, Kind::Execution) => "the CRD is not installed: is this the right cluster? kubectl config current-context",
+        (404, _) => "Tekton Pipelines is not installed: is this the right cluster? kubectl config current-context",
+        _ => "try again",
+    };
+    format!("{}; {advice}", status.message)
+}
