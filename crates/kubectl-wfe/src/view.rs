@@ -14,7 +14,7 @@ use wfe_core::explain::Judgement;
 use wfe_core::name::Uid;
 use wfe_core::policy::Policy;
 use wfe_core::target::TargetName;
-use wfe_operator::client::{CallError, Cluster, Verb};
+use wfe_operator::client::{CallError, Cluster};
 use wfe_operator::hearing::Hearing;
 use wfe_operator::index::{Delivery, ExecutionRecord, Index, Kind};
 use wfe_operator::metrics::Metrics;
@@ -22,9 +22,6 @@ use wfe_operator::observe::observe_execution;
 use wfe_operator::watch::{Selection, read, selected};
 
 use crate::cli::ViewArgs;
-
-/// How many objects a page of a list holds.
-const PAGE: u32 = 500;
 
 /// The cluster, and how to look at it.
 pub(crate) struct Lookout {
@@ -94,22 +91,13 @@ impl Lookout {
 
     async fn list(&self, kind: Kind) -> Result<Vec<DynamicObject>> {
         let api = self.cluster.watched(kind, self.watch_namespace.as_deref());
-        let mut params = ListParams::default().limit(PAGE);
-        match selected(kind, self.watch_namespace.as_deref()) {
-            Selection::All => {}
-            Selection::Field(field) => params = params.fields(&field),
-            Selection::Label(label) => params = params.labels(label),
-        }
-        let mut objects = Vec::new();
-        loop {
-            let page = self.cluster.call(Verb::List, kind.label(), api.list(&params)).await;
-            let page = page.map_err(|error| anyhow!("cannot list {}: {}", kind.label(), said(&error, kind)))?;
-            objects.extend(page.items);
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(objects),
-            }
-        }
+        let params = match selected(kind, self.watch_namespace.as_deref()) {
+            Selection::All => ListParams::default(),
+            Selection::Field(field) => ListParams::default().fields(&field),
+            Selection::Label(label) => ListParams::default().labels(label),
+        };
+        let listed = self.cluster.list(kind.label(), &api, params).await;
+        listed.map_err(|error| anyhow!("cannot list {}: {}", kind.label(), said(&error, kind)))
     }
 
     /// Asks the API server who the caller is.

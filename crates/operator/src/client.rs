@@ -8,7 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::client::ClientBuilder;
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, Config};
@@ -24,6 +24,9 @@ use crate::metrics::Metrics;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a connection may take to stand.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
+pub(crate) const PAGE: u32 = 500;
 
 /// Why a request brought nothing.
 #[derive(Debug, thiserror::Error)]
@@ -203,6 +206,28 @@ impl Cluster {
         };
         self.metrics.api_request(verb, resource, result.as_ref().err().map_or(200, CallError::code));
         result
+    }
+
+    /// Lists all that a selection holds, page by page; each page is a request of its own.
+    ///
+    /// # Errors
+    /// Whatever a request brought instead of an answer.
+    pub async fn list(
+        &self,
+        resource: &'static str,
+        objects: &Api<DynamicObject>,
+        selection: ListParams,
+    ) -> Result<Vec<DynamicObject>, CallError> {
+        let mut params = selection.limit(PAGE);
+        let mut all = Vec::new();
+        loop {
+            let page = self.call(Verb::List, resource, objects.list(&params)).await?;
+            all.extend(page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(all),
+            }
+        }
     }
 }
 

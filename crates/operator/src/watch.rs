@@ -19,6 +19,7 @@ use wfe_core::residue::ResidueKind;
 use wfe_core::run::Order;
 use wfe_tekton::{observe_descendant, observe_run};
 
+use crate::client::PAGE;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::index::{Delivery, Kind};
@@ -32,8 +33,6 @@ const WATCH_SECONDS: u32 = 120;
 const CALM: Duration = Duration::from_secs(30);
 /// How often a watch asks itself whether it was heard of lately.
 const SILENCE_CHECK: Duration = Duration::from_secs(1);
-/// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
-const PAGE: u32 = 500;
 /// How fast a broken watch is tried again: at once for a hiccup, never more often than every ten seconds for long.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(10), 6);
 

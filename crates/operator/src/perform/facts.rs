@@ -10,9 +10,6 @@ use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 use super::{EXECUTIONS, Learned, PerformError, Performer, Result, Work, call};
 use crate::client::Verb;
 
-/// How many objects a page of a list holds, as the watches have it.
-const PAGE: u32 = 500;
-
 impl Performer {
     pub(super) async fn confirm_unfinished(&self, run: &RunId) -> Result<()> {
         let found = self.read_run(&run.name).await?;
@@ -82,7 +79,10 @@ impl Performer {
     /// Reads live whether Tekton has made anything of a run that says that it did not: its status can miss what was made
     /// just before it ended. Returns the number of the run, where something was.
     pub(super) async fn tasks_made(&self, work: &Work, run: Option<&RunId>) -> Result<Option<RunNumber>> {
-        let Some((_, number)) = run.and_then(|run| ChainName::of_run(&run.name)) else { return Ok(None) };
+        let Some(run) = run else { return Ok(None) };
+        let Some((_, number)) = ChainName::of_run(&run.name) else {
+            return Err(PerformError::Refuted { what: format!("PipelineRun {run} has no name of a chain") });
+        };
         let Some(target) = &work.target else { return Ok(Some(number)) }; // nothing is proven
         for kind in [ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun] {
             let descendants = self.list(kind, target).await?;
@@ -104,25 +104,15 @@ impl Performer {
     async fn list(&self, kind: ResidueKind, target: &TargetName) -> Result<Vec<Descendant>> {
         let objects = self.cluster.descendants(kind);
         let selector = format!("{}={}", wfe_api::labels::LABEL_TARGET, label_value(target.as_str()));
-        let mut params = ListParams::default().labels(&selector).limit(PAGE);
-        let mut descendants = Vec::new();
-        loop {
-            let page =
-                self.cluster.call(Verb::List, "descendants", objects.list(&params)).await.map_err(|error| {
-                    call(format!("list what is left of runs on {target} ({})", kind.as_str()), error)
-                })?;
-            let found = page
-                .items
-                .iter()
-                // Runs of the chain carry the label too: the look judges them.
-                .filter(|found| observe_run(&found.metadata, &found.data, Order(0)).is_none())
-                .filter_map(|found| observe_descendant(kind, &found.metadata, &found.data));
-            descendants.extend(found);
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(descendants),
-            }
-        }
+        let listed = self.cluster.list("descendants", &objects, ListParams::default().labels(&selector)).await;
+        let listed = listed
+            .map_err(|error| call(format!("list what is left of runs on {target} ({})", kind.as_str()), error))?;
+        Ok(listed
+            .iter()
+            // Runs of the chain carry the label too: the look judges them.
+            .filter(|found| observe_run(&found.metadata, &found.data, Order(0)).is_none())
+            .filter_map(|found| observe_descendant(kind, &found.metadata, &found.data))
+            .collect())
     }
 
     pub(super) async fn confirm_owner_gone(&self, owner: &ExecutionId) -> Result<Learned> {
