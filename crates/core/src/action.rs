@@ -7,6 +7,7 @@ use crate::explain::Judgement;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::residue::ResidueId;
 use crate::run::CancelReason;
+use crate::standing::{Blocked, Standing};
 use crate::target::RunNumber;
 
 /// The answer of [`decide`](crate::decide::decide).
@@ -19,6 +20,8 @@ pub struct Decision {
     pub waiting: Vec<(ExecutionId, Waiting)>,
     /// How the rules have judged those that ask for their turn.
     pub judged: Vec<(ExecutionId, Judgement)>,
+    /// What stands in the way of whoever comes next. Nothing where nothing could be seen.
+    pub standing: Standing,
     /// The first moment at which the answer changes by time alone.
     pub wake: Option<Time>,
 }
@@ -117,6 +120,15 @@ pub enum Action {
         /// Whether it has lifted a block. One that has not changes nothing, for ever.
         effective: bool,
     },
+    /// Says in a terminal execution's status whether it blocks its target. Precondition: the execution's version.
+    ShowBlocked {
+        /// Whose.
+        execution: ExecutionId,
+        /// The version that the decision rests on.
+        version: Version,
+        /// What to say.
+        blocked: Blocked,
+    },
     /// Skips all of these. Preconditions: the fact, read live once for all, and the version of each.
     Skip {
         /// Who is skipped.
@@ -165,6 +177,7 @@ impl Action {
             | Self::Finish { execution, .. }
             | Self::Freed { execution, .. }
             | Self::RecordClearance { execution, .. }
+            | Self::ShowBlocked { execution, .. }
             | Self::ShowWaiting { execution, .. }
             | Self::Skip { fact: Fact::Stands(execution), .. } => &execution.uid,
             Self::Release { run }

@@ -6,9 +6,10 @@
 //! - Each step of section 5 is derived from what is there, so a restart resumes wherever the last process stopped.
 //!
 //! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`contend`] who gets the next turn, [`waiting`] what
-//! waits.
+//! waits, [`blocked`] what blocks.
 
 mod advance;
+mod blocked;
 mod clear_away;
 mod contend;
 mod waiting;
@@ -36,6 +37,7 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     record_clearances(&history, &mut decision);
     contend::decide_contenders(view, &mut decision);
     waiting::show(target, now, &mut decision);
+    blocked::show(view, &mut decision);
     decision
 }
 
@@ -50,7 +52,7 @@ struct View<'a> {
 
 impl Decision {
     /// Asks to be looked at again at a time; the earliest counts.
-    fn wake_at(&mut self, time: Time) {
+    pub(crate) fn wake_at(&mut self, time: Time) {
         self.wake = Some(self.wake.map_or(time, |wake| wake.min(time)));
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::history::Charge;
 use crate::run::Outcome;
+use crate::standing::BlockReason;
 use crate::target::RunNumber;
 use crate::{Time, duration};
 
@@ -97,6 +98,16 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Tells how it blocks its target from its end on, where it does.
+    #[must_use]
+    pub fn blocks(&self) -> Option<BlockReason> {
+        if self.was_execution_failure {
+            Some(BlockReason::PreviousExecutionFailed)
+        } else {
+            self.charge.exhausts.then_some(BlockReason::ExhaustedRetries)
+        }
+    }
+
     /// Tells a person or an LLM what happened and what to do next, in two to four sentences.
     #[must_use]
     pub fn summary(&self, workflow_id: &str) -> String {

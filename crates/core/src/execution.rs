@@ -41,6 +41,8 @@ pub struct Execution {
     pub waiting_shown: Option<Box<str>>,
     /// Whether its status says that its target drains (the condition `TargetLocked`).
     pub draining_shown: bool,
+    /// How its status says that it blocks its target (the reason of the condition `Blocked`), where it does.
+    pub blocked_shown: Option<Box<str>>,
     /// Where it stands.
     pub state: ExecutionState,
 }
@@ -145,6 +147,7 @@ impl Execution {
             waits_since: None,
             waiting_shown: None,
             draining_shown: false,
+            blocked_shown: None,
             state: ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None },
         }
     }

@@ -7,6 +7,8 @@
 mod clearing;
 mod order;
 
+use std::collections::BTreeSet;
+
 use crate::Time;
 use crate::backoff::failures_in_a_row;
 use crate::ending::FailureReason;
@@ -54,12 +56,14 @@ pub enum End {
 }
 
 /// What a failure does to the counter of its target (section 7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charge {
     /// `status.consecutiveFailures`.
     pub consecutive_failures: u32,
     /// `status.nextAllowedExecution`, in whole seconds.
     pub next_allowed_execution: Option<Time>,
+    /// Whether it is one too many: from then on the target is exhausted.
+    pub exhausts: bool,
 }
 
 impl<'a> History<'a> {
@@ -102,6 +106,31 @@ impl<'a> History<'a> {
         since.filter(|past| past.end == End::PreExecutionFailure)
     }
 
+    /// Returns the execution failures that block: the latest that ran, of all or of each workflow.
+    pub(crate) fn blocking(&self, scope: Scope) -> Vec<&Past<'a>> {
+        let mut decided: BTreeSet<&str> = BTreeSet::new();
+        let mut latest: Vec<&Past<'a>> = self.uncleared().iter().rev().filter(|past| past.ran()).collect();
+        latest.retain(|past| match scope {
+            Scope::Target => decided.insert(""),
+            Scope::Workflow => decided.insert(&past.execution.workflow_id),
+        });
+        latest.retain(|past| past.end == End::ExecutionFailure);
+        latest
+    }
+
+    /// Returns the newest of the failures in a row, where they are too many.
+    #[must_use]
+    pub fn exhausting(&self, policy: &Policy, at: Time) -> Option<&Past<'a>> {
+        let limit = policy.max_consecutive_failures;
+        self.failures().next().filter(|_| limit > 0 && self.consecutive_failures(policy, at) >= limit)
+    }
+
+    /// Tells whether a clearance covers one of it.
+    pub(crate) fn is_cleared(&self, past: &Past<'_>) -> bool {
+        let cleared = self.past.get(..self.cleared).unwrap_or_default();
+        cleared.iter().any(|covered| covered.execution.id == past.execution.id)
+    }
+
     /// Counts the pre-execution failures in a row, as they are at a time (section 7).
     #[must_use]
     pub fn consecutive_failures(&self, policy: &Policy, at: Time) -> u32 {
@@ -138,7 +167,9 @@ impl<'a> History<'a> {
     pub fn charge(&self, policy: &Policy, key: &str, at: Time, nth: u32) -> Charge {
         let consecutive_failures = self.consecutive_failures(policy, at).saturating_add(nth);
         let next_allowed_execution = (nth > 0).then(|| next_allowed(policy, key, consecutive_failures, at));
-        Charge { consecutive_failures, next_allowed_execution }
+        let limit = policy.max_consecutive_failures;
+        let exhausts = nth > 0 && limit > 0 && consecutive_failures >= limit;
+        Charge { consecutive_failures, next_allowed_execution, exhausts }
     }
 }
 

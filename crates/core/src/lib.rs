@@ -4,7 +4,7 @@
 //! [`Action`](action::Action)s, each carrying its precondition, and a time at which to look again.
 //!
 //! ```text
-//!  Target { executions, runs, residue } ──► decide(&Target, &Policy, now) ──► Decision { actions, waiting, judged, wake }
+//!  Target { executions, runs, residue } ──► decide(&Target, &Policy, now) ──► Decision { actions, waiting, judged, standing, wake }
 //! ```
 //!
 //! This crate knows neither Kubernetes objects nor Tekton: `wfe-operator` and `wfe-tekton` translate. It has no
@@ -25,6 +25,7 @@ pub mod policy;
 pub mod residue;
 pub mod rules;
 pub mod run;
+pub mod standing;
 pub mod target;
 #[cfg(test)]
 mod testing;

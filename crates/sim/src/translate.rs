@@ -260,7 +260,11 @@ impl Translation {
                 self.owners_gone(gone.as_slice()),
                 Request::Cancel { run: read_run(run), number: number_of(run) },
             ),
-            Action::ShowWaiting { .. } | Action::DrainSlow { .. } | Action::RecordClearance { .. } => return None,
+            // Conditions alone, which no decision of the protocol reads.
+            Action::ShowWaiting { .. }
+            | Action::ShowBlocked { .. }
+            | Action::DrainSlow { .. }
+            | Action::RecordClearance { .. } => return None,
         })
     }
 

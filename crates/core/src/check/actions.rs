@@ -11,6 +11,7 @@ use crate::execution::{Execution, ExecutionState, Recorded};
 use crate::name::{ExecutionId, RunId, Uid};
 use crate::policy::Policy;
 use crate::run::{Owner, Progress, Run, Tasks};
+use crate::standing::{BlockReason, Blocked};
 use crate::target::Target;
 
 pub(super) struct Check<'a> {
@@ -46,10 +47,12 @@ impl<'a> Check<'a> {
                 Action::Delete { run, .. } => self.delete(run),
                 Action::Cancel { run, .. } => self.cancel(run),
                 Action::RecordClearance { execution, effective, .. } => self.record_clearance(execution, *effective),
+                Action::ShowBlocked { execution, blocked, .. } => self.show_blocked(execution, *blocked),
                 Action::Freed { .. } | Action::ShowWaiting { .. } | Action::DrainSlow { .. } => {}
             }
         }
         self.whole(decision);
+        self.standing(decision);
         self.counters(decision);
         self.found
     }
@@ -207,6 +210,33 @@ impl<'a> Check<'a> {
         let Some(found) = self.execution(execution) else { return };
         let fits = clearance(found) == Some(Recorded::Not) && self.record.lifts(found) == effective;
         self.expect("10", fits, || format!("recorded the clearance of {execution} as effective: {effective}"));
+    }
+
+    fn show_blocked(&mut self, execution: &ExecutionId, blocked: Blocked) {
+        let Some(found) = self.execution(execution) else { return };
+        let fits = match blocked {
+            Blocked::Yes(reason) => self.record.is_blocked_by(found, reason),
+            Blocked::Cleared | Blocked::Superseded | Blocked::Lifted => {
+                found.blocked_shown.is_some()
+                    && BlockReason::ALL.iter().all(|it| !self.record.is_blocked_by(found, *it))
+            }
+        };
+        self.expect("15", fits, || format!("says of {execution} that it is {blocked:?}"));
+    }
+
+    /// Who blocks is told, whether or not somebody asks for a turn, and in the status too.
+    fn standing(&mut self, decision: &Decision) {
+        let row = self.record.row(self.now).len();
+        let counted = decision.standing.consecutive_failures;
+        self.expect("7", usize::try_from(counted).is_ok_and(|it| it == row), || format!("counts {counted}, not {row}"));
+        for execution in self.target.executions.values() {
+            for reason in BlockReason::ALL {
+                let told =
+                    decision.standing.blocks.iter().any(|it| it.execution == execution.id && it.reason == reason);
+                let blocks = self.record.is_blocked_by(execution, reason);
+                self.expect("15", told == blocks, || format!("{} blocks, {reason:?}: {blocks}", execution.id));
+            }
+        }
     }
 
     /// What holds of a decision as a whole.

@@ -6,6 +6,7 @@ use crate::Time;
 use crate::ending::FailureReason;
 use crate::execution::{Execution, ExecutionState, Recorded};
 use crate::policy::{Policy, Scope};
+use crate::standing::BlockReason;
 use crate::target::Target;
 
 /// The terminal executions of a target, and the policy by which they are read.
@@ -53,6 +54,20 @@ impl<'a> Record<'a> {
     /// Returns the pre-execution failures in a row at a time.
     pub(super) fn row(&self, at: Time) -> Vec<&'a Execution> {
         self.row_among(at, &|it| self.is_cleared(it))
+    }
+
+    /// Tells whether an execution is the one that blocks the target in a way.
+    pub(super) fn is_blocked_by(&self, it: &Execution, reason: BlockReason) -> bool {
+        let newest = |all: Vec<&'a Execution>| all.into_iter().max_by(|a, b| self.order(a, b));
+        let newest = match reason {
+            BlockReason::PreviousExecutionFailed => newest(self.broken_for(&it.workflow_id)),
+            BlockReason::ExhaustedRetries => {
+                let row = self.row(self.now);
+                let limit = usize::try_from(self.policy.max_consecutive_failures).unwrap_or(usize::MAX);
+                if limit > 0 && row.len() >= limit { newest(row) } else { None }
+            }
+        };
+        newest.is_some_and(|newest| newest.id == it.id)
     }
 
     /// Tells whether a clearance that no status records lifts a block.

@@ -5,6 +5,7 @@ use crate::ending::Failure;
 use crate::execution::Recorded;
 use crate::name::Version;
 use crate::run::Progress;
+use crate::standing::{BlockReason, Blocked};
 use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 use crate::testing::*;
 use proptest::prelude::*;
@@ -99,6 +100,13 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
             });
             it.actions = vec![Action::Skip { skipped, skip: skip.unwrap(), fact }];
         }),
+        ("calls blocked what is not", free(), |it| {
+            let (execution, version) = (id("p"), Version::new("v"));
+            let blocked = Blocked::Yes(BlockReason::ExhaustedRetries);
+            it.actions.push(Action::ShowBlocked { execution, version, blocked });
+        }),
+        ("does not tell who blocks", blocked(), |it| it.standing.blocks.clear()),
+        ("tells another counter", blocked(), |it| it.standing.consecutive_failures += 1),
         ("records that a clearance did nothing", clears(), |it| {
             if let Some(Action::RecordClearance { effective, .. }) = it.actions.first_mut() {
                 *effective = false;

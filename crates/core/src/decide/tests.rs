@@ -1,5 +1,6 @@
 //! Tables of views and what is decided on them, by subject; here are the builders that all share.
 
+mod blocked;
 mod deadlines;
 mod draining;
 mod failures;
@@ -23,8 +24,11 @@ use crate::testing::*;
 use proptest::prelude::*;
 use std::time::Duration;
 
+/// What is done, but for the condition `Blocked`, which has a table of its own.
 fn actions(target: &Target) -> Vec<Action> {
-    decide(target, &Policy::default(), at(50)).actions
+    let mut actions = decide(target, &Policy::default(), at(50)).actions;
+    actions.retain(|action| !matches!(action, Action::ShowBlocked { .. }));
+    actions
 }
 
 fn waiting(target: &Target) -> Vec<(String, Waiting)> {

@@ -73,9 +73,8 @@ impl<'a> History<'a> {
     }
 
     fn is_exhausted_by(&self, at: usize, policy: &Policy, now: Time) -> bool {
-        let (count, limit) = (self.consecutive_failures(policy, now), policy.max_consecutive_failures);
-        let is_exhausted = limit > 0 && count >= limit;
-        let row = usize::try_from(count).unwrap_or(usize::MAX);
+        let is_exhausted = self.exhausting(policy, now).is_some();
+        let row = usize::try_from(self.consecutive_failures(policy, now)).unwrap_or(usize::MAX);
         let up_to =
             |past: &Past<'_>| self.past.iter().take(at + 1).any(|earlier| earlier.execution.id == past.execution.id);
         is_exhausted && self.failures().take(row).any(up_to)

@@ -48,11 +48,15 @@ fn the_counter_is_computed_and_no_status_is_added_to() {
     let history = History::of(&target, &policy, at(5));
     assert_eq!(history.consecutive_failures(&policy, at(5)), 2, "an execution failure neither counts nor resets");
     let charge = |nth| history.charge(&policy, "node/n", at(5), nth);
-    let says =
-        |consecutive_failures, next: Option<i64>| Charge { consecutive_failures, next_allowed_execution: next.map(at) };
-    assert_eq!(charge(0), says(2, None));
-    assert_eq!(charge(1), says(3, Some(5 + 240)));
-    assert_eq!(charge(2), says(4, Some(5 + 480)), "two that are written at once are each counted once");
+    let says = |consecutive_failures, next: Option<i64>, exhausts| Charge {
+        consecutive_failures,
+        next_allowed_execution: next.map(at),
+        exhausts,
+    };
+    assert_eq!(charge(0), says(2, None, false));
+    assert_eq!(charge(1), says(3, Some(5 + 240), false));
+    assert_eq!(charge(2), says(4, Some(5 + 480), false), "two that are written at once are each counted once");
+    assert_eq!(charge(3), says(5, Some(5 + 600), true), "the fifth is one too many");
 }
 
 #[test]

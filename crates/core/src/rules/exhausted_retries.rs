@@ -9,7 +9,7 @@ use crate::explain::Finding;
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let (policy, limit) = (contender.policy, contender.policy.max_consecutive_failures);
     let failures = contender.history.consecutive_failures(policy, contender.now);
-    let Some(latest) = contender.history.failures().next().filter(|_| limit > 0 && failures >= limit) else {
+    let Some(latest) = contender.history.exhausting(policy, contender.now) else {
         return Finding::passes(match limit {
             0 => format!("{failures} failures in a row before anything ran; no number is too many"),
             _ => format!("{failures} failures in a row before anything ran, of {limit}"),

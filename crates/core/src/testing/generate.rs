@@ -84,9 +84,10 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
         prop::bool::weighted(0.05),
         prop::bool::weighted(0.05),
         prop::bool::weighted(0.05),
+        prop::option::weighted(0.2, prop::sample::select(vec!["PreviousExecutionFailed", "ExhaustedRetries", "Odd"])),
     );
     (uids, workflows, state(weight_of_past), prop::option::weighted(0.8, 0..6_u64), 0..3_i64, beside).prop_map(
-        |(uid, workflow, state, number, created, (recovery_of, recorded, cancelled, paused, deleting))| {
+        |(uid, workflow, state, number, created, (recovery_of, recorded, cancelled, paused, deleting, blocked))| {
             let execution = Execution {
                 workflow_id: workflow.into(),
                 run_sequence: number,
@@ -95,6 +96,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 recovery_of: recovery_of.map(Into::into),
                 cancellation: cancelled.then(|| Cancellation { reason: "enough".into(), requested_by: "jo".into() }),
                 paused: paused.then(|| "ask".into()),
+                blocked_shown: blocked.map(Into::into),
                 // As the index says it after the first look, so that the wait is told at one time.
                 waits_since: Some(at(NOW - 5)),
                 ..execution(uid, state)

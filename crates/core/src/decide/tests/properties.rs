@@ -2,12 +2,16 @@
 
 use super::*;
 use crate::explain::{Finding, OTHERWISE};
+use crate::history::Charge;
 use crate::name::ExecutionId;
 use crate::rules::{RULES, Verdict};
+use crate::standing::Standing;
 use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 
+type Answer = (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>, Standing);
+
 /// A decision without the times that it is made of: what is answered, and not when.
-fn answer(target: &Target, policy: &Policy, now: Time) -> (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>) {
+fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
     let mut decision = decide(target, policy, now);
     for action in &mut decision.actions {
         match action {
@@ -19,12 +23,13 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> (Vec<Action>, Vec<(Exe
             }
             Action::Finish { ending: Ending::Failed(failure), .. } => {
                 (failure.failed_at, failure.ran_for) = (at(0), Duration::ZERO);
-                failure.charge = crate::history::Charge { consecutive_failures: 0, next_allowed_execution: None };
+                failure.charge = Charge::default();
             }
             _ => {}
         }
     }
-    (decision.actions, decision.waiting, decision.judged.into_iter().map(|(_, judgement)| judgement.verdict).collect())
+    let verdicts = decision.judged.into_iter().map(|(_, judgement)| judgement.verdict).collect();
+    (decision.actions, decision.waiting, verdicts, decision.standing)
 }
 
 proptest! {

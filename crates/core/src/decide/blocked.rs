@@ -1,0 +1,49 @@
+//! Says in the status of an execution that failed whether it blocks its target, and in the decision what stands.
+
+use super::View;
+use crate::action::{Action, Decision};
+use crate::history::{End, History, Past};
+use crate::standing::{Blocked, Standing};
+
+/// Adds the standing, and the status writes for those whose condition `Blocked` does not say it.
+pub(super) fn show(view: View<'_>, decision: &mut Decision) {
+    let View { history, policy, now, .. } = view;
+    let standing = Standing::of(history, policy, now);
+    if standing.consecutive_failures > 0
+        && let Some(quiet) = history.quiet_at(policy)
+    {
+        decision.wake_at(quiet);
+    }
+    for past in history.all().iter().filter(|past| past.end != End::Completed) {
+        if let Some(blocked) = says_otherwise(&standing, past, history)
+            && !is_written(past, decision)
+        {
+            let (execution, version) = (past.execution.id.clone(), past.execution.version.clone());
+            decision.actions.push(Action::ShowBlocked { execution, version, blocked });
+        }
+    }
+    decision.standing = standing;
+}
+
+/// Returns what the status of a failure is to say, where it says something else.
+fn says_otherwise(standing: &Standing, past: &Past<'_>, history: &History<'_>) -> Option<Blocked> {
+    let shown = past.execution.blocked_shown.as_deref();
+    let block = standing.blocks.iter().find(|block| block.execution == past.execution.id);
+    let (blocked, fits) = match block {
+        Some(block) => (Blocked::Yes(block.reason), shown == Some(block.reason.as_str())),
+        None if history.is_cleared(past) => (Blocked::Cleared, shown.is_none()),
+        None if standing.blocks.iter().any(|block| Some(block.reason.as_str()) == shown) => {
+            (Blocked::Superseded, false)
+        }
+        None => (Blocked::Lifted, shown.is_none()),
+    };
+    (!fits).then_some(blocked)
+}
+
+/// What else is written to its status goes first; a clearance that is recorded says this too.
+fn is_written(past: &Past<'_>, decision: &Decision) -> bool {
+    decision.actions.iter().any(|action| match action {
+        Action::Freed { execution, .. } | Action::RecordClearance { execution, .. } => *execution == past.execution.id,
+        _ => false,
+    })
+}

@@ -1,0 +1,129 @@
+//! The condition `Blocked`, and what is told of a target that nobody asks for.
+
+use super::*;
+use crate::execution::Recorded;
+use crate::standing::{BlockReason, Blocked};
+
+fn shows(reason: &str, execution: Execution) -> Execution {
+    Execution { blocked_shown: Some(reason.into()), ..execution }
+}
+
+fn told(target: &Target, policy: &Policy) -> Vec<(String, Blocked)> {
+    let told = |action: Action| match action {
+        Action::ShowBlocked { execution, blocked, .. } => Some((execution.uid.to_string(), blocked)),
+        _ => None,
+    };
+    decide(target, policy, at(50)).actions.into_iter().filter_map(told).collect()
+}
+
+fn exhausted() -> Vec<Execution> {
+    (1..=5).map(|n| stalled(&format!("f{n}"), "w", n, 0, 10)).collect()
+}
+
+/// A name, the past, the policy, and what is told of whom.
+type Row<'a> = (&'a str, Vec<Execution>, &'a Policy, Vec<(&'a str, Blocked)>);
+
+#[test]
+fn who_blocks_says_so_and_who_no_longer_does_says_why() {
+    use BlockReason::{ExhaustedRetries as TooMany, PreviousExecutionFailed as Broke};
+    let (broke_shown, many_shown) = (Broke.as_str(), TooMany.as_str());
+    let with = |mut past: Vec<Execution>, more: Execution| {
+        past.push(more);
+        past
+    };
+    let by_workflow = Policy { previous_execution_failed_scope: crate::policy::Scope::Workflow, ..Policy::default() };
+    let target_scope = Policy::default();
+    let table: Vec<Row<'_>> = vec![
+        ("a failure half way", vec![broke("b", "w", 1, 0)], &target_scope, vec![("b", Blocked::Yes(Broke))]),
+        ("it says so", vec![shows(broke_shown, broke("b", "w", 1, 0))], &target_scope, vec![]),
+        (
+            "another reason",
+            vec![shows(many_shown, broke("b", "w", 1, 0))],
+            &target_scope,
+            vec![("b", Blocked::Yes(Broke))],
+        ),
+        ("too many", exhausted(), &target_scope, vec![("f5", Blocked::Yes(TooMany))]),
+        ("not too many", exhausted().split_off(1), &target_scope, vec![]),
+        (
+            "a later success",
+            vec![shows(broke_shown, broke("b", "w", 1, 0)), completed("c", "x", 2, 5)],
+            &target_scope,
+            vec![("b", Blocked::Lifted)],
+        ),
+        (
+            "the success of another workflow, in scope Workflow",
+            vec![shows(broke_shown, broke("b", "w", 1, 0)), completed("c", "x", 2, 5)],
+            &by_workflow,
+            vec![],
+        ),
+        (
+            "two workflows, in scope Workflow",
+            vec![broke("b", "w", 1, 0), broke("c", "x", 2, 5)],
+            &by_workflow,
+            vec![("b", Blocked::Yes(Broke)), ("c", Blocked::Yes(Broke))],
+        ),
+        (
+            "a later failure",
+            vec![shows(broke_shown, broke("b", "w", 1, 0)), shows(broke_shown, broke("c", "x", 2, 5))],
+            &target_scope,
+            vec![("b", Blocked::Superseded)],
+        ),
+        (
+            "a clearance of a later one",
+            vec![shows(broke_shown, broke("b", "w", 1, 0)), cleared(stalled("c", "x", 2, 5, 10), Recorded::Effective)],
+            &target_scope,
+            vec![("b", Blocked::Cleared)],
+        ),
+        (
+            "its own clearance says it too",
+            vec![shows(broke_shown, cleared(broke("b", "w", 1, 0), Recorded::Not))],
+            &target_scope,
+            vec![],
+        ),
+        (
+            "a sixth that fails before its turn",
+            with(exhausted(), shows(many_shown, stalled("g", "w", 6, 20, 30))),
+            &target_scope,
+            vec![],
+        ),
+    ];
+    for (name, past, policy, expected) in table {
+        let mut seen = told(&target(past, vec![]), policy);
+        seen.sort_by(|a, b| a.0.cmp(&b.0));
+        let expected: Vec<(String, Blocked)> = expected.into_iter().map(|(uid, it)| (uid.to_owned(), it)).collect();
+        assert_eq!(seen, expected, "{name}");
+    }
+}
+
+#[test]
+fn what_stands_is_told_when_nobody_asks_for_a_turn() {
+    let mut past = exhausted();
+    past.push(broke("b", "w", 6, 20));
+    let standing = decide(&target(past, vec![]), &Policy::default(), at(50)).standing;
+    assert_eq!(standing.consecutive_failures, 5);
+    let blocks: Vec<_> = standing.blocks.iter().map(|it| (it.execution.uid.as_str(), it.reason.as_str())).collect();
+    assert_eq!(blocks, [("b", "PreviousExecutionFailed"), ("f5", "ExhaustedRetries")], "what is met first is first");
+}
+
+#[test]
+fn a_quiet_time_ends_a_block_at_its_very_second() {
+    let policy = Policy { failure_quiet_period: Some(Duration::from_mins(20)), ..Policy::default() };
+    let mut past = exhausted();
+    past[4].blocked_shown = Some("ExhaustedRetries".into());
+    let view = target(past, vec![]);
+    let decision = decide(&view, &policy, at(1199));
+    assert_eq!((decision.actions, decision.wake), (vec![], Some(at(1200))));
+    let decision = decide(&view, &policy, at(1200));
+    assert_eq!(decision.standing, crate::standing::Standing::default());
+    assert!(matches!(&decision.actions[..], [Action::ShowBlocked { blocked: Blocked::Lifted, .. }]), "{decision:?}");
+}
+
+#[test]
+fn a_failure_that_blocks_from_its_end_on_says_so_at_once() {
+    let mut four = exhausted();
+    four.truncate(4);
+    four.push(Execution { state: unusable("bad"), ..undecided("a") });
+    let decided = actions(&target(four, vec![]));
+    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!(failure.blocks(), Some(BlockReason::ExhaustedRetries));
+}
