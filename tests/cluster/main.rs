@@ -8,6 +8,7 @@
 
 mod admission;
 mod audited;
+mod blocked;
 mod budget;
 mod clearing;
 mod control_plane;

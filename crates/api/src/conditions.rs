@@ -19,7 +19,9 @@ pub const STARTED: &str = "Started";
 pub const SUCCEEDED: &str = "Succeeded";
 /// Whether this execution stands in the way of later ones on its target.
 ///
-/// True: it failed such that later ones are skipped until somebody clears it. False: cleared, or it never blocked.
+/// True: it failed such that later ones are skipped until somebody clears it; the reason is that of their skip
+/// ([`SkipReason`](crate::SkipReason)). False: it did, and does not any more ([`CLEARED`], [`SUPERSEDED`], [`LIFTED`]).
+/// Absent: it never blocked.
 pub const BLOCKED: &str = "Blocked";
 /// Whether a clearance of this execution came when it had nothing to lift.
 ///
@@ -45,6 +47,13 @@ pub const FREE: &str = "Free";
 pub const RUNNING: &str = "Running";
 /// Reason of [`SUCCEEDED`]: every task of the run succeeded.
 pub const COMPLETED: &str = "Completed";
+
+/// Reason of [`BLOCKED`]: a clearance, of this execution or a later one, has lifted it.
+pub const CLEARED: &str = "Cleared";
+/// Reason of [`BLOCKED`]: a later execution blocks the target in its place.
+pub const SUPERSEDED: &str = "Superseded";
+/// Reason of [`BLOCKED`]: a later success or a quiet time has ended it.
+pub const LIFTED: &str = "Lifted";
 
 /// Reason of [`CLEARANCE_INEFFECTIVE`]: nothing on the target was blocked by this execution or an earlier one.
 pub const NOTHING_BLOCKED: &str = "NothingBlocked";

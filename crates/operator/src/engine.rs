@@ -17,13 +17,14 @@ use wfe_core::execution::ExecutionState;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::policy::Policy;
 use wfe_core::run::Owner;
+use wfe_core::target::TargetName;
 use wfe_tekton::RunRequest;
 
 use crate::client::CallError;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::index::{Delivery, Entry, Index, Key, Kind};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, StandingGauges};
 use crate::perform::{Learned, PerformError, Performer, Report, Work};
 use crate::queue::Queue;
 use crate::status::Subject;
@@ -52,6 +53,7 @@ pub struct Engine {
     deliveries: mpsc::Receiver<Delivery>,
     settings: Settings,
     metrics: Metrics,
+    standing: StandingGauges,
     health: Health,
     hearing: Hearing,
 }
@@ -121,6 +123,7 @@ impl Engine {
             failures: HashMap::new(),
             deliveries,
             settings,
+            standing: metrics.standing(),
             metrics,
             health,
             hearing,
@@ -206,6 +209,7 @@ impl Engine {
     fn look_at(&mut self, key: Key) {
         let Some(entry) = self.index.entry(&key) else {
             self.failures.remove(&key);
+            self.standing.forget(&key);
             return;
         };
         let held = self.held(&key).map(|(wait, held)| (wait, held.clone()));
@@ -226,7 +230,9 @@ impl Engine {
             }
             decision
         } else if self.index.ready(&key).is_some() {
-            decide(&entry.target, &self.settings.policy, now)
+            let decision = decide(&entry.target, &self.settings.policy, now);
+            self.standing.show(&key, entry.name.as_ref().map(TargetName::as_str), &decision.standing);
+            decision
         } else {
             return; // the watch brings what it waits for, and marks it again
         };
@@ -405,7 +411,6 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Op
                 workflow_id: execution.workflow_id.clone(),
                 is_running: matches!(execution.state, ExecutionState::Running { .. }),
                 gave_up: execution.is_undecided() && execution.run_sequence.is_some(),
-                conditions: beside.conditions,
             };
             subjects.insert(id.uid.clone(), subject);
         }
@@ -424,6 +429,7 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Op
             | Action::Finish { execution, .. }
             | Action::Freed { execution, .. }
             | Action::RecordClearance { execution, .. }
+            | Action::ShowBlocked { execution, .. }
             | Action::ShowWaiting { execution, .. } => add_subject(execution),
             Action::Skip { skipped, .. } => skipped.iter().for_each(|(execution, _)| add_subject(execution)),
             Action::Release { .. } | Action::Delete { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}

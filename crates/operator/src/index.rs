@@ -10,7 +10,6 @@ mod keep;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_core::Time;
 use wfe_core::action::Waiting;
 use wfe_core::ending::Refusal;
@@ -49,8 +48,6 @@ pub struct Beside {
     pub generation: i64,
     /// What it asks to run, while it is undecided.
     pub request: Option<Arc<RunRequest>>,
-    /// The conditions of its status, while one of them is to change after the end.
-    pub conditions: Vec<Condition>,
     /// Whether a run of it was seen, be it there still or not.
     pub had_run: bool,
 }
@@ -158,7 +155,7 @@ impl Index {
         }
     }
 
-    /// Returns the targets that have changed since the last call.
+    /// Returns the targets that have changed since the last call, also those that are forgotten.
     pub fn take_dirty(&mut self) -> HashSet<Key> {
         std::mem::take(&mut self.dirty)
     }
@@ -295,7 +292,6 @@ impl Index {
         let beside = Beside {
             generation: record.generation,
             request: record.request,
-            conditions: record.conditions,
             had_run: entry.beside.get(&uid).is_some_and(|known| known.had_run),
         };
         entry.beside.insert(uid.clone(), beside);
@@ -466,7 +462,8 @@ impl Index {
             }
         }
         if self.is_synced() {
-            self.targets.retain(|_, entry| !entry.target.is_empty());
+            let emptied = self.targets.extract_if(|_, entry| entry.target.is_empty());
+            self.dirty.extend(emptied.map(|(key, _)| key));
         }
         // All of them: nothing was decided on while the list was under way.
         for (key, entry) in &mut self.targets {
@@ -475,14 +472,12 @@ impl Index {
         }
     }
 
-    /// Marks a target as changed, or forgets it when nothing is left of it and nothing of it can be still to come.
+    /// Marks a target as changed, and forgets it when nothing is left of it and nothing of it can be still to come.
     fn touch(&mut self, key: &Key) {
         if self.is_synced() && self.targets.get(key).is_some_and(|entry| entry.target.is_empty()) {
             self.targets.remove(key);
-            self.dirty.remove(key);
-        } else {
-            self.dirty.insert(key.clone());
         }
+        self.dirty.insert(key.clone());
     }
 }
 

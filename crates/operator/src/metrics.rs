@@ -1,15 +1,22 @@
 //! What Prometheus sees. Every label has a closed set of values, and every series a help text.
 
+mod standing;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::{
-    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
-    TextEncoder,
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
 };
+use wfe_api::SkipReason;
+use wfe_core::ending::Skip;
+use wfe_core::standing::BlockReason;
 
 use crate::client::Verb;
 use crate::index::Kind;
+
+pub use standing::StandingGauges;
 
 /// The operator's metrics. Cheap to clone.
 #[derive(Clone)]
@@ -20,6 +27,9 @@ struct Inner {
     executions: IntCounterVec,
     duration: HistogramVec,
     skips: IntCounterVec,
+    backoff_skips: IntCounterVec,
+    consecutive_failures: IntGaugeVec,
+    blocked_targets: IntGaugeVec,
     runs_created: IntCounter,
     decisions: Histogram,
     performs: Histogram,
@@ -63,6 +73,7 @@ impl Metrics {
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
         let counters = |name: &str, help: &str, labels: &[&str]| IntCounterVec::new(Opts::new(name, help), labels);
+        let gauges = |name: &str, help: &str, labels: &[&str]| IntGaugeVec::new(Opts::new(name, help), labels);
         // Workflows take from a second to the longest time-out, 24 h.
         let workflow_buckets = vec![1., 2., 5., 10., 30., 60., 120., 300., 600., 1800., 3600., 14400., 86400.];
         let inner = Inner {
@@ -76,6 +87,22 @@ impl Metrics {
                 &["outcome"],
             )?,
             skips: counters("workflowexecution_skip_total", "Executions that were skipped, by reason.", &["reason"])?,
+            backoff_skips: counters(
+                "workflowexecution_backoff_skip_total",
+                "Executions that were skipped for failures before anything ran: while the target is backed off from, and \
+                 once they are too many.",
+                &["reason"],
+            )?,
+            consecutive_failures: gauges(
+                "workflowexecution_consecutive_failures",
+                "Failures in a row before anything ran, by target; a target without one has no series.",
+                &["target_resource"],
+            )?,
+            blocked_targets: gauges(
+                "workflowexecution_blocked_targets",
+                "Targets on which nothing runs until a person clears them, by the reason that is met first.",
+                &["reason"],
+            )?,
             runs_created: IntCounter::new(
                 "workflowexecution_pipelinerun_creation_total",
                 "PipelineRuns that were created, pending; a withdrawn one counts too.",
@@ -142,9 +169,18 @@ impl Metrics {
     }
 
     /// Counts an execution that was skipped.
-    pub fn skipped(&self, reason: &'static str) {
+    pub fn skipped(&self, skip: &Skip) {
         self.ended(OutcomeLabel::Skipped, None);
-        self.0.skips.with_label_values(&[reason]).inc();
+        self.0.skips.with_label_values(&[skip.reason()]).inc();
+        if matches!(skip, Skip::Backoff { .. } | Skip::ExhaustedRetries { .. }) {
+            self.0.backoff_skips.with_label_values(&[skip.reason()]).inc();
+        }
+    }
+
+    /// Returns the gauges of what stands in the way on each target.
+    #[must_use]
+    pub fn standing(&self) -> StandingGauges {
+        StandingGauges::new(self.0.consecutive_failures.clone(), self.0.blocked_targets.clone())
     }
 
     /// Counts a run that was created.
@@ -222,6 +258,9 @@ impl Inner {
         registry.register(Box::new(self.executions.clone()))?;
         registry.register(Box::new(self.duration.clone()))?;
         registry.register(Box::new(self.skips.clone()))?;
+        registry.register(Box::new(self.backoff_skips.clone()))?;
+        registry.register(Box::new(self.consecutive_failures.clone()))?;
+        registry.register(Box::new(self.blocked_targets.clone()))?;
         registry.register(Box::new(self.runs_created.clone()))?;
         registry.register(Box::new(self.decisions.clone()))?;
         registry.register(Box::new(self.performs.clone()))?;
@@ -244,25 +283,48 @@ impl Inner {
         for outcome in [OutcomeLabel::Completed, OutcomeLabel::Failed, OutcomeLabel::Skipped] {
             let _ = self.executions.with_label_values(&[outcome.as_str()]);
         }
-        let _ = self.skips.with_label_values(&["ResourceBusy"]);
+        for reason in SkipReason::ALL {
+            let _ = self.skips.with_label_values(&[reason.as_str()]);
+        }
+        for reason in [SkipReason::RecentlyRemediated, SkipReason::ExhaustedRetries] {
+            let _ = self.backoff_skips.with_label_values(&[reason.as_str()]);
+        }
+        for reason in BlockReason::ALL {
+            let _ = self.blocked_targets.with_label_values(&[reason.as_str()]);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wfe_core::ending::Remediation;
+    use wfe_core::name::{ExecutionId, Uid};
 
     #[test]
     fn every_metric_registers_and_shows_its_help() {
         let metrics = Metrics::new().unwrap();
-        metrics.skipped("ResourceBusy");
+        let execution = ExecutionId { namespace: "ops".into(), name: "w".into(), uid: Uid::new("u") };
+        let latest = Remediation {
+            execution,
+            workflow_id: "w".into(),
+            completed_at: wfe_core::Time::UNIX_EPOCH,
+            completed: false,
+            is_dated: true,
+        };
+        metrics.skipped(&Skip::Backoff { latest: latest.clone(), failures: 1, until: None });
+        metrics.skipped(&Skip::Cooldown { last: latest, cooldown: Duration::from_secs(1), until: None });
         metrics.ended(OutcomeLabel::Completed, Some(Duration::from_secs(3)));
         metrics.api_request(Verb::Get, "pipelineruns", 404);
         let text = String::from_utf8(metrics.render().unwrap()).unwrap();
         for line in [
             "workflowexecution_total{outcome=\"Completed\"} 1",
-            "workflowexecution_total{outcome=\"Skipped\"} 1",
-            "workflowexecution_skip_total{reason=\"ResourceBusy\"} 1",
+            "workflowexecution_total{outcome=\"Skipped\"} 2",
+            "workflowexecution_skip_total{reason=\"ResourceBusy\"} 0",
+            "workflowexecution_skip_total{reason=\"RecentlyRemediated\"} 2",
+            "workflowexecution_backoff_skip_total{reason=\"RecentlyRemediated\"} 1",
+            "workflowexecution_backoff_skip_total{reason=\"ExhaustedRetries\"} 0",
+            "workflowexecution_blocked_targets{reason=\"PreviousExecutionFailed\"} 0",
             "workflowexecution_duration_seconds_sum{outcome=\"Completed\"} 3",
             "workflowexecution_api_requests_total{code=\"404\",resource=\"pipelineruns\",verb=\"get\"} 1",
             "# HELP workflowexecution_queue_depth ",

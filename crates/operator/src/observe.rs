@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
 use serde_json::Value;
-use wfe_api::conditions::{CLEARANCE_INEFFECTIVE, DRAINING, TARGET_LOCKED, WAITING};
+use wfe_api::conditions::{BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, TARGET_LOCKED, WAITING};
 use wfe_api::{Phase, WorkflowExecutionSpec};
 use wfe_core::ending::FailureReason;
 use wfe_core::execution::{Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded};
@@ -67,16 +67,15 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         waits_since: None,
         waiting_shown: reason_of(WAITING, "True").map(Into::into),
         draining_shown,
+        blocked_shown: reason_of(BLOCKED, "True").map(Into::into),
         id,
         state,
     };
-    // After the end one of them is written again where it drains or is cleared, and the others must stay as they are.
-    let is_cleared_anew = execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Not);
-    let conditions = if draining_shown || is_cleared_anew { conditions } else { Vec::new() };
-    Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request, conditions })
+    Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
 }
 
-fn conditions(data: &Value) -> Vec<Condition> {
+/// Reads the conditions of a `WorkflowExecution`; one that is none is left out.
+pub(crate) fn conditions(data: &Value) -> Vec<Condition> {
     data.pointer("/status/conditions")
         .and_then(Value::as_array)
         .into_iter()

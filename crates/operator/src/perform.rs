@@ -197,6 +197,9 @@ impl Performer {
             Action::RecordClearance { execution, version, clearance, effective } => {
                 self.record_clearance(&work, &execution, &version, &clearance, effective).await
             }
+            Action::ShowBlocked { execution, version, blocked } => {
+                self.show_blocked(&work, &execution, &version, blocked).await
+            }
             Action::ShowWaiting { execution, version, waiting } => {
                 self.show_waiting(&work, &execution, &version, &waiting).await
             }

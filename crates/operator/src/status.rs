@@ -11,6 +11,7 @@ use wfe_core::ending::{Conflict, Failure, FailureReason, Skip};
 use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::run::Outcome;
+use wfe_core::standing::Blocked;
 use wfe_core::target::{RunNumber, TargetName};
 use wfe_core::{Time, duration};
 use wfe_tekton::api_time;
@@ -26,8 +27,6 @@ pub struct Subject {
     pub is_running: bool,
     /// Whether its status has the number of a run that it has given up.
     pub gave_up: bool,
-    /// The conditions that its status has, where one of them is to change after the end.
-    pub conditions: Vec<Condition>,
 }
 
 /// What an execution commits to.
@@ -104,6 +103,12 @@ pub fn ended(
         };
         status.conditions.insert(0, lock_after_the_end(subject, at, draining));
     }
+    if let Ending::Failed(failure) = ending
+        && let Some(reason) = failure.blocks()
+        && let Some(target) = target
+    {
+        status.conditions.push(blocked_condition(subject, failure.failed_at, Blocked::Yes(reason), target));
+    }
     status
 }
 
@@ -119,33 +124,69 @@ fn lock_after_the_end(subject: &Subject, at: Time, draining: bool) -> Condition 
 
 /// Renders that the target has drained after the end. Of a terminal status nothing but conditions may change.
 #[must_use]
-pub fn freed(subject: &Subject, now: Time) -> WorkflowExecutionStatus {
-    let others = subject.conditions.iter().filter(|condition| condition.type_ != conditions::TARGET_LOCKED).cloned();
-    WorkflowExecutionStatus {
-        conditions: std::iter::once(lock_after_the_end(subject, now, false)).chain(others).collect(),
-        ..WorkflowExecutionStatus::default()
-    }
+pub fn freed(subject: &Subject, conditions: Vec<Condition>, now: Time) -> WorkflowExecutionStatus {
+    amended(conditions, lock_after_the_end(subject, now, false))
+}
+
+/// Renders whether an execution that failed blocks its target.
+#[must_use]
+pub fn blocked(
+    target: &TargetName,
+    subject: &Subject,
+    conditions: Vec<Condition>,
+    blocked: Blocked,
+    now: Time,
+) -> WorkflowExecutionStatus {
+    amended(conditions, blocked_condition(subject, now, blocked, target))
 }
 
 /// Renders what a clearance has done, after the end.
 #[must_use]
-pub fn cleared(subject: &Subject, clearance: &Clearance, effective: bool, now: Time) -> WorkflowExecutionStatus {
-    let mut conditions = subject.conditions.clone();
+pub fn cleared(
+    target: &TargetName,
+    subject: &Subject,
+    conditions: Vec<Condition>,
+    clearance: &Clearance,
+    effective: bool,
+    now: Time,
+) -> WorkflowExecutionStatus {
     if !effective {
         let note = "nothing was blocked by this execution or an earlier one, so this clearance changes nothing";
         let type_ = conditions::CLEARANCE_INEFFECTIVE;
-        conditions.push(condition(subject, now, type_, "True", conditions::NOTHING_BLOCKED, note));
+        return WorkflowExecutionStatus {
+            observed_generation: Some(subject.generation),
+            ..amended(conditions, condition(subject, now, type_, "True", conditions::NOTHING_BLOCKED, note))
+        };
     }
+    let blocked = conditions.iter().any(|condition| condition.type_ == conditions::BLOCKED);
+    let status = if blocked {
+        amended(conditions, blocked_condition(subject, now, Blocked::Cleared, target))
+    } else {
+        WorkflowExecutionStatus { conditions, ..WorkflowExecutionStatus::default() }
+    };
     WorkflowExecutionStatus {
-        clearance: effective.then(|| ClearanceStatus {
+        clearance: Some(ClearanceStatus {
             cleared_by: limits::cut(&clearance.cleared_by, limits::USER),
             cleared_at: api_time(now),
             reason: limits::cut(&clearance.reason, limits::CLEARANCE_REASON),
         }),
-        conditions,
         observed_generation: Some(subject.generation),
-        ..WorkflowExecutionStatus::default()
+        ..status
     }
+}
+
+/// Renders conditions of which one is new; the others stay as they are, in their places.
+fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionStatus {
+    match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
+        Some(known) => *known = new,
+        None => conditions.push(new),
+    }
+    WorkflowExecutionStatus { conditions, ..WorkflowExecutionStatus::default() }
+}
+
+fn blocked_condition(subject: &Subject, at: Time, blocked: Blocked, target: &TargetName) -> Condition {
+    let status = if matches!(blocked, Blocked::Yes(_)) { "True" } else { "False" };
+    condition(subject, at, conditions::BLOCKED, status, blocked.reason(), &blocked.message(target.as_str()))
 }
 
 /// Renders what an undecided execution waits for.
@@ -323,6 +364,7 @@ mod tests {
     use wfe_core::execution::Recorded;
     use wfe_core::history::Charge;
     use wfe_core::name::Uid;
+    use wfe_core::standing::BlockReason;
 
     #[test]
     fn both_spellings_of_the_seven_reasons_agree() {
@@ -340,7 +382,20 @@ mod tests {
     }
 
     fn subject(is_running: bool) -> Subject {
-        Subject { generation: 1, workflow_id: "w".into(), is_running, gave_up: false, conditions: vec![] }
+        Subject { generation: 1, workflow_id: "w".into(), is_running, gave_up: false }
+    }
+
+    fn any_failure() -> Failure {
+        Failure {
+            reason: FailureReason::Forbidden,
+            message: "no".into(),
+            was_execution_failure: false,
+            failed_at: at(0),
+            ran_for: std::time::Duration::ZERO,
+            number: Some(3),
+            outcome: None,
+            charge: Charge::default(),
+        }
     }
 
     fn skip_details(skip: &Skip, now: Time) -> SkipDetails {
@@ -405,38 +460,46 @@ mod tests {
 
     #[test]
     fn the_counter_is_shown_and_only_what_counts_makes_the_next_one_wait() {
-        let failure = |charge| Failure {
-            reason: FailureReason::Forbidden,
-            message: "no".into(),
-            was_execution_failure: false,
-            failed_at: at(0),
-            ran_for: std::time::Duration::ZERO,
-            number: Some(3),
-            outcome: None,
-            charge,
-        };
+        let failure = |charge| Failure { charge, ..any_failure() };
         let target = TargetName::parse("node/n").unwrap();
         let shown = |target, charge| {
             let status = ended(target, &subject(false), &Ending::Failed(failure(charge)), false);
             (status.consecutive_failures, status.next_allowed_execution)
         };
-        let counted = Charge { consecutive_failures: 2, next_allowed_execution: Some(at(120)) };
+        let counted = Charge { consecutive_failures: 2, next_allowed_execution: Some(at(120)), exhausts: false };
         assert_eq!(shown(Some(&target), counted), (Some(2), Some(api_time(at(120)))));
-        let not_counted = Charge { consecutive_failures: 2, next_allowed_execution: None };
+        let not_counted = Charge { next_allowed_execution: None, ..counted };
         assert_eq!(shown(Some(&target), not_counted), (Some(2), None));
         assert_eq!(shown(None, counted), (None, None), "an unreadable target has no counter");
     }
 
     #[test]
     fn a_clearance_is_recorded_or_said_to_do_nothing_and_the_other_conditions_stay() {
-        let other = condition(&subject(false), at(0), conditions::SUCCEEDED, "False", "Unknown", "m");
-        let subject = Subject { conditions: vec![other.clone()], ..subject(false) };
+        let (subject, target) = (subject(false), TargetName::parse("node/n").unwrap());
+        let other = condition(&subject, at(0), conditions::SUCCEEDED, "False", "Unknown", "m");
+        let blocks = blocked_condition(&subject, at(0), Blocked::Yes(BlockReason::ExhaustedRetries), &target);
         let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded: Recorded::Not };
-        let effective = cleared(&subject, &clearance, true, at(9));
-        assert_eq!(effective.conditions, [other]);
+        let effective = cleared(&target, &subject, vec![blocks, other.clone()], &clearance, true, at(9));
+        let lifted = blocked_condition(&subject, at(9), Blocked::Cleared, &target);
+        assert_eq!(effective.conditions, [lifted, other.clone()]);
         assert_eq!(effective.clearance.map(|it| (it.cleared_by, it.reason)), Some(("jo".into(), "looked".into())));
-        let ineffective = cleared(&subject, &clearance, false, at(9));
+        let ineffective = cleared(&target, &subject, vec![other], &clearance, false, at(9));
         assert_eq!(ineffective.clearance, None);
         assert_eq!(ineffective.conditions[1].type_, conditions::CLEARANCE_INEFFECTIVE);
+    }
+
+    #[test]
+    fn a_failure_that_blocks_says_so_from_its_end_on() {
+        let target = TargetName::parse("node/n").unwrap();
+        let reason_of = |was_execution_failure, exhausts| {
+            let charge = Charge { exhausts, ..Charge::default() };
+            let failure = Failure { was_execution_failure, charge, ..any_failure() };
+            let status = ended(Some(&target), &subject(false), &Ending::Failed(failure), false);
+            status.conditions.into_iter().find(|it| it.type_ == conditions::BLOCKED).map(|it| (it.status, it.reason))
+        };
+        let says = |reason: &str| Some(("True".to_owned(), reason.to_owned()));
+        assert_eq!(reason_of(true, false), says("PreviousExecutionFailed"));
+        assert_eq!(reason_of(false, true), says("ExhaustedRetries"));
+        assert_eq!(reason_of(false, false), None);
     }
 }

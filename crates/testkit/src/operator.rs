@@ -184,14 +184,20 @@ impl Operator {
 
     /// Waits until a metric has (at least) a value.
     pub async fn await_value(&self, metric: &str, value: f64) -> Result<()> {
+        self.await_metrics(&format!("{metric} of {value}"), |metrics| metrics.value(metric, &[]) >= value).await
+    }
+
+    /// Waits until a scrape is as `are` wants it. `what` completes "awaited ...".
+    pub async fn await_metrics(&self, what: &str, are: impl Fn(&Metrics) -> bool) -> Result<()> {
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let found = self.metrics().await?.value(metric, &[]);
-            if found >= value {
+            let metrics = self.metrics().await?;
+            if are(&metrics) {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                bail!("{metric} is {found} and not {value} after {DEADLINE:?}; {}", self.last_words());
+                let seen = metrics.samples();
+                bail!("awaited {what} for {DEADLINE:?}, in vain; {}; the metrics are {seen:#?}", self.last_words());
             }
             tokio::time::sleep(PAUSE).await;
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_core::execution::Execution;
 use wfe_core::name::Uid;
 use wfe_core::run::Run;
@@ -64,8 +63,6 @@ pub struct ExecutionRecord {
     pub generation: i64,
     /// What it asks to run; kept only while it is undecided and usable.
     pub request: Option<Arc<RunRequest>>,
-    /// The conditions of its status; kept only while one of them is to change after the end.
-    pub conditions: Vec<Condition>,
 }
 
 impl ExecutionRecord {

@@ -23,13 +23,7 @@ fn id(uid: &str) -> ExecutionId {
 
 fn execution(uid: &str, version: &str) -> Delivery {
     let execution = Execution::undecided(id(uid), Version::new(version), now());
-    Delivery::Execution(Box::new(ExecutionRecord {
-        execution,
-        target: Some(target()),
-        generation: 1,
-        request: None,
-        conditions: vec![],
-    }))
+    Delivery::Execution(Box::new(ExecutionRecord { execution, target: Some(target()), generation: 1, request: None }))
 }
 
 fn run(uid: &str, owner: &str, version: &str) -> Delivery {

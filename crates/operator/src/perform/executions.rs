@@ -10,6 +10,7 @@ use wfe_core::duration;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, RunId, Version};
+use wfe_core::standing::Blocked;
 use wfe_core::target::RunNumber;
 
 use super::{
@@ -109,7 +110,8 @@ impl Performer {
     /// Says that the target has drained after the end.
     pub(super) async fn freed(&self, work: &Work, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
-        let learned = self.write_status(execution, version, subject, &status::freed(subject, work.now)).await?;
+        let status = status::freed(subject, self.conditions_of(execution, version).await?, work.now);
+        let learned = self.write_status(execution, version, subject, &status).await?;
         tracing::info!(wfe = %execution, target = %Shown(&work.target), "drained, the target is free");
         self.events.announce(Announcement::lock_released(execution, work.target.as_ref()));
         Ok(learned)
@@ -124,14 +126,32 @@ impl Performer {
         clearance: &Clearance,
         effective: bool,
     ) -> Result<Vec<Learned>> {
-        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
-        let status = status::cleared(subject, clearance, effective, work.now);
+        let subject = work.subjects.get(&execution.uid).zip(work.target.as_ref());
+        let Some((subject, name)) = subject else { return Ok(Vec::new()) };
+        let conditions = self.conditions_of(execution, version).await?;
+        let status = status::cleared(name, subject, conditions, clearance, effective, work.now);
         let learned = self.write_status(execution, version, subject, &status).await?;
         let (target, by) = (Shown(&work.target), &clearance.cleared_by);
         tracing::info!(wfe = %execution, %target, %by, effective, "cleared: {}", clearance.reason);
         if effective {
             self.events.announce(Announcement::block_cleared(execution, clearance));
         }
+        Ok(learned)
+    }
+
+    /// Says whether an execution that failed blocks its target.
+    pub(super) async fn show_blocked(
+        &self,
+        work: &Work,
+        execution: &ExecutionId,
+        version: &Version,
+        blocked: Blocked,
+    ) -> Result<Vec<Learned>> {
+        let subject = work.subjects.get(&execution.uid).zip(work.target.as_ref());
+        let Some((subject, target)) = subject else { return Ok(Vec::new()) };
+        let status = status::blocked(target, subject, self.conditions_of(execution, version).await?, blocked, work.now);
+        let learned = self.write_status(execution, version, subject, &status).await?;
+        tracing::info!(wfe = %execution, %target, reason = blocked.reason(), "blocked: {}", blocked.message(target.as_str()));
         Ok(learned)
     }
 
@@ -190,7 +210,7 @@ impl Performer {
         };
         let status = status::skipped(work.target.as_ref(), execution, subject, skip, work.now);
         let learned = self.write_status(execution, version, subject, &status).await?;
-        self.metrics.skipped(skip.reason());
+        self.metrics.skipped(skip);
         let message = status.skip_details.map(|details| details.message).unwrap_or_default();
         tracing::info!(
             wfe = %execution, target = %Shown(&work.target), phase = "Skipped", reason = skip.reason(),

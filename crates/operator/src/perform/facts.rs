@@ -1,5 +1,6 @@
 //! The live reads that a write rests on.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DynamicObject, ListParams, ObjectMeta};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{ResidueId, ResidueKind};
@@ -9,6 +10,7 @@ use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 
 use super::{EXECUTIONS, Learned, PerformError, Performer, Result, Work, call};
 use crate::client::Verb;
+use crate::observe::conditions;
 
 impl Performer {
     pub(super) async fn confirm_unfinished(&self, run: &RunId) -> Result<()> {
@@ -61,6 +63,15 @@ impl Performer {
             return Ok(());
         }
         Err(PerformError::Refuted { what: format!("WorkflowExecution {execution} has changed") })
+    }
+
+    /// Reads the conditions that an execution has in the version that a decision rests on. After the end one of them is
+    /// written anew, rarely, and the others must stay: so they are read when needed, and not kept for all.
+    pub(super) async fn conditions_of(&self, execution: &ExecutionId, version: &Version) -> Result<Vec<Condition>> {
+        let found = self.read_execution(execution).await?;
+        let found = found.filter(|found| found.metadata.resource_version.as_deref() == Some(version.as_str()));
+        let changed = || PerformError::Changed { what: format!("WorkflowExecution {execution}") };
+        found.map(|found| conditions(&found.data)).ok_or_else(changed)
     }
 
     /// Confirms that nothing of another execution's run is left on a target. The look proves that the view of runs is

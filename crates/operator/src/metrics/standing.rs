@@ -1,0 +1,172 @@
+//! The gauges of what stands in the way on each target.
+//!
+//! A series goes away when its target has no failure any more. Their number is limited, as every series costs Prometheus
+//! memory for weeks: what is beyond the limit shares one series.
+
+use std::collections::{BTreeMap, HashMap};
+
+use prometheus::IntGaugeVec;
+use wfe_core::standing::{BlockReason, Standing};
+
+use crate::index::Key;
+
+/// How many targets have a series of their own (SPEC section 15).
+const MAX_SERIES: usize = 10_000;
+/// The label of what has none: no target is called so, as it has no `/`.
+const OVERFLOW: &str = "overflow";
+
+/// Shows the standing of targets. Owned by whoever decides.
+pub struct StandingGauges {
+    failures: IntGaugeVec,
+    blocked: IntGaugeVec,
+    shown: HashMap<Key, Shown>,
+    max_series: usize,
+    series: usize,
+    /// The counters of the targets without a series, and how many targets have each.
+    beyond: BTreeMap<u32, usize>,
+}
+
+/// What is shown of a target.
+struct Shown {
+    /// The label of its series; none where it has none of its own.
+    label: Option<Box<str>>,
+    failures: u32,
+    block: Option<BlockReason>,
+}
+
+impl StandingGauges {
+    pub(super) fn new(failures: IntGaugeVec, blocked: IntGaugeVec) -> Self {
+        let (shown, beyond) = (HashMap::new(), BTreeMap::new());
+        Self { failures, blocked, shown, max_series: MAX_SERIES, series: 0, beyond }
+    }
+
+    /// Shows what stands on a target that has this name; one that cannot be read has none.
+    pub fn show(&mut self, key: &Key, name: Option<&str>, standing: &Standing) {
+        let block = standing.blocks.first().map(|block| block.reason);
+        let failures = standing.consecutive_failures;
+        if self.shown.get(key).is_some_and(|shown| shown.failures == failures && shown.block == block) {
+            return;
+        }
+        let label = self.take_away(key).or_else(|| name.map(Into::into));
+        let Some(label) = label.filter(|_| failures > 0 || block.is_some()) else { return };
+        if let Some(block) = block {
+            self.blocked.with_label_values(&[block.as_str()]).inc();
+        }
+        let has_series = failures > 0 && self.series < self.max_series;
+        if has_series {
+            self.series += 1;
+            self.failures.with_label_values(&[&*label]).set(i64::from(failures));
+        } else if failures > 0 {
+            *self.beyond.entry(failures).or_default() += 1;
+            self.show_overflow();
+        }
+        self.shown.insert(key.clone(), Shown { label: has_series.then_some(label), failures, block });
+    }
+
+    /// Shows nothing of a target any more.
+    pub fn forget(&mut self, key: &Key) {
+        self.take_away(key);
+    }
+
+    /// Takes a target's part out of the gauges, and returns the label that it had.
+    fn take_away(&mut self, key: &Key) -> Option<Box<str>> {
+        let Shown { label, failures, block } = self.shown.remove(key)?;
+        if let Some(block) = block {
+            self.blocked.with_label_values(&[block.as_str()]).dec();
+        }
+        if let Some(label) = &label {
+            self.series -= 1;
+            // It was there, as this is the only place that removes it.
+            let _ = self.failures.remove_label_values(&[label]);
+        } else if failures > 0 {
+            if let Some(count) = self.beyond.get_mut(&failures) {
+                *count -= 1;
+            }
+            self.beyond.retain(|_, count| *count > 0);
+            self.show_overflow();
+        }
+        label
+    }
+
+    /// The series of those without one shows the highest of their counters.
+    fn show_overflow(&self) {
+        match self.beyond.last_key_value() {
+            Some((highest, _)) => self.failures.with_label_values(&[OVERFLOW]).set(i64::from(*highest)),
+            None => {
+                let _ = self.failures.remove_label_values(&[OVERFLOW]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus::Opts;
+    use prometheus::core::Collector;
+    use wfe_core::name::{ExecutionId, Uid};
+    use wfe_core::standing::Block;
+    use wfe_core::target::TargetName;
+
+    fn gauges(max_series: usize) -> StandingGauges {
+        let vec = |name: &str, label: &str| IntGaugeVec::new(Opts::new(name, "h"), &[label]).unwrap();
+        StandingGauges {
+            max_series,
+            ..StandingGauges::new(vec("failures", "target_resource"), vec("blocked", "reason"))
+        }
+    }
+
+    fn show(gauges: &mut StandingGauges, name: &str, consecutive_failures: u32, block: Option<BlockReason>) {
+        let execution = || ExecutionId { namespace: "ops".into(), name: "w".into(), uid: Uid::new("u") };
+        let blocks = block.map(|reason| Block { execution: execution(), reason }).into_iter().collect();
+        let key = Key::Chain(TargetName::parse(name).unwrap().chain());
+        gauges.show(&key, Some(name), &Standing { consecutive_failures, blocks });
+    }
+
+    fn series(vec: &IntGaugeVec) -> Vec<(String, i64)> {
+        let families = vec.collect();
+        let metrics = families.iter().flat_map(prometheus::proto::MetricFamily::get_metric);
+        #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
+        let mut series: Vec<_> =
+            metrics.map(|it| (it.get_label()[0].value().to_owned(), it.get_gauge().get_value() as i64)).collect();
+        series.sort();
+        series
+    }
+
+    fn pairs(of: &[(&str, i64)]) -> Vec<(String, i64)> {
+        of.iter().map(|(label, value)| ((*label).to_owned(), *value)).collect()
+    }
+
+    #[test]
+    fn a_series_comes_with_a_failure_and_goes_with_the_last() {
+        let mut gauges = gauges(10);
+        show(&mut gauges, "node/a", 0, None);
+        assert_eq!(series(&gauges.failures), []);
+        show(&mut gauges, "node/a", 4, None);
+        show(&mut gauges, "node/a", 5, Some(BlockReason::ExhaustedRetries));
+        show(&mut gauges, "node/b", 0, Some(BlockReason::PreviousExecutionFailed));
+        assert_eq!(series(&gauges.failures), pairs(&[("node/a", 5)]));
+        assert_eq!(series(&gauges.blocked), pairs(&[("ExhaustedRetries", 1), ("PreviousExecutionFailed", 1)]));
+        show(&mut gauges, "node/a", 0, None);
+        gauges.forget(&Key::Chain(TargetName::parse("node/b").unwrap().chain()));
+        assert_eq!(series(&gauges.failures), []);
+        assert_eq!(series(&gauges.blocked), pairs(&[("ExhaustedRetries", 0), ("PreviousExecutionFailed", 0)]));
+        assert!(gauges.shown.is_empty());
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_shares_a_series_that_shows_the_highest() {
+        let mut gauges = gauges(1);
+        for (name, failures) in [("node/a", 1), ("node/b", 2), ("node/c", 3), ("node/d", 3)] {
+            show(&mut gauges, name, failures, None);
+        }
+        assert_eq!(series(&gauges.failures), pairs(&[("node/a", 1), (OVERFLOW, 3)]));
+        show(&mut gauges, "node/c", 0, None);
+        assert_eq!(series(&gauges.failures), pairs(&[("node/a", 1), (OVERFLOW, 3)]), "there is another 3");
+        show(&mut gauges, "node/d", 0, None);
+        assert_eq!(series(&gauges.failures), pairs(&[("node/a", 1), (OVERFLOW, 2)]));
+        show(&mut gauges, "node/a", 0, None);
+        show(&mut gauges, "node/b", 4, None);
+        assert_eq!(series(&gauges.failures), pairs(&[("node/b", 4)]), "a place was free when it changed");
+    }
+}

@@ -1,0 +1,115 @@
+//! What a person and Prometheus see of a block: the condition `Blocked` and the gauges, from the failure to its end
+//! (SPEC section 15).
+
+use anyhow::Result;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use wfe_testkit::{Operator, Outcome, Pipeline, World, wfe};
+
+use crate::audited::audited;
+use crate::expect::condition;
+
+const BLOCKED: &str = "workflowexecution_blocked_targets";
+const FAILURES: &str = "workflowexecution_consecutive_failures";
+
+async fn await_blocked(operator: &Operator, reason: &str, targets: f64) -> Result<()> {
+    let seen = |metrics: &wfe_testkit::Metrics| metrics.value(BLOCKED, &[("reason", reason)]);
+    operator.await_metrics(&format!("{reason}: {targets} targets"), |it| (seen(it) - targets).abs() < 0.5).await
+}
+
+async fn await_says(world: &World, name: &str, blocked: &str) -> Result<()> {
+    world.await_wfe(name, &format!("Blocked is {blocked}"), |it| condition(it, "Blocked") == blocked).await?;
+    Ok(())
+}
+
+async fn clear(world: &World, name: &str) -> Result<()> {
+    let patch = json!({"spec": {"clearance": {"reason": "looked", "clearedBy": "jo@example.com"}}});
+    world.api(&wfe::resource(), world.namespace()).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_block_is_shown_from_the_failure_that_makes_it_to_what_ends_it() -> Result<()> {
+    let world = World::new("blocked").await?;
+    let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
+    let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let recording = world.record_all().await?;
+    let operator = world.operator().start().await?;
+
+    world.wfe("broken").workflow("w1").image(&fails).create().await?;
+    // In the very write that ends it.
+    let broken = world.await_phase("broken", "Failed").await?;
+    assert_eq!(condition(&broken, "Blocked"), "True PreviousExecutionFailed", "{broken:#}");
+    await_blocked(&operator, "PreviousExecutionFailed", 1.0).await?;
+
+    // A recovery that breaks takes its place, and a second one lifts both.
+    world.await_wfe("broken", "free", |it| condition(it, "TargetLocked") == "False Free").await?;
+    let recovery = |name: &str, of: &'static str, workflow: &str, image: &str| {
+        world.wfe(name).workflow(workflow).image(image).patch(move |it| it["spec"]["recoveryOf"] = json!(of))
+    };
+    recovery("again", "broken", "w2", &fails).create().await?;
+    world.await_phase("again", "Failed").await?;
+    await_says(&world, "broken", "False Superseded").await?;
+    await_blocked(&operator, "PreviousExecutionFailed", 1.0).await?;
+    world.await_wfe("again", "free", |it| condition(it, "TargetLocked") == "False Free").await?;
+    recovery("recovered", "again", "w3", &works).create().await?;
+    world.await_phase("recovered", "Completed").await?;
+    await_says(&world, "again", "False Lifted").await?;
+    await_blocked(&operator, "PreviousExecutionFailed", 0.0).await?;
+    audited(&world, recording).await?;
+    world.close().await
+}
+
+#[tokio::test]
+async fn failures_in_a_row_have_a_series_until_a_clearance_resets_them() -> Result<()> {
+    let world = World::new("exhausted").await?;
+    let operator = world.operator().arg("--max-consecutive-failures", "2").start().await?;
+    let unusable = |name: &str, target: &str| {
+        let (named, given) = ("a".repeat(64), "b".repeat(64));
+        world
+            .wfe(name)
+            .target(target)
+            .image(&format!("registry.test/w@sha256:{named}"))
+            .digest(&format!("sha256:{given}"))
+    };
+    let failures = |wanted: f64| {
+        let operator = &operator;
+        async move {
+            let seen = |it: &wfe_testkit::Metrics| it.value(FAILURES, &[("target_resource", "node/n7")]);
+            operator.await_metrics(&format!("{wanted} failures in a row"), |it| (seen(it) - wanted).abs() < 0.5).await
+        }
+    };
+    unusable("first", "node/n7").create().await?;
+    let first = world.await_phase("first", "Failed").await?;
+    assert_eq!((condition(&first, "Blocked"), &first["status"]["consecutiveFailures"]), (String::new(), &json!(1)));
+    failures(1.0).await?;
+    unusable("second", "node/n7").create().await?;
+    let second = world.await_phase("second", "Failed").await?;
+    assert_eq!(condition(&second, "Blocked"), "True ExhaustedRetries", "{second:#}");
+    failures(2.0).await?;
+    await_blocked(&operator, "ExhaustedRetries", 1.0).await?;
+    world.wfe("valid").target("node/n7").create().await?;
+    world.await_phase("valid", "Skipped").await?;
+    let skips =
+        operator.metrics().await?.value("workflowexecution_backoff_skip_total", &[("reason", "ExhaustedRetries")]);
+    assert!((skips - 1.0).abs() < 0.5, "{skips} skips for failures");
+
+    // Of two that failed in one second either may stand behind the other.
+    let blocks = |it: &Value| condition(it, "Blocked") == "True ExhaustedRetries";
+    let all = world.await_wfes("one of them blocks", |all| all.values().filter(|it| blocks(it)).count() == 1).await?;
+    let newest = all.into_iter().find(|(_, it)| blocks(it)).map(|(name, _)| name).unwrap_or_default();
+    clear(&world, &newest).await?;
+    await_says(&world, &newest, "False Cleared").await?;
+    await_blocked(&operator, "ExhaustedRetries", 0.0).await?;
+    operator
+        .await_metrics("no series of the target", |it| !it.has(FAILURES, &[("target_resource", "node/n7")]))
+        .await?;
+
+    // Deleting the executions of a target takes its series away too.
+    unusable("third", "node/n8").create().await?;
+    let series = |it: &wfe_testkit::Metrics| it.has(FAILURES, &[("target_resource", "node/n8")]);
+    operator.await_metrics("a series of the other target", series).await?;
+    world.delete_wfe("third").await?;
+    operator.await_metrics("no series of the other target", |it| !series(it)).await?;
+    world.close().await
+}
