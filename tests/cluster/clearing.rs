@@ -69,6 +69,17 @@ async fn a_clearance_of_what_blocks_nothing_any_more_is_said_to_do_nothing() -> 
     assert_eq!(cleared["status"]["clearance"], Value::Null);
     assert_eq!(condition(&cleared, "TargetLocked"), "False Free");
     assert!(world.events().await?.iter().all(|event| event["reason"] != "BlockCleared"));
+
+    // Without the recovery the failure stands in the way again, and its clearance goes on doing nothing.
+    world.delete_wfe("recovery").await?;
+    world.wfe("blocked").workflow("scale").image(&works).create().await?;
+    let blocked = world.await_terminal("blocked").await?;
+    let details = &blocked["status"]["skipDetails"];
+    assert_eq!(
+        (&details["reason"], &details["recentRemediation"]["name"]),
+        (&json!("PreviousExecutionFailed"), &json!("broken")),
+        "{blocked:#}"
+    );
     world.close().await
 }
 

@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DynamicObject, ListParams, ObjectMeta};
+use wfe_core::execution::{ExecutionState, Recorded};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
@@ -10,7 +11,7 @@ use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 
 use super::{EXECUTIONS, Learned, PerformError, Performer, Result, Work, call};
 use crate::client::Verb;
-use crate::observe::conditions;
+use crate::observe::{conditions, observe_execution};
 
 impl Performer {
     pub(super) async fn confirm_unfinished(&self, run: &RunId) -> Result<()> {
@@ -38,13 +39,16 @@ impl Performer {
         }
     }
 
-    /// The execution is there, terminal, and not cleared.
+    /// The execution is there, terminal, and not cleared. Only a failure can be cleared, and a clearance that was recorded
+    /// as ineffective clears nothing.
     pub(super) async fn confirm_stands(&self, execution: &ExecutionId) -> Result<()> {
         let found = self.read_execution(execution).await?;
-        let stands = found.is_some_and(|found| {
-            found.metadata.uid.as_deref() == Some(execution.uid.as_str())
-                && matches!(found.data["status"]["phase"].as_str(), Some("Completed" | "Failed"))
-                && found.data["spec"]["clearance"].is_null()
+        let found = found.and_then(|found| observe_execution(&found, &self.defaults.execution_namespace));
+        let found = found.map(|found| found.execution).filter(|found| found.id.uid == execution.uid);
+        let stands = found.is_some_and(|found| match found.state {
+            ExecutionState::Completed { .. } => true,
+            ExecutionState::Failed(_) => found.clearance.is_none_or(|it| it.recorded == Recorded::Ineffective),
+            _ => false,
         });
         if stands {
             Ok(())
