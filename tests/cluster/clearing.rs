@@ -2,12 +2,15 @@
 //! (SPEC section 10). Who may do so is the business of `admission/clearance.rs`.
 
 use anyhow::Result;
+use chrono::TimeDelta;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::{Outcome, Pipeline, World, wfe};
 
 use crate::audited::audited;
 use crate::expect::{condition, text};
+use crate::history::past::{Past, five_failures, past};
+use crate::history::{assert_skipped, short};
 
 #[tokio::test]
 async fn a_target_that_a_failure_has_blocked_goes_on_once_somebody_clears_it() -> Result<()> {
@@ -83,12 +86,34 @@ async fn a_clearance_of_what_blocks_nothing_any_more_is_said_to_do_nothing() -> 
     world.close().await
 }
 
+#[tokio::test]
+async fn a_clearance_lifts_what_failures_left_behind_and_not_a_cooldown() -> Result<()> {
+    let world = World::new("lifted").await?;
+    let works = short(&world).await?;
+    let ago = TimeDelta::seconds;
+    past(&world, "success", "node/n", "w1", 1, ago(60), Past::Completed).await?;
+    past(&world, "broken", "node/n", "w2", 2, ago(50), Past::Ran).await?;
+    five_failures(&world, "failure", "node/n", 3, ago(30)).await?;
+    let _operator = world.operator().start().await?;
+    let wfe = |name, workflow| world.wfe(name).target("node/n").workflow(workflow).image(&works);
+    wfe("blocked", "w3").create().await?;
+    assert_skipped(&world, "blocked", "PreviousExecutionFailed", "broken").await?;
+    // It covers the execution failure, the exhausted row, and the backoff of the row's last, which still has minutes to go.
+    clear(&world, "failure-5", "all in order").await?;
+    wfe("hot", "w1").create().await?;
+    assert_skipped(&world, "hot", "RecentlyRemediated", "success").await?;
+    wfe("free", "w3").create().await?;
+    world.await_phase("free", "Completed").await?;
+    world.close().await
+}
+
 async fn await_free(world: &World, name: &str) -> Result<()> {
     world.await_wfe(name, "has let the target go", |wfe| condition(wfe, "TargetLocked") == "False Free").await?;
     Ok(())
 }
 
-async fn clear(world: &World, name: &str, reason: &str) -> Result<()> {
+/// Sets `spec.clearance`, as somebody with the right to it.
+pub(crate) async fn clear(world: &World, name: &str, reason: &str) -> Result<()> {
     let patch = json!({"spec": {"clearance": {"reason": reason, "clearedBy": "jo@example.com"}}});
     world.api(&wfe::resource(), world.namespace()).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
     Ok(())

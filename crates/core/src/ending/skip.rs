@@ -189,10 +189,13 @@ impl Remediation {
     }
 }
 
-/// Says what lifts what time lifts.
+/// Says what lifts what time lifts. A time can be far off, where another clock or a person has written it: so also what a
+/// person can do.
 fn next(until: Option<Time>, past: &Remediation) -> String {
     match until {
-        Some(until) => format!("a new WorkflowExecution can run from {} on", shown(until)),
+        Some(until) => {
+            format!("a new WorkflowExecution can run from {} on, or when {} is deleted", shown(until), past.execution)
+        }
         None => format!("nobody can tell when that is over: delete {} to go on", past.execution),
     }
 }

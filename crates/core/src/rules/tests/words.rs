@@ -20,7 +20,7 @@ fn an_explanation_tells_what_each_rule_compared_and_what_would_change_it() {
         lines[7],
         "4 backoff: skipped, RecentlyRemediated: backoff: ops/wfe-f2 (workflow x) failed on node/n at \
          2027-01-15T08:00:00Z before anything ran, failure 2 in a row; a new WorkflowExecution can run from \
-         2027-01-15T08:02:00Z on (until 2027-01-15T08:02:00Z)"
+         2027-01-15T08:02:00Z on, or when ops/wfe-f2 is deleted (until 2027-01-15T08:02:00Z)"
     );
     assert_eq!(lines.len(), 8, "{text}");
     let text = said(&row("", vec![], 0, OTHERWISE));

@@ -1,0 +1,38 @@
+//! The table of 001: cooldown, per workflow and target.
+
+use anyhow::Result;
+use chrono::TimeDelta;
+use wfe_testkit::World;
+
+use super::past::{Past, past};
+use super::{assert_skipped, short};
+use crate::expect::text;
+
+#[tokio::test]
+async fn the_same_workflow_cools_down_and_another_does_not() -> Result<()> {
+    let world = World::new("cooldown").await?;
+    let bundle = short(&world).await?;
+    let recent = TimeDelta::minutes(5) - TimeDelta::seconds(60);
+    for (target, ago) in [("node/warm", recent), ("node/cold", TimeDelta::minutes(5)), ("node/twice", recent)] {
+        past(&world, &target.replace('/', "-"), target, "w1", 1, ago, Past::Completed).await?;
+    }
+    // w1, w2, and w1 again inside the cooldown of w1.
+    past(&world, "between", "node/twice", "w2", 2, TimeDelta::minutes(1), Past::Completed).await?;
+    let _operator = world.operator().start().await?;
+    for (name, target, workflow) in [
+        ("same", "node/warm", "w1"),
+        ("again", "node/twice", "w1"),
+        ("over", "node/cold", "w1"),
+        ("elsewhere", "node/other", "w1"),
+    ] {
+        world.wfe(name).target(target).workflow(workflow).image(&bundle).create().await?;
+    }
+    let details = assert_skipped(&world, "same", "RecentlyRemediated", "node-warm").await?;
+    assert!(text(&details["message"]).contains("cooldown"), "{details:#}");
+    assert_skipped(&world, "again", "RecentlyRemediated", "node-twice").await?;
+    world.await_phase("over", "Completed").await?;
+    world.await_phase("elsewhere", "Completed").await?;
+    world.wfe("different").target("node/warm").workflow("w2").image(&bundle).create().await?;
+    world.await_phase("different", "Completed").await?;
+    world.close().await
+}
