@@ -9,6 +9,11 @@ use std::time::Duration;
 
 use tokio_util::time::{DelayQueue, delay_queue};
 
+/// How far away a timer can be: it goes off then, and whoever looks sets it again. A queue of timers panics beyond some
+/// two years, and statuses hold times as far as the year 9999. Looking once an hour costs nothing, and finds out about a
+/// clock that was set meanwhile.
+const FARTHEST: Duration = Duration::from_hours(1);
+
 /// The queue.
 #[derive(Debug)]
 pub struct Queue<K> {
@@ -44,8 +49,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Asks for a key to be looked at after a while. The last call counts: a key has one timer.
+    /// Asks for a key to be looked at after a while, an hour at the most. The last call counts: a key has one timer.
     pub fn mark_after(&mut self, key: K, delay: Duration) {
+        let delay = delay.min(FARTHEST);
         if let Some(timer) = self.timer_of.get(&key) {
             self.timers.reset(timer, delay);
         } else {
@@ -139,6 +145,17 @@ mod tests {
         advance(Duration::from_secs(15)).await;
         assert_eq!(queue.next().now_or_never(), None);
         advance(Duration::from_secs(6)).await;
+        assert_eq!(queue.next().now_or_never(), Some("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_is_too_far_away_goes_off_after_an_hour() {
+        let mut queue = Queue::new();
+        queue.mark_after("a", Duration::MAX);
+        advance(Duration::from_mins(59)).await;
+        assert_eq!(queue.next().now_or_never(), None);
+        queue.mark_after("a", Duration::MAX);
+        advance(Duration::from_mins(61)).await;
         assert_eq!(queue.next().now_or_never(), Some("a"));
     }
 }
