@@ -1,13 +1,15 @@
 //! Objects that got past an older CRD: each harms only itself, and none stops a watch.
 
 use anyhow::{Context as _, Result};
+use chrono::{TimeDelta, Utc};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World, wfe};
+use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World};
 
 use crate::expect::text;
+use crate::history::{assert_skipped, past};
 
 /// The name of an execution, a word of its failure, and what is wrong with it.
 type Poison = (&'static str, &'static str, fn(&mut Value));
@@ -32,6 +34,33 @@ async fn take_anything(control_plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
+/// Statuses that make no sense, each with why the next execution on its target is skipped, where it is: what a status
+/// does not say is taken for what lets less run.
+fn statuses() -> [(&'static str, Value, Option<&'static str>); 9] {
+    let nothing_ran = |failed_at: Value| json!({"wasExecutionFailure": false, "failedAt": failed_at});
+    let ago = |seconds| json!(past::time(Utc::now() - TimeDelta::seconds(seconds)));
+    let (never, broken, waits) = ("9999-12-31T23:59:59Z", Some("PreviousExecutionFailed"), Some("RecentlyRemediated"));
+    [
+        ("untold", json!({"phase": "Failed", "consecutiveFailures": -3, "runSequence": -1}), broken),
+        ("garbled", json!({"phase": "Failed", "failureDetails": "yes", "nextAllowedExecution": [1]}), broken),
+        ("timeless", json!({"phase": "Completed", "completionTime": 5}), waits),
+        ("endless", json!({"phase": "Completed", "completionTime": never}), waits),
+        ("undated", json!({"phase": "Failed", "failureDetails": nothing_ran(Value::Null)}), waits),
+        (
+            "far",
+            json!({"phase": "Failed", "failureDetails": nothing_ran(ago(60)), "nextAllowedExecution": never}),
+            waits,
+        ),
+        (
+            "negative",
+            json!({"phase": "Failed", "failureDetails": nothing_ran(ago(10)), "consecutiveFailures": -3}),
+            waits,
+        ),
+        ("over", json!({"phase": "Failed", "failureDetails": nothing_ran(ago(60)), "consecutiveFailures": -3}), None),
+        ("of-another-version", json!({"phase": "Meditating"}), None),
+    ]
+}
+
 #[tokio::test]
 async fn what_an_older_crd_let_through_fails_alone_and_the_others_go_on() -> Result<()> {
     let control_plane = ControlPlane::start(Options { tekton: true, pods: true, webhook: false, crd: true }).await?;
@@ -54,32 +83,34 @@ async fn what_an_older_crd_let_through_fails_alone_and_the_others_go_on() -> Res
     for (name, _, poison) in &poisons {
         world.wfe(name).target(&format!("node/{name}")).image(&bundle).patch(poison).create().await?;
     }
-    // Statuses that make no sense: a count below zero, an end without a time, a phase of some other version.
-    let executions = world.api(&wfe::resource(), world.namespace());
-    for (name, status) in [
-        ("negative", json!({"phase": "Failed", "consecutiveFailures": -3, "runSequence": -1})),
-        ("timeless", json!({"phase": "Completed", "completionTime": 5})),
-        ("of-another-version", json!({"phase": "Meditating"})),
-    ] {
-        world.wfe(name).target("node/shared").image(&bundle).create().await?;
-        executions.patch_status(name, &PatchParams::default(), &Patch::Merge(&json!({"status": status}))).await?;
+    let statuses = statuses();
+    for (name, status, _) in &statuses {
+        world.wfe(name).target(&format!("node/{name}")).image(&bundle).create().await?;
+        past::write(&world, name, std::slice::from_ref(status)).await?;
     }
     let operator = world.operator().start().await?;
     world.wfe("good").target("node/good").image(&bundle).create().await?;
     world.await_phase("good", "Completed").await?;
-    // A failure of which nobody can tell whether it ran is taken for one that did.
-    world.wfe("careful").target("node/shared").image(&bundle).create().await?;
-    let careful = world.await_phase("careful", "Skipped").await?;
-    let details = &careful["status"]["skipDetails"];
-    assert_eq!(details["reason"], "PreviousExecutionFailed", "{details:#}");
-    assert!(text(&details["message"]).contains("negative"), "{details:#}");
+    for (name, status, reason) in &statuses {
+        let next = format!("after-{name}");
+        world.wfe(&next).target(&format!("node/{name}")).image(&bundle).create().await?;
+        let Some(reason) = reason else {
+            world.await_phase(&next, "Completed").await?;
+            continue;
+        };
+        let details = assert_skipped(&world, &next, reason, name).await?;
+        for words in [&format!("{}/{name}", world.namespace()), "delete"] {
+            assert!(text(&details["message"]).contains(words), "{status}: {details:#}");
+        }
+    }
     for (name, word, _) in &poisons {
         let wfe = world.await_phase(name, "Failed").await?;
         let details = &wfe["status"]["failureDetails"];
         assert_eq!(details["reason"], "ConfigurationError", "{name}: {details:#}");
         assert!(text(&details["message"]).contains(word), "{name}: {details:#}");
     }
-    assert_eq!(world.runs().await?.len(), 1);
+    let ran = 1 + statuses.iter().filter(|(_, _, reason)| reason.is_none()).count();
+    assert_eq!(world.runs().await?.len(), ran);
     assert!(operator.ready().await);
     world.close().await
 }

@@ -5,12 +5,16 @@ use std::process::Command;
 use anyhow::Result;
 use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World};
 
+/// Prepares the built binary, which is to find no cluster.
+fn operator(args: &[&str]) -> Result<Command> {
+    let mut command = Command::new(wfe_testkit::process::workspace_binary("wfe-operator")?);
+    command.args(args).env_remove("KUBECONFIG").env("HOME", std::env::temp_dir().join("wfe-no-kubeconfig"));
+    Ok(command)
+}
+
 /// Runs the built binary to its end.
 fn output(args: &[&str]) -> Result<(bool, String, String)> {
-    let output = Command::new(wfe_testkit::process::workspace_binary("wfe-operator")?)
-        .args(args)
-        .env_remove("KUBECONFIG")
-        .output()?;
+    let output = operator(args)?.output()?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok((output.status.success(), text(output.stdout), text(output.stderr)))
 }
@@ -51,14 +55,32 @@ fn crd_prints_the_file_in_the_repository() -> Result<()> {
 
 #[test]
 fn an_operator_without_a_cluster_says_what_to_do() -> Result<()> {
-    let home = std::env::temp_dir().join("wfe-no-kubeconfig");
-    let output = Command::new(wfe_testkit::process::workspace_binary("wfe-operator")?)
-        .args(["run", "--metrics-address", "127.0.0.1:0", "--health-address", "127.0.0.1:0"])
-        .env_remove("KUBECONFIG")
-        .env("HOME", home)
-        .output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("set KUBECONFIG"), "{said}");
+    let (ok, _, said) = output(&["run", "--metrics-address", "127.0.0.1:0", "--health-address", "127.0.0.1:0"])?;
+    assert!(!ok && said.contains("set KUBECONFIG"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn settings_that_contradict_are_refused_at_the_start_with_the_name_of_the_flag() -> Result<()> {
+    for (flag, value) in [
+        ("max-cooldown-period", "30s"), // less than the base
+        ("base-cooldown-period", "-1m"),
+        ("max-consecutive-failures", "-1"),
+        ("max-backoff-exponent", "34"),
+        ("max-backoff-exponent", "4000000000"),
+        ("max-backoff-exponent", "5000000000"), // more than 32 bits
+        ("failure-quiet-period", "1m"),         // less than the longest backoff
+        ("backoff-jitter", "1.5"),
+        ("cooldown-period", "99999999999999999999h"),
+        ("previous-execution-failed-scope", "Cluster"),
+    ] {
+        let (ok, _, said) = output(&["run", &format!("--{flag}={value}")])?;
+        assert!(!ok && said.contains(flag), "--{flag}={value}: {said}");
+        let variable = format!("WFE_{}", flag.to_uppercase().replace('-', "_"));
+        let by_variable = operator(&["run"])?.env(variable, value).output()?;
+        let said = String::from_utf8_lossy(&by_variable.stderr);
+        assert!(!by_variable.status.success() && said.contains(flag), "{flag} by its variable: {said}");
+    }
     Ok(())
 }
 

@@ -23,12 +23,13 @@ async fn a_history_by_another_clock_or_hand_lets_nothing_run_early() -> Result<(
     let world = World::new("odd-history").await?;
     let bundle = short(&world).await?;
     let minute = TimeDelta::minutes(1);
-    let next_year = (Utc::now() + TimeDelta::days(365)).format("%Y-").to_string();
+    let decade = TimeDelta::days(3650);
+    let far = (Utc::now() + decade).format("from %Y-").to_string();
     let rows: [Row<'_>; 7] = [
         ("ahead-success", -HOUR, Past::Completed, Some(("RecentlyRemediated", "cooldown"))),
         ("ahead-failure", -HOUR, Past::NothingRan(1, minute), Some(("RecentlyRemediated", "backoff"))),
         ("ahead-broken", -HOUR, Past::Ran, Some(("PreviousExecutionFailed", "clear"))),
-        ("next-year", minute, Past::NothingRan(1, TimeDelta::days(365)), Some(("RecentlyRemediated", &next_year))),
+        ("in-ten-years", minute, Past::NothingRan(1, decade), Some(("RecentlyRemediated", &far))),
         ("behind-success", HOUR, Past::Completed, None),
         ("behind-failure", HOUR, Past::NothingRan(1, minute), None),
         ("miscounted", HOUR, Past::NothingRan(u32::try_from(i32::MAX)?, minute), None),
