@@ -136,6 +136,7 @@ impl Running<'_> {
     fn ending_of(self, run: &Run, outcome: &Outcome) -> Ending {
         let completed_at = outcome.completed_at.map_or(self.view.now, |time| time.min(after(self.view.now, MAX_SKEW)));
         if outcome.succeeded {
+            let completed_at = round_up(completed_at); // as a status keeps it
             let ran_for = elapsed(self.started_at, completed_at);
             return Ending::Completed(Success { completed_at, ran_for, outcome: outcome.clone() });
         }

@@ -59,6 +59,21 @@ fn a_completion_far_in_the_future_is_cut() {
 }
 
 #[test]
+fn an_end_without_a_time_is_that_of_the_decision_rounded_up() {
+    for succeeded in [true, false] {
+        let undated = Outcome { succeeded, reason: "R".into(), message: "m".into(), completed_at: None };
+        let view = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Done(undated))]);
+        let decided = decide(&view, &Policy::default(), at(50) + Duration::from_millis(1)).actions;
+        let [Action::Finish { ending, .. }] = &decided[..] else { panic!("{decided:?}") };
+        let ended_at = match ending {
+            Ending::Completed(success) => success.completed_at,
+            Ending::Failed(failure) => failure.failed_at,
+        };
+        assert_eq!(ended_at, at(51), "cut, a cooldown would end early");
+    }
+}
+
+#[test]
 fn a_run_that_is_gone_fails_its_execution_once_that_is_read_live() {
     let decided = actions(&target(vec![running("a", "r1")], vec![]));
     let [Action::Finish { ending: Ending::Failed(failure), lost: Some(lost), .. }] = &decided[..] else {
