@@ -54,7 +54,7 @@ pub(crate) struct Answer {
 impl Lookout {
     /// Connects to the cluster of the kubeconfig.
     pub(crate) async fn open(args: &ViewArgs) -> Result<Self> {
-        let policy = args.policy.over(&Policy::default()).context("two flags contradict each other")?;
+        let policy = args.policy.over(&Policy::default()).context("the flags cannot be used")?;
         let mut config = Config::infer().await.context("cannot find a cluster: set KUBECONFIG, or log in")?;
         config.default_retry = false;
         config.read_timeout = Some(std::time::Duration::from_secs(15));

@@ -28,7 +28,7 @@ const LAST_EVENTS: std::time::Duration = std::time::Duration::from_secs(5);
 /// # Errors
 /// What keeps it from starting: no cluster named, a bad certificate, a port that is taken.
 pub async fn run(args: RunArgs) -> anyhow::Result<()> {
-    let policy = args.policy().context("two flags contradict each other")?;
+    let policy = args.policy().context("the flags cannot be used")?;
     telemetry::start(args.log_format, &args.log_level);
     let metrics = Metrics::new().context("cannot set up the metrics")?;
     let health = Health::new();
