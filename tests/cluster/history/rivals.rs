@@ -18,10 +18,7 @@ fn ends(request: &Request, name: &str) -> bool {
 
 /// Has an operator end one execution, when told to, and keeps it from ending another.
 fn ends_only(proxy: &Proxy, mine: &'static str, others: &'static str) -> Gate {
-    proxy.on(move |request| match ends(request, others) {
-        true => Fault::Refuse(Refusal::conflict()),
-        false => Fault::Pass,
-    });
+    proxy.on(move |request| if ends(request, others) { Fault::Refuse(Refusal::conflict()) } else { Fault::Pass });
     proxy.hold(When::Before, move |request| ends(request, mine))
 }
 
