@@ -107,6 +107,20 @@ async fn a_clearance_lifts_what_failures_left_behind_and_not_a_cooldown() -> Res
     world.close().await
 }
 
+#[tokio::test]
+async fn a_clearance_that_does_nothing_does_not_end_a_backoff_either() -> Result<()> {
+    let world = World::new("cleared-early").await?;
+    let hour = TimeDelta::hours(1);
+    past(&world, "stalled", "node/n", "restart", 1, TimeDelta::minutes(1), Past::NothingRan(1, hour)).await?;
+    clear(&world, "stalled", "too early").await?;
+    let _operator = world.operator().start().await?;
+    let is_said = |wfe: &Value| condition(wfe, "ClearanceIneffective") == "True NothingBlocked";
+    world.await_wfe("stalled", "says that its clearance did nothing", is_said).await?;
+    world.wfe("next").target("node/n").create().await?;
+    assert_skipped(&world, "next", "RecentlyRemediated", "stalled").await?;
+    world.close().await
+}
+
 async fn await_free(world: &World, name: &str) -> Result<()> {
     world.await_wfe(name, "has let the target go", |wfe| condition(wfe, "TargetLocked") == "False Free").await?;
     Ok(())

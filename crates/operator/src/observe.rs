@@ -50,7 +50,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
             .map(|c| c.reason.as_str())
     };
     let draining_shown = reason_of(TARGET_LOCKED, "True") == Some(DRAINING);
-    let clearance = clearance(&spec["clearance"], &object.data["status"], reason_of(CLEARANCE_INEFFECTIVE, "True"));
+    let clearance = observe_clearance(&object.data);
     let run_namespace = object.data.pointer("/status/pipelineRunRef/namespace").and_then(Value::as_str);
     let execution = Execution {
         version: Version::new(meta.resource_version.as_deref().unwrap_or_default()),
@@ -90,12 +90,14 @@ fn cancellation(value: &Value) -> Option<Cancellation> {
     Some(Cancellation { reason: text("reason", "no reason given"), requested_by: text("requestedBy", "somebody") })
 }
 
-fn clearance(value: &Value, status: &Value, ineffective: Option<&str>) -> Option<Clearance> {
-    value.as_object()?;
+/// Reads what is said of the clearance of a `WorkflowExecution`, where it has one.
+pub(crate) fn observe_clearance(data: &Value) -> Option<Clearance> {
+    let value = data.pointer("/spec/clearance").filter(|value| value.is_object())?;
     let text = |key: &str, unknown: &str| value[key].as_str().unwrap_or(unknown).into();
-    let recorded = if ineffective.is_some() {
+    let in_vain = |condition: &Condition| condition.type_ == CLEARANCE_INEFFECTIVE && condition.status == "True";
+    let recorded = if conditions(data).iter().any(in_vain) {
         Recorded::Ineffective
-    } else if status["clearance"].is_object() {
+    } else if data["status"]["clearance"].is_object() {
         Recorded::Effective
     } else {
         Recorded::Not
