@@ -7,8 +7,6 @@
 mod clearing;
 mod order;
 
-use std::collections::BTreeSet;
-
 use crate::Time;
 use crate::backoff::failures_in_a_row;
 use crate::ending::FailureReason;
@@ -106,25 +104,6 @@ impl<'a> History<'a> {
         since.filter(|past| past.end == End::PreExecutionFailure)
     }
 
-    /// Returns the execution failures that block: the latest that ran, of all or of each workflow.
-    pub(crate) fn blocking(&self, scope: Scope) -> Vec<&Past<'a>> {
-        let mut decided: BTreeSet<&str> = BTreeSet::new();
-        let mut latest: Vec<&Past<'a>> = self.uncleared().iter().rev().filter(|past| past.ran()).collect();
-        latest.retain(|past| match scope {
-            Scope::Target => decided.insert(""),
-            Scope::Workflow => decided.insert(&past.execution.workflow_id),
-        });
-        latest.retain(|past| past.end == End::ExecutionFailure);
-        latest
-    }
-
-    /// Returns the newest of the failures in a row, where they are too many.
-    #[must_use]
-    pub fn exhausting(&self, policy: &Policy, at: Time) -> Option<&Past<'a>> {
-        let limit = policy.max_consecutive_failures;
-        self.failures().next().filter(|_| limit > 0 && self.consecutive_failures(policy, at) >= limit)
-    }
-
     /// Tells whether a clearance covers one of it.
     pub(crate) fn is_cleared(&self, past: &Past<'_>) -> bool {
         let cleared = self.past.get(..self.cleared).unwrap_or_default();
@@ -135,6 +114,14 @@ impl<'a> History<'a> {
     #[must_use]
     pub fn consecutive_failures(&self, policy: &Policy, at: Time) -> u32 {
         failures_in_a_row(self.failures().map(|past| past.ended_at), policy.failure_quiet_period, at)
+    }
+
+    /// Returns the latest of the failures in a row and how many there are, where they have reached the limit.
+    #[must_use]
+    pub fn exhausted(&self, policy: &Policy, now: Time) -> Option<(&Past<'a>, u32)> {
+        let (failures, limit) = (self.consecutive_failures(policy, now), policy.max_consecutive_failures);
+        let latest = self.failures().next().filter(|_| limit > 0 && failures >= limit)?;
+        Some((latest, failures))
     }
 
     /// Tells when the failures in a row are forgotten, where a quiet time is configured.

@@ -2,29 +2,21 @@
 //! condition `Blocked`, for the metrics, for people.
 
 use crate::Time;
-use crate::history::{History, Past};
+use crate::ending::Skip;
+use crate::history::History;
 use crate::name::ExecutionId;
 use crate::policy::Policy;
 
 /// What the history of a target comes to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
     /// The pre-execution failures in a row (section 7).
     pub consecutive_failures: u32,
-    /// Who blocks the target: what an execution would meet first, first.
-    pub blocks: Vec<Block>,
+    /// What blocks the target until a person clears it, newest first: a clearance of the first lifts all.
+    pub blocks: Vec<Skip>,
 }
 
-/// A standing block (section 2).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// The execution that blocks: the one that a clearance is set on.
-    pub execution: ExecutionId,
-    /// How.
-    pub reason: BlockReason,
-}
-
-/// How an execution blocks its target.
+/// How an execution blocks its target, in the order of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BlockReason {
     /// It broke half way (rule 2).
@@ -49,6 +41,14 @@ pub enum Blocked {
 impl BlockReason {
     /// Both.
     pub const ALL: [Self; 2] = [Self::PreviousExecutionFailed, Self::ExhaustedRetries];
+
+    fn of(block: &Skip) -> Option<Self> {
+        match block {
+            Skip::PreviousExecutionFailed { .. } => Some(Self::PreviousExecutionFailed),
+            Skip::ExhaustedRetries { .. } => Some(Self::ExhaustedRetries),
+            Skip::ResourceBusy(_) | Skip::Backoff { .. } | Skip::Cooldown { .. } => None,
+        }
+    }
 
     /// Returns the skip reason that it brings, in the spelling of the API.
     #[must_use]
@@ -94,13 +94,20 @@ impl Blocked {
 impl Standing {
     /// Reads what stands.
     pub(crate) fn of(history: &History<'_>, policy: &Policy, now: Time) -> Self {
-        let broken = history.blocking(policy.previous_execution_failed_scope).into_iter();
-        let broken = broken.map(|past| (past, BlockReason::PreviousExecutionFailed));
-        let exhausted = history.exhausting(policy, now).map(|past| (past, BlockReason::ExhaustedRetries));
-        let block = |(past, reason): (&Past<'_>, _)| Block { execution: past.execution.id.clone(), reason };
-        Self {
-            consecutive_failures: history.consecutive_failures(policy, now),
-            blocks: broken.chain(exhausted).map(block).collect(),
-        }
+        let consecutive_failures = history.consecutive_failures(policy, now);
+        Self { consecutive_failures, blocks: history.blocks(policy, now) }
+    }
+
+    /// Returns how an execution blocks the target, where it does.
+    #[must_use]
+    pub fn blocked_by(&self, execution: &ExecutionId) -> Option<BlockReason> {
+        let block = self.blocks.iter().find(|block| block.remediation().is_some_and(|it| it.execution == *execution));
+        block.and_then(BlockReason::of)
+    }
+
+    /// Returns what an execution would meet first, where the target is blocked.
+    #[must_use]
+    pub fn reason(&self) -> Option<BlockReason> {
+        self.blocks.iter().filter_map(BlockReason::of).min()
     }
 }

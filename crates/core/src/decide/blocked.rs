@@ -28,13 +28,10 @@ pub(super) fn show(view: View<'_>, decision: &mut Decision) {
 /// Returns what the status of a failure is to say, where it says something else.
 fn says_otherwise(standing: &Standing, past: &Past<'_>, history: &History<'_>) -> Option<Blocked> {
     let shown = past.execution.blocked_shown.as_deref();
-    let block = standing.blocks.iter().find(|block| block.execution == past.execution.id);
-    let (blocked, fits) = match block {
-        Some(block) => (Blocked::Yes(block.reason), shown == Some(block.reason.as_str())),
+    let (blocked, fits) = match standing.blocked_by(&past.execution.id) {
+        Some(reason) => (Blocked::Yes(reason), shown == Some(reason.as_str())),
         None if history.is_cleared(past) => (Blocked::Cleared, shown.is_none()),
-        None if standing.blocks.iter().any(|block| Some(block.reason.as_str()) == shown) => {
-            (Blocked::Superseded, false)
-        }
+        None if standing.blocks.iter().any(|block| Some(block.reason()) == shown) => (Blocked::Superseded, false),
         None => (Blocked::Lifted, shown.is_none()),
     };
     (!fits).then_some(blocked)

@@ -3,10 +3,14 @@
 //! It takes effect from `spec.clearance`, before a status says so. One that comes when nothing is blocked changes
 //! nothing, for ever: so the status records which it was.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use super::{End, History, Past};
 use crate::Time;
+use crate::ending::{Remediation, Skip};
 use crate::execution::{Clearance, Execution, Recorded};
-use crate::policy::Policy;
+use crate::policy::{Policy, Scope};
 
 /// A clearance that no status records yet.
 #[derive(Clone, Copy, Debug)]
@@ -63,21 +67,57 @@ impl<'a> History<'a> {
         }
     }
 
-    fn blocks_up_to(&self, at: usize, policy: &Policy) -> bool {
+    /// Says what stands on the target until a person clears it, newest first, in the words of rules 2 and 3: the newest
+    /// execution failure that blocks, in scope Workflow that of each workflow, and the newest failure of a row that is
+    /// exhausted. A clearance of the first lifts all.
+    #[must_use]
+    pub fn blocks(&self, policy: &Policy, now: Time) -> Vec<Skip> {
+        let mut broken: Vec<_> = self.broken(policy).collect();
+        let mut named: BTreeSet<&str> = BTreeSet::new();
+        broken.reverse();
+        broken.retain(|(_, failed)| {
+            named.insert(match policy.previous_execution_failed_scope {
+                Scope::Target => "",
+                Scope::Workflow => &failed.execution.workflow_id,
+            })
+        });
+        let broken = broken.into_iter().map(|(at, failed)| {
+            (at, Skip::PreviousExecutionFailed { failed: Remediation::of(failed), is_repeated: false })
+        });
+        let exhausted = self.exhausted(policy, now).map(|(latest, failures)| {
+            let (limit, until) = (policy.max_consecutive_failures, self.quiet_at(policy));
+            let skip = Skip::ExhaustedRetries { latest: Remediation::of(latest), failures, limit, until };
+            (self.place_of(latest), skip)
+        });
+        let mut blocks: Vec<_> = broken.chain(exhausted).collect();
+        blocks.sort_by_key(|(at, _)| Reverse(*at));
+        blocks.into_iter().map(|(_, skip)| skip).collect()
+    }
+
+    /// Returns the uncleared execution failures that block a workflow, oldest first, with their places.
+    fn broken(&self, policy: &Policy) -> impl Iterator<Item = (usize, &Past<'a>)> {
         let scope = policy.previous_execution_failed_scope;
-        let up_to = self.past.iter().enumerate().take(at + 1).skip(self.cleared);
-        up_to.filter(|(_, past)| past.end == End::ExecutionFailure).any(|(failed_at, failed)| {
+        let uncleared = self.past.iter().enumerate().skip(self.cleared);
+        uncleared.filter(move |(failed_at, failed)| {
             let mut later = self.past.iter().skip(failed_at + 1);
-            !later.any(|past| past.end == End::Completed && past.is_in(scope, &failed.execution.workflow_id))
+            let is_healed =
+                |past: &Past<'_>| past.end == End::Completed && past.is_in(scope, &failed.execution.workflow_id);
+            failed.end == End::ExecutionFailure && !later.any(is_healed)
         })
     }
 
+    fn blocks_up_to(&self, at: usize, policy: &Policy) -> bool {
+        self.broken(policy).next().is_some_and(|(failed_at, _)| failed_at <= at)
+    }
+
     fn is_exhausted_by(&self, at: usize, policy: &Policy, now: Time) -> bool {
-        let is_exhausted = self.exhausting(policy, now).is_some();
-        let row = usize::try_from(self.consecutive_failures(policy, now)).unwrap_or(usize::MAX);
-        let up_to =
-            |past: &Past<'_>| self.past.iter().take(at + 1).any(|earlier| earlier.execution.id == past.execution.id);
-        is_exhausted && self.failures().take(row).any(up_to)
+        let Some((_, count)) = self.exhausted(policy, now) else { return false };
+        let row = usize::try_from(count).unwrap_or(usize::MAX);
+        self.failures().take(row).any(|past| self.place_of(past) <= at)
+    }
+
+    fn place_of(&self, one: &Past<'_>) -> usize {
+        self.past.iter().position(|past| past.execution.id == one.execution.id).unwrap_or(self.past.len())
     }
 }
 

@@ -3,7 +3,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::decide::decide;
+use crate::ending::Skip;
 use crate::execution::Recorded;
+use crate::rules::Verdict;
 use crate::testing::generate::{NOW, any_history, any_policy};
 use crate::testing::*;
 
@@ -98,6 +101,44 @@ fn a_clearance_that_is_not_recorded_says_whether_it_lifts_a_block() {
     }
 }
 
+#[test]
+fn what_a_person_has_to_clear_is_there_whatever_hides_it_from_the_rules() {
+    let exhausted = |from: u64| (from..from + 5).map(|n| stalled(&format!("f{n}"), "w", n, 0, 600)).collect::<Vec<_>>();
+    let policy = Policy::default();
+    for (past, expected) in [
+        (vec![], vec![]),
+        (vec![completed("s", "w", 1, 0)], vec![]),
+        (vec![stalled("f", "w", 1, 0, 600)], vec![]),
+        (vec![broke("b", "w", 1, 0)], vec!["PreviousExecutionFailed b"]),
+        (vec![broke("b", "w", 1, 0), completed("s", "x", 2, 1)], vec![]),
+        (vec![cleared(broke("b", "w", 1, 0), Recorded::Effective)], vec![]),
+        (vec![cleared(broke("b", "w", 1, 0), Recorded::Not)], vec![]),
+        (vec![broke("b", "w", 1, 0), broke("c", "w", 2, 1)], vec!["PreviousExecutionFailed c"]),
+        (vec![broke("b", "w", 1, 0), stalled("f", "w", 2, 1, 600)], vec!["PreviousExecutionFailed b"]),
+        (exhausted(1), vec!["ExhaustedRetries f5"]),
+        (
+            [vec![broke("b", "w", 1, 0)], exhausted(2)].concat(),
+            vec!["ExhaustedRetries f6", "PreviousExecutionFailed b"],
+        ),
+        (
+            [exhausted(1), vec![broke("b", "w", 6, 0)]].concat(),
+            vec!["PreviousExecutionFailed b", "ExhaustedRetries f5"],
+        ),
+    ] {
+        // A run of somebody and a paused newcomer: the rules before say something else.
+        let mut asks = asks("new", "w");
+        asks.paused = Some("ask".into());
+        let target = target([past, vec![asks, running("holder", "r9")]].concat(), vec![]);
+        assert_eq!(blocks(&target, &policy), expected);
+    }
+}
+
+fn blocks(target: &Target, policy: &Policy) -> Vec<String> {
+    let blocks = History::of(target, policy, at(NOW)).blocks(policy, at(NOW));
+    let named = |skip: &Skip| format!("{} {}", skip.reason(), skip.remediation().unwrap().execution.uid);
+    blocks.iter().map(named).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
@@ -127,6 +168,48 @@ proptest! {
             let next = charge.next_allowed_execution.unwrap();
             prop_assert!(next > at(NOW) && (policy.backoff.jitter.0 > 0 || next >= last));
             last = next;
+        }
+    }
+
+    #[test]
+    fn to_clear_the_newest_block_lifts_all_and_without_a_block_nothing_does(
+        mut target in any_history(),
+        policy in any_policy(),
+    ) {
+        let now = at(NOW);
+        // Of two that come at once, each may have lifted it.
+        for execution in target.executions.values_mut() {
+            execution.clearance.take_if(|it| it.recorded == Recorded::Not);
+        }
+        let blocks = History::of(&target, &policy, now).blocks(&policy, now);
+        let newest = blocks.first().and_then(Skip::remediation).map(|past| past.execution.uid.clone());
+        let failed = target.executions.values().filter(|it| matches!(it.state, ExecutionState::Failed(_)));
+        for execution in failed.filter(|it| it.clearance.is_none()) {
+            let uid = &execution.id.uid;
+            let mut later = target.clone();
+            later.executions.insert(uid.clone(), cleared(execution.clone(), Recorded::Not));
+            let history = History::of(&later, &policy, now);
+            let lifts = history.unrecorded().any(|it| it.execution.id.uid == *uid && it.effective);
+            prop_assert!(!blocks.is_empty() || !lifts, "{uid:?} lifts what is no block");
+            if newest.as_ref() == Some(uid) {
+                prop_assert!(lifts, "{uid:?} is the newest block and lifts nothing");
+                prop_assert_eq!(history.blocks(&policy, now), vec![]);
+            }
+        }
+    }
+
+    #[test]
+    fn rules_2_and_3_name_a_block_that_a_person_can_clear(target in any_history(), policy in any_policy()) {
+        let now = at(NOW);
+        let blocks = History::of(&target, &policy, now).blocks(&policy, now);
+        for (_, judgement) in decide(&target, &policy, now).judged {
+            let Verdict::Skip { skip, .. } = &judgement.verdict else { continue };
+            if matches!(skip, Skip::PreviousExecutionFailed { .. } | Skip::ExhaustedRetries { .. }) {
+                // In scope Workflow another workflow's failure may be newer.
+                let is_same = |block: &Skip| block.remediation() == skip.remediation();
+                let by_workflow = policy.previous_execution_failed_scope == Scope::Workflow;
+                prop_assert!(!blocks.is_empty() && (by_workflow || blocks.iter().any(is_same)), "{skip:?}: {blocks:?}");
+            }
         }
     }
 }

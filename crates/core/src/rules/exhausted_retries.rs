@@ -7,16 +7,16 @@ use crate::explain::Finding;
 
 /// Skips an execution on a target whose failures have reached the limit.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
-    let (policy, limit) = (contender.policy, contender.policy.max_consecutive_failures);
-    let failures = contender.history.consecutive_failures(policy, contender.now);
-    let Some(latest) = contender.history.exhausting(policy, contender.now) else {
+    let (history, policy, limit) = (contender.history, contender.policy, contender.policy.max_consecutive_failures);
+    let Some((latest, failures)) = history.exhausted(policy, contender.now) else {
+        let failures = history.consecutive_failures(policy, contender.now);
         return Finding::passes(match limit {
             0 => format!("{failures} failures in a row before anything ran; no number is too many"),
             _ => format!("{failures} failures in a row before anything ran, of {limit}"),
         });
     };
     // A quiet time lifts it, where one is configured.
-    let until = contender.history.quiet_at(policy);
+    let until = history.quiet_at(policy);
     let skip = Skip::ExhaustedRetries { latest: Remediation::of(latest), failures, limit, until };
     let fact = Fact::Stands(latest.execution.id.clone());
     Finding::Decides { verdict: Verdict::Skip { skip, fact }, until }
