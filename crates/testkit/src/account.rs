@@ -1,25 +1,22 @@
-//! A service account of a test's own, with the rights that a file of the repository gives it.
+//! Service accounts of a test's own: programs with the rights that a file of the repository gives them, and people with
+//! the roles of `config/rbac/people`.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
+use crate::assets::repository;
+use crate::rights::{Right, rights_of, without};
 use crate::world::World;
-use crate::{manifests, operator};
-
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(10);
+use crate::{manifests, operator, rbac};
 
 impl World {
     /// Applies a file with one service account, its roles and their bindings in this world's namespace, waits until the
     /// account may do all that the roles say, and returns a kubeconfig with its token.
     pub async fn grant(&self, file: &Path) -> Result<PathBuf> {
         let mut account = String::new();
-        let mut rules = Vec::new();
+        let mut rights = Vec::new();
         for mut object in manifests::read(file)? {
             object["metadata"]["namespace"] = json!(self.namespace());
             for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -28,39 +25,84 @@ impl World {
             if object["kind"] == "ServiceAccount" {
                 account = object["metadata"]["name"].as_str().context("an account without a name")?.to_owned();
             }
-            rules.extend(object["rules"].as_array().into_iter().flatten().cloned());
+            rights.extend(rights_of(&object));
             manifests::apply(&self.client(), &object).await?;
         }
-        for rule in rules {
-            self.await_in_force(&account, &rule).await?;
+        for right in rights {
+            self.await_right(&account, Some(self.namespace()), &right).await?;
         }
-        let dir = self.control_plane().dir().join("worlds").join(self.namespace());
-        std::fs::create_dir_all(&dir)?;
-        let path = dir.join(format!("kubeconfig-{account}"));
-        operator::write_kubeconfig(self, (self.namespace(), &account), None, &path).await?;
-        Ok(path)
+        self.log_in(&account).await
     }
 
-    async fn await_in_force(&self, account: &str, rule: &Value) -> Result<()> {
-        let words = |key: &str| rule[key].as_array().cloned().unwrap_or_default();
-        let mut rights = Vec::new();
-        for group in words("apiGroups") {
-            for resource in words("resources") {
-                rights.extend(words("verbs").into_iter().map(|verb| (group.clone(), resource.clone(), verb)));
-            }
+    /// Makes a person with the roles of these names in `config/rbac/people`, but for one right, and no other rights;
+    /// waits until that is so, and returns a kubeconfig with a token. The person's user name is [`World::user`].
+    ///
+    /// The role on clearances is bound in this world's namespace alone.
+    pub async fn person(&self, name: &str, roles: &[&str], but: Option<&Right>) -> Result<PathBuf> {
+        let account = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": self.namespace()},
+        });
+        manifests::apply(&self.client(), &account).await?;
+        for shipped in people()?.into_iter().filter(|role| roles.iter().any(|name| role["metadata"]["name"] == *name)) {
+            let role = but.map_or(shipped.clone(), |right| without(shipped, right));
+            self.bind(name, role).await?;
         }
-        let deadline = Instant::now() + IN_FORCE_WITHIN;
-        for (group, resource, verb) in rights {
-            let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
-                "user": format!("system:serviceaccount:{}:{account}", self.namespace()),
-                "resourceAttributes": {"namespace": self.namespace(), "group": group, "resource": resource, "verb": verb},
-            }}))?;
-            let reviews: Api<SubjectAccessReview> = Api::all(self.client());
-            while !reviews.create(&PostParams::default(), &review).await?.status.is_some_and(|status| status.allowed) {
-                ensure!(Instant::now() < deadline, "{account} may not {verb} {resource}");
-                tokio::time::sleep(PAUSE).await;
-            }
+        self.log_in(name).await
+    }
+
+    /// Returns the user name of an account of this world, as the API server knows it.
+    #[must_use]
+    pub fn user(&self, account: &str) -> String {
+        format!("system:serviceaccount:{}:{account}", self.namespace())
+    }
+
+    async fn bind(&self, person: &str, mut role: Value) -> Result<()> {
+        let kind = role["kind"].as_str().unwrap_or_default().to_owned();
+        let shipped = role["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = format!("{shipped}-{}-{person}", self.namespace());
+        let execution = self.execution_namespace();
+        let (namespace, binding) = match (kind.as_str(), shipped.as_str()) {
+            ("Role", _) => (Some(execution.as_str()), "RoleBinding"),
+            (_, "wfe-clear") => (Some(self.namespace()), "RoleBinding"),
+            _ => (None, "ClusterRoleBinding"),
+        };
+        role["metadata"] = json!({"name": name, "namespace": (kind == "Role").then_some(&execution)});
+        self.apply(&role).await?;
+        let group = "rbac.authorization.k8s.io";
+        self.apply(&json!({
+            "apiVersion": format!("{group}/v1"), "kind": binding, "metadata": {"name": name, "namespace": namespace},
+            "roleRef": {"apiGroup": group, "kind": kind, "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": person, "namespace": self.namespace()}],
+        }))
+        .await?;
+        for right in rights_of(&role) {
+            self.await_right(person, namespace, &right).await?;
         }
         Ok(())
     }
+
+    async fn await_right(&self, account: &str, namespace: Option<&str>, right: &Right) -> Result<()> {
+        rbac::await_review(&self.client(), &self.user(account), namespace, right, true).await
+    }
+
+    async fn log_in(&self, account: &str) -> Result<PathBuf> {
+        let dir = self.control_plane().dir().join("worlds").join(self.namespace());
+        std::fs::create_dir_all(&dir)?;
+        let path = dir.join(format!("kubeconfig-{account}"));
+        operator::write_kubeconfig(self, (self.namespace(), account), None, &path).await?;
+        Ok(path)
+    }
+}
+
+/// Returns the rights that a role of `config/rbac/people` gives.
+pub fn rights_of_people(role: &str) -> Result<Vec<Right>> {
+    let roles = people()?.into_iter().filter(|one| one["metadata"]["name"] == role);
+    let rights: Vec<Right> = roles.flat_map(|role| rights_of(&role)).collect();
+    ensure!(!rights.is_empty(), "config/rbac/people has no role {role}");
+    Ok(rights)
+}
+
+fn people() -> Result<Vec<Value>> {
+    manifests::read(&repository().join("config/rbac/people"))
 }

@@ -103,6 +103,12 @@ impl ControlPlane {
         crate::pki::Pki::at(&self.info.dir.join("pki")).authority()
     }
 
+    /// Returns the path of the built `kubectl`.
+    #[must_use]
+    pub fn kubectl_path(&self) -> &Path {
+        &self.info.kubectl
+    }
+
     /// Prepares a call of the built `kubectl` as the administrator.
     pub(crate) fn kubectl_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.info.kubectl);

@@ -31,28 +31,17 @@ pub(crate) struct Places<'a> {
     pub(crate) all_namespaces: bool,
 }
 
-/// Applies the shipped RBAC for one world. Returns the cluster-scoped objects that it made, as `kind/name`.
-pub(crate) async fn apply(client: &Client, places: &Places<'_>) -> Result<Vec<String>> {
+/// Returns the shipped RBAC of the operator for one world.
+pub(crate) fn shipped_to(places: &Places<'_>) -> Result<Vec<Value>> {
     let shipped = manifests::read(&repository().join("config/rbac"))?;
-    let mut made = Vec::new();
-    let mut seen = Vec::new();
-    for object in shipped {
-        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-        seen.push(kind.clone());
-        let Some(object) = retarget(object, &kind, places) else { continue };
-        if matches!(object["kind"].as_str(), Some("ClusterRole" | "ClusterRoleBinding")) {
-            made.push(format!(
-                "{}/{}",
-                object["kind"].as_str().unwrap_or_default().to_lowercase(),
-                object["metadata"]["name"].as_str().unwrap_or_default()
-            ));
-        }
-        manifests::apply(client, &object).await?;
-    }
     for kind in ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"] {
-        ensure!(seen.iter().any(|one| one == kind), "config/rbac holds no {kind}");
+        ensure!(shipped.iter().any(|object| object["kind"] == kind), "config/rbac holds no {kind}");
     }
-    Ok(made)
+    let to_world = |object: Value| {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        retarget(object, &kind, places)
+    };
+    Ok(shipped.into_iter().filter_map(to_world).collect())
 }
 
 /// Waits until the API server's authorizer has seen the bindings, so that an operator is not refused at its start.
@@ -92,7 +81,7 @@ pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right:
 }
 
 /// Waits until the API server's authorizer lets a user do something in a namespace (or everywhere), or does not.
-async fn await_review(
+pub(crate) async fn await_review(
     client: &Client,
     user: &str,
     namespace: Option<&str>,

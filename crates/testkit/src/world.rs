@@ -38,7 +38,8 @@ pub struct World {
     client: Client,
     name: String,
     options: WorldOptions,
-    cluster_scoped: Vec<String>,
+    /// As `kind/name`.
+    cluster_scoped: Mutex<Vec<String>>,
     operators: AtomicU32,
     pub(crate) operator_logs: Mutex<Vec<PathBuf>>,
     /// An await failed: what is here should be seen, though nobody panics (a test may end with an error).
@@ -59,12 +60,12 @@ impl World {
 
     /// Makes a world that differs.
     pub async fn with(control_plane: &ControlPlane, name: &str, options: WorldOptions) -> Result<Self> {
-        let mut world = Self {
+        let world = Self {
             control_plane: control_plane.clone(),
             client: control_plane.client().await?,
             name: format!("{name}-{}", random::letters(6)),
             options,
-            cluster_scoped: Vec::new(),
+            cluster_scoped: Mutex::new(Vec::new()),
             operators: AtomicU32::new(0),
             operator_logs: Mutex::new(Vec::new()),
             troubled: AtomicBool::new(false),
@@ -74,7 +75,7 @@ impl World {
         Ok(world)
     }
 
-    async fn furnish(&mut self) -> Result<()> {
+    async fn furnish(&self) -> Result<()> {
         let (system, execution) = (self.system_namespace(), self.execution_namespace());
         let mut namespaces = vec![self.namespace().to_owned(), system.clone(), execution.clone()];
         if self.options.no_execution_namespace {
@@ -96,8 +97,20 @@ impl World {
             });
             manifests::apply(&self.client, &runner).await?;
         }
-        self.cluster_scoped = rbac::apply(&self.client, &self.places(&system, &execution)).await?;
+        for object in rbac::shipped_to(&self.places(&system, &execution))? {
+            self.apply(&object).await?;
+        }
         rbac::await_in_force(&self.client, &self.operator_user(), &self.places(&system, &execution)).await
+    }
+
+    /// Applies an object that is this world's own; one that is cluster-scoped is deleted with it.
+    pub async fn apply(&self, object: &Value) -> Result<()> {
+        if object.pointer("/metadata/namespace").is_none_or(Value::is_null) {
+            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let name = format!("{}/{}", text("/kind").to_lowercase(), text("/metadata/name"));
+            self.cluster_scoped.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        }
+        manifests::apply(&self.client, object).await.map(drop)
     }
 
     fn places<'a>(&'a self, system: &'a str, execution: &'a str) -> Places<'a> {
@@ -226,8 +239,9 @@ impl World {
         };
         let namespaces = [self.name.clone(), self.execution_namespace(), self.system_namespace()];
         let mut commands = vec![command(&["delete", "namespace"], &namespaces)];
-        if !self.cluster_scoped.is_empty() {
-            commands.push(command(&["delete"], &self.cluster_scoped));
+        let cluster_scoped = self.cluster_scoped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !cluster_scoped.is_empty() {
+            commands.push(command(&["delete"], &cluster_scoped));
         }
         commands
     }

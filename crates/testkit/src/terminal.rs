@@ -1,0 +1,102 @@
+//! A terminal for one program, as a person has it: the test reads its screen and types.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+
+use crate::awaits::DEADLINE;
+
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A program that runs on a terminal of its own. Dropping it kills it.
+#[derive(Debug)]
+pub struct Terminal {
+    child: Child,
+    keyboard: File,
+    screen: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Terminal {
+    /// Starts a program with a terminal as its input and its outputs.
+    pub fn start(mut command: Command) -> Result<Self> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let ours = openpt(flags).context("no pseudo-terminal")?;
+        unlockpt(&ours).context("the pseudo-terminal stays locked")?;
+        let theirs = ioctl_tiocgptpeer(&ours, flags).context("the pseudo-terminal has no other end")?;
+        command.stdin(theirs.try_clone()?).stdout(theirs.try_clone()?).stderr(theirs);
+        let child = command.spawn().context("the program cannot be started")?;
+        // What it holds of the other end: the screen ends when nobody writes to it any more.
+        drop(command);
+        let screen = Arc::new(Mutex::new(Vec::new()));
+        let reader = std::thread::spawn({
+            let (ours, screen) = (ours.try_clone()?, Arc::clone(&screen));
+            move || read(ours, &screen)
+        });
+        Ok(Self { child, keyboard: File::from(ours), screen, reader: Some(reader) })
+    }
+
+    /// Returns all that was on the screen so far, with the lines that were typed.
+    #[must_use]
+    pub fn screen(&self) -> String {
+        let screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&screen).replace("\r\n", "\n")
+    }
+
+    /// Waits until a text is on the screen.
+    pub async fn await_text(&self, text: &str) -> Result<()> {
+        let deadline = Instant::now() + DEADLINE;
+        while !self.screen().contains(text) {
+            if Instant::now() > deadline {
+                bail!("awaited {text:?} for {DEADLINE:?}, in vain; the screen shows:\n{}", self.screen());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Types a line.
+    pub fn type_line(&mut self, line: &str) -> Result<()> {
+        writeln!(self.keyboard, "{line}").context("nobody reads the terminal")
+    }
+
+    /// Waits until the program has ended, and returns how, and what was on the screen.
+    pub async fn ended(mut self) -> Result<(ExitStatus, String)> {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                // It ends with the last holder of the other end, which this was.
+                drop(self.reader.take().map(JoinHandle::join));
+                return Ok((status, self.screen()));
+            }
+            if Instant::now() > deadline {
+                bail!("the program still runs after {DEADLINE:?}; the screen shows:\n{}", self.screen());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // An error means that it has ended.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Reads until the other end is closed: Linux says so by an error.
+fn read(terminal: OwnedFd, screen: &Mutex<Vec<u8>>) {
+    let mut terminal = File::from(terminal);
+    let mut bytes = [0; 4096];
+    while let Ok(length @ 1..) = terminal.read(&mut bytes) {
+        screen.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&bytes[..length]);
+    }
+}
