@@ -1,53 +1,123 @@
-//! `kubectl wfe` on a target that a failure has blocked: what it says beforehand, that it clears, and what it says then.
+//! `kubectl wfe`, under the roles of `config/rbac/people` and never as an administrator: what it says, what it clears,
+//! what it refuses, and that it says beforehand what an operator then does.
+
+mod clear;
+mod conventions;
+mod histories;
+mod rights;
+mod terminal;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use tokio::process::Command;
-use wfe_testkit::process::workspace_binary;
-use wfe_testkit::{Outcome, Pipeline, World};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use wfe_testkit::process::{self, workspace_binary};
+use wfe_testkit::{World, manifests, repository, wfe};
 
 use crate::expect::condition;
 
 const TARGET: &str = "payment/deployment/payment-api";
+/// May clear what he may explain.
+const ROLES: [&str; 2] = ["wfe-explain", "wfe-clear"];
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(20);
 
-#[tokio::test]
-async fn a_person_asks_why_a_target_is_blocked_and_clears_it() -> Result<()> {
-    let world = World::new("kubectl-wfe").await?;
-    let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
-    let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
-    let _operator = world.operator().start().await?;
-    world.wfe("broken").image(&fails).create().await?;
-    world.await_phase("broken", "Failed").await?;
-    world.await_wfe("broken", "has let the target go", |wfe| condition(wfe, "TargetLocked") == "False Free").await?;
-
-    let before = kubectl_wfe(&world, &["explain", TARGET, "--workflow", "scale"]).await?;
-    assert!(before.contains("would be skipped, PreviousExecutionFailed"), "{before}");
-    assert!(before.contains("decided by   rule 2 previous execution failed"), "{before}");
-    let ended = kubectl_wfe(&world, &["explain", "broken"]).await?;
-    assert!(ended.contains("is Failed"), "{ended}");
-
-    let cleared = kubectl_wfe(&world, &["clear", TARGET, "--yes", "--reason", "disk replaced"]).await?;
-    assert!(cleared.contains(&format!("Cleared {}/broken as ", world.namespace())), "{cleared}");
-    let is_recorded = |wfe: &serde_json::Value| wfe["status"]["clearance"]["reason"] == "disk replaced";
-    world.await_wfe("broken", "says that it was cleared", is_recorded).await?;
-    let again = kubectl_wfe(&world, &["clear", TARGET, "--yes", "--reason", "once more"]).await?;
-    assert!(again.contains("there is no block to clear"), "{again}");
-
-    let after = kubectl_wfe(&world, &["explain", TARGET, "--workflow", "scale"]).await?;
-    assert!(after.contains("would run now"), "{after}");
-    world.wfe("freed").workflow("scale").image(&works).create().await?;
-    world.await_phase("freed", "Completed").await?;
-    world.close().await
+/// Somebody who uses the tool on the namespaces of a world.
+struct Caller<'w> {
+    world: &'w World,
+    kubeconfig: PathBuf,
 }
 
-async fn kubectl_wfe(world: &World, words: &[&str]) -> Result<String> {
-    let output = Command::new(workspace_binary("kubectl-wfe")?)
-        .args(words)
-        .args(["--namespace", world.namespace(), "--watch-namespace", world.namespace()])
-        .args(["--execution-namespace", &world.execution_namespace()])
-        .env("KUBECONFIG", world.control_plane().kubeconfig())
-        .output()
-        .await?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    ensure!(output.status.success(), "{words:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
-    Ok(said)
+impl<'w> Caller<'w> {
+    /// Makes a person with these roles.
+    async fn new(world: &'w World, name: &str, roles: &[&str]) -> Result<Self> {
+        Ok(Self { world, kubeconfig: world.person(name, roles, None).await? })
+    }
+
+    /// Prepares the tool.
+    fn command(&self, words: &[&str]) -> Result<Command> {
+        let mut command = process::command(workspace_binary("kubectl-wfe")?)?;
+        command.args(words).args(self.places()).env("KUBECONFIG", &self.kubeconfig);
+        Ok(command)
+    }
+
+    /// The flags of the operator that it needs too.
+    fn places(&self) -> [String; 4] {
+        let (watched, execution) = (self.world.namespace().to_owned(), self.world.execution_namespace());
+        ["--watch-namespace".to_owned(), watched, "--execution-namespace".to_owned(), execution]
+    }
+
+    /// Runs the tool without a terminal; it must end with this code. Returns what it said.
+    async fn says(&self, code: i32, words: &[&str]) -> Result<String> {
+        said(self.command(words)?, code).await
+    }
+}
+
+/// Runs a program to its end, which must have this code, and returns what it said on both outputs.
+async fn said(command: Command, code: i32) -> Result<String> {
+    let (stdout, stderr) = outputs(command, &[code]).await?;
+    Ok(format!("{stdout}{stderr}"))
+}
+
+/// As `said`, with one of several codes, and what it said on each of the outputs.
+async fn outputs(command: Command, codes: &[i32]) -> Result<(String, String)> {
+    let shown = format!("{command:?}");
+    let output = tokio::process::Command::from(command).kill_on_drop(true).output().await?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    let is_expected = output.status.code().is_some_and(|code| codes.contains(&code));
+    ensure!(is_expected, "{}, not one of {codes:?}: {shown}\n{stdout}{stderr}", output.status);
+    ensure!(!stdout.contains('\u{1b}') && !stderr.contains('\u{1b}'), "colours where no terminal is: {stdout}{stderr}");
+    Ok((stdout, stderr))
+}
+
+/// Asserts that all of these words are in a text.
+fn has(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} is missing in:\n{text}");
+    }
+}
+
+/// Puts the shipped policy on clearances in force for the namespace of a world. `canary` is an execution there that
+/// nobody has cleared.
+async fn guard_clearances(world: &World, canary: &str) -> Result<()> {
+    let name = format!("clearance-{}", world.namespace());
+    for file in ["clearance_policy.yaml", "clearance_policy_binding.yaml"] {
+        for mut object in manifests::read(&repository().join("config/admission").join(file))? {
+            object["metadata"]["name"] = json!(name);
+            if object["spec"]["policyName"].is_string() {
+                let here = json!({"kubernetes.io/metadata.name": world.namespace()});
+                object["spec"]["policyName"] = json!(name);
+                object["spec"]["matchResources"] = json!({"namespaceSelector": {"matchLabels": here}});
+            }
+            world.apply(&object).await?;
+        }
+    }
+    let patch = Patch::Merge(json!({"spec": {"clearance": {"reason": "why", "clearedBy": "nobody"}}}));
+    let params = PatchParams { dry_run: true, ..PatchParams::default() };
+    let executions = world.api(&wfe::resource(), world.namespace());
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    while executions.patch(canary, &params, &patch).await.is_ok() {
+        ensure!(Instant::now() < deadline, "the policy on clearances is not in force after {IN_FORCE_WITHIN:?}");
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// Pauses the namespace of the executions of a world.
+async fn pause(world: &World, why: &str) -> Result<()> {
+    let metadata = json!({"name": world.namespace(), "annotations": {"kubernaut.ai/paused": why}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+    // Not by apply: the labels are another's there.
+    let api = kube::Api::<k8s_openapi::api::core::v1::Namespace>::all(world.client());
+    api.patch(world.namespace(), &PatchParams::default(), &Patch::Merge(&namespace)).await?;
+    Ok(())
+}
+
+/// Returns what a status says of a clearance.
+fn recorded(wfe: &Value) -> (&Value, String) {
+    (&wfe["status"]["clearance"]["clearedBy"], condition(wfe, "ClearanceIneffective"))
 }

@@ -4,7 +4,7 @@
 //! event and the log line of a skip are the words of the rule that decided, so they cannot disagree.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt;
 
 use crate::Time;
 use crate::rules::Verdict;
@@ -79,22 +79,45 @@ impl Judgement {
         self.asked.iter().filter_map(|(_, finding)| finding.until()).min()
     }
 
-    /// Tells a person what each rule found, a line for each.
+    /// Tells what each rule found, in order; the last one decided.
     #[must_use]
-    pub fn explain(&self, target: &str) -> String {
-        let mut text = String::new();
-        for (rule, finding) in &self.asked {
-            let said = match finding {
+    pub fn told(&self, target: &str) -> Vec<Told> {
+        let told = |(rule, finding): &(&'static str, Finding)| {
+            let text = match finding {
                 Finding::Passes { because, .. } => because.to_string(),
                 Finding::Decides { verdict, .. } => verdict.explain(target),
             };
-            let until = finding.until().map_or(String::new(), |until| format!(" (until {})", shown(until)));
-            let _ = writeln!(text, "{rule}: {said}{until}"); // a String takes all that is written to it
-        }
+            Told { rule, text, until: finding.until() }
+        };
+        let mut all: Vec<Told> = self.asked.iter().map(told).collect();
         if self.rule() == OTHERWISE {
-            let _ = write!(text, "{OTHERWISE}: {}", self.verdict.explain(target));
+            all.push(Told { rule: OTHERWISE, text: self.verdict.explain(target), until: None });
         }
-        text.trim_end().to_owned()
+        all
+    }
+
+    /// Tells a person what each rule found, a line for each.
+    #[must_use]
+    pub fn explain(&self, target: &str) -> String {
+        self.told(target).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// What a rule found, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Its name.
+    pub rule: &'static str,
+    /// What it compared, or what it decided.
+    pub text: String,
+    /// The first moment at which time alone changes that.
+    pub until: Option<Time>,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rule, self.text)?;
+        self.until.map_or(Ok(()), |until| write!(f, " (until {})", shown(until)))
     }
 }
 

@@ -1,88 +1,120 @@
 //! `kubectl wfe clear`: finds what blocks a target, shows it, and sets `spec.clearance` on it in the caller's own name.
 
-use std::io::{IsTerminal, Write, stdin, stdout};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 use wfe_core::ending::{Remediation, Skip};
-use wfe_core::explain::Judgement;
-use wfe_core::rules::Verdict;
+use wfe_core::execution::{Clearance, Recorded};
+use wfe_core::name::{ExecutionId, Uid};
+use wfe_core::target::Target;
 use wfe_operator::client::{CallError, Verb};
+use wfe_operator::observe::observe_clearance;
 
-use crate::cli::ClearArgs;
-use crate::explain::render_answer;
-use crate::view::{Lookout, target};
+use crate::ask::{ask, somebody_is_there};
+use crate::cli::{ClearArgs, ClusterArgs};
+use crate::report::{Report, shown, what_clearing_did};
+use crate::view::Lookout;
 
-/// Runs the command.
-pub(crate) async fn run(args: ClearArgs) -> Result<()> {
-    let target = target(&args.target)?;
-    let lookout = Lookout::open(&args.view).await?;
-    let candidate = lookout.hypothetical(&target, &args.view.workflow)?;
+const EXECUTIONS: &str = "workflowexecutions";
+/// How long to wait for the operator to say what the clearance has done: it takes it well under a second.
+const RECORDED_WITHIN: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Runs the command. Yes: the target is cleared, or has no block.
+pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> {
+    let lookout = Lookout::open(cluster, &args.view).await?;
+    let candidate = lookout.hypothetical(&args.target, args.workflow.as_deref())?;
     let seen = lookout.look(Some(&candidate)).await?;
-    let answer = seen.answer(&seen.record(&candidate)?)?;
-    let Some(blocker) = answer.judgement.as_ref().and_then(blocker) else {
-        println!("{target}: there is no block to clear, and nothing was written.\n");
-        print!("{}", render_answer(&format!("a new execution on {target}"), target.as_str(), &answer));
-        return Ok(());
+    let record = seen.record(&candidate)?;
+    let (target, on) = (seen.target_of(&record)?, args.target.as_str());
+    ensure!(
+        target.executions.len() > 1,
+        "no WorkflowExecution on {on} is known, so nothing blocks it; check the spelling: kubectl get wfe --all-namespaces"
+    );
+    let fares = |target: &Target| Report::on(&seen, target, &record, None);
+    let blocks = seen.blocks(target);
+    // To clear the newest clears all that is older.
+    let Some(newest) = blocks.first().and_then(Skip::remediation) else {
+        println!("{on}: there is no block to clear, and nothing was written.\n\n{}", fares(target));
+        return Ok(true);
     };
-    let object = seen.of_uid(&blocker.execution.uid).context("what blocks has gone meanwhile; look again")?;
-    if object.data["spec"]["clearance"].is_object() {
-        bail!(
-            "{} blocks {target} although it has a spec.clearance, which cannot be set a second time; see its condition \
-             ClearanceIneffective, then delete it or run another workflow with recoveryOf: {}",
-            blocker.execution,
-            blocker.execution.name
+    let blocker = &newest.execution;
+    let object = seen.of_uid(&blocker.uid).context("what blocks has gone meanwhile; look again")?;
+    ensure!(
+        object.data["spec"]["clearance"].is_null(),
+        "{blocker} blocks {on} although it has a spec.clearance, which cannot be set a second time; see its condition \
+         ClearanceIneffective, then delete it or run another workflow with recoveryOf: {}",
+        blocker.name
+    );
+    for block in &blocks {
+        let past = block.remediation();
+        let shown = past.and_then(|past| Some(render_block(on, block, past, seen.of_uid(&past.execution.uid)?)));
+        println!("{}", shown.unwrap_or_default());
+    }
+    println!(
+        "To clear {blocker} says that what it, and all before it on this target, left behind is in order.\n\
+         After that, a new execution on it {}\n",
+        fares(&with_clearance(target, &blocker.uid)).outlook()
+    );
+    if !args.yes {
+        ensure!(
+            somebody_is_there(),
+            "nothing was written: there is no terminal to ask on; run it on one, or add --yes"
         );
-    }
-    println!("{}", render_block(target.as_str(), blocker, object));
-    if !args.yes && !confirmed()? {
-        println!("Nothing was written.");
-        return Ok(());
-    }
-    let user = lookout.who_am_i().await?;
-    let patch = patch(object, &args.reason, &user);
-    let api = lookout.cluster.executions_in(&blocker.execution.namespace);
-    let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-    let request = api.patch(&blocker.execution.name, &params, &patch);
-    match lookout.cluster.call(Verb::Patch, "workflowexecutions", request).await {
-        Ok(_) => {
-            println!(
-                "Cleared {} as {user}. The operator records it in status.clearance; those that were skipped stay so, so \
-                 create a new WorkflowExecution.",
-                blocker.execution
-            );
-            Ok(())
+        if !ask("Clear it?")? {
+            println!("Nothing was written.");
+            return Ok(false);
         }
-        Err(error) => bail!("cannot clear {}: {}", blocker.execution, refused(&error)),
     }
+    write(&lookout, blocker, object, &args).await?;
+    println!("The clearance {}.", await_recorded(&lookout, blocker).await);
+    Ok(true)
 }
 
-/// Returns what a clearance would lift, where that is what decides.
-fn blocker(judgement: &Judgement) -> Option<&Remediation> {
-    match &judgement.verdict {
-        Verdict::Skip {
-            skip: Skip::PreviousExecutionFailed { failed: past, .. } | Skip::ExhaustedRetries { latest: past, .. },
-            ..
-        } => Some(past),
-        _ => None,
+async fn write(lookout: &Lookout, blocker: &ExecutionId, seen: &DynamicObject, args: &ClearArgs) -> Result<()> {
+    let user = lookout.who_am_i().await?;
+    let (params, patch) = (PatchParams::default(), Patch::Merge(patch(seen, &args.reason, &user)));
+    let executions = lookout.cluster.executions_in(&blocker.namespace);
+    let request = executions.patch(&blocker.name, &params, &patch);
+    if let Err(error) = lookout.cluster.call(Verb::Patch, EXECUTIONS, request).await {
+        bail!("cannot clear {blocker}: {}", refused(&error, args.target.as_str()));
     }
+    println!("Cleared {blocker} as {user}. What was skipped stays so: create a new WorkflowExecution.");
+    Ok(())
 }
 
 /// Shows what a clearance would lift.
-fn render_block(target: &str, blocker: &Remediation, object: &DynamicObject) -> String {
+fn render_block(target: &str, block: &Skip, past: &Remediation, object: &DynamicObject) -> String {
     let details = &object.data["status"]["failureDetails"];
     let said = |key: &str| details[key].as_str().unwrap_or("(its status does not say)");
-    let when = blocker.completed_at.format("%Y-%m-%dT%H:%M:%SZ");
+    let in_a_row = match block {
+        Skip::ExhaustedRetries { failures, limit, .. } => {
+            format!("\n  in a row     {failures} failed before anything ran; the limit is {limit}")
+        }
+        _ => String::new(),
+    };
     format!(
-        "{target} is blocked by {}\n\n  workflow     {}\n  failed       {}\n  reason       {}\n  why          {}\n\n\
-         Clearing it says that what it, and all before it on this target, left behind is in order.",
-        blocker.execution,
-        blocker.workflow_id,
-        if blocker.is_dated { when.to_string() } else { "at a time that its status does not say".to_owned() },
+        "{target} is blocked by {}, {}\n\n  workflow     {}\n  failed       {}{in_a_row}\n  reason       {}\n  why          {}\n",
+        past.execution,
+        block.reason(),
+        past.workflow_id,
+        if past.is_dated { shown(past.completed_at) } else { "at a time that its status does not say".to_owned() },
         said("reason"),
         said("message"),
     )
+}
+
+/// Returns the target as it is once an execution is cleared.
+fn with_clearance(target: &Target, uid: &Uid) -> Target {
+    let mut target = target.clone();
+    if let Some(execution) = target.executions.get_mut(uid) {
+        let (reason, cleared_by) = ("asked for".into(), "the caller".into());
+        execution.clearance = Some(Clearance { reason, cleared_by, recorded: Recorded::Not });
+    }
+    target
 }
 
 /// Makes the patch: refused if the object is another one, or has changed, since it was shown.
@@ -93,38 +125,55 @@ fn patch(object: &DynamicObject, reason: &str, user: &str) -> Value {
     })
 }
 
-fn confirmed() -> Result<bool> {
-    if !stdin().is_terminal() {
-        bail!("there is nobody to ask on this input, and nothing was written; run it on a terminal, or add --yes");
+/// Waits until the operator says what the clearance has done, and says it. That it cannot be seen is no failure: the
+/// clearance stands.
+async fn await_recorded(lookout: &Lookout, execution: &ExecutionId) -> String {
+    let executions = lookout.cluster.executions_in(&execution.namespace);
+    let deadline = Instant::now() + RECORDED_WITHIN;
+    loop {
+        let object = match lookout.cluster.call(Verb::Get, EXECUTIONS, executions.get(&execution.name)).await {
+            Ok(object) => object,
+            Err(error) => return format!("stands; what it has done cannot be seen: {}", words(&error)),
+        };
+        let recorded = observe_clearance(&object.data).map(|clearance| clearance.recorded);
+        match what_clearing_did(&object) {
+            Some(said) if recorded != Some(Recorded::Not) => return said,
+            _ if Instant::now() < deadline => sleep(PAUSE).await,
+            _ => {
+                let seconds = RECORDED_WITHIN.as_secs();
+                return format!("stands, but no operator has recorded it within {seconds} s; does one run?");
+            }
+        }
     }
-    print!("Clear it? [y/N] ");
-    stdout().flush()?;
-    let mut answer = String::new();
-    stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Says why a clearance was not accepted, and what to do.
-fn refused(error: &CallError) -> String {
+fn refused(error: &CallError, target: &str) -> String {
     let CallError::Refused(status) = error else {
-        return format!("{error}; whether it was written is not known: look again with kubectl wfe explain");
+        return format!("{error}; whether it was written is not known: kubectl wfe explain {target}");
     };
     let is_another = status.code == 422 && status.message.contains("metadata.uid");
+    let again = format!("nothing was written; see what blocks now (kubectl wfe explain {target}), then clear again");
     match status.code {
-        404 | 409 => "it has changed or gone since it was shown, and nothing was written; look again".to_owned(),
-        _ if is_another => "another one has its name now, and nothing was written; look again".to_owned(),
-        403 => format!(
-            "{}; ask for the rights to patch workflowexecutions and to update workflowexecutions/clearance",
-            status.message
-        ),
+        409 => format!("it has changed since it was shown, and {again}"),
+        404 => format!("it has been deleted since it was shown, and {again}"),
+        _ if is_another => format!("another one has its name now, and {again}"),
+        403 => format!("{}; nothing was written; the ClusterRole wfe-clear gives the rights", status.message),
         _ => format!("{}; nothing was written", status.message),
+    }
+}
+
+/// The API server's words, without what the operator would do about them.
+fn words(error: &CallError) -> String {
+    match error {
+        CallError::Refused(status) => status.message.clone(),
+        other => other.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wfe_core::name::{ExecutionId, Uid};
 
     fn object() -> DynamicObject {
         let details = json!({"reason": "TaskFailed", "message": "exit 1"});
@@ -137,17 +186,19 @@ mod tests {
 
     #[test]
     fn what_is_lifted_is_shown() {
-        let blocker = Remediation {
+        let past = Remediation {
             execution: ExecutionId { namespace: "ns".into(), name: "a".into(), uid: Uid::new("u") },
             workflow_id: "scale".into(),
             completed_at: "2026-01-02T03:04:05Z".parse().unwrap(),
             completed: false,
             is_dated: true,
         };
-        let text = render_block("node/n", &blocker, &object());
-        for part in ["node/n is blocked by ns/a", "scale", "2026-01-02T03:04:05Z", "TaskFailed", "exit 1"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
+        let block = Skip::ExhaustedRetries { latest: past.clone(), failures: 6, limit: 5, until: None };
+        assert_eq!(
+            render_block("node/n", &block, &past, &object()),
+            "node/n is blocked by ns/a, ExhaustedRetries\n\n  workflow     scale\n  failed       2026-01-02T03:04:05Z\n  \
+             in a row     6 failed before anything ran; the limit is 5\n  reason       TaskFailed\n  why          exit 1\n"
+        );
     }
 
     #[test]
@@ -160,14 +211,20 @@ mod tests {
     }
 
     #[test]
-    fn a_change_meanwhile_says_to_look_again() {
+    fn a_refusal_says_what_to_do() {
         let refusal = |code, message: &str| {
             let status = kube::core::Status { code, message: message.to_owned(), ..Default::default() };
-            refused(&CallError::Refused(Box::new(status)))
+            refused(&CallError::Refused(Box::new(status)), "node/n")
         };
-        for (code, message) in [(409, "the object has been modified"), (422, "metadata.uid: field is immutable")] {
-            assert!(refusal(code, message).ends_with("look again"), "{code}");
+        for (code, message) in
+            [(409, "the object has been modified"), (404, "not found"), (422, "metadata.uid: field is immutable")]
+        {
+            let said = refusal(code, message);
+            assert!(said.contains("nothing was written") && said.contains("kubectl wfe explain node/n"), "{said}");
         }
-        assert!(refusal(403, "may not clear").contains("workflowexecutions/clearance"));
+        assert!(
+            refusal(403, "may not clear").contains("may not clear; nothing was written; the ClusterRole wfe-clear")
+        );
+        assert!(refused(&CallError::TimedOut, "node/n").contains("whether it was written is not known"));
     }
 }

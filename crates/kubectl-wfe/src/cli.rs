@@ -1,12 +1,30 @@
-//! The command line. What the operator takes too is named as there, with the same environment variables and defaults.
+//! The command line. What kubectl takes too is named as there; what the operator takes too, as there, with the same
+//! environment variables and defaults.
 
 // Doc comments here are the text of `--help`, where backticks would be noise.
 #![allow(clippy::doc_markdown)]
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use wfe_operator::cli::PolicyArgs;
+
+use crate::subject::Subject;
+
+const EXPLAIN: &str = "\
+Examples:
+  kubectl wfe explain payment/deployment/payment-api         would a new execution on this target run?
+  kubectl wfe explain node/worker-1 --workflow restart-node  and one of this workflow?
+  kubectl wfe explain restart-x7k2p                          what became of this WorkflowExecution, and why?
+  kubectl wfe explain -f wfe.yaml -o json                    the answer to what is not created yet, for a program
+
+Exit code: 0 it would run now, runs, or has completed; 1 it would not run now, or has ended otherwise; 2 an error.";
+
+const CLEAR: &str = "\
+Example:
+  kubectl wfe clear payment/deployment/payment-api --reason 'looked at it, all in order'
+
+Shows what it lifts, and asks. Exit code: 0 the block is cleared, or there was none; 1 you said no; 2 an error.";
 
 /// Says why a target does or does not run a workflow, and clears it.
 #[derive(Debug, Parser)]
@@ -15,64 +33,105 @@ pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
+
+    /// Which cluster, and as whom.
+    #[command(flatten, next_help_heading = "As every kubectl command")]
+    pub(crate) cluster: ClusterArgs,
 }
 
 /// What it can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Say whether a WorkflowExecution would run now, which rule decides, and when that changes. Writes nothing.
+    #[command(after_help = EXPLAIN)]
     Explain(Box<ExplainArgs>),
     /// Lift the block that a failure has left on a target, in your own name.
+    #[command(after_help = CLEAR)]
     Clear(Box<ClearArgs>),
+}
+
+/// The flags that are kubectl's own.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArgs {
+    /// The kubeconfig file. Default: those of KUBECONFIG, or ~/.kube/config.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig. Default: the current one.
+    #[arg(long, value_name = "NAME", global = true)]
+    pub(crate) context: Option<String>,
+
+    /// The namespace of the WorkflowExecution. Default: that of the context.
+    #[arg(short, long, value_name = "NAMESPACE", global = true)]
+    pub(crate) namespace: Option<String>,
+
+    /// The user to act as, if you may impersonate.
+    #[arg(long = "as", value_name = "USER", global = true)]
+    pub(crate) as_user: Option<String>,
+
+    /// A group to act in, with --as; more than once for several.
+    #[arg(long = "as-group", value_name = "GROUP", global = true, requires = "as_user")]
+    pub(crate) as_groups: Vec<String>,
 }
 
 /// The flags of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// A target (namespace/kind/name or kind/name), or the name of a WorkflowExecution.
-    #[arg(value_name = "TARGET|NAME", required_unless_present = "file", conflicts_with = "file")]
-    pub(crate) subject: Option<String>,
+    #[arg(value_name = "TARGET|NAME", required_unless_present = "file", conflicts_with = "file", value_parser = Subject::parse)]
+    pub(crate) subject: Option<Subject>,
 
-    /// A file with a WorkflowExecution (YAML or JSON) that does not have to exist.
-    #[arg(short, long, value_name = "FILE")]
+    /// A file with a WorkflowExecution (YAML or JSON) that does not have to exist; - for standard input.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "workflow")]
     pub(crate) file: Option<PathBuf>,
 
+    /// The workflow that would run on the target. Default: one that has never run there.
+    #[arg(long, value_name = "WORKFLOW_ID")]
+    pub(crate) workflow: Option<String>,
+
+    /// How to answer. Default: for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+
     /// How to look.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "As the operator, or the answer is another one")]
     pub(crate) view: ViewArgs,
+}
+
+/// How to answer a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One object.
+    Json,
 }
 
 /// The flags of `clear`.
 #[derive(Debug, Args)]
 pub(crate) struct ClearArgs {
     /// The target (namespace/kind/name or kind/name).
-    #[arg(value_name = "TARGET")]
-    pub(crate) target: String,
+    #[arg(value_name = "TARGET", value_parser = Subject::parse_target)]
+    pub(crate) target: wfe_core::target::TargetName,
 
     /// Why the target is in order again. It is kept with your name.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     pub(crate) reason: String,
 
+    /// The workflow that would run on the target after that. Default: one that has never run there.
+    #[arg(long, value_name = "WORKFLOW_ID")]
+    pub(crate) workflow: Option<String>,
+
     /// Do not ask.
-    #[arg(long)]
+    #[arg(short, long)]
     pub(crate) yes: bool,
 
     /// How to look.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "As the operator, or the answer is another one")]
     pub(crate) view: ViewArgs,
 }
 
-/// Where to look, and with which policy. They must be those of the operator, or the answer is another one.
+/// Where to look, and with which policy.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArgs {
-    /// The namespace of the WorkflowExecution. Default: that of the kubeconfig's context.
-    #[arg(short, long, value_name = "NAMESPACE")]
-    pub(crate) namespace: Option<String>,
-
-    /// The workflow that would run on the target. Default: one that has never run there.
-    #[arg(long, value_name = "WORKFLOW_ID", default_value = "a-workflow-that-never-ran-here")]
-    pub(crate) workflow: String,
-
     /// The one namespace whose WorkflowExecutions the operator watches. Default: all namespaces.
     #[arg(long, env = "WFE_WATCH_NAMESPACE", value_name = "NAMESPACE")]
     pub(crate) watch_namespace: Option<String>,
@@ -86,10 +145,24 @@ pub(crate) struct ViewArgs {
     pub(crate) policy: PolicyArgs,
 }
 
+/// As the API server checks it, but before anything is shown and asked.
+fn parse_reason(text: &str) -> Result<String, String> {
+    let limit = wfe_api::limits::CLEARANCE_REASON;
+    match u32::try_from(text.chars().count()) {
+        _ if text.trim().is_empty() => Err("say why the target is in order again".to_owned()),
+        Ok(length) if length <= limit => Ok(text.to_owned()),
+        _ => Err(format!("must not be longer than {limit} characters")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    fn parses(words: &[&str]) -> bool {
+        Cli::try_parse_from(["kubectl-wfe"].iter().chain(words)).is_ok()
+    }
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -98,8 +171,21 @@ mod tests {
 
     #[test]
     fn explain_takes_one_subject() {
-        let parses = |words: &[&str]| Cli::try_parse_from(["kubectl-wfe", "explain"].iter().chain(words)).is_ok();
-        assert!(parses(&["node/worker-1"]) && parses(&["-f", "wfe.yaml"]));
-        assert!(!parses(&[]) && !parses(&["node/worker-1", "-f", "wfe.yaml"]));
+        assert!(parses(&["explain", "node/worker-1"]) && parses(&["explain", "-f", "wfe.yaml"]));
+        assert!(!parses(&["explain"]) && !parses(&["explain", "node/worker-1", "-f", "wfe.yaml"]));
+    }
+
+    #[test]
+    fn the_flags_of_kubectl_may_stand_before_and_behind_the_command() {
+        let flags = ["--context", "c", "--kubeconfig", "k", "-n", "ns", "--as", "jo", "--as-group", "g"];
+        assert!(parses(&[&["explain", "node/n"], &flags[..]].concat()));
+        assert!(parses(&[&flags[..], &["explain", "node/n"]].concat()));
+    }
+
+    #[test]
+    fn a_clearance_has_a_reason_that_the_api_server_takes() {
+        let clears = |reason: &str| parses(&["clear", "node/n", "--reason", reason]);
+        assert!(clears("disk replaced") && clears(&"ä".repeat(1024)));
+        assert!(!clears("") && !clears(" ") && !clears(&"x".repeat(1025)) && !parses(&["clear", "node/n"]));
     }
 }

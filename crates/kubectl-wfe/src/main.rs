@@ -1,9 +1,14 @@
 //! The binary `kubectl-wfe`, which kubectl finds as `kubectl wfe`: for a person who wants to know why a target does or
 //! does not run something, and to clear it. It judges by the operator's own reading and decision, and has no rule.
+//!
+//! Exit codes are those of `kubectl diff`: 0 yes, 1 no, 2 it could not be done. What is yes, each command says.
 
+mod ask;
 mod clear;
 mod cli;
 mod explain;
+mod report;
+mod subject;
 mod view;
 
 use std::process::ExitCode;
@@ -11,21 +16,25 @@ use std::process::ExitCode;
 use clap::Parser;
 use cli::{Cli, Command};
 
+/// As clap's own, for a command line that it cannot read.
+const FAILED: u8 = 2;
+
 fn main() -> ExitCode {
     match run(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("kubectl wfe: {error:#}");
-            ExitCode::FAILURE
+            ExitCode::from(FAILED)
         }
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<()> {
+fn run(cli: Cli) -> anyhow::Result<bool> {
     tokio::runtime::Runtime::new()?.block_on(async {
         match cli.command {
-            Command::Explain(args) => explain::run(*args).await,
-            Command::Clear(args) => clear::run(*args).await,
+            Command::Explain(args) => explain::run(&cli.cluster, *args).await,
+            Command::Clear(args) => clear::run(&cli.cluster, *args).await,
         }
     })
 }

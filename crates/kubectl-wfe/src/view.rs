@@ -1,19 +1,25 @@
 //! What the operator would see if it started now: the same lists, through the same reading and the same index, into the
 //! same decision.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, anyhow};
 use chrono::{SubsecRound, Utc};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_core::action::{Decision, Waiting};
 use wfe_core::decide::decide;
+use wfe_core::ending::Skip;
+use wfe_core::execution::Execution;
 use wfe_core::explain::Judgement;
-use wfe_core::name::Uid;
+use wfe_core::history::History;
+use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::policy::Policy;
-use wfe_core::target::TargetName;
+use wfe_core::target::{Target, TargetName};
 use wfe_operator::client::{CallError, Cluster};
 use wfe_operator::hearing::Hearing;
 use wfe_operator::index::{Delivery, ExecutionRecord, Index, Kind};
@@ -21,7 +27,12 @@ use wfe_operator::metrics::Metrics;
 use wfe_operator::observe::observe_execution;
 use wfe_operator::watch::{Selection, read, selected};
 
-use crate::cli::ViewArgs;
+use crate::cli::{ClusterArgs, ViewArgs};
+
+/// What the operator gives the API server too.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+/// A workflow that has never run anywhere: whoever names none asks about the target.
+const NEVER_RAN: &str = "a-workflow-that-never-ran-here";
 
 /// The cluster, and how to look at it.
 pub(crate) struct Lookout {
@@ -53,12 +64,16 @@ pub(crate) struct Answer {
 
 impl Lookout {
     /// Connects to the cluster of the kubeconfig.
-    pub(crate) async fn open(args: &ViewArgs) -> Result<Self> {
+    pub(crate) async fn open(cluster: &ClusterArgs, args: &ViewArgs) -> Result<Self> {
         let policy = args.policy.over(&Policy::default()).context("the flags cannot be used")?;
-        let mut config = Config::infer().await.context("cannot find a cluster: set KUBECONFIG, or log in")?;
+        let mut config = config(cluster).await?;
         config.default_retry = false;
-        config.read_timeout = Some(std::time::Duration::from_secs(15));
-        let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        config.read_timeout = Some(ANSWERS_WITHIN);
+        config.auth_info.impersonate = cluster.as_user.clone().or(config.auth_info.impersonate);
+        if !cluster.as_groups.is_empty() {
+            config.auth_info.impersonate_groups = Some(cluster.as_groups.clone());
+        }
+        let namespace = cluster.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let client = Client::try_from(config.clone()).context("cannot use the kubeconfig; check its certificates")?;
         let metrics = Metrics::new().context("cannot set up the client")?;
         let cluster = Cluster::connect(config, &args.execution_namespace, metrics, Hearing::default())
@@ -111,13 +126,13 @@ impl Lookout {
     }
 
     /// Makes up a new execution on a target.
-    pub(crate) fn hypothetical(&self, target: &TargetName, workflow: &str) -> Result<DynamicObject> {
+    pub(crate) fn hypothetical(&self, target: &TargetName, workflow: Option<&str>) -> Result<DynamicObject> {
         self.completed(json!({
             "metadata": {"name": "a-new-execution"},
             "spec": {
                 "targetResource": target.as_str(),
                 "workflowRef": {
-                    "workflowId": workflow,
+                    "workflowId": workflow.unwrap_or(NEVER_RAN),
                     "version": "1",
                     "containerImage": "registry.invalid/workflow:1",
                 },
@@ -163,22 +178,45 @@ impl Seen {
         observe_execution(object, &self.execution_namespace).context("the API server sent an object without a uid")
     }
 
-    /// Decides as the operator would, and returns what concerns one execution.
-    pub(crate) fn answer(&self, record: &ExecutionRecord) -> Result<Answer> {
+    /// Returns all that is known of the target of an execution.
+    pub(crate) fn target_of(&self, record: &ExecutionRecord) -> Result<&Target> {
         let entry = self.index.ready(&record.key()).context("the lists do not hold this execution; look again")?;
-        let Decision { judged, waiting, .. } = decide(&entry.target, &self.policy, self.now);
-        let id = &record.execution.id;
-        Ok(Answer {
+        Ok(&entry.target)
+    }
+
+    /// Decides as the operator would, and returns what concerns one execution.
+    pub(crate) fn answer(&self, target: &Target, id: &ExecutionId) -> Answer {
+        let Decision { judged, waiting, .. } = decide(target, &self.policy, self.now);
+        Answer {
             judgement: judged.into_iter().find(|(of, _)| of == id).map(|(_, judgement)| judgement),
             waiting: waiting.into_iter().find(|(of, _)| of == id).map(|(_, waiting)| waiting),
-        })
+        }
+    }
+
+    /// Returns the latest execution of a target's history.
+    pub(crate) fn latest<'a>(&self, target: &'a Target) -> Option<&'a Execution> {
+        History::of(target, &self.policy, self.now).all().last().map(|past| past.execution)
+    }
+
+    /// Returns what blocks a target until a person clears it, newest first.
+    pub(crate) fn blocks(&self, target: &Target) -> Vec<Skip> {
+        History::of(target, &self.policy, self.now).blocks(&self.policy, self.now)
     }
 }
 
-/// Reads a target as a person writes it.
-pub(crate) fn target(text: &str) -> Result<TargetName> {
-    TargetName::parse(text)
-        .map_err(|error| anyhow!("the target '{text}' {error}; write namespace/kind/name, or kind/name"))
+/// Finds the cluster as kubectl does.
+async fn config(args: &ClusterArgs) -> Result<Config> {
+    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
+    if let Some(file) = &args.kubeconfig {
+        let kubeconfig = Kubeconfig::read_from(file).context("cannot read --kubeconfig")?;
+        return Config::from_custom_kubeconfig(kubeconfig, &options).await.context("cannot use --kubeconfig");
+    }
+    if args.context.is_some() {
+        return Config::from_kubeconfig(&options)
+            .await
+            .context("cannot use --context; see: kubectl config get-contexts");
+    }
+    Config::infer().await.context("cannot find a cluster: set KUBECONFIG, or log in")
 }
 
 /// Says what went wrong with a list, and what to do.
@@ -188,10 +226,13 @@ fn said(error: &CallError, kind: Kind) -> String {
     };
     let advice = match (status.code, kind) {
         (401, _) => "log in again",
-        (403, Kind::Execution | Kind::Namespace) => {
-            "ask for the right to list them, or give the operator's --watch-namespace if it has one"
+        (403, _) if status.message.contains(" cannot impersonate") => {
+            "leave --as out, or ask for the right to impersonate"
         }
-        (403, _) => "ask for the right to list them in the execution namespace",
+        (403, Kind::Execution | Kind::Namespace) => {
+            "ask for the ClusterRole wfe-explain, or give the operator's --watch-namespace if it has one"
+        }
+        (403, _) => "ask for the Role wfe-explain in the execution namespace",
         (404, Kind::Execution) => "the CRD is not installed: is this the right cluster? kubectl config current-context",
         (404, _) => "Tekton Pipelines is not installed: is this the right cluster? kubectl config current-context",
         _ => "try again",

@@ -91,7 +91,8 @@ fn cancellation(value: &Value) -> Option<Cancellation> {
 }
 
 /// Reads what is said of the clearance of a `WorkflowExecution`, where it has one.
-pub(crate) fn observe_clearance(data: &Value) -> Option<Clearance> {
+#[must_use]
+pub fn observe_clearance(data: &Value) -> Option<Clearance> {
     let value = data.pointer("/spec/clearance").filter(|value| value.is_object())?;
     let text = |key: &str, unknown: &str| value[key].as_str().unwrap_or(unknown).into();
     let in_vain = |condition: &Condition| condition.type_ == CLEARANCE_INEFFECTIVE && condition.status == "True";

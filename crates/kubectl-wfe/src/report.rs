@@ -1,0 +1,420 @@
+//! What `explain` says, for people and for programs.
+
+use std::fmt;
+
+use kube::api::DynamicObject;
+use serde::Serialize;
+use serde_json::Value;
+use wfe_api::conditions::CLEARANCE_INEFFECTIVE;
+use wfe_core::Time;
+use wfe_core::ending::Skip;
+use wfe_core::execution::Recorded;
+use wfe_core::name::ExecutionId;
+use wfe_core::rules::Verdict;
+use wfe_core::target::{Target, TargetName};
+use wfe_operator::index::ExecutionRecord;
+use wfe_operator::observe::observe_clearance;
+
+use crate::view::{Answer, Seen};
+
+/// Whom a report is about, and what stands there whatever the rules say.
+struct About {
+    /// Where it is, or would be.
+    namespace: String,
+    /// Its name; none for one that is made up.
+    name: Option<String>,
+    /// Its target.
+    target: String,
+    /// What blocks the target until a person clears it, newest first.
+    blocks: Vec<Skip>,
+    /// What else there is to say of the history of the target.
+    history: Option<String>,
+}
+
+/// A report. With `-o json`, what is serialized of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Report {
+    target: String,
+    namespace: String,
+    name: Option<String>,
+    verdict: Word,
+    /// Of one that is decided already.
+    phase: Option<String>,
+    reason: Option<String>,
+    message: Option<String>,
+    /// The execution that it is skipped for.
+    in_the_way: Option<Named>,
+    /// The rule that decides.
+    rule: Option<&'static str>,
+    /// When time alone changes the verdict.
+    changes_at: Option<String>,
+    rules: Vec<Rule>,
+    blocks: Vec<Block>,
+    #[serde(skip)]
+    head: String,
+    /// Labels with what they stand before.
+    #[serde(skip)]
+    facts: Vec<(&'static str, String)>,
+}
+
+/// What becomes of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) enum Word {
+    Run,
+    Wait,
+    Skip,
+    Fail,
+    /// It has been decided on: its phase says how.
+    Decided,
+}
+
+/// An execution by its name.
+#[derive(Debug, Serialize)]
+struct Named {
+    namespace: String,
+    name: String,
+}
+
+/// What one rule found.
+#[derive(Debug, Serialize)]
+struct Rule {
+    name: &'static str,
+    found: String,
+    until: Option<String>,
+}
+
+/// Something that only a person ends.
+#[derive(Debug, Serialize)]
+struct Block {
+    reason: &'static str,
+    execution: Option<Named>,
+    message: String,
+}
+
+impl Report {
+    /// Says how an execution fares on a target as it was seen, or would be: without its `object`, a made-up one.
+    pub(crate) fn on(seen: &Seen, target: &Target, record: &ExecutionRecord, object: Option<&DynamicObject>) -> Self {
+        let id = &record.execution.id;
+        let about = About {
+            namespace: id.namespace.to_string(),
+            name: object.map(|_| id.name.to_string()),
+            target: record.target.as_ref().map_or("the target", TargetName::as_str).to_owned(),
+            blocks: seen.blocks(target),
+            history: told_of_history(seen, target, id),
+        };
+        match object.filter(|_| !record.execution.is_undecided()) {
+            Some(object) => Self::of_decided(&about, id, object),
+            None => Self::of_answer(&about, &seen.answer(target, id)),
+        }
+    }
+
+    /// Says how an undecided execution fares.
+    fn of_answer(about: &About, answer: &Answer) -> Self {
+        let mut report = Self::about(about);
+        report.say(answer, &about.target);
+        if let Some(judgement) = &answer.judgement {
+            report.rule = Some(judgement.rule());
+            report.changes_at = judgement.until().map(shown);
+            report.facts.push(("decided by", format!("rule {}", judgement.rule())));
+            report.facts.push((
+                "changes",
+                match (&report.changes_at, report.verdict) {
+                    (Some(until), _) => format!("by time alone at {until}"),
+                    (None, Word::Run) => "not by time alone".to_owned(),
+                    (None, _) => "not by time alone: do what the last line says".to_owned(),
+                },
+            ));
+            let told = judgement.told(&about.target).into_iter();
+            report.rules =
+                told.map(|told| Rule { name: told.rule, found: told.text, until: told.until.map(shown) }).collect();
+        }
+        report.facts.extend(about.history.clone().map(|history| ("history", history)));
+        // What stands behind the rule that decides.
+        let in_the_way = report.in_the_way.as_ref().map(Named::to_string);
+        for block in about.blocks.iter().filter(|_| report.verdict != Word::Run) {
+            if in_the_way != block.remediation().map(|past| Named::of(&past.execution).to_string()) {
+                report.facts.push(("blocked too", format!("{}: {}", block.reason(), block.message(&about.target))));
+            }
+        }
+        report
+    }
+
+    /// Says what the status of an execution says that is decided already.
+    fn of_decided(about: &About, id: &ExecutionId, object: &DynamicObject) -> Self {
+        let mut report = Self::about(about);
+        let text = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let phase = text("/status/phase").filter(|phase| !phase.is_empty() && phase != "Pending");
+        report.head = match phase.as_deref() {
+            None => "is being deleted, and is not decided on any more".to_owned(),
+            Some("Running") => "is Running".to_owned(),
+            Some(ended) => format!("is {ended}, and that does not change any more"),
+        };
+        report.phase = phase;
+        report.reason = text("/status/failureDetails/reason").or_else(|| text("/status/skipDetails/reason"));
+        report.message = text("/status/failureDetails/message").or_else(|| text("/status/skipDetails/message"));
+        let facts = [
+            ("run", text("/status/pipelineRunRef/name")),
+            ("started", text("/status/startTime")),
+            ("ended", text("/status/completionTime")),
+            ("reason", report.reason.clone()),
+            ("why", report.message.clone()),
+            ("cleared by", text("/spec/clearance/clearedBy")),
+            ("because", text("/spec/clearance/reason")),
+            ("clearing it", what_clearing_did(object)),
+        ];
+        report.facts = facts.into_iter().filter_map(|(label, said)| Some((label, said?))).collect();
+        if about.blocks.iter().any(|block| block.remediation().is_some_and(|past| past.execution == *id)) {
+            let how = format!("its target, until somebody clears it: kubectl wfe clear {} --reason ...", about.target);
+            report.facts.push(("blocks", how));
+        }
+        report
+    }
+
+    fn about(about: &About) -> Self {
+        let block = |skip: &Skip| Block {
+            reason: skip.reason(),
+            execution: skip.remediation().map(|past| Named::of(&past.execution)),
+            message: skip.message(&about.target),
+        };
+        Self {
+            target: about.target.clone(),
+            namespace: about.namespace.clone(),
+            name: about.name.clone(),
+            verdict: Word::Decided,
+            phase: None,
+            reason: None,
+            message: None,
+            in_the_way: None,
+            rule: None,
+            changes_at: None,
+            rules: Vec::new(),
+            blocks: about.blocks.iter().map(block).collect(),
+            head: String::new(),
+            facts: Vec::new(),
+        }
+    }
+
+    fn say(&mut self, answer: &Answer, target: &str) {
+        let (verdict, head) = match (answer.judgement.as_ref().map(|it| &it.verdict), &answer.waiting) {
+            (Some(Verdict::Fail { reason, message, .. }), _) => {
+                self.reason = Some(reason.to_string());
+                self.message = Some(message.to_string());
+                (Word::Fail, format!("would fail, {reason}"))
+            }
+            (Some(Verdict::Skip { skip, .. }), _) => {
+                self.reason = Some(skip.reason().to_owned());
+                self.message = Some(skip.message(target));
+                self.in_the_way = Some(Named::of(in_the_way(skip)));
+                if matches!(skip, Skip::Backoff { .. }) {
+                    let no_block = "a backoff is none: it ends by itself, and a clearance would have no effect";
+                    self.facts.push(("block", no_block.to_owned()));
+                }
+                (Word::Skip, format!("would be skipped, {}", skip.reason()))
+            }
+            (Some(Verdict::Wait(waiting)), _) | (_, Some(waiting)) => {
+                self.reason = Some(waiting.reason().to_owned());
+                self.message = Some(waiting.message());
+                (Word::Wait, format!("would wait, {}: {}", waiting.reason(), waiting.message()))
+            }
+            (Some(Verdict::Run), None) => (Word::Run, "would run now".to_owned()),
+            (None, None) => {
+                (Word::Run, "its run has been released, and the operator is about to say so; look again".to_owned())
+            }
+        };
+        (self.verdict, self.head) = (verdict, head);
+    }
+
+    /// Returns the answer as the end of a sentence.
+    pub(crate) fn outlook(&self) -> String {
+        match (self.verdict, &self.message) {
+            (Word::Skip | Word::Fail, Some(message)) => format!("{}: {message}.", self.head),
+            _ => format!("{}.", self.head),
+        }
+    }
+
+    /// Tells whether it runs, would run, or has done what it was for.
+    pub(crate) fn is_yes(&self) -> bool {
+        self.verdict == Word::Run || matches!(self.phase.as_deref(), Some("Running" | "Completed"))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { target, namespace, head, .. } = self;
+        match &self.name {
+            Some(name) => writeln!(f, "{namespace}/{name} on {target}: {head}")?,
+            None => writeln!(f, "a new execution on {target}: {head}")?,
+        }
+        if !self.facts.is_empty() {
+            writeln!(f)?;
+        }
+        for (label, said) in &self.facts {
+            writeln!(f, "  {label:<12} {said}")?;
+        }
+        if !self.rules.is_empty() {
+            writeln!(f, "\nWhat each rule found, in order:")?;
+        }
+        for Rule { name, found, until } in &self.rules {
+            let until = until.as_ref().map_or(String::new(), |until| format!(" (until {until})"));
+            writeln!(f, "  {name}: {found}{until}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Named {
+    fn of(id: &ExecutionId) -> Self {
+        Self { namespace: id.namespace.to_string(), name: id.name.to_string() }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Says what the rules need not say: that nothing is known of the target, or that its latest execution was cleared.
+fn told_of_history(seen: &Seen, target: &Target, asks: &ExecutionId) -> Option<String> {
+    if target.executions.values().all(|execution| execution.id == *asks) {
+        return Some("no WorkflowExecution on it is known; should one be, check the spelling".to_owned());
+    }
+    let latest = seen.latest(target)?;
+    let clearance = latest.clearance.as_ref().filter(|clearance| clearance.recorded != Recorded::Ineffective)?;
+    let (by, why) = (&clearance.cleared_by, &clearance.reason);
+    Some(format!("{by} has cleared the latest, {}: {why}; to delete it brings back what was before", latest.id))
+}
+
+fn in_the_way(skip: &Skip) -> &ExecutionId {
+    match skip {
+        Skip::ResourceBusy(conflict) => &conflict.holder,
+        Skip::PreviousExecutionFailed { failed: past, .. }
+        | Skip::ExhaustedRetries { latest: past, .. }
+        | Skip::Backoff { latest: past, .. }
+        | Skip::Cooldown { last: past, .. } => &past.execution,
+    }
+}
+
+/// Says what the operator has recorded of a clearance, where there is one.
+pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
+    Some(match observe_clearance(&object.data)?.recorded {
+        Recorded::Not => "no operator has recorded it yet".to_owned(),
+        Recorded::Effective => "has lifted the block".to_owned(),
+        Recorded::Ineffective => {
+            let conditions = object.data["status"]["conditions"].as_array();
+            let said = conditions.into_iter().flatten().find(|it| it["type"] == CLEARANCE_INEFFECTIVE);
+            let why = said.and_then(|it| it["message"].as_str()).unwrap_or("nothing was blocked");
+            format!("has had no effect ({CLEARANCE_INEFFECTIVE}): {why}")
+        }
+    })
+}
+
+/// Shows a time in whole seconds.
+pub(crate) fn shown(time: Time) -> String {
+    time.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use wfe_core::action::{Fact, Waiting};
+    use wfe_core::ending::Remediation;
+    use wfe_core::explain::{Finding, Judgement};
+    use wfe_core::name::Uid;
+
+    fn about(name: Option<&str>, blocks: Vec<Skip>) -> About {
+        let (namespace, target) = ("ns".to_owned(), "node/n".to_owned());
+        About { namespace, name: name.map(str::to_owned), target, blocks, history: None }
+    }
+
+    fn id() -> ExecutionId {
+        ExecutionId { namespace: "ns".into(), name: "broken".into(), uid: Uid::new("u") }
+    }
+
+    fn block() -> Skip {
+        let failed = Remediation {
+            execution: id(),
+            workflow_id: "scale".into(),
+            completed_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            completed: false,
+            is_dated: true,
+        };
+        Skip::PreviousExecutionFailed { failed, is_repeated: false }
+    }
+
+    fn judged(verdict: Verdict, asked: Vec<(&'static str, Finding)>) -> Answer {
+        Answer { judgement: Some(Judgement { verdict, asked }), waiting: None }
+    }
+
+    #[test]
+    fn the_answer_comes_first_then_the_rule_and_the_time() {
+        let until = "2026-01-02T03:04:05Z".parse().unwrap();
+        let asked = vec![
+            ("pause", Finding::Passes { because: "its namespace is not paused".into(), until: None }),
+            ("4 backoff", Finding::Passes { because: "no failure".into(), until: Some(until) }),
+        ];
+        let mut answer = judged(Verdict::Run, asked);
+        let report = Report::of_answer(&about(None, vec![]), &answer);
+        assert!(report.is_yes());
+        assert_eq!(
+            report.to_string(),
+            "a new execution on node/n: would run now\n\n  decided by   rule 6 otherwise\n  \
+             changes      by time alone at 2026-01-02T03:04:05Z\n\nWhat each rule found, in order:\n  \
+             pause: its namespace is not paused\n  4 backoff: no failure (until 2026-01-02T03:04:05Z)\n  \
+             6 otherwise: it runs\n"
+        );
+        answer.waiting = Some(Waiting::Turn);
+        let report = Report::of_answer(&about(Some("a"), vec![]), &answer);
+        assert!(!report.is_yes());
+        let text = report.to_string();
+        assert!(text.starts_with("ns/a on node/n: would wait, Turn: an older WorkflowExecution"), "{text}");
+    }
+
+    #[test]
+    fn a_program_is_told_the_same() {
+        let verdict = Verdict::Skip { skip: block(), fact: Fact::Stands(id()) };
+        let decides = Finding::Decides { verdict: verdict.clone(), until: None };
+        let report = Report::of_answer(&about(None, vec![block()]), &judged(verdict, vec![("2 previous", decides)]));
+        let (message, named) = (block().message("node/n"), json!({"namespace": "ns", "name": "broken"}));
+        let reason = "PreviousExecutionFailed";
+        let expected = json!({
+            "target": "node/n", "namespace": "ns", "name": null, "verdict": "Skip", "phase": null, "reason": reason,
+            "message": message, "inTheWay": named, "rule": "2 previous", "changesAt": null,
+            "rules": [{"name": "2 previous", "found": format!("skipped, {reason}: {message}"), "until": null}],
+            "blocks": [{"reason": reason, "execution": named, "message": message}],
+        });
+        assert_eq!(serde_json::to_value(&report).unwrap(), expected);
+        assert!(!report.to_string().contains("blocked too"), "{report}");
+    }
+
+    #[test]
+    fn a_block_behind_the_rule_that_decides_is_told_too() {
+        let wait = Verdict::Wait(Waiting::Paused("upgrade".into()));
+        let answer = judged(wait.clone(), vec![("pause", Finding::Decides { verdict: wait, until: None })]);
+        let text = Report::of_answer(&about(None, vec![block()]), &answer).to_string();
+        assert!(text.contains("  blocked too  PreviousExecutionFailed: ns/broken (workflow scale) failed"), "{text}");
+    }
+
+    #[test]
+    fn what_has_ended_says_what_its_status_says() {
+        let decided = |status: Value, blocks| {
+            let object =
+                json!({"metadata": {}, "spec": {"clearance": {"reason": "ok", "clearedBy": "jo"}}, "status": status});
+            Report::of_decided(&about(Some("broken"), blocks), &id(), &serde_json::from_value(object).unwrap())
+        };
+        let skipped = decided(json!({"phase": "Skipped", "skipDetails": {"reason": "R", "message": "m"}}), vec![]);
+        assert_eq!(
+            skipped.to_string(),
+            "ns/broken on node/n: is Skipped, and that does not change any more\n\n  reason       R\n  why          m\n  \
+             cleared by   jo\n  because      ok\n  clearing it  no operator has recorded it yet\n"
+        );
+        assert!(!skipped.is_yes() && decided(json!({"phase": "Completed"}), vec![]).is_yes());
+        let in_vain = json!({"type": CLEARANCE_INEFFECTIVE, "status": "True", "reason": "NothingBlocked",
+            "message": "why", "lastTransitionTime": "2026-01-02T03:04:05Z"});
+        let failed = decided(json!({"phase": "Failed", "conditions": [in_vain]}), vec![block()]).to_string();
+        assert!(failed.contains("has had no effect (ClearanceIneffective): why"), "{failed}");
+        assert!(failed.contains("blocks       its target, until somebody clears it"), "{failed}");
+    }
+}

@@ -1,0 +1,51 @@
+//! What a person asks about, as they write it.
+
+use wfe_core::target::TargetName;
+
+/// A target, or an execution by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A target.
+    Target(TargetName),
+    /// The name of a `WorkflowExecution`.
+    Execution(String),
+}
+
+impl Subject {
+    /// Reads either. A name has no slash, but for the kind that `kubectl get --output name` writes before it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once('/') {
+            None => Ok(Self::Execution(text.to_owned())),
+            Some((kind, name)) if is_ours(kind) && !name.contains('/') => Ok(Self::Execution(name.to_owned())),
+            Some(_) => Self::parse_target(text).map(Self::Target),
+        }
+    }
+
+    /// Reads a target.
+    pub(crate) fn parse_target(text: &str) -> Result<TargetName, String> {
+        TargetName::parse(text).map_err(|error| format!("it {error}"))
+    }
+}
+
+fn is_ours(kind: &str) -> bool {
+    let kind = kind.split_once('.').map_or(kind, |(kind, _)| kind);
+    ["wfe", "workflowexecution", "workflowexecutions"].iter().any(|ours| kind.eq_ignore_ascii_case(ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_has_a_slash_and_a_name_has_none() {
+        for name in ["restart-1", "wfe/restart-1", "workflowexecution.kubernaut.ai/restart-1"] {
+            assert_eq!(Subject::parse(name), Ok(Subject::Execution("restart-1".to_owned())), "{name}");
+        }
+        for (text, target) in [("node/worker-1", "node/worker-1"), ("a/deploy/b", "a/deployment/b")] {
+            let name = Subject::parse(text);
+            assert!(matches!(&name, Ok(Subject::Target(name)) if name.as_str() == target), "{text}: {name:?}");
+        }
+        assert!(Subject::parse("a/b/c/d").is_err_and(|error| error.contains("namespace/kind/name")));
+        assert!(Subject::parse_target("restart-1").is_err());
+    }
+}

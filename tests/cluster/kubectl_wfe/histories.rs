@@ -1,0 +1,284 @@
+//! Fifty random histories: what `explain` says of a newcomer to each while no operator runs is what an operator then
+//! does (SPEC sections 6, 7 and 10). Times stay two minutes or more away from where an answer changes.
+//!
+//! `WFE_HISTORIES_SEED` repeats a run.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use chrono::{TimeDelta, Utc};
+use fastrand::Rng;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World, wfe};
+
+use super::{Caller, outputs, pause};
+use crate::expect::{condition, text};
+use crate::history::{Past, past};
+
+/// How many targets are in a namespace that is not paused, and how many in one that is.
+const OPEN: usize = 45;
+const PAUSED: usize = 5;
+/// Of the open ones, one in so many is busy.
+const BUSY: usize = 15;
+/// Ages of what is past, in minutes.
+const AGES: [i64; 10] = [1, 2, 3, 7, 9, 15, 40, 90, 600, 6000];
+/// How long a target backs off, in minutes.
+const WAITS: [i64; 5] = [1, 4, 8, 20, 1000];
+const WORKFLOWS: [&str; 3] = ["w1", "w2", "w3"];
+/// How many calls are under way at once.
+const AT_ONCE: usize = 6;
+
+/// A target, what was there, and who asks.
+struct Story {
+    name: String,
+    past: Vec<Chapter>,
+    is_busy: bool,
+    asks: WfeBuilder,
+}
+
+/// One that has ended.
+struct Chapter {
+    name: String,
+    workflow: &'static str,
+    age: i64,
+    how: Past,
+    is_cleared: bool,
+}
+
+impl Story {
+    fn target(&self) -> String {
+        format!("node/{}", self.name)
+    }
+}
+
+/// The ends of histories that every run must have, so that every answer is there. What comes before them is random.
+fn tail(kind: usize, rng: &mut Rng) -> Vec<(i64, Past, bool)> {
+    let completed = (600, Past::Completed, false);
+    let nothing_ran = |age: i64, nth: u32| (age, Past::NothingRan(nth, TimeDelta::minutes(1000)), false);
+    let in_a_row = || (1..=5).map(|nth| nothing_ran(40 - i64::from(nth), nth));
+    match kind {
+        0 => [completed].into_iter().chain(in_a_row()).collect(),
+        1 => vec![completed, nothing_ran(2, 1)],
+        2 => vec![(3, Past::Completed, false)],
+        3 => vec![(rng.i64(2..100), Past::Ran, false)],
+        4 => vec![(rng.i64(2..100), Past::Ran, true)],
+        5 => {
+            let mut exhausted: Vec<_> = in_a_row().collect();
+            exhausted[rng.usize(2..5)].2 = true;
+            exhausted
+        }
+        _ => vec![],
+    }
+}
+
+/// How many kinds of tails there are; every other story has none.
+const TAILS: usize = 6;
+
+fn story(world: &World, nth: usize, image: &str, rng: &mut Rng) -> Story {
+    let name = format!("h{nth}");
+    let kind = if nth.is_multiple_of(2) { nth / 2 % TAILS } else { TAILS };
+    let tail = tail(kind, rng);
+    let oldest = tail.first().map_or(0, |(age, ..)| *age);
+    let mut ages: Vec<i64> =
+        (0..rng.usize(0..6)).filter_map(|_| rng.choice(AGES)).filter(|age| *age > oldest).collect();
+    ages.sort_unstable_by(|a, b| b.cmp(a));
+    let head: Vec<_> = ages.into_iter().map(|age| (age, how(age, rng), rng.u8(0..4) == 0)).collect();
+    let past: Vec<Chapter> = head
+        .into_iter()
+        .chain(tail)
+        .enumerate()
+        .map(|(place, (age, how, is_cleared))| {
+            let workflow = if kind == 2 { "w1" } else { rng.choice(WORKFLOWS).unwrap_or("w1") };
+            let is_cleared = is_cleared && !matches!(how, Past::Completed);
+            Chapter { name: format!("{name}-{place}"), workflow, age, how, is_cleared }
+        })
+        .collect();
+    let workflow = if kind == 2 { "w1" } else { rng.choice(WORKFLOWS).unwrap_or("w1") };
+    let recovered = rng.choice(&past).filter(|_| rng.bool()).map(|chapter| chapter.name.clone());
+    let start_before = (nth % 11 == 10).then(|| Utc::now() - TimeDelta::minutes(rng.i64(2..100)));
+    let asks = world.wfe(&format!("{name}-asks")).target(&format!("node/{name}")).workflow(workflow).image(image);
+    let asks = asks.patch(|wfe| {
+        if let Some(recovered) = recovered {
+            wfe["spec"]["recoveryOf"] = json!(recovered);
+        }
+        if let Some(start_before) = start_before {
+            wfe["spec"]["startBefore"] = json!(start_before.to_rfc3339());
+        }
+    });
+    Story { name, past, is_busy: nth % BUSY == 7, asks }
+}
+
+fn how(age: i64, rng: &mut Rng) -> Past {
+    match rng.u8(0..5) {
+        0 | 1 => Past::Completed,
+        2 => Past::Ran,
+        _ => {
+            // Over, or not, for at least two minutes.
+            let waits: Vec<i64> = WAITS.into_iter().filter(|wait| (wait - age).abs() >= 2).collect();
+            Past::NothingRan(1, TimeDelta::minutes(rng.choice(waits).unwrap_or(1000)))
+        }
+    }
+}
+
+/// Writes what is past, with the clearances, as nobody has recorded them.
+async fn write(world: &World, story: &Story) -> Result<()> {
+    let executions = world.api(&wfe::resource(), world.namespace());
+    for (place, Chapter { name, workflow, age, how, is_cleared }) in story.past.iter().enumerate() {
+        // A holder is the first of its chain.
+        let number = u64::try_from(place)? + 2;
+        past(world, name, &story.target(), workflow, number, TimeDelta::minutes(*age), *how).await?;
+        if *is_cleared {
+            let clearance = json!({"spec": {"clearance": {"reason": "looked at it", "clearedBy": "jo@example.com"}}});
+            executions.patch(name, &PatchParams::default(), &Patch::Merge(&clearance)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks what would become of the newcomer.
+async fn foretold(caller: &Caller<'_>, story: &Story) -> Result<Value> {
+    let file = caller.kubeconfig.with_file_name(format!("{}.json", story.name));
+    fs::write(&file, story.asks.json().to_string())?;
+    let command = caller.command(&["explain", "-o", "json", "-f", &file.to_string_lossy()])?;
+    let (report, _) = outputs(command, &[0, 1]).await?;
+    Ok(serde_json::from_str(&report)?)
+}
+
+/// Returns what the operator has done, in the words of a report: verdict, reason, message, and whom it is skipped for.
+/// None while it is undecided.
+fn done(wfe: &Value) -> Option<[String; 4]> {
+    let status = &wfe["status"];
+    let words = |verdict: &str, reason: &Value, message: &Value, name: &Value| {
+        Some([verdict, text(reason), text(message), text(name)].map(str::to_owned))
+    };
+    let (skip, failure, none) = (&status["skipDetails"], &status["failureDetails"], &Value::Null);
+    if status["pipelineRunRef"].is_object() {
+        return words("Run", none, none, none);
+    }
+    match text(&status["phase"]) {
+        "Skipped" => {
+            let holder = &skip["conflictingWorkflow"]["name"];
+            let name = if holder.is_string() { holder } else { &skip["recentRemediation"]["name"] };
+            words("Skip", &skip["reason"], &skip["message"], name)
+        }
+        "Failed" => words("Fail", &failure["reason"], &failure["message"], none),
+        _ => {
+            let waiting = condition(wfe, "Waiting");
+            let reason = waiting.strip_prefix("True ").filter(|reason| *reason == "Paused")?;
+            let all = status["conditions"].as_array()?;
+            let message = &all.iter().find(|condition| condition["type"] == "Waiting")?["message"];
+            words("Wait", &json!(reason), message, none)
+        }
+    }
+}
+
+fn said(report: &Value) -> [String; 4] {
+    [&report["verdict"], &report["reason"], &report["message"], &report["inTheWay"]["name"]]
+        .map(|it| text(it).to_owned())
+}
+
+/// One namespace with its stories.
+struct Book<'w> {
+    world: &'w World,
+    stories: Vec<Story>,
+    foretold: Vec<Value>,
+}
+
+impl<'w> Book<'w> {
+    async fn write(world: &'w World, numbers: std::ops::Range<usize>, rng: &mut Rng) -> Result<Self> {
+        let image = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok).lasting("100ms")).await?;
+        let stories: Vec<Story> = numbers.map(|nth| story(world, nth, &image, rng)).collect();
+        hold(world, &stories).await?;
+        let written = stream::iter(&stories).map(|story| write(world, story)).buffer_unordered(AT_ONCE);
+        written.try_collect::<()>().await?;
+        Ok(Self { world, stories, foretold: Vec::new() })
+    }
+
+    async fn foretell(&mut self) -> Result<()> {
+        let reader = Caller::new(self.world, "reader", &["wfe-explain"]).await?;
+        let asked = stream::iter(&self.stories).map(|story| foretold(&reader, story)).buffered(AT_ONCE);
+        self.foretold = asked.try_collect().await?;
+        for story in &self.stories {
+            story.asks.create().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all are decided; counts the answers and returns the differences.
+    async fn compare(&self, counts: &mut BTreeMap<String, usize>) -> Result<Vec<String>> {
+        let asks = |story: &Story| format!("{}-asks", story.name);
+        let wfes = self.world.await_wfes("that all who ask are decided", |wfes| {
+            self.stories.iter().all(|story| wfes.get(&asks(story)).and_then(done).is_some())
+        });
+        let wfes = wfes.await?;
+        let mut differences = Vec::new();
+        for (story, report) in self.stories.iter().zip(&self.foretold) {
+            let wfe = &wfes[&asks(story)];
+            let (foretold, done) = (said(report), done(wfe).context("undecided after all")?);
+            *counts.entry(format!("{} {}", done[0], done[1])).or_default() += 1;
+            if foretold != done {
+                let of_target = wfes.values().filter(|it| it["spec"]["targetResource"] == story.target());
+                let shown: Vec<&Value> = of_target.collect();
+                differences.push(format!("{foretold:?}\nbut {done:?}\n{report:#}\n{shown:#?}"));
+            }
+        }
+        Ok(differences)
+    }
+}
+
+/// Lets an operator start the holders of those that are busy, and takes it away.
+async fn hold(world: &World, stories: &[Story]) -> Result<()> {
+    let busy: Vec<&Story> = stories.iter().filter(|story| story.is_busy).collect();
+    if busy.is_empty() {
+        return Ok(());
+    }
+    let holds = world.push_pipeline("hold", &Pipeline::new().task("apply", Outcome::Hold)).await?;
+    let operator = world.operator().start().await?;
+    for story in &busy {
+        let holder = format!("{}-holder", story.name);
+        world.wfe(&holder).target(&story.target()).workflow("holder").image(&holds).create().await?;
+    }
+    for story in &busy {
+        world.await_phase(&format!("{}-holder", story.name), "Running").await?;
+    }
+    operator.terminate().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_foretold_is_what_an_operator_then_does() -> Result<()> {
+    let seed = match std::env::var("WFE_HISTORIES_SEED") {
+        Ok(seed) => seed.parse().context("WFE_HISTORIES_SEED")?,
+        Err(_) => fastrand::u64(..),
+    };
+    println!("WFE_HISTORIES_SEED={seed}");
+    let mut rng = Rng::with_seed(seed);
+    let (open, paused) = (World::new("foretold").await?, World::new("foretold-paused").await?);
+    let mut first = Book::write(&open, 0..OPEN, &mut rng).await?;
+    let mut second = Book::write(&paused, OPEN..OPEN + PAUSED, &mut rng).await?;
+    pause(&paused, "upgrade; ask jo").await?;
+    first.foretell().await?;
+    second.foretell().await?;
+    let _operators = (open.operator().start().await?, paused.operator().start().await?);
+    let mut counts = BTreeMap::new();
+    let mut differences = first.compare(&mut counts).await?;
+    differences.extend(second.compare(&mut counts).await?);
+    println!("{counts:#?}");
+    assert!(differences.is_empty(), "seed {seed}: {}", differences.join("\n\n"));
+    for answer in [
+        "Run ",
+        "Skip ResourceBusy",
+        "Skip PreviousExecutionFailed",
+        "Skip ExhaustedRetries",
+        "Skip RecentlyRemediated",
+        "Fail DeadlineExceeded",
+        "Wait Paused",
+    ] {
+        assert!(counts.contains_key(answer), "seed {seed}: nobody got {answer:?}: {counts:?}");
+    }
+    open.close().await?;
+    paused.close().await
+}

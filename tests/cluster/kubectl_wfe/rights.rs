@@ -1,0 +1,55 @@
+//! The roles for people give what the tool needs, and nothing else.
+
+use anyhow::Result;
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+use wfe_testkit::{World, rights_of_people};
+
+use super::{Caller, ROLES, guard_clearances, has};
+use crate::history::{Past, past};
+
+const EXPLAIN: [&str; 2] = ["explain", "node/n"];
+const CLEAR: [&str; 5] = ["clear", "node/n", "--yes", "--reason", "looked"];
+
+#[tokio::test]
+async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> {
+    let world = World::new("people").await?;
+    past(&world, "broken", "node/n", "w1", 1, TimeDelta::hours(1), Past::Ran).await?;
+    guard_clearances(&world, "broken").await?;
+    for (nth, right) in rights_of_people("wfe-explain")?.iter().enumerate() {
+        let kubeconfig = world.person(&format!("explainer-{nth}"), &["wfe-explain"], Some(right)).await?;
+        let said = Caller { world: &world, kubeconfig }.says(2, &EXPLAIN).await?;
+        has(&said, &[&right.missing(), "wfe-explain"]);
+    }
+    let explainer = Caller::new(&world, "explainer", &["wfe-explain"]).await?;
+    has(&explainer.says(1, &EXPLAIN).await?, &["would be skipped, PreviousExecutionFailed"]);
+    has(&explainer.says(2, &CLEAR).await?, &["cannot patch resource \"workflowexecutions\"", "wfe-clear"]);
+
+    let rights = rights_of_people("wfe-clear")?;
+    let lacking = |right: &str| {
+        let found = rights.iter().find(|one| one.to_string() == right);
+        found.unwrap_or_else(|| panic!("the role wfe-clear does not give: {right}"))
+    };
+    let only = lacking("update kubernaut.ai/workflowexecutions/clearance");
+    let writer = Caller { world: &world, kubeconfig: world.person("writer", &ROLES, Some(only)).await? };
+    let said = writer.says(2, &CLEAR).await?;
+    let right = "ask for the right to update workflowexecutions/clearance";
+    has(&said, &["may not clear this WorkflowExecution", right, "nothing was written", "wfe-clear"]);
+    assert_eq!(world.get_wfe("broken").await?["spec"]["clearance"], Value::Null);
+
+    // In another's name only who may impersonate, and nobody writes another's name.
+    let jo = Caller::new(&world, "jo", &ROLES).await?;
+    let as_another = [&CLEAR[..], &["--as", "ann@example.com"]].concat();
+    has(&jo.says(2, &as_another).await?, &["cannot impersonate", "leave --as out"]);
+    has(&jo.says(2, &[&CLEAR[..], &["--cleared-by", "ann"]].concat()).await?, &["unexpected argument"]);
+    assert_eq!(world.get_wfe("broken").await?["spec"]["clearance"], Value::Null);
+
+    let seen = lacking("get kubernaut.ai/workflowexecutions");
+    let blind = Caller { world: &world, kubeconfig: world.person("blind", &ROLES, Some(seen)).await? };
+    let missing = seen.missing();
+    has(&blind.says(0, &CLEAR).await?, &["Cleared", "stands; what it has done cannot be seen", &missing]);
+    let clearance = json!({"reason": "looked", "clearedBy": world.user("blind")});
+    assert_eq!(world.get_wfe("broken").await?["spec"]["clearance"], clearance);
+    assert_eq!(rights.len(), 3, "each is lacked above");
+    world.close().await
+}
