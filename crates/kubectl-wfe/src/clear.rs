@@ -1,5 +1,6 @@
 //! `kubectl wfe clear`: finds what blocks a target, shows it, and sets `spec.clearance` on it in the caller's own name.
 
+use std::io::{Write, stdout};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -34,11 +35,12 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
         target.executions.len() > 1,
         "no WorkflowExecution on {on} is known, so nothing blocks it; check the spelling: kubectl get wfe --all-namespaces"
     );
+    let mut out = stdout();
     let fares = |target: &Target| Report::on(&seen, target, &record, None);
     let blocks = seen.blocks(target);
     // To clear the newest clears all that is older.
     let Some(newest) = blocks.first().and_then(Skip::remediation) else {
-        println!("{on}: there is no block to clear, and nothing was written.\n\n{}", fares(target));
+        write!(out, "{on}: there is no block to clear, and nothing was written.\n\n{}", fares(target))?;
         return Ok(true);
     };
     let blocker = &newest.execution;
@@ -52,29 +54,32 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
     for block in &blocks {
         let past = block.remediation();
         let shown = past.and_then(|past| Some(render_block(on, block, past, seen.of_uid(&past.execution.uid)?)));
-        println!("{}", shown.unwrap_or_default());
+        writeln!(out, "{}", shown.unwrap_or_default())?;
     }
-    println!(
+    writeln!(
+        out,
         "To clear {blocker} says that what it, and all before it on this target, left behind is in order.\n\
          After that, a new execution on it {}\n",
         fares(&with_clearance(target, &blocker.uid)).outlook()
-    );
+    )?;
     if !args.yes {
         ensure!(
             somebody_is_there(),
             "nothing was written: there is no terminal to ask on; run it on one, or add --yes"
         );
         if !ask("Clear it?")? {
-            println!("Nothing was written.");
+            writeln!(out, "Nothing was written.")?;
             return Ok(false);
         }
     }
-    write(&lookout, blocker, object, &args).await?;
-    println!("The clearance {}.", await_recorded(&lookout, blocker).await);
+    let user = write(&lookout, blocker, object, &args).await?;
+    writeln!(out, "Cleared {blocker} as {user}. What was skipped stays so: create a new WorkflowExecution.")?;
+    writeln!(out, "The clearance {}.", await_recorded(&lookout, blocker).await)?;
     Ok(true)
 }
 
-async fn write(lookout: &Lookout, blocker: &ExecutionId, seen: &DynamicObject, args: &ClearArgs) -> Result<()> {
+/// Sets the clearance on the object as it was seen, and returns in whose name.
+async fn write(lookout: &Lookout, blocker: &ExecutionId, seen: &DynamicObject, args: &ClearArgs) -> Result<String> {
     let user = lookout.who_am_i().await?;
     let (params, patch) = (PatchParams::default(), Patch::Merge(patch(seen, &args.reason, &user)));
     let executions = lookout.cluster.executions_in(&blocker.namespace);
@@ -82,8 +87,7 @@ async fn write(lookout: &Lookout, blocker: &ExecutionId, seen: &DynamicObject, a
     if let Err(error) = lookout.cluster.call(Verb::Patch, EXECUTIONS, request).await {
         bail!("cannot clear {blocker}: {}", refused(&error, args.target.as_str()));
     }
-    println!("Cleared {blocker} as {user}. What was skipped stays so: create a new WorkflowExecution.");
-    Ok(())
+    Ok(user)
 }
 
 /// Shows what a clearance would lift.

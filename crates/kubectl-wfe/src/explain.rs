@@ -1,7 +1,7 @@
 //! `kubectl wfe explain`: whether an execution would run now, which rule decides, and when that changes.
 
 use std::fs::File;
-use std::io::{Read, stdin};
+use std::io::{Read, Write, stdin, stdout};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -39,8 +39,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
     let is_made_up = args.file.is_none() && added.is_some();
     let report = Report::on(&seen, seen.target_of(&record)?, &record, (!is_made_up).then_some(object));
     match args.output {
-        Some(Format::Json) => println!("{}", serde_json::to_string_pretty(&report)?),
-        None => print!("{report}"),
+        Some(Format::Json) => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
+        None => write!(stdout(), "{report}")?,
     }
     Ok(report.is_yes())
 }

@@ -11,6 +11,7 @@ mod report;
 mod subject;
 mod view;
 
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -24,10 +25,17 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("kubectl wfe: {error:#}");
+            if !nobody_reads(&error) {
+                eprintln!("kubectl wfe: {error:#}");
+            }
             ExitCode::from(FAILED)
         }
     }
+}
+
+/// Tells whether the output was closed, as `head` does when it has enough: that is no news to anybody.
+fn nobody_reads(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 fn run(cli: Cli) -> anyhow::Result<bool> {

@@ -7,7 +7,7 @@ use wfe_testkit::{Outcome, Pipeline, World};
 
 use super::{Caller, ROLES, TARGET, guard_clearances, has, pause, recorded};
 use crate::expect::condition;
-use crate::history::{Past, past};
+use crate::history::past::{Past, past};
 
 const HOUR: TimeDelta = TimeDelta::hours(1);
 
@@ -84,6 +84,18 @@ async fn a_block_is_cleared_that_another_rule_hides() -> Result<()> {
     let cleared = jo.says(0, &["clear", "node/busy", "-y", "--reason", "by hand"]).await?;
     has(&cleared, &["After that, a new execution on it would be skipped, ResourceBusy: ", "has lifted the block"]);
 
+    // A backoff alone is no block, and is not cleared.
+    let backoff = jo.says(0, &["clear", "node/backoff", "-y", "--reason", "by hand"]).await?;
+    has(
+        &backoff,
+        &[
+            "there is no block to clear, and nothing was written",
+            "would be skipped, RecentlyRemediated",
+            "block        a backoff is none: it ends by itself, and a clearance would have no effect",
+        ],
+    );
+    assert_eq!(world.get_wfe("stalled").await?["spec"]["clearance"], Value::Null);
+
     pause(&world, "upgrade; ask jo").await?;
     let paused = jo.says(1, &["explain", "node/paused"]).await?;
     has(&paused, &["would wait, Paused", "upgrade; ask jo", "blocked too  ExhaustedRetries: 5 executions in a row"]);
@@ -101,10 +113,5 @@ async fn a_block_is_cleared_that_another_rule_hides() -> Result<()> {
         let by = if is_cleared { json!(world.user("jo")) } else { Value::Null };
         assert_eq!(recorded(&wfe), (&by, String::new()), "{name}: {wfe:#}");
     }
-
-    // A backoff alone is no block.
-    let backoff = jo.says(0, &["clear", "node/backoff", "-y", "--reason", "by hand"]).await?;
-    has(&backoff, &["there is no block to clear, and nothing was written"]);
-    assert_eq!(world.get_wfe("stalled").await?["spec"]["clearance"], Value::Null);
     world.close().await
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use chrono::TimeDelta;
@@ -11,7 +11,7 @@ use wfe_testkit::process::{self, workspace_binary};
 use wfe_testkit::{World, repository};
 
 use super::{Caller, TARGET, has, outputs, said};
-use crate::history::{Past, past};
+use crate::history::past::{Past, past};
 
 #[tokio::test]
 async fn kubectl_finds_it_and_passes_all_on() -> Result<()> {
@@ -54,6 +54,12 @@ async fn kubectl_finds_it_and_passes_all_on() -> Result<()> {
     has(&said(wfe(&broken)?, 2).await?, &["nowhere"]);
     has(&said(wfe(&["explain", "node/n"])?, 2).await?, &["kubectl wfe: cannot find a cluster: set KUBECONFIG"]);
     has(&said(wfe(&["explain", "node/n", "--context", "test"])?, 2).await?, &["cannot use --context"]);
+    // Without --watch-namespace it looks at all namespaces, where others have targets too.
+    let (target, execution) = (format!("node/{}", world.namespace()), world.execution_namespace());
+    past(&world, "everywhere", &target, "w1", 1, TimeDelta::hours(1), Past::Ran).await?;
+    let everywhere = ["wfe", "explain", &target, "--execution-namespace", &execution];
+    let everywhere = [&everywhere[..], &["--kubeconfig", &file, "--context", "test"]].concat();
+    has(&said(kubectl(&everywhere)?, 1).await?, &["would be skipped, PreviousExecutionFailed"]);
     world.close().await
 }
 
@@ -101,6 +107,14 @@ async fn it_answers_for_a_file_and_for_a_program() -> Result<()> {
     assert_eq!((&report["name"], &report["target"]), (&json!("recovery"), &json!(TARGET)), "{report:#}");
     let report = json(1, &["explain", "wfe/broken"]).await?;
     assert_eq!((&report["verdict"], &report["phase"]), (&json!("Decided"), &json!("Failed")), "{report:#}");
+
+    // As into `head`, when that has enough.
+    let (reader, writer) = std::io::pipe()?;
+    drop(reader);
+    let mut unread = jo.command(&["explain", TARGET])?;
+    unread.stdout(writer).stderr(Stdio::piped());
+    let output = tokio::process::Command::from(unread).spawn()?.wait_with_output().await?;
+    assert_eq!((output.status.code(), output.stderr), (Some(2), vec![]));
 
     let other = dir.join("other.yaml");
     fs::write(&other, "kind: ConfigMap\nmetadata: {name: x}\n")?;

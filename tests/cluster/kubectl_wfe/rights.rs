@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wfe_testkit::{World, rights_of_people};
 
 use super::{Caller, ROLES, guard_clearances, has};
-use crate::history::{Past, past};
+use crate::history::past::{Past, past};
 
 const EXPLAIN: [&str; 2] = ["explain", "node/n"];
 const CLEAR: [&str; 5] = ["clear", "node/n", "--yes", "--reason", "looked"];

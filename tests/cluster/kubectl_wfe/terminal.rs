@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wfe_testkit::{Outcome, Pipeline, Terminal, World, wfe};
 
 use super::{Caller, ROLES, guard_clearances, has, recorded};
-use crate::history::{Past, past};
+use crate::history::past::{Past, past};
 
 const QUESTION: &str = "Clear it? [y/N] ";
 
@@ -80,5 +80,9 @@ async fn whoever_is_asked_meanwhile_clears_nothing_that_was_not_shown() -> Resul
     let healed = world.get_wfe("healed").await?;
     assert_eq!(recorded(&healed), (&Value::Null, "True NothingBlocked".to_owned()), "{healed:#}");
     has(&jo.says(1, &["explain", "healed"]).await?, &[&format!("clearing it  {in_vain}")]);
+    // Without what healed it, it blocks again, and has had its clearance.
+    world.delete_wfe("recovery").await?;
+    let again = jo.says(2, &["clear", "node/healed", "--yes", "--reason", "looked at it"]).await?;
+    has(&again, &["which cannot be set a second time", "delete it or run another workflow with recoveryOf: healed"]);
     world.close().await
 }

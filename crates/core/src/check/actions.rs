@@ -231,8 +231,9 @@ impl<'a> Check<'a> {
         self.expect("7", usize::try_from(counted).is_ok_and(|it| it == row), || format!("counts {counted}, not {row}"));
         for execution in self.target.executions.values() {
             for reason in BlockReason::ALL {
-                let told =
-                    decision.standing.blocks.iter().any(|it| it.execution == execution.id && it.reason == reason);
+                let told = decision.standing.blocks.iter().any(|it| {
+                    it.reason() == reason.as_str() && it.remediation().is_some_and(|it| it.execution == execution.id)
+                });
                 let blocks = self.record.is_blocked_by(execution, reason);
                 self.expect("15", told == blocks, || format!("{} blocks, {reason:?}: {blocks}", execution.id));
             }

@@ -42,7 +42,7 @@ impl StandingGauges {
 
     /// Shows what stands on a target that has this name; one that cannot be read has none.
     pub fn show(&mut self, key: &Key, name: Option<&str>, standing: &Standing) {
-        let block = standing.blocks.first().map(|block| block.reason);
+        let block = standing.reason();
         let failures = standing.consecutive_failures;
         if self.shown.get(key).is_some_and(|shown| shown.failures == failures && shown.block == block) {
             return;
@@ -104,8 +104,8 @@ mod tests {
     use super::*;
     use prometheus::Opts;
     use prometheus::core::Collector;
+    use wfe_core::ending::{Remediation, Skip};
     use wfe_core::name::{ExecutionId, Uid};
-    use wfe_core::standing::Block;
     use wfe_core::target::TargetName;
 
     fn gauges(max_series: usize) -> StandingGauges {
@@ -117,8 +117,22 @@ mod tests {
     }
 
     fn show(gauges: &mut StandingGauges, name: &str, consecutive_failures: u32, block: Option<BlockReason>) {
-        let execution = || ExecutionId { namespace: "ops".into(), name: "w".into(), uid: Uid::new("u") };
-        let blocks = block.map(|reason| Block { execution: execution(), reason }).into_iter().collect();
+        let past = || Remediation {
+            execution: ExecutionId { namespace: "ops".into(), name: "w".into(), uid: Uid::new("u") },
+            workflow_id: "w".into(),
+            completed_at: wfe_core::Time::UNIX_EPOCH,
+            completed: false,
+            is_dated: true,
+        };
+        let skip = |reason| match reason {
+            BlockReason::PreviousExecutionFailed => {
+                Skip::PreviousExecutionFailed { failed: past(), is_repeated: false }
+            }
+            BlockReason::ExhaustedRetries => {
+                Skip::ExhaustedRetries { latest: past(), failures: 5, limit: 5, until: None }
+            }
+        };
+        let blocks = block.map(skip).into_iter().collect();
         let key = Key::Chain(TargetName::parse(name).unwrap().chain());
         gauges.show(&key, Some(name), &Standing { consecutive_failures, blocks });
     }

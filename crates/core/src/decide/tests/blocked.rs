@@ -101,8 +101,10 @@ fn what_stands_is_told_when_nobody_asks_for_a_turn() {
     past.push(broke("b", "w", 6, 20));
     let standing = decide(&target(past, vec![]), &Policy::default(), at(50)).standing;
     assert_eq!(standing.consecutive_failures, 5);
-    let blocks: Vec<_> = standing.blocks.iter().map(|it| (it.execution.uid.as_str(), it.reason.as_str())).collect();
-    assert_eq!(blocks, [("b", "PreviousExecutionFailed"), ("f5", "ExhaustedRetries")], "what is met first is first");
+    let named = |it: &Skip| (it.remediation().unwrap().execution.uid.to_string(), it.reason());
+    let blocks: Vec<_> = standing.blocks.iter().map(named).collect();
+    assert_eq!(blocks, [("b".to_owned(), "PreviousExecutionFailed"), ("f5".to_owned(), "ExhaustedRetries")]);
+    assert_eq!(standing.reason(), Some(BlockReason::PreviousExecutionFailed), "this is what is met first");
 }
 
 #[test]
