@@ -1,6 +1,7 @@
 //! The directory of one running control plane: who finds what where, and when the directory goes.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -134,7 +135,8 @@ fn sweep(parent: &Path) {
             .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > SWEEP_AFTER));
         let free = match fs::File::open(path.join("lock")) {
             Ok(lock) => lock.try_lock().is_ok(),
-            Err(_) => true,
+            // One that cannot be opened (too many open files) may well be held.
+            Err(error) => error.kind() == ErrorKind::NotFound,
         };
         if old && free {
             drop(fs::remove_dir_all(&path));
