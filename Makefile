@@ -43,7 +43,7 @@ test: versions-rust assets bins ## Run all tests (minutes)
 	@.ci/test
 
 .PHONY: test-all
-test-all: versions-rust assets bins ## Run all tests, the long variants too (half an hour)
+test-all: versions-rust assets assets-oldest bins ## Run all tests, the long variants too (half an hour)
 	@WFE_TEST_ALL=1 .ci/test
 	cargo run --quiet --bin soak -- --minutes 1
 	cargo run --quiet --release -p wfe-sim --bin model
@@ -101,6 +101,11 @@ generate: versions-rust ## Write the generated files: the CRD and the reference 
 .PHONY: assets
 assets: versions-go
 	@tests/controlplane/build
+
+# The control plane with the oldest Tekton that is supported.
+.PHONY: assets-oldest
+assets-oldest: versions-go
+	@tests/controlplane/build --tekton oldest
 
 .PHONY: bins
 bins: versions-rust

@@ -86,7 +86,7 @@ fn settings_that_contradict_are_refused_at_the_start_with_the_name_of_the_flag()
 
 #[tokio::test]
 async fn watches_survive_a_restart_of_the_api_server() -> Result<()> {
-    let control_plane = ControlPlane::start(Options { tekton: true, pods: true, webhook: false, crd: true }).await?;
+    let control_plane = ControlPlane::start(Options::default()).await?;
     let world = World::on(&control_plane, "restart").await?;
     let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     let operator = world.operator().start().await?;

@@ -148,7 +148,7 @@ pub(crate) async fn await_unready(operator: &Operator, resource: &str) -> String
 
 #[tokio::test]
 async fn without_tekton_an_execution_waits_and_the_operator_is_not_ready() -> Result<()> {
-    let control_plane = ControlPlane::start(Options { tekton: false, pods: false, webhook: false, crd: true }).await?;
+    let control_plane = ControlPlane::start(Options { crd: true, ..Options::BARE }).await?;
     let world = World::on(&control_plane, "no-tekton").await?;
     let operator = world.operator().spawn().await?;
     world.wfe("patient").create().await?;

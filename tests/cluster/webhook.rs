@@ -8,7 +8,7 @@ use crate::expect::{as_sent, first_run};
 
 #[tokio::test]
 async fn tektons_webhook_changes_nothing_in_a_pipelinerun_of_ours() -> Result<()> {
-    let control_plane = ControlPlane::start(Options { tekton: true, pods: true, webhook: true, crd: true }).await?;
+    let control_plane = ControlPlane::start(Options { webhook: true, ..Options::default() }).await?;
     let world = World::on(&control_plane, "webhook").await?;
     let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     let _operator = world.operator().start().await?;

@@ -5,6 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::stack::Tekton;
+
 /// The directory with the tools and the manifests of a control plane.
 #[derive(Debug, Clone)]
 pub struct Assets {
@@ -12,18 +14,27 @@ pub struct Assets {
 }
 
 impl Assets {
-    /// Finds the assets: `WFE_CONTROLPLANE_ASSETS` where it is set, else what `tests/controlplane/build` has built.
-    pub fn find() -> Result<Self> {
-        if let Some(dir) = std::env::var_os("WFE_CONTROLPLANE_ASSETS") {
+    /// Finds the assets: `WFE_CONTROLPLANE_ASSETS` (for the oldest Tekton: `WFE_CONTROLPLANE_ASSETS_OLDEST`) where it is
+    /// set, else what `tests/controlplane/build` has built.
+    pub fn find(tekton: Tekton) -> Result<Self> {
+        let (variable, args): (_, &[&str]) = match tekton {
+            Tekton::None | Tekton::Current => ("WFE_CONTROLPLANE_ASSETS", &[]),
+            Tekton::Oldest => ("WFE_CONTROLPLANE_ASSETS_OLDEST", &["--tekton", "oldest"]),
+        };
+        if let Some(dir) = std::env::var_os(variable) {
             return Ok(Self { dir: dir.into() });
         }
         let build = repository().join("tests/controlplane/build");
         let output = Command::new(&build)
+            .args(args)
             .arg("--print-dir")
             .output()
             .with_context(|| format!("{} could not be run", build.display()))?;
         if output.status.code() == Some(3) {
-            bail!("the control plane is not built yet: run tests/controlplane/build (once; it says how long it takes)");
+            bail!(
+                "the control plane is not built yet: run tests/controlplane/build {} (once; it says how long it takes)",
+                args.join(" ")
+            );
         }
         if !output.status.success() {
             bail!("tests/controlplane/build: {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -48,6 +59,13 @@ impl Assets {
     #[must_use]
     pub fn manifest(&self, name: &str) -> PathBuf {
         self.dir.join("manifests").join(name)
+    }
+
+    /// Returns the version of Tekton, such as `v1.12.0`.
+    pub fn tekton_version(&self) -> Result<String> {
+        let file = self.manifest("tekton/version");
+        let version = std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+        Ok(version.trim_end().to_owned())
     }
 }
 

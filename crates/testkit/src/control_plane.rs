@@ -6,6 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum as _;
+use clap::builder::PossibleValue;
 use kube::Client;
 use tokio::sync::OnceCell;
 
@@ -95,6 +97,12 @@ impl ControlPlane {
     #[must_use]
     pub fn registry(&self) -> String {
         self.info.registry.clone().unwrap_or_default()
+    }
+
+    /// Returns the version of Tekton, such as `v1.12.0`; empty without Tekton.
+    #[must_use]
+    pub fn tekton_version(&self) -> String {
+        self.info.tekton.clone().unwrap_or_default()
     }
 
     /// Returns the certificate of the authority that signed the API server's.
@@ -203,13 +211,10 @@ impl ComponentHandle {
 impl Supervisor {
     fn spawn(options: Options) -> Result<Self> {
         let mut command = Command::new(process::workspace_binary("control-plane")?);
-        command.arg("serve");
-        for (wanted, flag) in [
-            (!options.tekton, "--no-tekton"),
-            (!options.pods, "--no-pods"),
-            (options.webhook, "--webhook"),
-            (!options.crd, "--no-crd"),
-        ] {
+        let tekton = options.tekton.to_possible_value();
+        command.args(["serve", "--tekton"]).args(tekton.as_ref().map(PossibleValue::get_name));
+        for (wanted, flag) in [(!options.pods, "--no-pods"), (options.webhook, "--webhook"), (!options.crd, "--no-crd")]
+        {
             if wanted {
                 command.arg(flag);
             }

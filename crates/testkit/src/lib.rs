@@ -58,7 +58,7 @@ pub use pipeline::{Outcome, Pipeline};
 pub use proxy::{Fault, Gate, Proxy, Refusal, When};
 pub use record::{Change, Observed, Recording};
 pub use rights::Right;
-pub use stack::{Info, Options};
+pub use stack::{Info, Options, Tekton};
 pub use terminal::Terminal;
 pub use wfe::WfeBuilder;
 pub use world::{World, WorldOptions};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
+use clap::ValueEnum;
 use kube::Client;
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +14,23 @@ use crate::place::Place;
 use crate::running::Running;
 use crate::{manifests, prepared, random, webhook};
 
+/// Which Tekton a control plane has: its kinds, controller and bundles resolver, and the registry that bundles are
+/// pulled from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Tekton {
+    /// None.
+    None,
+    /// The version that all tests run with.
+    Current,
+    /// The oldest version that is supported; it is built only when asked for.
+    Oldest,
+}
+
 /// What a control plane consists of, beyond etcd, API server and controller-manager.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-// Four independent switches; a state machine would not make them clearer.
-#[allow(clippy::struct_excessive_bools)]
+#[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Tekton's kinds, controller and bundles resolver, and the registry that bundles are pulled from.
-    pub tekton: bool,
+    /// Which Tekton.
+    pub tekton: Tekton,
     /// Scheduler, a node, and kwok that plays its pods.
     pub pods: bool,
     /// Tekton's admission webhook.
@@ -31,13 +42,13 @@ pub struct Options {
 impl Default for Options {
     /// All that most tests need: everything but the webhook.
     fn default() -> Self {
-        Self { tekton: true, pods: true, webhook: false, crd: true }
+        Self { tekton: Tekton::Current, pods: true, webhook: false, crd: true }
     }
 }
 
 impl Options {
     /// An API server with controllers and nothing else: no Tekton, no pods, no kinds of ours.
-    pub const BARE: Self = Self { tekton: false, pods: false, webhook: false, crd: false };
+    pub const BARE: Self = Self { tekton: Tekton::None, pods: false, webhook: false, crd: false };
 }
 
 /// Where a running control plane can be reached.
@@ -51,6 +62,8 @@ pub struct Info {
     pub url: String,
     /// The registry, as host:port.
     pub registry: Option<String>,
+    /// The version of Tekton, such as `v1.12.0`.
+    pub tekton: Option<String>,
     /// The built `kubectl`.
     pub kubectl: PathBuf,
 }
@@ -73,8 +86,9 @@ impl Stack {
 
     /// Starts what `options` name, and returns when all of it serves.
     pub(crate) async fn start(&mut self, options: Options) -> Result<Info> {
-        ensure!(options.tekton || !options.webhook, "Tekton's webhook needs Tekton");
-        if options.tekton {
+        let with_tekton = options.tekton != Tekton::None;
+        ensure!(with_tekton || !options.webhook, "Tekton's webhook needs Tekton");
+        if with_tekton {
             prepared::copy_to(&self.place).await?;
         } else {
             Pki::create(&self.place.dir.join("pki"))?;
@@ -85,12 +99,13 @@ impl Stack {
         // These need only the API server: start them all, then wait for all.
         let first = self.running.len();
         self.spawn(|place| Ok(components::controller_manager(place)))?;
-        let mut registry = None;
+        let (mut registry, mut tekton) = (None, None);
         if options.pods {
             self.spawn(|place| Ok(components::scheduler(place)))?;
             self.spawn(|place| Ok(components::kwok(place, random::free_port()?)))?;
         }
-        if options.tekton {
+        if with_tekton {
+            tekton = Some(self.place.assets.tekton_version()?);
             let port = random::free_port()?;
             registry = Some(format!("127.0.0.1:{port}"));
             self.spawn(|place| Ok(components::tekton_controller(place, ports()?)))?;
@@ -119,6 +134,7 @@ impl Stack {
             kubeconfig: self.place.kubeconfig("admin"),
             url,
             registry,
+            tekton,
             kubectl: self.place.assets.program("kubectl"),
         })
     }

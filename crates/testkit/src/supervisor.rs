@@ -58,7 +58,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub async fn serve(options: Options) -> Result<()> {
     let mut input = BufReader::new(tokio::io::stdin()).lines();
     let mut stop = Interrupts::new()?;
-    let assets = Assets::find()?;
+    let assets = Assets::find(options.tekton)?;
     let witness = Witness::begin()?;
     let started = tokio::select! {
         started = stack::start(&assets, options) => started,
@@ -86,7 +86,7 @@ pub async fn serve(options: Options) -> Result<()> {
 /// Runs a control plane in the foreground until Ctrl-C.
 pub async fn up(options: Options) -> Result<()> {
     let mut stop = Interrupts::new()?;
-    let assets = Assets::find()?;
+    let assets = Assets::find(options.tekton)?;
     eprintln!("starting (assets: {})", assets.dir().display());
     let (mut stack, info) = tokio::select! {
         started = stack::start(&assets, options) => started?,

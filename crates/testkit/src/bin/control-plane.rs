@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use wfe_testkit::{Options, process, supervisor};
+use wfe_testkit::{Options, Tekton, process, supervisor};
 
 /// Runs a real Kubernetes control plane with Tekton on this machine, without containers.
 #[derive(Debug, Parser)]
@@ -34,12 +34,10 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-// Switches of a command line are independent.
-#[allow(clippy::struct_excessive_bools)]
 struct Parts {
-    /// Leave out Tekton and the registry
-    #[arg(long)]
-    no_tekton: bool,
+    /// Which Tekton to run; without it, there is no registry either
+    #[arg(long, value_enum, default_value_t = Tekton::Current)]
+    tekton: Tekton,
     /// Leave out the scheduler, the node and its pods
     #[arg(long)]
     no_pods: bool,
@@ -53,7 +51,7 @@ struct Parts {
 
 impl From<Parts> for Options {
     fn from(parts: Parts) -> Self {
-        Self { tekton: !parts.no_tekton, pods: !parts.no_pods, webhook: parts.webhook, crd: !parts.no_crd }
+        Self { tekton: parts.tekton, pods: !parts.no_pods, webhook: parts.webhook, crd: !parts.no_crd }
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::screen::{Screen, Tone};
 use crate::assets::{Assets, repository};
 use crate::control_plane::ControlPlane;
-use crate::stack::Options;
+use crate::stack::{Options, Tekton};
 use crate::{bundle, manifests};
 
 /// Where the demo's `WorkflowExecutions` live.
@@ -194,7 +194,7 @@ impl Stage {
             Place::Own(own) => own.kubectl_command(args),
             Place::Given => {
                 let found = Command::new("kubectl").arg("version").arg("--client").output();
-                let program = match (found, Assets::find()) {
+                let program = match (found, Assets::find(Tekton::Current)) {
                     (Err(_), Ok(assets)) => assets.program("kubectl"),
                     _ => "kubectl".into(),
                 };
