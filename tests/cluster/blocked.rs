@@ -31,7 +31,7 @@ async fn clear(world: &World, name: &str) -> Result<()> {
 #[tokio::test]
 async fn a_block_is_shown_from_the_failure_that_makes_it_to_what_ends_it() -> Result<()> {
     let world = World::new("blocked").await?;
-    let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
+    let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
     let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     let recording = world.record_all().await?;
     let operator = world.operator().start().await?;

@@ -69,7 +69,7 @@ async fn a_bundle_of_two_tasks_succeeds_on_tekton() -> Result<()> {
 #[tokio::test]
 async fn pods_end_as_their_annotations_say() -> Result<()> {
     let world = World::new("outcomes").await?;
-    for (name, outcome) in [("exit-1", Outcome::Exit1), ("oom", Outcome::Oom), ("image-pull", Outcome::ImagePull)] {
+    for (name, outcome) in [("exit-1", Outcome::Exit(1)), ("oom", Outcome::Oom), ("image-pull", Outcome::ImagePull)] {
         let bundle = push(&world, name, &Pipeline::new().task("only", outcome)).await?;
         run_bundle(&world, name, &bundle).await?;
     }

@@ -143,7 +143,7 @@ async fn check_table(world: &World) -> Result<()> {
 #[tokio::test]
 async fn a_failed_run_fails_its_execution_as_one_that_executed() -> Result<()> {
     let world = World::new("failed").await?;
-    let bundle = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
+    let bundle = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
     let operator = world.operator().start().await?;
     world.wfe("broken").image(&bundle).create().await?;
     let wfe = world.await_phase("broken", "Failed").await?;

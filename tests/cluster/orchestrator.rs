@@ -43,7 +43,7 @@ fn names(requests: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn an_alternative_recovers_what_failed_half_way() -> Result<()> {
     let world = World::new("recovery").await?;
-    let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
+    let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
     let sound = world.push_pipeline("sound", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     let kubeconfig = world.grant(&repository().join(RIGHTS)).await?;
     let recording = world.record_all().await?;
@@ -110,7 +110,7 @@ async fn check_rights(world: &World) -> Result<()> {
 #[tokio::test]
 async fn a_person_is_called_when_no_workflow_is_left() -> Result<()> {
     let world = World::new("no-way-out").await?;
-    let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
+    let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
     let kubeconfig = world.grant(&repository().join(RIGHTS)).await?;
     let _operator = world.operator().start().await?;
     let mut program = orchestrator(&kubeconfig, &[format!("restart={broken}")], &names(&["request"]))?;

@@ -54,7 +54,7 @@ impl<'a> Load<'a> {
         let held = Pipeline::new().task("apply", Outcome::Hold).lasting("100ms");
         let bundles = Bundles {
             short: world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok).lasting("100ms")).await?,
-            failing: world.push_pipeline("failing", &Pipeline::new().task("apply", Outcome::Exit1)).await?,
+            failing: world.push_pipeline("failing", &Pipeline::new().task("apply", Outcome::Exit(1))).await?,
             held: world.push_pipeline("held", &held).await?,
             lingering: world.push_pipeline("lingering", &held.terminating_slowly()).await?,
         };

@@ -1,23 +1,19 @@
 //! Pipelines whose tasks end as a test wants: annotations of their pods tell kwok how.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-
-use crate::manifests;
 
 /// How the pod of a task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Exit code 0.
     Ok,
-    /// Exit code 1.
-    Exit1,
+    /// This exit code.
+    Exit(u8),
     /// Killed for its memory, exit code 137.
     Oom,
-    /// Its image cannot be pulled; it waits for ever.
+    /// Its containers wait for ever with this reason, and none starts.
+    Waiting(&'static str),
+    /// Its image cannot be pulled: it waits with the reason `ImagePullBackOff`.
     ImagePull,
     /// Runs until its outcome is set (`World::set_outcome`).
     Hold,
@@ -26,43 +22,75 @@ pub enum Outcome {
 impl Outcome {
     /// Returns the value of the annotation `test.kubernaut.ai/outcome`.
     #[must_use]
-    pub const fn annotation(self) -> &'static str {
+    pub fn annotation(self) -> String {
         match self {
-            Self::Ok => "ok",
-            Self::Exit1 => "exit-1",
-            Self::Oom => "oom",
-            Self::ImagePull => "image-pull",
-            Self::Hold => "hold",
+            Self::Ok => "ok".to_owned(),
+            Self::Exit(code) => format!("exit-{code}"),
+            Self::Oom => "oom".to_owned(),
+            Self::Waiting(reason) => format!("waiting-{reason}"),
+            Self::ImagePull => Self::Waiting("ImagePullBackOff").annotation(),
+            Self::Hold => "hold".to_owned(),
         }
     }
 }
 
 /// A pipeline of tasks, each after the one before it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Pipeline {
     params: Vec<Value>,
-    tasks: Vec<Task>,
+    tasks: Vec<Value>,
+    finally: Vec<Value>,
 }
 
-#[derive(Debug, Clone)]
-struct Task {
-    name: String,
-    annotations: BTreeMap<String, String>,
+impl Default for Pipeline {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Pipeline {
     /// A pipeline without tasks, whose only parameter is `TARGET_RESOURCE`.
     #[must_use]
     pub fn new() -> Self {
-        Self { params: vec![json!({"name": "TARGET_RESOURCE", "type": "string"})], tasks: Vec::new() }
+        let params = vec![json!({"name": "TARGET_RESOURCE", "type": "string"})];
+        Self { params, tasks: Vec::new(), finally: Vec::new() }
     }
 
     /// Adds a task that runs for the default time (500 ms) and ends like this.
     #[must_use]
-    pub fn task(mut self, name: &str, outcome: Outcome) -> Self {
-        let annotations = BTreeMap::from([(format!("{ANNOTATIONS}outcome"), outcome.annotation().to_owned())]);
-        self.tasks.push(Task { name: name.to_owned(), annotations });
+    pub fn task(self, name: &str, outcome: Outcome) -> Self {
+        self.add(task(name, outcome))
+    }
+
+    /// Adds a task that runs when all others have ended. There are no more tasks after it but of this kind.
+    #[must_use]
+    pub fn finally(mut self, name: &str, outcome: Outcome) -> Self {
+        self.finally.push(task(name, outcome));
         self
+    }
+
+    /// Adds a task that some other controller carries out: a `CustomRun`, which ends when somebody says so.
+    #[must_use]
+    pub fn custom(self, name: &str) -> Self {
+        self.add(json!({"name": name, "taskRef": {"apiVersion": "example.test/v1", "kind": "Approval"}}))
+    }
+
+    /// Adds another pipeline as a task.
+    #[must_use]
+    pub fn pipeline(self, name: &str, inner: &Self) -> Self {
+        self.add(json!({"name": name, "pipelineSpec": {"tasks": inner.tasks}}))
+    }
+
+    /// Adds a step to the last task, which ends like this, at the moment at which all of its steps end.
+    #[must_use]
+    pub fn step(self, name: &str, outcome: Outcome) -> Self {
+        self.container("steps", "step", name, outcome)
+    }
+
+    /// Adds a sidecar to the last task, which ends like this, at the moment at which its steps end.
+    #[must_use]
+    pub fn sidecar(self, name: &str, outcome: Outcome) -> Self {
+        self.container("sidecars", "sidecar", name, outcome)
     }
 
     /// Sets how long the last task runs, such as `3s`.
@@ -71,7 +99,7 @@ impl Pipeline {
         self.annotated("duration", duration)
     }
 
-    /// Sets the termination message of the last task's container.
+    /// Sets the termination message of the last task's containers.
     #[must_use]
     pub fn saying(self, message: &str) -> Self {
         self.annotated("message", message)
@@ -90,9 +118,17 @@ impl Pipeline {
         self
     }
 
-    fn annotated(mut self, key: &str, value: &str) -> Self {
-        if let Some(task) = self.tasks.last_mut() {
-            task.annotations.insert(format!("{ANNOTATIONS}{key}"), value.to_owned());
+    /// Sets the annotation `test.kubernaut.ai/KEY` of the last task's pods (see `tests/controlplane/pod-stages.yaml`).
+    #[must_use]
+    pub fn annotated(self, key: &str, value: &str) -> Self {
+        self.patch(|task| task["taskSpec"]["metadata"]["annotations"][format!("{ANNOTATIONS}{key}")] = json!(value))
+    }
+
+    /// Changes anything of the last task.
+    #[must_use]
+    pub fn patch(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        if let Some(task) = self.finally.last_mut().or(self.tasks.last_mut()) {
+            change(task);
         }
         self
     }
@@ -100,34 +136,45 @@ impl Pipeline {
     /// Renders the Tekton Pipeline under this name (`workflow` is what the operator asks for).
     #[must_use]
     pub fn render(&self, name: &str) -> Value {
-        let mut before: Option<&str> = None;
-        let mut tasks = Vec::new();
-        for task in &self.tasks {
-            let mut value = json!({
-                "name": task.name,
-                "taskSpec": {
-                    "metadata": {"annotations": task.annotations},
-                    "steps": [{"name": "run", "image": "test.invalid/step", "script": "#!/bin/sh\ntrue\n"}],
-                },
-            });
-            if let Some(before) = before {
-                value["runAfter"] = json!([before]);
-            }
-            tasks.push(value);
-            before = Some(&task.name);
-        }
-        json!({
+        let mut pipeline = json!({
             "apiVersion": "tekton.dev/v1",
             "kind": "Pipeline",
             "metadata": {"name": name},
-            "spec": {"params": self.params, "tasks": tasks},
+            "spec": {"params": self.params, "tasks": self.tasks},
+        });
+        if !self.finally.is_empty() {
+            pipeline["spec"]["finally"] = json!(self.finally);
+        }
+        pipeline
+    }
+
+    fn add(mut self, mut task: Value) -> Self {
+        if let Some(before) = self.tasks.last() {
+            task["runAfter"] = json!([before["name"]]);
+        }
+        self.tasks.push(task);
+        self
+    }
+
+    fn container(self, list: &str, prefix: &str, name: &str, outcome: Outcome) -> Self {
+        self.annotated(&format!("outcome.{prefix}-{name}"), &outcome.annotation()).patch(|task| {
+            let containers = &mut task["taskSpec"][list];
+            if let Some(containers) = containers.as_array_mut() {
+                containers.push(container(name));
+            } else {
+                *containers = json!([container(name)]);
+            }
         })
     }
 }
 
 const ANNOTATIONS: &str = "test.kubernaut.ai/";
 
-/// Reads the objects of a bundle from a YAML file.
-pub fn read(path: &Path) -> Result<Vec<Value>> {
-    manifests::read(path).context("the pipeline cannot be read")
+fn task(name: &str, outcome: Outcome) -> Value {
+    let annotations = json!({format!("{ANNOTATIONS}outcome"): outcome.annotation()});
+    json!({"name": name, "taskSpec": {"metadata": {"annotations": annotations}, "steps": [container("run")]}})
+}
+
+fn container(name: &str) -> Value {
+    json!({"name": name, "image": "test.invalid/step", "script": "#!/bin/sh\ntrue\n"})
 }

@@ -47,7 +47,8 @@ async fn an_execution_failure_blocks_until_a_recovery_succeeds() -> Result<()> {
 async fn a_recovery_that_fails_itself_is_not_followed_by_one_of_the_first_workflow() -> Result<()> {
     let world = World::new("circle").await?;
     let works = short(&world).await?;
-    let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit1).lasting("100ms")).await?;
+    let fails =
+        world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1)).lasting("100ms")).await?;
     past(&world, "first", "node/n", "w1", 1, MONTH, Past::Ran).await?;
     let _operator = world.operator().start().await?;
     let wfe = |name, workflow| world.wfe(name).target("node/n").workflow(workflow).image(&works);

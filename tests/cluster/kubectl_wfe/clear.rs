@@ -14,7 +14,7 @@ const HOUR: TimeDelta = TimeDelta::hours(1);
 #[tokio::test]
 async fn a_person_asks_why_a_target_is_blocked_and_clears_it() -> Result<()> {
     let world = World::new("kubectl-wfe").await?;
-    let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit1)).await?;
+    let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
     let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     let _operator = world.operator().start().await?;
     world.wfe("broken").image(&fails).create().await?;
