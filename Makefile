@@ -53,6 +53,11 @@ test-all: versions-rust assets assets-oldest bins ## Run all tests, the long var
 soak: versions-rust assets bins ## Run two operators under load and faults for MINUTES, and judge what happened
 	cargo run --quiet --bin soak -- --minutes $(or $(MINUTES),10) $(ARGS)
 
+.PHONY: fixtures
+fixtures: versions-rust assets assets-oldest bins ## Record again what both versions of Tekton write of each outcome
+	cargo run --quiet --bin recorder -- $(ARGS)
+	cargo run --quiet --bin recorder -- --tekton oldest $(ARGS)
+
 # --- to check --------------------------------------------------------------------------------------------------------
 
 .PHONY: check

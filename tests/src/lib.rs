@@ -1,4 +1,6 @@
-//! What the tests against the real control plane (`cluster/`) and the soak (`soak/`) share.
+//! What the tests against the real control plane (`cluster/`), the soak (`soak/`) and the recorder (`recorder/`) share.
+
+pub mod outcomes;
 
 use std::collections::BTreeSet;
 

@@ -18,6 +18,24 @@ pub fn pipeline_runs() -> ApiResource {
     manifests::resource("tekton.dev/v1", "PipelineRun")
 }
 
+/// Names the resource `taskruns`.
+#[must_use]
+pub fn task_runs() -> ApiResource {
+    manifests::resource("tekton.dev/v1", "TaskRun")
+}
+
+/// Names the resource `customruns`.
+#[must_use]
+pub fn custom_runs() -> ApiResource {
+    manifests::resource("tekton.dev/v1beta1", "CustomRun")
+}
+
+/// Names the resource `pods`.
+#[must_use]
+pub fn pods() -> ApiResource {
+    manifests::resource("v1", "Pod")
+}
+
 impl World {
     /// Waits until a WorkflowExecution is as `is` wants it, and returns it. `what` completes "awaited that it ...".
     pub async fn await_wfe(&self, name: &str, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
@@ -59,36 +77,44 @@ impl World {
 
     /// Waits until some PipelineRun is as `is` wants it, and returns it.
     pub async fn await_run(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
-        let api = self.api(&pipeline_runs(), &self.execution_namespace());
-        let what = format!("a PipelineRun {what}");
-        self.search(api, watcher::Config::default(), &what, DEADLINE, |objects| {
-            objects.values().find(|object| is(object)).cloned()
-        })
-        .await
+        self.await_some(&pipeline_runs(), what, is).await
     }
 
     /// Waits until all PipelineRuns together are as `are` wants them, and returns them by name.
     pub async fn await_runs(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
-        let api = self.api(&pipeline_runs(), &self.execution_namespace());
-        self.search(api, watcher::Config::default(), what, DEADLINE, |objects| are(objects).then(|| objects.clone()))
-            .await
+        self.await_all(&pipeline_runs(), what, are).await
     }
 
     /// Waits until some pod of the execution namespace is as `is` wants it, and returns it.
     pub async fn await_pod(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
-        let api = self.api(&manifests::resource("v1", "Pod"), &self.execution_namespace());
-        let what = format!("a pod {what}");
+        self.await_some(&pods(), what, is).await
+    }
+
+    /// Waits until some object of the execution namespace is as `is` wants it, and returns it.
+    pub async fn await_some(&self, resource: &ApiResource, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+        let api = self.api(resource, &self.execution_namespace());
+        let what = format!("a {} {what}", resource.kind);
         self.search(api, watcher::Config::default(), &what, DEADLINE, |objects| {
             objects.values().find(|object| is(object)).cloned()
         })
         .await
     }
 
-    /// Waits until all pods of the execution namespace together are as `are` wants them, and returns them by name.
-    pub async fn await_pods(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
-        let api = self.api(&manifests::resource("v1", "Pod"), &self.execution_namespace());
+    /// Waits until all objects of a kind in the execution namespace together are as `are` wants them.
+    pub async fn await_all(
+        &self,
+        resource: &ApiResource,
+        what: &str,
+        are: impl Fn(&Objects) -> bool,
+    ) -> Result<Objects> {
+        let api = self.api(resource, &self.execution_namespace());
         self.search(api, watcher::Config::default(), what, DEADLINE, |objects| are(objects).then(|| objects.clone()))
             .await
+    }
+
+    /// Waits until all pods of the execution namespace together are as `are` wants them, and returns them by name.
+    pub async fn await_pods(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
+        self.await_all(&pods(), what, are).await
     }
 
     /// Waits until an event about a WorkflowExecution has this reason, and returns it.
@@ -130,7 +156,7 @@ impl World {
 
     /// Returns the pods of the execution namespace.
     pub async fn pods(&self) -> Result<Vec<Value>> {
-        self.list(&manifests::resource("v1", "Pod"), &self.execution_namespace()).await
+        self.list(&pods(), &self.execution_namespace()).await
     }
 
     /// Ends held pods: sets the outcome (`ok`, `exit-1`, `oom`) of the pod with this name, or of those that match
@@ -145,7 +171,7 @@ impl World {
     }
 
     async fn annotate_pods(&self, pods: &str, annotations: &Value) -> Result<usize> {
-        let api = self.api(&manifests::resource("v1", "Pod"), &self.execution_namespace());
+        let api = self.api(&self::pods(), &self.execution_namespace());
         let names = if pods.is_empty() || pods.contains('=') {
             let found = api.list(&ListParams::default().labels(pods)).await?;
             found.items.into_iter().filter_map(|pod| pod.metadata.name).collect()

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::awaits::plain;
 use crate::world::World;
-use crate::{look, manifests, wfe};
+use crate::{look, wfe};
 
 /// What was seen to happen to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,9 +74,7 @@ impl World {
 
     /// Begins to record what is left of runs too: TaskRuns, `CustomRuns` and pods.
     pub async fn record_all(&self) -> Result<Recording> {
-        let task_runs = manifests::resource("tekton.dev/v1", "TaskRun");
-        let custom_runs = manifests::resource("tekton.dev/v1beta1", "CustomRun");
-        self.record_kinds([look::pipeline_runs(), task_runs, custom_runs, manifests::resource("v1", "Pod")]).await
+        self.record_kinds([look::pipeline_runs(), look::task_runs(), look::custom_runs(), look::pods()]).await
     }
 
     async fn record_kinds(&self, of_runs: impl IntoIterator<Item = ApiResource>) -> Result<Recording> {

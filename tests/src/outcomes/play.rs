@@ -1,0 +1,158 @@
+//! One play: its bundle, its surroundings, and how to see that it is over.
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use wfe_testkit::{Pipeline, World, look};
+
+use super::script::{Act, When};
+
+/// A way in which a run ends.
+#[derive(Debug, Clone)]
+pub struct Play {
+    /// Its name, that of its fixtures too.
+    pub name: &'static str,
+    /// The pipeline in its bundle, and under which name; without one, the bundle is missing.
+    bundle: Option<(Pipeline, &'static str)>,
+    /// The time-out of the whole run.
+    pub timeout: Option<&'static str>,
+    /// The service account of the pods.
+    pub service_account: Option<&'static str>,
+    /// Time-outs that only a plain PipelineRun can have: an execution has one for the whole run.
+    pub plain_timeouts: Option<Value>,
+    /// A quota on the namespace of the runs: what, and how many.
+    quota: Option<(&'static str, &'static str)>,
+    script: Vec<(When, Act)>,
+    /// How to see that it is over.
+    pub end: End,
+    /// What the control plane must have.
+    pub needs: Needs,
+}
+
+/// How to see that a play is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The run is done.
+    Done,
+    /// The run is done, and leaves a pod that is not.
+    Leaves,
+    /// The run is gone.
+    Gone,
+    /// The run is never done: it stays where it is.
+    Stuck,
+    /// The run cannot be created.
+    Refused,
+}
+
+/// What a play needs of its control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Tekton as it is shipped.
+    Shipped,
+    /// Tekton after [`repair`](super::repair).
+    Repaired,
+}
+
+impl Play {
+    /// A play of a bundle with this pipeline, whose run is done by itself.
+    pub(super) fn of(name: &'static str, pipeline: Pipeline) -> Self {
+        Self {
+            name,
+            bundle: Some((pipeline, "workflow")),
+            timeout: None,
+            service_account: None,
+            plain_timeouts: None,
+            quota: None,
+            script: Vec::new(),
+            end: End::Done,
+            needs: Needs::Shipped,
+        }
+    }
+
+    pub(super) fn bundle_missing(mut self) -> Self {
+        self.bundle = None;
+        self
+    }
+
+    pub(super) fn pipeline_named(mut self, name: &'static str) -> Self {
+        self.bundle = self.bundle.map(|(pipeline, _)| (pipeline, name));
+        self
+    }
+
+    pub(super) fn timeout(mut self, timeout: &'static str) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    pub(super) fn plain_timeouts(mut self, timeouts: Value) -> Self {
+        self.plain_timeouts = Some(timeouts);
+        self
+    }
+
+    pub(super) fn service_account(mut self, name: &'static str) -> Self {
+        self.service_account = Some(name);
+        self
+    }
+
+    pub(super) fn quota(mut self, what: &'static str, hard: &'static str) -> Self {
+        self.quota = Some((what, hard));
+        self
+    }
+
+    pub(super) fn then(mut self, when: When, act: Act) -> Self {
+        self.script.push((when, act));
+        self
+    }
+
+    pub(super) fn ends(mut self, end: End) -> Self {
+        self.end = end;
+        self
+    }
+
+    pub(super) fn repaired(mut self) -> Self {
+        self.needs = Needs::Repaired;
+        self
+    }
+
+    /// Puts up what stands in the way, and pushes the bundle. Returns its image.
+    pub async fn prepare(&self, world: &World) -> Result<String> {
+        if let Some((what, hard)) = self.quota {
+            let quotas: Api<ResourceQuota> = Api::namespaced(world.client(), &world.execution_namespace());
+            let quota = json!({"metadata": {"name": "tight"}, "spec": {"hard": {what: hard}}});
+            quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
+            let counts = |quota: Option<&ResourceQuota>| quota.is_some_and(|quota| quota.status.is_some());
+            kube::runtime::wait::await_condition(quotas, "tight", counts).await?;
+        }
+        match &self.bundle {
+            Some((pipeline, name)) => Ok(world.push_objects(self.name, &[pipeline.render(name)]).await?.image),
+            None => Ok(format!("{}/nobody/pushed-this:latest", world.control_plane().registry())),
+        }
+    }
+
+    /// Does what the script says, each act in its time. The run need not exist yet.
+    pub async fn perform(&self, world: &World, run: &str) -> Result<()> {
+        for (when, act) in &self.script {
+            when.comes(world, run).await.with_context(|| format!("{}: {when:?} did not come", self.name))?;
+            act.perform(world, run).await.with_context(|| format!("{}: {act:?} failed", self.name))?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits until nothing of a run can change any more but by a person: its tasks are done, its pods ended or gone.
+pub async fn await_rest(world: &World) -> Result<()> {
+    let succeeded = |object: &Value| {
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|condition| condition["type"] == "Succeeded" && condition["status"] != "Unknown")
+    };
+    for resource in [look::pipeline_runs(), look::task_runs(), look::custom_runs()] {
+        let what = format!("all {} are done", resource.plural);
+        world.await_all(&resource, &what, |objects| objects.values().all(succeeded)).await?;
+    }
+    let ended = |pod: &Value| matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    let stays = |pod: &Value| ended(pod) && pod["metadata"]["deletionTimestamp"].is_null();
+    world.await_all(&look::pods(), "all pods have ended", |pods| pods.values().all(stays)).await?;
+    Ok(())
+}

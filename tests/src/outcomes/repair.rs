@@ -1,0 +1,32 @@
+//! What plays need changed in a Tekton as it is shipped.
+
+use anyhow::{Context as _, Result};
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::json;
+use wfe_testkit::{ControlPlane, manifests};
+
+/// Repairs two things in a Tekton as it is shipped: its `ResolutionRequest` can say that it has failed, and pipelines can
+/// have pipelines as tasks. The control plane must be nobody else's.
+pub async fn repair(control_plane: &ControlPlane) -> Result<()> {
+    let client = control_plane.client().await?;
+    let crds: Api<DynamicObject> =
+        Api::all_with(client.clone(), &manifests::resource("apiextensions.k8s.io/v1", "CustomResourceDefinition"));
+    let name = "resolutionrequests.resolution.tekton.dev";
+    let mut crd = crds.get(name).await?;
+    let versions = crd.data["spec"]["versions"].as_array_mut().context("a CRD without versions")?;
+    for version in versions {
+        // As shipped: also `refSource` and `source`, which a request that has failed does not have. The API server
+        // refuses its status then, and the run waits for ever.
+        version["schema"]["openAPIV3Schema"]["properties"]["status"]["required"] = json!(["data"]);
+    }
+    crd.metadata.managed_fields = None;
+    crds.replace(name, &PostParams::default(), &crd).await?;
+
+    let flags: Api<DynamicObject> =
+        Api::namespaced_with(client, "tekton-pipelines", &manifests::resource("v1", "ConfigMap"));
+    let alpha = json!({"data": {"enable-api-fields": "alpha"}});
+    flags.patch("feature-flags", &PatchParams::default(), &Patch::Merge(alpha)).await?;
+    // It reads them at its start for certain.
+    control_plane.component("tekton-controller").restart().await
+}

@@ -1,0 +1,36 @@
+//! Runs that end with what their containers did.
+
+use serde_json::json;
+use wfe_testkit::{Outcome, Pipeline};
+
+use super::play::{End, Play};
+use super::script::{Act, When};
+
+/// What an API server answers a service account that may not do what it asks for.
+const FORBIDDEN: &str = "deployments.apps \"payment-api\" is forbidden: \
+     User \"system:serviceaccount:kubernaut-workflows:kubernaut-workflow-runner\" cannot patch resource \
+     \"deployments\" in API group \"apps\" in the namespace \"payment\"";
+
+pub(super) fn plays() -> Vec<Play> {
+    let two = |check, apply| Pipeline::new().task("check", check).task("apply", apply);
+    let as_result = json!([{"key": "error", "value": FORBIDDEN, "type": 1}]).to_string();
+    vec![
+        Play::of("success", two(Outcome::Ok, Outcome::Ok)),
+        Play::of("exit-first", two(Outcome::Exit(1), Outcome::Ok)),
+        Play::of("exit-second", two(Outcome::Ok, Outcome::Exit(42))),
+        Play::of("oom", two(Outcome::Ok, Outcome::Oom)),
+        Play::of("image-pull-first", two(Outcome::ImagePull, Outcome::Ok)),
+        Play::of("image-pull-second", two(Outcome::Ok, Outcome::ImagePull)),
+        Play::of("image-name-invalid", two(Outcome::Waiting("InvalidImageName"), Outcome::Ok)),
+        Play::of("container-config-error", two(Outcome::Waiting("CreateContainerConfigError"), Outcome::Ok))
+            .ends(End::Leaves),
+        Play::of("evicted", two(Outcome::Hold, Outcome::Ok)).then(When::Running("check"), Act::Evict("check")),
+        Play::of("forbidden", two(Outcome::Exit(1), Outcome::Ok).saying(FORBIDDEN)),
+        Play::of("forbidden-as-result", two(Outcome::Ok, Outcome::Exit(1)).saying(&as_result)),
+        Play::of("misleading-words", two(Outcome::Ok, Outcome::Exit(3)).saying(WORDS)),
+    ]
+}
+
+/// Words that a reader of free text could fall for: none of them says why the step failed.
+const WORDS: &str =
+    "no room in bathroom-svc: quota-service says invalid-login, 403 forbidden, timeout, image not pulled";
