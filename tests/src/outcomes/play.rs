@@ -1,10 +1,13 @@
 //! One play: its bundle, its surroundings, and how to see that it is over.
 
-use anyhow::{Context as _, Result};
-use k8s_openapi::api::core::v1::ResourceQuota;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::DEADLINE;
 use wfe_testkit::{Pipeline, World, look};
 
 use super::script::{Act, When};
@@ -14,16 +17,20 @@ use super::script::{Act, When};
 pub struct Play {
     /// Its name, that of its fixtures too.
     pub name: &'static str,
+    /// What happens in it, in a sentence.
+    pub about: &'static str,
     /// The pipeline in its bundle, and under which name; without one, the bundle is missing.
     bundle: Option<(Pipeline, &'static str)>,
     /// The time-out of the whole run.
     pub timeout: Option<&'static str>,
     /// The service account of the pods.
     pub service_account: Option<&'static str>,
-    /// Time-outs that only a plain PipelineRun can have: an execution has one for the whole run.
+    /// Time-outs that only a plain PipelineRun can have: an execution has one, for the whole run.
     pub plain_timeouts: Option<Value>,
-    /// A quota on the namespace of the runs: what, and how many.
-    quota: Option<(&'static str, &'static str)>,
+    /// Of what the namespace of the runs may hold none.
+    quota: Option<Full>,
+    /// The namespace of the runs takes only pods that are harmless.
+    restricted: bool,
     script: Vec<(When, Act)>,
     /// How to see that it is over.
     pub end: End,
@@ -46,6 +53,13 @@ pub enum End {
     Refused,
 }
 
+/// Of what a quota leaves no room for a single one.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Full {
+    Runs,
+    Pods,
+}
+
 /// What a play needs of its control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
@@ -57,14 +71,16 @@ pub enum Needs {
 
 impl Play {
     /// A play of a bundle with this pipeline, whose run is done by itself.
-    pub(super) fn of(name: &'static str, pipeline: Pipeline) -> Self {
+    pub(super) fn of(name: &'static str, about: &'static str, pipeline: Pipeline) -> Self {
         Self {
             name,
+            about,
             bundle: Some((pipeline, "workflow")),
             timeout: None,
             service_account: None,
             plain_timeouts: None,
             quota: None,
+            restricted: false,
             script: Vec::new(),
             end: End::Done,
             needs: Needs::Shipped,
@@ -96,8 +112,13 @@ impl Play {
         self
     }
 
-    pub(super) fn quota(mut self, what: &'static str, hard: &'static str) -> Self {
-        self.quota = Some((what, hard));
+    pub(super) fn quota(mut self, on: Full) -> Self {
+        self.quota = Some(on);
+        self
+    }
+
+    pub(super) fn restricted(mut self) -> Self {
+        self.restricted = true;
         self
     }
 
@@ -118,12 +139,16 @@ impl Play {
 
     /// Puts up what stands in the way, and pushes the bundle. Returns its image.
     pub async fn prepare(&self, world: &World) -> Result<String> {
-        if let Some((what, hard)) = self.quota {
-            let quotas: Api<ResourceQuota> = Api::namespaced(world.client(), &world.execution_namespace());
-            let quota = json!({"metadata": {"name": "tight"}, "spec": {"hard": {what: hard}}});
-            quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
-            let counts = |quota: Option<&ResourceQuota>| quota.is_some_and(|quota| quota.status.is_some());
-            kube::runtime::wait::await_condition(quotas, "tight", counts).await?;
+        match self.quota {
+            Some(Full::Runs) => quota(world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await?,
+            Some(Full::Pods) => quota(world, "pods", &look::pods()).await?,
+            None => (),
+        }
+        if self.restricted {
+            let namespaces: Api<Namespace> = Api::all(world.client());
+            let labels = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+            let name = world.execution_namespace();
+            namespaces.patch(&name, &PatchParams::default(), &Patch::Merge(labels)).await?;
         }
         match &self.bundle {
             Some((pipeline, name)) => Ok(world.push_objects(self.name, &[pipeline.render(name)]).await?.image),
@@ -138,6 +163,28 @@ impl Play {
             act.perform(world, run).await.with_context(|| format!("{}: {act:?} failed", self.name))?;
         }
         Ok(())
+    }
+}
+
+/// Sets a quota of none, and waits until admission enforces it, which is later than the quota's own status says.
+async fn quota(world: &World, what: &str, resource: &ApiResource) -> Result<()> {
+    let namespace = world.execution_namespace();
+    let quotas: Api<ResourceQuota> = Api::namespaced(world.client(), &namespace);
+    let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {what: "0"}}});
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
+    let counts = |quota: Option<&ResourceQuota>| quota.is_some_and(|quota| quota.status.is_some());
+    kube::runtime::wait::await_condition(quotas, "none", counts).await?;
+
+    let probe = DynamicObject::new("probe", resource)
+        .data(json!({"spec": {"containers": [{"name": "probe", "image": "test.invalid/probe"}]}}));
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        match world.api(resource, &namespace).create(&dry_run, &probe).await {
+            Err(kube::Error::Api(refusal)) if refusal.code == 403 => return Ok(()),
+            answer => ensure!(Instant::now() < deadline, "the quota is not enforced: {answer:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -15,19 +15,48 @@ pub(super) fn plays() -> Vec<Play> {
     let two = |check, apply| Pipeline::new().task("check", check).task("apply", apply);
     let as_result = json!([{"key": "error", "value": FORBIDDEN, "type": 1}]).to_string();
     vec![
-        Play::of("success", two(Outcome::Ok, Outcome::Ok)),
-        Play::of("exit-first", two(Outcome::Exit(1), Outcome::Ok)),
-        Play::of("exit-second", two(Outcome::Ok, Outcome::Exit(42))),
-        Play::of("oom", two(Outcome::Ok, Outcome::Oom)),
-        Play::of("image-pull-first", two(Outcome::ImagePull, Outcome::Ok)),
-        Play::of("image-pull-second", two(Outcome::Ok, Outcome::ImagePull)),
-        Play::of("image-name-invalid", two(Outcome::Waiting("InvalidImageName"), Outcome::Ok)),
-        Play::of("container-config-error", two(Outcome::Waiting("CreateContainerConfigError"), Outcome::Ok))
-            .ends(End::Leaves),
-        Play::of("evicted", two(Outcome::Hold, Outcome::Ok)).then(When::Running("check"), Act::Evict("check")),
-        Play::of("forbidden", two(Outcome::Exit(1), Outcome::Ok).saying(FORBIDDEN)),
-        Play::of("forbidden-as-result", two(Outcome::Ok, Outcome::Exit(1)).saying(&as_result)),
-        Play::of("misleading-words", two(Outcome::Ok, Outcome::Exit(3)).saying(WORDS)),
+        Play::of("success", "Both tasks succeed.", two(Outcome::Ok, Outcome::Ok)),
+        Play::of("exit-first", "The first of two tasks exits with 1.", two(Outcome::Exit(1), Outcome::Ok)),
+        Play::of("exit-second", "The second of two tasks exits with 42.", two(Outcome::Ok, Outcome::Exit(42))),
+        Play::of("oom", "The second task is killed for its memory.", two(Outcome::Ok, Outcome::Oom)),
+        Play::of(
+            "image-pull-first",
+            "The image of the first task cannot be pulled.",
+            two(Outcome::ImagePull, Outcome::Ok),
+        ),
+        Play::of(
+            "image-pull-second",
+            "The image of the second task cannot be pulled.",
+            two(Outcome::Ok, Outcome::ImagePull),
+        ),
+        Play::of(
+            "image-name-invalid",
+            "The image of the first task has a name that is none.",
+            two(Outcome::Waiting("InvalidImageName"), Outcome::Ok),
+        ),
+        Play::of(
+            "container-config-error",
+            "The container of the first task refers to something that is not there, such as a Secret.",
+            two(Outcome::Waiting("CreateContainerConfigError"), Outcome::Ok),
+        )
+        .ends(End::Leaves),
+        Play::of("evicted", "The pod of the first task is evicted while it runs.", two(Outcome::Hold, Outcome::Ok))
+            .then(When::Running("check"), Act::Evict("check")),
+        Play::of(
+            "forbidden",
+            "The first task is refused by the API server, and has that as its termination message.",
+            two(Outcome::Exit(1), Outcome::Ok).saying(FORBIDDEN),
+        ),
+        Play::of(
+            "forbidden-as-result",
+            "The second task is refused by the API server, and writes that into a result.",
+            two(Outcome::Ok, Outcome::Exit(1)).saying(&as_result),
+        ),
+        Play::of(
+            "misleading-words",
+            "The second task exits with 3, and its message is full of words that name other causes.",
+            two(Outcome::Ok, Outcome::Exit(3)).saying(WORDS),
+        ),
     ]
 }
 
