@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use wfe_testkit::{Change, Observed, World};
+use wfe_tests::stable;
 
 use crate::merge::{difference, merge};
 
@@ -18,7 +19,7 @@ const BEGIN: &str = "2026-01-01T00:00:00Z";
 /// Returns the changes of a recording that tell something, in order.
 pub(crate) fn story(world: &World, recorded: Vec<Observed>) -> Result<Vec<Observed>> {
     let mut story = telling(recorded.into_iter().filter(|one| one.kind != "WorkflowExecution").collect());
-    let mut names = Names::new(world);
+    let mut uids = Uids::default();
     let begin = story.first().and_then(|one| moment(&one.object["metadata"]["creationTimestamp"]));
     let begin = begin.context("nothing was recorded")?;
     let shift = moment(&json!(BEGIN)).context("BEGIN is no time")? - begin;
@@ -27,10 +28,10 @@ pub(crate) fn story(world: &World, recorded: Vec<Observed>) -> Result<Vec<Observ
         one.at_ms = 0;
         one.object = trimmed(&one.kind, &one.object);
         one.object["metadata"]["resourceVersion"] = json!(place.to_string());
-        names.learn(&one.object);
+        uids.learn(&one.object);
         rewrite(&mut one.object, &|text| match DateTime::parse_from_rfc3339(text) {
             Ok(time) if text.ends_with('Z') => show(time.to_utc() + shift),
-            _ => names.replace(text),
+            _ => uids.replace(&stable(world, text)),
         });
     }
     Ok(story)
@@ -163,48 +164,24 @@ fn show(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
 }
 
-/// What is named anew in every recording, and how a fixture names it.
-struct Names {
-    pairs: Vec<(String, String)>,
-}
+/// The uids of a recording, and how a fixture writes them.
+#[derive(Default)]
+struct Uids(Vec<String>);
 
-impl Names {
-    fn new(world: &World) -> Self {
-        let pairs = [
-            (world.execution_namespace(), "kubernaut-workflows"),
-            (world.namespace().to_owned(), "ops"),
-            (world.control_plane().registry(), "registry.test"),
-        ];
-        Self { pairs: pairs.map(|(from, to)| (from, to.to_owned())).into() }
-    }
-
+impl Uids {
     /// Gives the object's uid a number, if it has none yet.
     fn learn(&mut self, object: &Value) {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-        if !uid.is_empty() && !self.pairs.iter().any(|(known, _)| known == uid) {
-            let number = self.pairs.len() - 2;
-            self.pairs.push((uid.to_owned(), format!("00000000-0000-0000-0000-{number:012}")));
+        if !uid.is_empty() && !self.0.iter().any(|known| known == uid) {
+            self.0.push(uid.to_owned());
         }
     }
 
     fn replace(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for (from, to) in &self.pairs {
-            text = text.replace(from, to);
+        for (number, uid) in (1..).zip(&self.0) {
+            text = text.replace(uid, &format!("00000000-0000-0000-0000-{number:012}"));
         }
-        without_hash(&text)
-    }
-}
-
-/// The name of a `ResolutionRequest` is a hash of its parameters, the registry's port among them.
-fn without_hash(text: &str) -> String {
-    const PREFIX: &str = "bundles-";
-    const HASH: usize = 32;
-    let Some(start) = text.find(PREFIX).map(|start| start + PREFIX.len()) else { return text.to_owned() };
-    let Some(hash) = text.get(start..start + HASH) else { return text.to_owned() };
-    if hash.chars().all(|one| one.is_ascii_hexdigit()) {
-        text.replace(hash, &"0".repeat(HASH))
-    } else {
-        text.to_owned()
+        text
     }
 }

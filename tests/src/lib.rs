@@ -1,6 +1,7 @@
 //! What the tests against the real control plane (`cluster/`), the soak (`soak/`) and the recorder (`recorder/`) share.
 
 pub mod outcomes;
+mod stable;
 
 use std::collections::BTreeSet;
 
@@ -9,6 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wfe_auditor::{Change, Counts, Options, Report, Request};
 use wfe_testkit::{Observed, Recording, World};
+
+pub use stable::stable;
 
 /// Ends a recording and has it judged together with the audit log (SPEC section 16). Everything has to have come to
 /// rest. Returns the changes and what the auditor says.

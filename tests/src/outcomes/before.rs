@@ -10,6 +10,7 @@ pub(super) fn plays() -> Vec<Play> {
     let bad_graph = two().patch(|task| task["runAfter"] = json!(["nowhere"]));
     let unknown_result =
         two().patch(|task| task["params"] = json!([{"name": "FOUND", "value": "$(tasks.check.results.nothing)"}]));
+    let unknown_task = two().patch(|task| *task = json!({"name": "apply", "taskRef": {"name": "nobody-made-this"}}));
     let invalid = two().patch(|task| task["name"] = json!("not a name"));
     let too_large = Pipeline::new().task("apply", Outcome::Ok).patch(|task| {
         task["taskSpec"]["steps"][0]["computeResources"] = json!({"requests": {"cpu": "100000"}});
@@ -33,6 +34,7 @@ pub(super) fn plays() -> Vec<Play> {
             .repaired(),
         Play::of("missing-parameter", "The pipeline asks for a parameter that was not given.", two().param("ZONE")),
         Play::of("bad-graph", "A task runs after one that does not exist.", bad_graph),
+        Play::of("unknown-task", "A task refers to a Task that does not exist.", unknown_task),
         Play::of("unknown-result", "A task uses a result that no task has.", unknown_result),
         Play::of("invalid-pipeline", "A task has a name that Kubernetes does not take.", invalid),
         Play::of("unknown-service-account", "The service account does not exist.", two()).service_account("nobody"),

@@ -17,6 +17,12 @@ pub(super) fn plays() -> Vec<Play> {
             .timeout("8s"),
         Play::of("timeout-of-run-after", "The run times out while its step runs.", one(Outcome::Hold)).timeout("8s"),
         Play::of(
+            "timeout-of-run-in-second",
+            "The run times out in its second task.",
+            Pipeline::new().task("check", Outcome::Ok).task("apply", Outcome::Hold),
+        )
+        .timeout("10s"),
+        Play::of(
             "timeout-of-task-before",
             "A task times out while its container is being created.",
             short(one(WAITING)),

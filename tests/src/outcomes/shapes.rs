@@ -41,6 +41,11 @@ fn of_tasks() -> Vec<Play> {
             .then(When::Running("apply"), Act::End("apply", Outcome::Exit(1)))
             .then(When::Retrying("apply"), Act::End("apply", Outcome::Ok)),
         Play::of(
+            "retries-after-timeout",
+            "A task times out while its step runs, twice.",
+            retried(Outcome::Hold).patch(|task| task["timeout"] = json!("5s")),
+        ),
+        Play::of(
             "retries-after-image-pull",
             "The image of a task cannot be pulled, twice.",
             retried(Outcome::ImagePull),
@@ -48,6 +53,11 @@ fn of_tasks() -> Vec<Play> {
         Play::of("error-of-task-ignored", "The first of two tasks exits with 1, which the pipeline ignores.", {
             Pipeline::new().task("check", Outcome::Exit(1)).patch(on_error).task("apply", Outcome::Ok)
         }),
+        Play::of(
+            "error-ignored-then-failure",
+            "The first of two tasks exits with 1, which the pipeline ignores, and the second with 2.",
+            Pipeline::new().task("check", Outcome::Exit(1)).patch(on_error).task("apply", Outcome::Exit(2)),
+        ),
         Play::of(
             "task-skipped",
             "The second of two tasks is skipped.",
@@ -80,6 +90,11 @@ fn of_steps() -> Vec<Play> {
         Play::of("step-fails", "The second of three steps exits with 5; the third is skipped.", {
             three().step("verify", Outcome::Exit(1)).annotated("message.step-verify", &says("Reason", "Skipped"))
         }),
+        Play::of(
+            "oom-of-second-step",
+            "The second of two steps is killed for its memory.",
+            Pipeline::new().task("apply", Outcome::Ok).step("write", Outcome::Oom),
+        ),
         Play::of("error-of-step-ignored", "The second of two steps exits with 5, which the task ignores.", {
             Pipeline::new()
                 .task("apply", Outcome::Ok)

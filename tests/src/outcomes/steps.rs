@@ -44,8 +44,8 @@ pub(super) fn plays() -> Vec<Play> {
             .then(When::Running("check"), Act::Evict("check")),
         Play::of(
             "forbidden",
-            "The first task is refused by the API server, and has that as its termination message.",
-            two(Outcome::Exit(1), Outcome::Ok).saying(FORBIDDEN),
+            "The second task is refused by the API server, and has that as its termination message.",
+            two(Outcome::Ok, Outcome::Exit(1)).saying(FORBIDDEN),
         ),
         Play::of(
             "forbidden-as-result",
