@@ -65,7 +65,7 @@ pub(super) enum Full {
 pub enum Needs {
     /// Tekton as it is shipped.
     Shipped,
-    /// Tekton after [`repair`](super::repair).
+    /// Tekton after [`repair`](super::repair()).
     Repaired,
 }
 
