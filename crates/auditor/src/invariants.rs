@@ -2,6 +2,7 @@
 
 mod attempts;
 mod chain;
+mod counter;
 mod exclusion;
 mod facts;
 mod forbidden;
@@ -13,10 +14,10 @@ use std::collections::BTreeMap;
 
 use crate::Evidence;
 use crate::history::{Execution, Run};
-use crate::report::{Moment, ObjectRef, Violation, When};
+use crate::report::{Counts, Moment, ObjectRef, Violation, When};
 
-/// An invariant: finds how it was broken.
-type Invariant = fn(&Evidence<'_>) -> Vec<Violation>;
+/// An invariant: finds how it was broken, and counts what there was to judge.
+type Invariant = fn(&Evidence<'_>, &mut Counts) -> Vec<Violation>;
 
 const INVARIANTS: &[Invariant] = &[
     exclusion::judge,
@@ -26,15 +27,16 @@ const INVARIANTS: &[Invariant] = &[
     facts::judge,
     settled::judge,
     writes::judge,
+    counter::judge,
     chain::judge,
 ];
 
 /// Judges all invariants. Within one, violations come in the order in which they happened.
-pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+pub(crate) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
     INVARIANTS
         .iter()
         .flat_map(|invariant| {
-            let mut found = invariant(evidence);
+            let mut found = invariant(evidence, counts);
             found.sort_by(|a, b| (order(a), a.rule, &a.objects, &a.text).cmp(&(order(b), b.rule, &b.objects, &b.text)));
             found
         })

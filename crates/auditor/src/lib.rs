@@ -35,10 +35,15 @@ mod count;
 mod history;
 pub mod input;
 mod invariants;
+mod policy;
+mod record;
 pub mod report;
+mod section_6;
+mod section_7;
 
 use std::collections::BTreeSet;
 
+pub use policy::{Policy, Scope};
 pub use input::{Change, ChangeType, InputError, Request, read_changes, read_requests};
 pub use report::{Counts, Moment, ObjectRef, Report, Requirement, Violation, When};
 
@@ -52,6 +57,8 @@ pub struct Options {
     pub operators: BTreeSet<String>,
     /// Faults have stopped and all has had the time to come to rest, so that nothing may be left undone.
     pub settled: bool,
+    /// The policy of all operators. `None`: it is not known, or they had several, and nothing is judged by it.
+    pub policy: Option<Policy>,
 }
 
 /// All that the invariants are judged by.
@@ -67,12 +74,13 @@ pub fn audit(changes: &[Change], requests: &[Request], options: &Options) -> Rep
     let mut history = History::read(changes);
     history.compare(requests);
     let evidence = Evidence { history, authors: Authors::read(requests, options), requests, options };
-    let violations = invariants::judge(&evidence);
+    let mut counts = count::count(&evidence.history);
+    let violations = invariants::judge(&evidence, &mut counts);
     let mut gaps = evidence.history.gaps.clone();
     gaps.extend(evidence.authors.gaps());
     gaps.sort();
     gaps.dedup();
-    Report { counts: count::count(&evidence.history), violations, gaps, unjudged: unjudged(&evidence) }
+    Report { counts, violations, gaps, unjudged: unjudged(&evidence) }
 }
 
 fn unjudged(evidence: &Evidence<'_>) -> Vec<String> {
@@ -86,8 +94,9 @@ fn unjudged(evidence: &Evidence<'_>) -> Vec<String> {
             .then(|| "draining (invariant 1): the recording has no TaskRuns and no pods".to_owned()),
         (!options.settled)
             .then(|| "whether all ends (invariant 6): the recording is not said to have settled".to_owned()),
+        options.policy.is_none().then(|| "rules 2 to 5 and the counter (invariants 4, 5 and 8): no policy".to_owned()),
         (!elsewhere.is_empty())
-            .then(|| format!("commits to {}: the owners' namespaces were not recorded", elsewhere.join(", "))),
+            .then(|| format!("commits to {}, and the history of these targets: the owners' namespaces were not recorded", elsewhere.join(", "))),
     ]
     .into_iter()
     .flatten()

@@ -102,6 +102,15 @@ pub(crate) const COUNTS: &[(&str, &str)] = &[
     ("withdrawn", "pending runs that were deleted while their owner was undecided"),
     ("leftovers", "pending runs that were deleted when their owner no longer needed them"),
     ("cancelled", "runs that somebody asked Tekton to cancel or stop"),
+    ("turns-on-record", "turns that rules 2 to 5 were asked about on a history that was not empty"),
+    ("turns-after-clearance", "turns on a history of which a clearance covered something"),
+    ("recoveries", "turns past an execution failure, by recoveryOf"),
+    ("raced-turns", "turns that something forbade which came after the view that they rest on"),
+    ("by-rule-2", "skips that rule 2 explains, previous execution failed"),
+    ("by-rule-3", "skips that rule 3 explains, exhausted retries"),
+    ("by-rule-4", "skips that rule 4 explains, backoff"),
+    ("by-rule-5", "skips that rule 5 explains, cooldown"),
+    ("counters", "statuses whose counter was judged, with failures in a row"),
 ];
 
 // === impl Report ===

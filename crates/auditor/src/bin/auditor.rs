@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use wfe_auditor::{InputError, Options, Report, Requirement, audit, read_changes, read_requests};
+use wfe_auditor::{InputError, Options, Policy, Report, Requirement, audit, read_changes, read_requests};
 
 /// Judges a recording of WorkflowExecutions and PipelineRuns by the invariants.
 ///
@@ -34,6 +34,9 @@ struct Cli {
     /// Faults have stopped, and all had the time to come to rest: what is left undone is a violation.
     #[arg(long)]
     settled: bool,
+
+    #[command(flatten)]
+    policy: Policy,
 
     /// How often what must have happened at least, such as runs=100,ResourceBusy=20.
     #[arg(long, value_name = "NAME=NUMBER", value_delimiter = ',')]
@@ -75,7 +78,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<u8, Trouble> {
     let changes = read_all(&cli.watch, read_changes)?;
     let requests = read_all(&cli.audit, read_requests)?;
-    let options = Options { operators: cli.operator.iter().cloned().collect(), settled: cli.settled };
+    let options = Options { operators: cli.operator.iter().cloned().collect(), settled: cli.settled, policy: Some(cli.policy.clone()) };
     let report = audit(&changes, &requests, &options);
     let unmet = report.counts.unmet(&cli.require);
 

@@ -21,6 +21,8 @@ pub(crate) struct Execution<'a> {
     /// The statuses, each different from the one before it. The first is that of the creation, mostly null.
     pub(crate) written: Vec<Written<'a>>,
     pub(crate) commits: Vec<Commit<'a>>,
+    /// All versions of the object, of which a write names the one that it rests on.
+    versions: Vec<(Moment, &'a Value)>,
 }
 
 /// A status and when it was written.
@@ -68,7 +70,33 @@ impl<'a> Execution<'a> {
             target_as_written,
             written,
             commits,
+            versions: life.states.clone(),
         }
+    }
+
+    /// Returns the object as it was at a moment.
+    pub(crate) fn object_at(&self, moment: Moment) -> &'a Value {
+        self.versions.iter().rev().find(|(at, _)| *at <= moment).map_or(&Value::Null, |(_, object)| object)
+    }
+
+    /// Returns when the version was made that a write followed on.
+    pub(crate) fn version_before(&self, write: Moment) -> Moment {
+        self.versions.iter().rev().find(|(at, _)| *at < write).map_or(self.created, |(at, _)| *at)
+    }
+
+    /// Lists when it changed in whatever way, its deletion included.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = Moment> {
+        self.versions.iter().map(|(at, _)| *at).chain(self.gone)
+    }
+
+    /// Returns `spec.workflowRef.workflowId`, which never changes.
+    pub(crate) fn workflow_id(&self) -> &'a str {
+        self.versions.first().and_then(|(_, object)| text(object, "/spec/workflowRef/workflowId")).unwrap_or_default()
+    }
+
+    /// Returns `spec.recoveryOf`, which never changes.
+    pub(crate) fn recovery_of(&self) -> Option<&'a str> {
+        text(self.versions.first()?.1, "/spec/recoveryOf")
     }
 
     /// Returns the last status.

@@ -7,9 +7,9 @@ use wfe_api::Phase;
 use super::{Finding, runs_by_owner};
 use crate::Evidence;
 use crate::history::{Execution, Run, Written};
-use crate::report::Violation;
+use crate::report::{Counts, Violation};
 
-pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     let mut found = Vec::new();
     for (owner, runs) in runs_by_owner(evidence) {
         let mut released: Vec<&Run<'_>> = runs.into_iter().filter(|run| run.released.is_some()).collect();

@@ -4,9 +4,9 @@
 use super::Finding;
 use crate::Evidence;
 use crate::history::{Commit, Execution, Run};
-use crate::report::Violation;
+use crate::report::{Counts, Violation};
 
-pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     let mut found = Vec::new();
     for execution in evidence.history.executions.values() {
         for commit in execution.commits.iter().filter(|commit| !evidence.authors.is_strangers(commit.at)) {

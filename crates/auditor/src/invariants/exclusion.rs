@@ -3,7 +3,7 @@
 use super::Finding;
 use crate::Evidence;
 use crate::history::{History, Piece, Run};
-use crate::report::{Moment, Violation};
+use crate::report::{Counts, Moment, Violation};
 
 /// How two released runs were in each other's way.
 pub(super) enum Clash<'h, 'a> {
@@ -13,7 +13,7 @@ pub(super) enum Clash<'h, 'a> {
     Drain(Vec<&'h Piece<'a>>),
 }
 
-pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     let history = &evidence.history;
     let mut found = Vec::new();
     for runs in history.chains().values() {

@@ -1,17 +1,21 @@
 //! Invariant 5: no Skip without the fact it names, true at some moment between the execution's creation and the Skip.
 
+mod remediation;
+
 use serde_json::Value;
 use wfe_api::{Phase, SkipReason};
 
 use super::Finding;
 use crate::Evidence;
-use crate::history::{Execution, Run, Written, phase, text};
-use crate::report::{Moment, Violation};
+use crate::history::{Execution, Run, Written, text};
+use crate::record::Ledger;
+use crate::report::{Counts, Moment, Violation};
 
 /// What is wrong with a Skip: the rule, and a clause that completes "it was skipped, but".
 type Flaw = (&'static str, String);
 
-pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
+    let ledgers = Ledger::open(&evidence.history);
     let mut found = Vec::new();
     for execution in evidence.history.executions.values() {
         let Some(ended) = execution.ended().filter(|ended| ended.phase() == Some(Phase::Skipped)) else { continue };
@@ -22,7 +26,8 @@ pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
         let flaw = match details["reason"].as_str() {
             Some(reason) if reason == SkipReason::ResourceBusy.as_str() => busy(evidence, execution, &ended),
             Some(reason) if SkipReason::ALL.iter().any(|one| one.as_str() == reason) => {
-                remediated(evidence, execution, &ended)
+                let ledger = execution.target.as_ref().and_then(|target| ledgers.get(target));
+                remediation::judge(evidence, ledger, execution, &ended, counts)
             }
             _ => None, // none of the four: invariant 3
         };
@@ -100,34 +105,6 @@ fn misnamed(evidence: &Evidence<'_>, execution: &Execution<'_>, conflict: &Value
         return Some("the target that it names is another".to_owned());
     }
     (named.is_some() && !is_known()).then(|| format!("{} did not start when the skip says", run.object))
-}
-
-/// The other reasons: the named execution had ended as the Skip says, on this target, before the Skip.
-fn remediated(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>) -> Option<Flaw> {
-    let recent = &ended.status["skipDetails"]["recentRemediation"];
-    let Some(name) = text(recent, "/name") else {
-        return Some(("no-fact", "it names no recent remediation".to_owned()));
-    };
-    let name = in_namespace_of(execution, name);
-    let candidates = evidence.history.executions.values().filter(|other| {
-        format!("{}/{}", other.object.namespace, other.object.name) == name
-            && other.target == execution.target
-            && other.gone.is_none_or(|gone| execution.created < gone)
-    });
-    let as_said = |other: &Execution<'_>| {
-        let status = other.at(ended.at);
-        phase(status).is_some_and(|phase| text(recent, "/outcome") == Some(phase.as_str()))
-            && text(recent, "/completedAt") == text(status, "/completionTime")
-    };
-    let mut seen = 0;
-    for other in candidates {
-        seen += 1;
-        if as_said(other) {
-            return None;
-        }
-    }
-    let what = if seen == 0 { "was not there" } else { "had not ended as it says" };
-    Some(("no-fact", format!("{name} on the target {what}")))
 }
 
 /// Writes a name out: in a status, that of an execution in the same namespace stands alone.

@@ -1,15 +1,16 @@
 //! Invariant 4: nothing gets its turn while section 6 forbids it, on what was true then, whatever the operator saw.
 //!
-//! A rule of section 6 stands here once its behaviour is there; 2 to 5 are to come. Each looks at one commit. What the
-//! rules rest on must be a fact that lasts, since the operator's view may be behind: what was over when it looked is
-//! over at the commit, too.
+//! Each rule looks at one commit. Rules 0 and 1 rest on facts that last, since the operator's view may be behind: what was
+//! over when it looked is over at the commit, too. Rules 2 to 5 are judged by the record ([`by_record`]).
+
+mod by_record;
 
 use std::collections::BTreeSet;
 
 use super::{Finding, exclusion};
 use crate::Evidence;
 use crate::history::{Commit, Execution, Run};
-use crate::report::Violation;
+use crate::report::{Counts, Violation};
 
 /// A rule of section 6: finds what forbade a commit.
 type Rule = fn(&Evidence<'_>, &Turn<'_, '_>, &mut Reported) -> Vec<Violation>;
@@ -28,7 +29,7 @@ struct Turn<'e, 'a> {
 /// The pairs of runs that were reported already: of two that block each other, the first commit is the offence.
 type Reported = BTreeSet<[String; 2]>;
 
-pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
     let history = &evidence.history;
     let mut turns: Vec<Turn<'_, '_>> = Vec::new();
     for execution in history.executions.values() {
@@ -38,7 +39,7 @@ pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
     }
     turns.sort_by_key(|turn| turn.commit.at);
     let mut reported = Reported::new();
-    let mut found = Vec::new();
+    let mut found = by_record::judge(evidence, &turns, counts);
     for turn in &turns {
         found.extend(RULES.iter().flat_map(|(_, rule)| rule(evidence, turn, &mut reported)));
     }

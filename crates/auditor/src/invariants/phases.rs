@@ -6,12 +6,12 @@ use wfe_api::{FailureReason, Phase, SkipReason};
 use super::Finding;
 use crate::Evidence;
 use crate::history::{Execution, Written, phase, text};
-use crate::report::Violation;
+use crate::report::{Counts, Violation};
 
 /// What may change in a terminal status.
 const FREE: [&str; 3] = ["conditions", "clearance", "observedGeneration"];
 
-pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     let mut found = Vec::new();
     for execution in evidence.history.executions.values() {
         let mut before = &Value::Null;

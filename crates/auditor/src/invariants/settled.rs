@@ -5,9 +5,9 @@ use wfe_api::Phase;
 use super::Finding;
 use crate::Evidence;
 use crate::history::{History, Run, phase};
-use crate::report::Violation;
+use crate::report::{Counts, Violation};
 
-pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     if !evidence.options.settled {
         return Vec::new();
     }

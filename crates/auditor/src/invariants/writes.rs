@@ -13,12 +13,12 @@ use wfe_core::target::ChainName;
 use crate::Evidence;
 use crate::history::{object_ref, text};
 use crate::input::Request;
-use crate::report::{Violation, When};
+use crate::report::{Counts, Violation, When};
 
 /// What is wrong with a request: the rule, and a clause that completes "the operator".
 type Flaw = (&'static str, String);
 
-pub(super) fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
     let by_operator = |request: &&Request| request.is_write() && evidence.authors.is_operator(&request.user);
     let mut found = Vec::new();
     for request in evidence.requests.iter().filter(by_operator) {

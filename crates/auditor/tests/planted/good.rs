@@ -22,8 +22,10 @@ fn nothing_is_found_where_nothing_is_wrong() {
         ("ResourceBusy", 3),
         ("ResourceExhausted", 1),
         ("abandoned", 1),
+        ("by-rule-2", 1),
         ("cancelled", 1),
         ("completed", 2),
+        ("counters", 3),
         ("created", 7),
         ("executions", 11),
         ("failed", 3),
@@ -32,6 +34,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
         ("ran", 5),
         ("runs", 5),
         ("skipped", 4),
+        ("turns-on-record", 2),
         ("withdrawn", 1),
     ];
     assert_eq!(positive(&report.counts), expected);

@@ -1,6 +1,7 @@
 //! Invariant 5: no Skip without its fact.
 
 use serde_json::json;
+use wfe_auditor::Policy;
 
 use crate::story::{API, NODE, Plant, Story, uid};
 
@@ -89,11 +90,12 @@ fn a_skip_for_a_remediation_that_was_none() {
         ("another name", |recent| recent["name"] = json!("ops/nobody")),
     ];
     for (what, plant) in planted {
-        let mut story = Story::default();
+        let mut story = Story::by(Policy::default());
         story.live("one", NODE, 1);
         story.wfe("two", NODE);
-        let completed = story.object(&uid("one"))["status"]["completionTime"].clone();
-        let mut recent = json!({"name": "one", "outcome": "Completed", "completedAt": completed});
+        story.await_time(4 * 60, "one");
+        let mut recent = story.recent("one");
+        recent["cooldownRemaining"] = json!("1m0s");
         let mut right = story.clone();
         right.skip_for("two", "RecentlyRemediated", &json!({"recentRemediation": recent}));
         assert_eq!(right.found_settled(), Vec::<String>::new());

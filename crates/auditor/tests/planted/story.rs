@@ -2,13 +2,15 @@
 
 mod acts;
 mod lives;
+mod past;
 
 pub(crate) use acts::release_patch;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use wfe_auditor::{Change, ChangeType, Options, Report, Request, audit};
+use wfe_auditor::{Change, ChangeType, Options, Policy, Report, Request, audit};
 
 pub(crate) const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
 pub(crate) const TEKTON: &str = "tekton-controller";
@@ -19,17 +21,40 @@ pub(crate) const NODE: &str = "node/worker-node-1";
 pub(crate) const API: &str = "payment/deployment/payment-api";
 
 /// What is told.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Story {
     pub(crate) changes: Vec<Change>,
     pub(crate) requests: Vec<Request>,
     /// By uid, as they are now.
     objects: BTreeMap<String, Value>,
+    /// Also the time, in seconds: each write takes one.
     version: u64,
+    /// The policy of the operator.
+    pub(crate) policy: Policy,
+    /// The failures in a row, by target, as the operator counts them.
+    pub(crate) failures: BTreeMap<String, u64>,
+}
+
+impl Default for Story {
+    /// With a policy that forbids little: most stories are about the lock.
+    fn default() -> Self {
+        let second = Duration::from_secs(1);
+        Self::by(Policy {
+            base_cooldown_period: second,
+            max_cooldown_period: second,
+            cooldown_period: Duration::ZERO,
+            ..Policy::default()
+        })
+    }
 }
 
 /// Spoils a part of a story.
 pub(crate) type Plant = fn(&mut Value);
+
+fn time(seconds: u64) -> String {
+    let (day, hour) = (1 + seconds / 86_400, seconds / 3600 % 24);
+    format!("2026-01-{day:02}T{hour:02}:{:02}:{:02}Z", seconds / 60 % 60, seconds % 60)
+}
 
 /// The uid of an execution.
 pub(crate) fn uid(name: &str) -> String {
@@ -44,8 +69,21 @@ pub(crate) fn run(owner: &str, number: u64) -> String {
 // === impl Story: what the auditor says ===
 
 impl Story {
+    /// Begins a story under a policy.
+    pub(crate) fn by(policy: Policy) -> Self {
+        Self {
+            changes: Vec::new(),
+            requests: Vec::new(),
+            objects: BTreeMap::new(),
+            version: 0,
+            policy,
+            failures: BTreeMap::new(),
+        }
+    }
+
     pub(crate) fn report(&self, settled: bool) -> Report {
-        let options = Options { operators: BTreeSet::from([OPERATOR.to_owned()]), settled };
+        let operators = BTreeSet::from([OPERATOR.to_owned()]);
+        let options = Options { operators, settled, policy: Some(self.policy.clone()) };
         audit(&self.changes, &self.requests, &options)
     }
 
@@ -74,7 +112,12 @@ impl Story {
 
     /// A time that is different at every write.
     pub(crate) fn now(&self) -> String {
-        format!("2026-01-01T{:02}:{:02}:{:02}Z", self.version / 3600, self.version / 60 % 60, self.version % 60)
+        self.later(0)
+    }
+
+    /// The time in so many seconds.
+    pub(crate) fn later(&self, seconds: u64) -> String {
+        time(self.version + seconds)
     }
 
     pub(crate) fn object(&self, uid: &str) -> &Value {

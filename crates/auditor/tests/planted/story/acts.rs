@@ -10,15 +10,25 @@ use super::{EXECUTION_NAMESPACE, NAMESPACE, OPERATOR, PERSON, Story, TEKTON, run
 
 impl Story {
     pub(crate) fn wfe(&mut self, name: &str, target: &str) {
-        let object = json!({
+        self.wfe_of(name, target, "restart");
+    }
+
+    pub(crate) fn wfe_of(&mut self, name: &str, target: &str, workflow: &str) {
+        self.wfe_with(name, target, workflow, &json!({}));
+    }
+
+    /// With more in its spec.
+    pub(crate) fn wfe_with(&mut self, name: &str, target: &str, workflow: &str, more: &Value) {
+        let mut object = json!({
             "apiVersion": "kubernaut.ai/v1alpha1",
             "kind": "WorkflowExecution",
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {
                 "targetResource": target,
-                "workflowRef": {"workflowId": "restart", "version": "1", "containerImage": "registry.example/w:1"},
+                "workflowRef": {"workflowId": workflow, "version": "1", "containerImage": "registry.example/w:1"},
             },
         });
+        object["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.add(PERSON, object, &uid(name));
     }
 
@@ -55,7 +65,7 @@ impl Story {
                     "kubernaut.ai/target-resource": target,
                     "kubernaut.ai/workflow-execution": format!("{NAMESPACE}/{owner}"),
                     "kubernaut.ai/workflow-execution-uid": uid(owner),
-                    "kubernaut.ai/workflow-id": "restart",
+                    "kubernaut.ai/workflow-id": self.first(owner)["spec"]["workflowRef"]["workflowId"],
                 },
             },
             "spec": {"status": "PipelineRunPending"},
@@ -77,8 +87,15 @@ impl Story {
                 "startTime": self.objects[&uid(name)]["status"].get("startTime").cloned().unwrap_or(json!(self.now())),
                 "pipelineRunRef": {"name": run_name, "uid": run(owner, number)},
                 "runSequence": sequence,
+                "consecutiveFailures": self.counted(name),
             }),
         );
+    }
+
+    /// The failures in a row on an execution's target; null where it has none.
+    fn counted(&self, name: &str) -> Value {
+        let target = self.target(name);
+        TargetName::parse(&target).map_or(Value::Null, |_| json!(self.failures.get(&target).unwrap_or(&0)))
     }
 
     /// Step (d).
@@ -116,20 +133,35 @@ impl Story {
 
     pub(crate) fn complete(&mut self, name: &str) {
         let now = self.now();
-        self.write(name, &json!({"phase": "Completed", "completionTime": now, "duration": "1s"}));
+        self.failures.remove(&self.target(name));
+        self.write(
+            name,
+            &json!({"phase": "Completed", "completionTime": now, "duration": "1s", "consecutiveFailures": 0}),
+        );
     }
 
     pub(crate) fn fail(&mut self, name: &str, reason: &str, was_execution_failure: bool) {
-        let now = self.now();
+        let (now, next) = if was_execution_failure {
+            (self.now(), Value::Null)
+        } else {
+            let failures = self.failures.entry(self.target(name)).or_default();
+            *failures += 1;
+            let (base, max) = (self.policy.base_cooldown_period, self.policy.max_cooldown_period);
+            let wait = (base.as_secs() << (*failures - 1).min(4)).min(max.as_secs());
+            (self.now(), json!(self.later(wait)))
+        };
         self.write(
             name,
             &json!({
                 "target": self.target(name),
                 "phase": "Failed",
                 "completionTime": now,
+                "consecutiveFailures": self.counted(name),
+                "nextAllowedExecution": next,
                 "failureDetails": {
                     "reason": reason,
                     "message": "it broke",
+                    "failedAt": now,
                     "wasExecutionFailure": was_execution_failure,
                     "requiresManualReview": was_execution_failure,
                 },
@@ -142,7 +174,7 @@ impl Story {
         let started = self.objects.get(&uid(holder)).map_or(Value::Null, |wfe| wfe["status"]["startTime"].clone());
         let conflict = json!({
             "name": holder,
-            "workflowId": "restart",
+            "workflowId": self.first(holder)["spec"]["workflowRef"]["workflowId"],
             "startedAt": started,
             "targetResource": self.target(name),
         });
@@ -183,9 +215,13 @@ impl Story {
     }
 
     pub(crate) fn target(&self, name: &str) -> String {
-        let of_object = |wfe: &Value| wfe["spec"]["targetResource"].as_str().unwrap().to_owned();
-        let last = |change: &&Change| change.object["metadata"]["uid"] == uid(name);
-        self.changes.iter().rev().find(last).map(|change| of_object(&change.object)).unwrap()
+        self.first(name)["spec"]["targetResource"].as_str().unwrap().to_owned()
+    }
+
+    /// The execution as it was made, be it there still or not.
+    fn first(&self, name: &str) -> &Value {
+        let is = |change: &&Change| change.object["metadata"]["uid"] == uid(name);
+        self.changes.iter().find(is).map(|change| &change.object).unwrap()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whole lives, and a story in which all goes well.
 
 use serde_json::{Value, json};
+use wfe_auditor::Policy;
 
 use super::{API, EXECUTION_NAMESPACE, NODE, OPERATOR, PERSON, Story, TEKTON, run, uid};
 
@@ -14,7 +15,11 @@ impl Story {
 
     /// A whole life on a target that is free.
     pub(crate) fn live(&mut self, name: &str, target: &str, number: u64) {
-        self.wfe(name, target);
+        self.live_of(name, target, "restart", number);
+    }
+
+    pub(crate) fn live_of(&mut self, name: &str, target: &str, workflow: &str, number: u64) {
+        self.wfe_of(name, target, workflow);
         self.start(name, number);
         self.work(name, number);
         self.work_ends(name, number, "True");
@@ -23,7 +28,7 @@ impl Story {
 
     /// A story in which every decision is taken once, and rightly.
     pub(crate) fn good() -> Self {
-        let mut story = Self::default();
+        let mut story = Self::by(Policy::default());
         story.strangers();
         // One runs, one is skipped meanwhile, one comes after.
         story.wfe("first", NODE);
@@ -38,7 +43,7 @@ impl Story {
         story.work("first", 1);
         story.work_ends("first", 1, "True");
         story.complete("first");
-        story.wfe("broken", NODE);
+        story.wfe_of("broken", NODE, "scale");
         story.start("broken", 2);
         story.work("broken", 2);
         story.work_ends("broken", 2, "False");
@@ -47,9 +52,7 @@ impl Story {
         story
             .write("broken", &json!({"conditions": [{"type": "Blocked", "status": "False"}], "observedGeneration": 2}));
         story.wfe("repeated", NODE);
-        let recent = json!({"name": "ops/broken", "outcome": "Failed",
-            "completedAt": story.object(&uid("broken"))["status"]["completionTime"]});
-        story.skip_for("repeated", "PreviousExecutionFailed", &json!({"recentRemediation": recent}));
+        story.skip_after("repeated", "PreviousExecutionFailed", "broken", None);
         story.rivals();
         story.failures();
         story
@@ -96,6 +99,7 @@ impl Story {
         self.delete_wfe("vanished");
         self.delete_run("vanished", 4);
         self.wfe("unpulled", API);
+        self.await_time(5 * 60, "refused");
         self.start("unpulled", 4);
         self.task("unpulled", 4);
         self.pod("unpulled", 4);

@@ -1,0 +1,147 @@
+//! Invariant 8: the counter and `nextAllowedExecution` of a status are the function of the history that section 7 says.
+//!
+//! The history is what was on record when the status was written, less what its writer cannot have seen: all executions
+//! come by one watch, so its view is that of a moment between the version that the write names as its precondition and
+//! the write itself. What others write in between leaves a number one too low, and it stays so: whoever fails without
+//! holding the target (a refused create, rule 0) fails at the same moment as another one. Both count once from there on.
+
+use serde_json::Value;
+use wfe_api::Phase;
+
+use super::Finding;
+use crate::history::{Execution, Written, phase};
+use crate::record::{End, Ledger, Past, Seconds, seconds};
+use crate::report::{Counts, Moment, Violation};
+use crate::section_6::Reading;
+use crate::section_7::next_allowed;
+use crate::{Evidence, Policy};
+
+/// What is judged anew where one of these is written.
+const FIELDS: [&str; 3] = ["phase", "consecutiveFailures", "nextAllowedExecution"];
+
+/// What is wrong with a status: the rule, and a clause that completes "it".
+type Flaw = (&'static str, String);
+
+/// What a status has to say of the failures in a row.
+enum Counted {
+    /// It shows no counter.
+    Not,
+    /// 0, whatever was before.
+    Reset,
+    /// As many as there are on record at a time.
+    Inherited(Seconds),
+    /// One more, by its own failure at a time.
+    OneMore(Seconds),
+}
+
+pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
+    let Some(policy) = &evidence.options.policy else { return Vec::new() };
+    let ledgers = Ledger::open(&evidence.history);
+    let mut found = Vec::new();
+    for execution in evidence.history.executions.values() {
+        let ledger = execution.target.as_ref().map(|target| ledgers.get(target));
+        let mut before = &Value::Null;
+        for written in &execution.written {
+            let is_new = FIELDS.iter().any(|field| written.status[field] != before[field]);
+            // What changes after the end: invariant 3.
+            let is_judged = is_new && !phase(before).is_some_and(Phase::is_terminal);
+            before = written.status;
+            if !is_judged || evidence.authors.is_strangers(written.at) {
+                continue;
+            }
+            let flaw = match ledger {
+                // What names no target counts for none.
+                None => judge_numbers(written.status, None),
+                Some(None) => None, // nobody knows its history
+                Some(Some(ledger)) => {
+                    let oldest = ledger.oldest_view(&evidence.history, execution, written.at);
+                    judge_write(policy, ledger, execution, written, oldest, counts)
+                }
+            };
+            found.extend(flaw.map(|(rule, what)| {
+                Finding::new(8, rule, format!("{} {what}", execution.object)).about(execution, written.at)
+            }));
+        }
+    }
+    found
+}
+
+fn judge_write(
+    policy: &Policy,
+    ledger: &Ledger<'_>,
+    execution: &Execution<'_>,
+    written: &Written<'_>,
+    oldest: Moment,
+    counts: &mut Counts,
+) -> Option<Flaw> {
+    let views = ledger.views(oldest, written.at);
+    let on_record = |at: Seconds| -> Vec<(Moment, u64)> {
+        let count = |view: &Moment| Reading::of(&ledger.at(*view), policy, at).consecutive_failures();
+        views.iter().map(|view| (*view, count(view))).collect()
+    };
+    let allowed = match what_counts(execution, written)? {
+        Counted::Not => return judge_numbers(written.status, None),
+        Counted::Reset => vec![0],
+        Counted::Inherited(at) => on_record(at).into_iter().map(|(_, count)| count).collect(),
+        Counted::OneMore(at) => {
+            let mine = Past::read(execution, written.at)?;
+            let range = |(view, count): (Moment, u64)| count + 1..=count + 1 + ledger.failing_with(&mine, view);
+            on_record(at).into_iter().flat_map(range).collect()
+        }
+    };
+    if allowed.iter().any(|count| *count > 0) {
+        counts.add("counters");
+    }
+    judge_numbers(written.status, Some(&allowed)).or_else(|| judge_next(policy, execution, written))
+}
+
+/// Says what a status has to show. Nothing where it has not the shape or the phase that it should have: invariant 3.
+fn what_counts(execution: &Execution<'_>, written: &Written<'_>) -> Option<Counted> {
+    Some(match phase(written.status) {
+        // An execution shows it from its commit on, and a Skipped one is no execution.
+        None | Some(Phase::Pending | Phase::Skipped) => execution.commits.is_empty().then_some(Counted::Not)?,
+        Some(Phase::Running | Phase::Completed) if execution.commits.is_empty() => return None,
+        Some(Phase::Running) => Counted::Inherited(seconds(written.status, "/startTime")?),
+        Some(Phase::Completed | Phase::Failed) => {
+            let past = Past::read(execution, written.at)?;
+            match past.end {
+                End::Completed => Counted::Reset,
+                End::ExecutionFailure | End::TooLate => Counted::Inherited(past.failed?),
+                End::PreExecutionFailure => Counted::OneMore(past.failed?),
+            }
+        }
+    })
+}
+
+/// Judges the counter: one of these, or none shown.
+fn judge_numbers(status: &Value, allowed: Option<&[u64]>) -> Option<Flaw> {
+    let said = &status["consecutiveFailures"];
+    let is_right = allowed.map_or(said.is_null(), |allowed| said.as_u64().is_some_and(|said| allowed.contains(&said)));
+    let wanted = match allowed {
+        None => "no counter is to be shown".to_owned(),
+        Some(allowed) => {
+            let mut allowed = allowed.to_vec();
+            allowed.sort_unstable();
+            allowed.dedup();
+            let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+            format!("the history says {}", allowed.join(" or "))
+        }
+    };
+    (!is_right).then(|| ("counter", format!("says consecutiveFailures {said}, and {wanted}")))
+}
+
+/// Judges `nextAllowedExecution` by the number that the status shows: only a pre-execution failure has one.
+fn judge_next(policy: &Policy, execution: &Execution<'_>, written: &Written<'_>) -> Option<Flaw> {
+    let said = &written.status["nextAllowedExecution"];
+    let wrong = |wanted: String| Some(("next-allowed", format!("says nextAllowedExecution {said}, and {wanted}")));
+    let past = Past::read(execution, written.at).filter(|past| past.end == End::PreExecutionFailure);
+    let Some((failed, failures)) = past.and_then(|past| past.failed.zip(written.status["consecutiveFailures"].as_u64()))
+    else {
+        return if said.is_null() { None } else { wrong("it makes nobody wait".to_owned()) };
+    };
+    let (earliest, latest) = next_allowed(policy, failures, failed);
+    match seconds(written.status, "/nextAllowedExecution") {
+        Some(next) if (earliest..=latest).contains(&next) => None,
+        _ => wrong(format!("failure {failures} in a row is to wait {} to {} s", earliest - failed, latest - failed)),
+    }
+}

@@ -1,0 +1,123 @@
+//! PreviousExecutionFailed, ExhaustedRetries and RecentlyRemediated: the named execution had ended as the Skip says, and it
+//! is what made that rule decide.
+
+use serde_json::Value;
+use wfe_core::duration;
+
+use super::{Flaw, in_namespace_of};
+use crate::Evidence;
+use crate::history::{Execution, Written, phase, text};
+use crate::record::{End, Ledger, Past, Seconds, seconds};
+use crate::report::Counts;
+use crate::section_6::{Ban, Reading};
+
+/// The rules of flaws, the most telling first: of several views that a Skip may rest on, one is told.
+const FLAWS: [&str; 3] = ["wrong-fact", "earlier-rule", "no-fact"];
+
+pub(super) fn judge(
+    evidence: &Evidence<'_>,
+    ledger: Option<&Ledger<'_>>,
+    execution: &Execution<'_>,
+    ended: &Written<'_>,
+    counts: &mut Counts,
+) -> Option<Flaw> {
+    as_it_says(evidence, execution, ended).or_else(|| by_rule(evidence, ledger?, execution, ended, counts))
+}
+
+/// The named execution had ended as the Skip says, on this target, before the Skip.
+fn as_it_says(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>) -> Option<Flaw> {
+    let recent = &ended.status["skipDetails"]["recentRemediation"];
+    let Some(name) = text(recent, "/name") else {
+        return Some(("no-fact", "it names no recent remediation".to_owned()));
+    };
+    let name = in_namespace_of(execution, name);
+    let candidates = evidence.history.executions.values().filter(|other| {
+        format!("{}/{}", other.object.namespace, other.object.name) == name
+            && other.target == execution.target
+            && other.gone.is_none_or(|gone| execution.created < gone)
+    });
+    let as_said = |other: &Execution<'_>| {
+        let status = other.at(ended.at);
+        phase(status).is_some_and(|phase| text(recent, "/outcome") == Some(phase.as_str()))
+            && text(recent, "/completedAt") == text(status, "/completionTime")
+    };
+    let mut seen = 0;
+    for other in candidates {
+        seen += 1;
+        if as_said(other) {
+            return None;
+        }
+    }
+    let what = if seen == 0 { "was not there" } else { "had not ended as it says" };
+    Some(("no-fact", format!("{name} on the target {what}")))
+}
+
+/// The rule decides on a view that the Skip may rest on: a moment between the version that it names as its precondition
+/// and the Skip itself, as all executions come by one watch. The rules of section 6 before it do not match on that view;
+/// rule 1, which comes before them all, is about runs, which come by another watch, and nobody knows how they looked then.
+fn by_rule(
+    evidence: &Evidence<'_>,
+    ledger: &Ledger<'_>,
+    execution: &Execution<'_>,
+    ended: &Written<'_>,
+    counts: &mut Counts,
+) -> Option<Flaw> {
+    let (policy, details) = (evidence.options.policy.as_ref()?, &ended.status["skipDetails"]);
+    let now = seconds(details, "/skippedAt")?;
+    let mut flaws = Vec::new();
+    for view in ledger.views(ledger.oldest_view(&evidence.history, execution, ended.at), ended.at).into_iter().rev() {
+        let record = ledger.at(view);
+        let bans = Reading::of(&record, policy, now).bans(execution);
+        match bans.iter().position(|ban| details["reason"] == ban.rule.reason().as_str()) {
+            None => flaws.push(("no-fact", format!("by that rule it could run: {}", tell(&bans, now)))),
+            Some(0) => match misnamed(execution, &bans[0], &details["recentRemediation"], now) {
+                None => {
+                    counts.add(bans[0].rule.count());
+                    return None;
+                }
+                Some(what) => flaws.push(("wrong-fact", what)),
+            },
+            Some(_) => flaws.push(("earlier-rule", format!("an earlier rule decides: {}", tell(&bans, now)))),
+        }
+    }
+    flaws.into_iter().min_by_key(|(rule, _)| FLAWS.iter().position(|flaw| flaw == rule))
+}
+
+fn tell(bans: &[Ban<'_, '_>], now: Seconds) -> String {
+    let told = |ban: &Ban<'_, '_>| format!("by rule {}, {}", ban.rule.number(), ban.tell(now));
+    bans.first().map_or_else(|| "nothing on record forbade it".to_owned(), told)
+}
+
+/// Says what a Skip names wrongly of the execution that is its reason.
+fn misnamed(execution: &Execution<'_>, ban: &Ban<'_, '_>, recent: &Value, now: Seconds) -> Option<String> {
+    let remaining = ban.until.map(|until| until.saturating_sub(now));
+    let said = text(recent, "/cooldownRemaining").map(duration::parse);
+    let said = said.map(|said| said.ok().and_then(|said| Seconds::try_from(said.as_secs()).ok()));
+    if said != remaining.map(Some) {
+        let remaining = remaining.map_or_else(|| "no time that is known".to_owned(), |seconds| format!("{seconds} s"));
+        return Some(format!("what lifts it takes {remaining}, and it says {}", recent["cooldownRemaining"]));
+    }
+    if text(recent, "/targetResource") != Some(execution.shown_target().as_str()) {
+        return Some("the target that it names is another".to_owned());
+    }
+    let flaws: Vec<&str> = ban.because.iter().filter_map(|past| misnames(execution, past, recent)).collect();
+    let because: Vec<String> = ban.because.iter().map(|past| past.execution.object.to_string()).collect();
+    (flaws.len() == because.len()).then(|| format!("the reason is {}: {}", because.join(" or "), flaws.join(", ")))
+}
+
+fn misnames(execution: &Execution<'_>, past: &Past<'_>, recent: &Value) -> Option<&'static str> {
+    let object = &past.execution.object;
+    let name = text(recent, "/name").map(|name| in_namespace_of(execution, name));
+    let outcome = if past.end == End::Completed { "Completed" } else { "Failed" };
+    if name != Some(format!("{}/{}", object.namespace, object.name)) {
+        Some("it names another")
+    } else if text(recent, "/workflowId") != Some(past.execution.workflow_id()) {
+        Some("its workflow is another than it says")
+    } else if text(recent, "/outcome") != Some(outcome) {
+        Some("its outcome is another than it says")
+    } else if past.ended.is_some() && seconds(recent, "/completedAt") != past.ended {
+        Some("it ended at another time than it says")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,80 @@
+//! Rules 2 to 5: what the record of the target forbids.
+//!
+//! Judged on the record as it was when the commit landed. The write rests on an earlier view, and no precondition can
+//! hold what other objects say, so a commit is right where some view that it may rest on lets it through. Those are few
+//! ([`Ledger::views`]). What may be missed between the oldest of them and the commit is:
+//! - a failure that leaves no run: a refused create, as section 5.7 names it, or one that failed before its turn. It costs
+//!   one attempt that comes too early. What had a run that was committed to before is never missed: the look waits for
+//!   its end.
+//! - a deletion: it may bring older history back, and there is no order between it and the commit of another object.
+//!
+//! A clearance that lands meanwhile only lets more run.
+
+use super::Turn;
+use crate::Evidence;
+use crate::Policy;
+use crate::history::Execution;
+use crate::invariants::Finding;
+use crate::record::{Ledger, Record, Seconds, seconds};
+use crate::report::{Counts, Violation};
+use crate::section_6::Reading;
+
+pub(super) fn judge(evidence: &Evidence<'_>, turns: &[Turn<'_, '_>], counts: &mut Counts) -> Vec<Violation> {
+    let Some(policy) = &evidence.options.policy else { return Vec::new() };
+    let ledgers = Ledger::open(&evidence.history);
+    let mut found = Vec::new();
+    for turn in turns.iter().filter(|turn| !is_released_past_it(turn)) {
+        // Without a startTime it has no place in time: invariant 3.
+        let ledger = turn.execution.target.as_ref().and_then(|target| ledgers.get(target));
+        let now = seconds(turn.commit.status, "/startTime");
+        if let (Some(ledger), Some(now)) = (ledger, now) {
+            found.extend(judge_turn(evidence, policy, ledger, turn, now, counts));
+        }
+    }
+    found
+}
+
+fn judge_turn(
+    evidence: &Evidence<'_>,
+    policy: &Policy,
+    ledger: &Ledger<'_>,
+    turn: &Turn<'_, '_>,
+    now: Seconds,
+    counts: &mut Counts,
+) -> Option<Violation> {
+    let (execution, at) = (turn.execution, turn.commit.at);
+    let views = ledger.views(ledger.oldest_view(&evidence.history, execution, at), at);
+    let (newest, older) = views.split_last()?;
+    let record = ledger.at(*newest);
+    let reading = Reading::of(&record, policy, now);
+    count(&reading, &record, execution, counts);
+    let ban = reading.bans(execution).into_iter().next()?;
+    if older.iter().any(|view| Reading::of(&ledger.at(*view), policy, now).bans(execution).is_empty()) {
+        counts.add("raced-turns");
+        return None;
+    }
+    let (number, what) = (ban.rule.number(), ban.tell(now));
+    let text = format!("{} got its turn, and rule {number} forbade it: {what}", execution.object);
+    let because = ban.because.iter().map(|past| past.execution.object.clone());
+    let objects = std::iter::once(execution.object.clone()).chain(because).collect();
+    Some(Finding::new(4, ban.rule.word(), text).on(execution.shown_target(), objects, &[at]))
+}
+
+fn count(reading: &Reading<'_, '_>, record: &Record<'_>, asks: &Execution<'_>, counts: &mut Counts) {
+    if !record.all.is_empty() {
+        counts.add("turns-on-record");
+    }
+    if reading.is_cleared() {
+        counts.add("turns-after-clearance");
+    }
+    if reading.lets_recover(asks) {
+        counts.add("recoveries");
+    }
+}
+
+/// What was let go, or stopped, by somebody's hand before its execution had decided is committed to, whatever the rules
+/// say, so that the record tells it (ADR 5).
+fn is_released_past_it(turn: &Turn<'_, '_>) -> bool {
+    let Some(run) = turn.run else { return false };
+    [run.released, run.cancelled, run.finished].into_iter().flatten().any(|moment| moment <= turn.commit.at)
+}

@@ -1,0 +1,229 @@
+//! Rules 2 to 5 of section 6, read anew: what on the record of a target forbids an execution to run.
+
+use wfe_api::SkipReason;
+
+use crate::Policy;
+use crate::history::Execution;
+use crate::policy::Scope;
+use crate::record::{Clearance, End, Past, Record, Seconds};
+use crate::section_7::{in_a_row, next_allowed, quiet, whole};
+
+/// A rule that forbids an execution to run.
+pub(crate) struct Ban<'p, 'e> {
+    pub(crate) rule: Rule,
+    /// The execution that is the reason. Of several successes that cool down equally long, each is.
+    pub(crate) because: Vec<&'p Past<'e>>,
+    /// When time alone lifts it, where it does.
+    pub(crate) until: Option<Seconds>,
+}
+
+/// A rule of section 6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    PreviousExecutionFailed,
+    ExhaustedRetries,
+    Backoff,
+    Cooldown,
+}
+
+/// The record of a target as a policy reads it at a time.
+pub(crate) struct Reading<'r, 'e> {
+    record: &'r Record<'e>,
+    policy: &'r Policy,
+    now: Seconds,
+    /// How many of the record a clearance covers.
+    cleared: usize,
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// Its number in section 6.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::PreviousExecutionFailed => 2,
+            Self::ExhaustedRetries => 3,
+            Self::Backoff => 4,
+            Self::Cooldown => 5,
+        }
+    }
+
+    /// The reason of the skips that it makes.
+    pub(crate) fn reason(self) -> SkipReason {
+        match self {
+            Self::PreviousExecutionFailed => SkipReason::PreviousExecutionFailed,
+            Self::ExhaustedRetries => SkipReason::ExhaustedRetries,
+            Self::Backoff | Self::Cooldown => SkipReason::RecentlyRemediated,
+        }
+    }
+
+    /// The word for a turn in spite of it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::PreviousExecutionFailed => "previous-execution-failed",
+            Self::ExhaustedRetries => "exhausted-retries",
+            Self::Backoff => "backoff",
+            Self::Cooldown => "cooldown",
+        }
+    }
+
+    /// The name of the count of skips that were judged by it.
+    pub(crate) fn count(self) -> &'static str {
+        match self {
+            Self::PreviousExecutionFailed => "by-rule-2",
+            Self::ExhaustedRetries => "by-rule-3",
+            Self::Backoff => "by-rule-4",
+            Self::Cooldown => "by-rule-5",
+        }
+    }
+}
+
+// === impl Ban ===
+
+impl Ban<'_, '_> {
+    /// Says what forbids it.
+    pub(crate) fn tell(&self, now: Seconds) -> String {
+        let names: Vec<String> = self.because.iter().map(|past| past.execution.object.to_string()).collect();
+        let because = match self.rule {
+            Rule::PreviousExecutionFailed => "had failed after something of it had run",
+            Rule::ExhaustedRetries => "was the latest of too many failures in a row",
+            Rule::Backoff => "had failed before anything of it ran",
+            Rule::Cooldown => "had completed, of the same workflow",
+        };
+        let remaining = self.until.map(|until| format!(", for {} s more", until.saturating_sub(now)));
+        format!("{} {because}{}", names.join(" and "), remaining.unwrap_or_default())
+    }
+}
+
+// === impl Reading ===
+
+impl<'r, 'e> Reading<'r, 'e> {
+    pub(crate) fn of(record: &'r Record<'e>, policy: &'r Policy, now: Seconds) -> Self {
+        // A clearance takes effect for everything up to its execution, from `spec.clearance`. One that came when nothing
+        // was blocked changes nothing; until the status says which it is, what was there before it tells.
+        let covered = |clearance: Clearance| record.all.iter().rposition(|past| past.clearance == clearance);
+        let known = covered(Clearance::Effective).map_or(0, |at| at + 1);
+        let before = Self { record, policy, now, cleared: known };
+        let new = (0..record.all.len()).rev().find(|at| before.is_new(*at) && before.is_blocked_by(*at));
+        Self { cleared: new.map_or(known, |at| known.max(at + 1)), ..before }
+    }
+
+    /// Lists the rules of section 6 that forbid an execution to run, in order. The first decides.
+    pub(crate) fn bans(&self, asks: &Execution<'_>) -> Vec<Ban<'r, 'e>> {
+        let bans =
+            [self.previous_execution_failed(asks), self.exhausted_retries(), self.backoff(), self.cooldown(asks)];
+        bans.into_iter().flatten().collect()
+    }
+
+    /// Counts the pre-execution failures since the last success or clearance (section 7).
+    pub(crate) fn consecutive_failures(&self) -> u64 {
+        u64::try_from(self.row().len()).unwrap_or(u64::MAX)
+    }
+
+    /// Tells whether a clearance covers something of the record.
+    pub(crate) fn is_cleared(&self) -> bool {
+        self.cleared > 0
+    }
+
+    /// Tells whether rule 2 lets an execution through as a recovery.
+    pub(crate) fn lets_recover(&self, asks: &Execution<'_>) -> bool {
+        self.broken(asks).last().is_some_and(|last| self.is_recovery(asks, last))
+    }
+
+    fn uncleared(&self) -> &'r [Past<'e>] {
+        self.record.all.get(self.cleared..).unwrap_or_default()
+    }
+
+    fn row(&self) -> Vec<&'r Past<'e>> {
+        in_a_row(self.uncleared(), self.policy, self.now)
+    }
+
+    /// Rule 2: the latest execution that ran, in scope, failed.
+    fn previous_execution_failed(&self, asks: &Execution<'_>) -> Option<Ban<'r, 'e>> {
+        let last = self.broken(asks).pop()?;
+        (!self.is_recovery(asks, last)).then(|| Ban {
+            rule: Rule::PreviousExecutionFailed,
+            because: vec![last],
+            until: None,
+        })
+    }
+
+    /// The execution failures in scope since the last success in scope, or clearance. The last one is the latest
+    /// execution that ran.
+    fn broken(&self, asks: &Execution<'_>) -> Vec<&'r Past<'e>> {
+        let ran = self.uncleared().iter().filter(|past| past.ran());
+        let in_scope: Vec<&Past<'e>> =
+            ran.filter(|past| self.is_in_scope(past.execution.workflow_id(), asks.workflow_id())).collect();
+        let since = in_scope.iter().rposition(|past| past.end == End::Completed).map_or(0, |at| at + 1);
+        in_scope.into_iter().skip(since).collect()
+    }
+
+    fn is_in_scope(&self, workflow: &str, of: &str) -> bool {
+        self.policy.previous_execution_failed_scope == Scope::Target || workflow == of
+    }
+
+    /// It names exactly the latest failure, and its workflow is none of those that failed.
+    fn is_recovery(&self, asks: &Execution<'_>, last: &Past<'_>) -> bool {
+        let (mine, broken) = (&asks.object, &last.execution.object);
+        asks.recovery_of() == Some(&broken.name)
+            && mine.namespace == broken.namespace
+            && self.broken(asks).iter().all(|past| past.execution.workflow_id() != asks.workflow_id())
+    }
+
+    /// Rule 3: too many failures in a row.
+    fn exhausted_retries(&self) -> Option<Ban<'r, 'e>> {
+        let row = self.row();
+        let limit = usize::try_from(self.policy.max_consecutive_failures).unwrap_or(usize::MAX);
+        let latest = *row.first().filter(|_| limit > 0 && row.len() >= limit)?;
+        let until = quiet(self.policy).zip(latest.failed).map(|(quiet, failed)| failed.saturating_add(quiet));
+        Some(Ban { rule: Rule::ExhaustedRetries, because: vec![latest], until })
+    }
+
+    /// Rule 4: the latest execution is a pre-execution failure, and it is before its nextAllowedExecution. (One that came
+    /// too late does not count, and hides nothing: ADR 5.)
+    fn backoff(&self) -> Option<Ban<'r, 'e>> {
+        let latest = self.uncleared().iter().rfind(|past| past.end != End::TooLate)?;
+        let until = latest.next_allowed.or_else(|| {
+            // In a status of somebody else: what it should say.
+            let failed = latest.failed?;
+            let at_its_time = Self { now: failed, ..*self };
+            Some(next_allowed(self.policy, at_its_time.consecutive_failures().max(1), failed).0)
+        });
+        let forbids = latest.end == End::PreExecutionFailure && until.is_none_or(|until| self.now < until);
+        forbids.then(|| Ban { rule: Rule::Backoff, because: vec![latest], until })
+    }
+
+    /// Rule 5: the same workflow completed less than the cooldown ago. A clearance does not lift it.
+    fn cooldown(&self, asks: &Execution<'_>) -> Option<Ban<'r, 'e>> {
+        let cooldown = whole(self.policy.cooldown_period.as_nanos());
+        let completed = self.record.all.iter().filter(|past| past.end == End::Completed);
+        let same = completed.filter(|past| past.execution.workflow_id() == asks.workflow_id());
+        // Nobody knows when one is over whose end is not known.
+        let until = |past: &Past<'_>| past.ended.map(|ended| ended.saturating_add(cooldown));
+        let is_hot = |past: &&Past<'_>| cooldown > 0 && until(past).is_none_or(|until| self.now < until);
+        let hot: Vec<&Past<'e>> = same.filter(is_hot).collect();
+        let longest = hot.iter().map(|past| until(past).unwrap_or(Seconds::MAX)).max()?;
+        let because: Vec<&Past<'e>> =
+            hot.into_iter().filter(|past| until(past).unwrap_or(Seconds::MAX) == longest).collect();
+        let until = because.first().and_then(|past| until(past));
+        Some(Ban { rule: Rule::Cooldown, because, until })
+    }
+
+    fn is_new(&self, at: usize) -> bool {
+        self.record.all.get(at).is_some_and(|past| past.clearance == Clearance::New)
+    }
+
+    /// Tells whether something up to an execution blocks its target (section 10): an execution failure that no success in
+    /// its scope has followed, or a failure in an exhausted row.
+    fn is_blocked_by(&self, at: usize) -> bool {
+        let up_to = |past: &Past<'_>| self.record.all.iter().take(at + 1).any(|one| one.uid() == past.uid());
+        let has_success_after = |failed: &Past<'_>| {
+            let later = self.uncleared().iter().skip_while(|past| past.uid() != failed.uid());
+            let mut successes = later.filter(|past| past.end == End::Completed);
+            successes.any(|past| self.is_in_scope(past.execution.workflow_id(), failed.execution.workflow_id()))
+        };
+        let breaks = |past: &&Past<'_>| past.end == End::ExecutionFailure && up_to(past);
+        self.uncleared().iter().filter(breaks).any(|failed| !has_success_after(failed))
+            || self.exhausted_retries().is_some() && self.row().into_iter().any(up_to)
+    }
+}
