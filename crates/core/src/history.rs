@@ -142,20 +142,19 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Returns what an execution's status says of the counter when it ends at a time and is the `nth` pre-execution
-    /// failure that is written at once (0: it is not one, and changes nothing).
+    /// Returns what an execution's status says of the counter when it ends at a time, and counts itself or changes nothing.
     ///
     /// Computed from the history that is known when it is written, never from one status plus one. The end of a run is
     /// written by whoever holds the target, so there is one at a time. Others end without holding it (a refused create,
-    /// rule 0), and two operators may write two such failures at the same moment, each without the other: both are then
-    /// in the history and each is counted once from there on; the number that one of them shows is one too low, and
-    /// stays so, as a terminal status is final.
+    /// rule 0): an operator writes one after the other, but two operators may write two such failures at the same moment,
+    /// each without the other. Both are then in the history and each is counted once from there on; the number that one of
+    /// them shows is one too low, and stays so, as a terminal status is final.
     #[must_use]
-    pub fn charge(&self, policy: &Policy, key: &str, at: Time, nth: u32) -> Charge {
-        let consecutive_failures = self.consecutive_failures(policy, at).saturating_add(nth);
-        let next_allowed_execution = (nth > 0).then(|| next_allowed(policy, key, consecutive_failures, at));
+    pub fn charge(&self, policy: &Policy, key: &str, at: Time, counts: bool) -> Charge {
+        let consecutive_failures = self.consecutive_failures(policy, at).saturating_add(u32::from(counts));
+        let next_allowed_execution = counts.then(|| next_allowed(policy, key, consecutive_failures, at));
         let limit = policy.max_consecutive_failures;
-        let exhausts = nth > 0 && limit > 0 && consecutive_failures >= limit;
+        let exhausts = counts && limit > 0 && consecutive_failures >= limit;
         Charge { consecutive_failures, next_allowed_execution, exhausts }
     }
 }

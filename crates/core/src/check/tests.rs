@@ -50,6 +50,7 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
     let ends = || target(vec![stalled("p", "x", 1, 0, 40), running("a", "r2")], vec![run(2, "a", done(false))]);
     let blocked = || target(vec![broke("p", "x", 1, 0), asks("a", "w")], vec![]);
     let spoilt = || target(vec![stalled("p", "x", 1, 0, 40), execution("a", unusable("bad"))], vec![]);
+    let both_spoilt = || target(vec![execution("a", unusable("bad")), execution("b", unusable("bad"))], vec![]);
     let clears = || target(vec![cleared(broke("p", "x", 1, 0), Recorded::Not)], vec![]);
     vec![
         ("forgets one", free(), |it| it.actions.clear()),
@@ -76,6 +77,14 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
         }),
         ("calls harmless what ran", ends(), |it| charge(it, |failure| failure.was_execution_failure = false)),
         ("counts what ran", ends(), |it| charge(it, |failure| failure.charge.next_allowed_execution = Some(at(100)))),
+        ("ends two at once that count", both_spoilt(), |it| {
+            it.waiting.clear();
+            let mut other = it.actions.clone();
+            if let Some(Action::Finish { execution, .. }) = other.first_mut() {
+                *execution = id("b");
+            }
+            it.actions.append(&mut other);
+        }),
         ("miscounts", spoilt(), |it| charge(it, |failure| failure.charge.consecutive_failures += 1)),
         ("lets the next one run a second early", spoilt(), |it| {
             charge(it, |failure| {

@@ -163,8 +163,8 @@ impl Running<'_> {
             _ => (FailureReason::Unknown, said),
         };
         let failure = self.failed(&message, completed_at);
-        let (was_execution_failure, nth) = if run.tasks == Tasks::NoneMade { (false, 1) } else { (true, 0) };
-        let charge = self.charge(failure.failed_at, nth);
+        let was_execution_failure = run.tasks != Tasks::NoneMade;
+        let charge = self.charge(failure.failed_at, !was_execution_failure);
         let outcome = Some(outcome.clone());
         Ending::Failed(Failure { reason, was_execution_failure, outcome, charge, ..failure })
     }
@@ -179,12 +179,12 @@ impl Running<'_> {
             ran_for: elapsed(self.started_at, failed_at),
             number: None,
             outcome: None,
-            charge: self.charge(failed_at, 0),
+            charge: self.charge(failed_at, false),
         }
     }
 
-    fn charge(self, at: Time, nth: u32) -> Charge {
-        self.view.history.charge(self.view.policy, self.view.target.label(), at, nth)
+    fn charge(self, at: Time, counts: bool) -> Charge {
+        self.view.history.charge(self.view.policy, self.view.target.label(), at, counts)
     }
 }
 

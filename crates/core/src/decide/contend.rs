@@ -186,7 +186,9 @@ impl<'a> Failures<'a> {
         self.all.iter().any(|failing| failing.counts)
     }
 
-    /// Adds the terminal writes. All have the same time: they are counted in the order that the history will have.
+    /// Adds the terminal writes. What counts is written one after the other, each on a history that has the one before it:
+    /// a number that counts on a write which then fails would count what never was. They go in the order that the history
+    /// will have.
     fn write(mut self, decision: &mut Decision) {
         self.all.sort_by(|a, b| {
             let place = |it: &Failing<'_>| (it.number.is_none(), it.number);
@@ -195,10 +197,13 @@ impl<'a> Failures<'a> {
         let View { target, history, policy, now } = self.view;
         // As a status keeps it: what is counted from it is then the same for whoever reads it, and nothing runs early.
         let now = round_up(now);
-        let mut counted = 0;
+        let mut is_other_written = decision.actions.iter().any(|action| matches!(action, Action::Finish { .. }));
         for Failing { execution, reason, message, number, counts } in self.all {
-            counted += u32::from(counts);
-            let nth = if counts { counted } else { 0 };
+            if counts && is_other_written {
+                decision.waiting.push((execution.id.clone(), Waiting::Turn));
+                continue;
+            }
+            is_other_written |= counts;
             let failure = Failure {
                 reason,
                 message,
@@ -207,7 +212,7 @@ impl<'a> Failures<'a> {
                 ran_for: Duration::ZERO,
                 number,
                 outcome: None,
-                charge: history.charge(policy, target.label(), now, nth),
+                charge: history.charge(policy, target.label(), now, counts),
             };
             decision.actions.push(Action::Finish {
                 execution: execution.id.clone(),

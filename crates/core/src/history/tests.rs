@@ -50,16 +50,17 @@ fn the_counter_is_computed_and_no_status_is_added_to() {
     let target = target(past, vec![]);
     let history = History::of(&target, &policy, at(5));
     assert_eq!(history.consecutive_failures(&policy, at(5)), 2, "an execution failure neither counts nor resets");
-    let charge = |nth| history.charge(&policy, "node/n", at(5), nth);
-    let says = |consecutive_failures, next: Option<i64>, exhausts| Charge {
+    let charge = |counts| history.charge(&policy, "node/n", at(5), counts);
+    let says = |consecutive_failures, next: Option<i64>| Charge {
         consecutive_failures,
         next_allowed_execution: next.map(at),
-        exhausts,
+        exhausts: false,
     };
-    assert_eq!(charge(0), says(2, None, false));
-    assert_eq!(charge(1), says(3, Some(5 + 240), false));
-    assert_eq!(charge(2), says(4, Some(5 + 480), false), "two that are written at once are each counted once");
-    assert_eq!(charge(3), says(5, Some(5 + 600), true), "the fifth is one too many");
+    assert_eq!(charge(false), says(2, None));
+    assert_eq!(charge(true), says(3, Some(5 + 240)));
+    let strict = Policy { max_consecutive_failures: 3, ..policy.clone() };
+    assert!(history.charge(&strict, "node/n", at(5), true).exhausts, "the third is one too many");
+    assert!(!history.charge(&strict, "node/n", at(5), false).exhausts);
 }
 
 #[test]
@@ -67,7 +68,7 @@ fn the_next_time_is_in_whole_seconds_and_never_early() {
     let policy = Policy::default();
     let none = Target::default();
     let history = History::of(&none, &policy, at(0));
-    let charge = history.charge(&policy, "node/n", at(0) + Duration::from_nanos(1), 1);
+    let charge = history.charge(&policy, "node/n", at(0) + Duration::from_nanos(1), true);
     assert_eq!(charge.next_allowed_execution, Some(at(61)));
 }
 
@@ -158,17 +159,14 @@ proptest! {
     }
 
     #[test]
-    fn one_more_failure_counts_one_more_and_waits_no_less(target in any_history(), policy in any_policy()) {
+    fn one_more_failure_counts_one_more_and_makes_the_next_wait(target in any_history(), policy in any_policy()) {
         let history = History::of(&target, &policy, at(NOW));
         let inherited = history.consecutive_failures(&policy, at(NOW));
-        let mut last = at(NOW);
-        for nth in 1..4 {
-            let charge = history.charge(&policy, "k", at(NOW), nth);
-            prop_assert_eq!(charge.consecutive_failures, inherited + nth);
-            let next = charge.next_allowed_execution.unwrap();
-            prop_assert!(next > at(NOW) && (policy.backoff.jitter.0 > 0 || next >= last));
-            last = next;
-        }
+        let charge = history.charge(&policy, "k", at(NOW), true);
+        prop_assert_eq!(charge.consecutive_failures, inherited + 1);
+        prop_assert!(charge.next_allowed_execution.unwrap() > at(NOW));
+        let unchanged = Charge { consecutive_failures: inherited, ..Charge::default() };
+        prop_assert_eq!(history.charge(&policy, "k", at(NOW), false), unchanged);
     }
 
     #[test]

@@ -84,14 +84,21 @@ fn the_end_of_a_run_counts_only_where_no_task_was_ever_made() {
 }
 
 #[test]
-fn failures_that_are_written_at_once_are_each_counted_once() {
+fn failures_that_count_are_written_one_after_the_other() {
     let spoilt = |uid: &str| execution(uid, unusable("bad"));
-    let past = vec![stalled("p", "x", 1, -100, -40), spoilt("c"), spoilt("a"), spoilt("b"), undecided("d")];
-    let view = target(past, vec![]);
+    let past = || vec![stalled("p", "x", 1, -100, -40), spoilt("c"), spoilt("a"), spoilt("b"), undecided("d")];
+    let view = target(past(), vec![]);
     let decided = actions(&view);
-    let charges: Vec<_> = decided.iter().map(charge_of).collect();
-    assert_eq!(charges, [2, 3, 4].map(|n| (false, n, Some(at(50 + (60 << (n - 1)))))), "in the order of their uids");
-    assert_eq!(waiting(&view), [("d".into(), Waiting::Turn)], "the others are judged by them when they are written");
+    assert!(matches!(&decided[..], [Action::Finish { execution, .. }] if *execution == id("a")), "{decided:?}");
+    assert_eq!(charge_of(&decided[0]), (false, 2, Some(at(50 + 120))));
+    let waits = |uid: &str| (uid.into(), Waiting::Turn);
+    assert_eq!(waiting(&view), [waits("d"), waits("b"), waits("c")], "d too is judged by them when they are written");
+
+    let ends = vec![spoilt("b"), running("a", "r1")];
+    let view = target(ends, vec![Run { tasks: Tasks::NoneMade, ..run(1, "a", done(false)) }]);
+    let decided = actions(&view);
+    assert!(matches!(&decided[..], [Action::Finish { execution, .. }] if *execution == id("a")), "{decided:?}");
+    assert_eq!(waiting(&view), [waits("b")], "nor beside the end of a run");
 }
 
 #[test]
