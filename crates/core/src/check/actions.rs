@@ -293,6 +293,12 @@ impl<'a> Check<'a> {
             counted += u32::from(counts && self.execution(execution).is_some_and(|it| !it.started_once()));
         }
         self.expect("16.8", counted <= 1, || format!("{counted} failures are written at once, and each counts"));
+        let commits = decision.actions.iter().any(|action| match action {
+            Action::Commit { run, .. } => self.target.runs.get(&run.uid).is_some_and(Run::is_pending),
+            Action::Create { .. } => true,
+            _ => false,
+        });
+        self.expect("16.4", counted == 0 || !commits, || "one gets its turn beside a failure that counts".to_owned());
     }
 
     fn execution(&self, id: &ExecutionId) -> Option<&'a Execution> {

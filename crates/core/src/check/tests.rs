@@ -51,6 +51,7 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
     let blocked = || target(vec![broke("p", "x", 1, 0), asks("a", "w")], vec![]);
     let spoilt = || target(vec![stalled("p", "x", 1, 0, 40), execution("a", unusable("bad"))], vec![]);
     let both_spoilt = || target(vec![execution("a", unusable("bad")), execution("b", unusable("bad"))], vec![]);
+    let one_spoilt = || target(vec![asks("a", "w"), execution("b", unusable("bad"))], vec![]);
     let clears = || target(vec![cleared(broke("p", "x", 1, 0), Recorded::Not)], vec![]);
     vec![
         ("forgets one", free(), |it| it.actions.clear()),
@@ -84,6 +85,10 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
                 *execution = id("b");
             }
             it.actions.append(&mut other);
+        }),
+        ("gives a turn beside a failure that counts", one_spoilt(), |it| {
+            it.waiting.clear();
+            it.actions.push(Action::Create { execution: id("a"), number: 1 });
         }),
         ("miscounts", spoilt(), |it| charge(it, |failure| failure.charge.consecutive_failures += 1)),
         ("lets the next one run a second early", spoilt(), |it| {

@@ -30,7 +30,8 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
             }
         }
     }
-    // Who fails without its turn does so before rivals are compared: its failure is part of what they are judged by.
+    // Who fails without its turn does so before rivals are compared: its failure is part of what they are judged by, also
+    // at the look.
     judged.retain(|(contender, verdict)| match verdict {
         Verdict::Fail { reason, message, counts } => {
             failures.add(contender, *reason, message, None, *counts);
@@ -38,10 +39,12 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         }
         _ => true,
     });
-    let mut turn_taken = failures.count();
+    let is_failing = failures.count();
+    let mut turn_taken = is_failing;
     for (contender, verdict) in judged {
         let execution = contender.execution;
         match (verdict, contender.run) {
+            (Verdict::Run, Some(_)) if is_failing => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
             (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run)),
             (Verdict::Run, None) if view.target.runs.values().any(|run| run.is_owned_by(&execution.id)) => {
                 decision.waiting.push((execution.id.clone(), Waiting::Withdrawn));

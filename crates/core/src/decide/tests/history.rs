@@ -102,6 +102,17 @@ fn failures_that_count_are_written_one_after_the_other() {
 }
 
 #[test]
+fn who_is_at_the_look_is_judged_by_a_failure_too() {
+    let spoilt = execution("b", unusable("bad"));
+    let view = target(vec![undecided("a"), spoilt], vec![run(1, "a", Progress::Pending)]);
+    let decided = actions(&view);
+    assert!(matches!(&decided[..], [Action::Finish { execution, .. }] if *execution == id("b")), "{decided:?}");
+    assert_eq!(waiting(&view), [("a".into(), Waiting::Turn)]);
+    let view = target(vec![undecided("a"), stalled("b", "x", 0, 50, 110)], vec![run(1, "a", Progress::Pending)]);
+    assert!(matches!(&actions(&view)[..], [Action::Skip { .. }]), "{view:?}");
+}
+
+#[test]
 fn who_comes_too_late_neither_counts_nor_holds_up_the_others() {
     let mut late = undecided("a");
     if let ExecutionState::Undecided { start_before, .. } = &mut late.state {
