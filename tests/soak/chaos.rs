@@ -126,9 +126,10 @@ impl<'a> Rival<'a> {
             let operator = operator
                 .arg("--pipelinerun-retention", "5s")
                 .arg("--start-deadline", "1m")
-                .arg("--cooldown-period", "0s")
+                .arg("--cooldown-period", "15s")
                 .arg("--base-cooldown-period", "1s")
-                .arg("--max-cooldown-period", "4s");
+                .arg("--max-cooldown-period", "4s")
+                .arg("--max-consecutive-failures", "3");
             self.operator = Some(operator.through(&self.proxy).spawn().await?);
         }
         Ok(())

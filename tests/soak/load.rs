@@ -1,6 +1,7 @@
 //! The players: one for each target, who makes bursts of executions and does to them what people and programs do.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -116,8 +117,10 @@ impl Player<'_> {
                 tokio::time::sleep(TICK).await;
                 self.meddle(&burst).await?;
             }
-            if self.rng.u8(..10) < 7 {
-                self.forget().await?;
+            match self.rng.u8(..10) {
+                0..4 => self.forget().await?,
+                4..7 => self.clear().await?,
+                _ => {}
             }
             tokio::time::sleep(Duration::from_millis(self.rng.u64(..2_000))).await;
         }
@@ -154,8 +157,13 @@ impl Player<'_> {
             _ => self.rng.choice(kinds).unwrap_or(Kind::Short),
         };
         let target = format!("node/soak-{:02}", self.target);
-        // A workflow of its own: that one has completed or failed shall not keep others from running.
-        let wfe = self.load.world.wfe(name).target(&target).workflow(name);
+        // Half have a workflow of their own: that one has completed or failed shall not keep all others from running.
+        let workflow = if self.rng.bool() { name } else { "again" };
+        let wfe = self.load.world.wfe(name).target(&target).workflow(workflow);
+        let wfe = match self.newest_failure().filter(|_| self.rng.bool()) {
+            Some(failed) => wfe.patch(|wfe| wfe["spec"]["recoveryOf"] = json!(board::name(&failed))),
+            None => wfe,
+        };
         let bundles = &self.load.bundles;
         match kind {
             Kind::Short => wfe.image(&bundles.short),
@@ -217,6 +225,25 @@ impl Player<'_> {
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) => Ok(()),
             other => allow_gone(other).context("an execution cannot be cancelled"),
         }
+    }
+
+    /// Clears the target, as a person would who has looked at it. There may be nothing to clear.
+    async fn clear(&self) -> Result<()> {
+        let Some(failed) = self.newest_failure() else { return Ok(()) };
+        let api = self.load.world.api(&wfe::resource(), self.load.world.namespace());
+        let patch = Patch::Merge(json!({"spec": {"clearance": {"reason": "soak", "clearedBy": "admin"}}}));
+        let patched = api.patch(board::name(&failed), &PatchParams::default(), &patch).await;
+        match patched {
+            // It is cleared already.
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) => Ok(()),
+            other => allow_gone(other).context("an execution cannot be cleared"),
+        }
+    }
+
+    fn newest_failure(&self) -> Option<Arc<DynamicObject>> {
+        let all = self.load.board.named(&format!("t{:02}-", self.target));
+        let failed = all.into_iter().filter(|wfe| board::phase(wfe) == "Failed");
+        failed.max_by_key(|wfe| wfe.data.pointer("/status/completionTime").and_then(Value::as_str).map(str::to_owned))
     }
 
     /// Deletes what has ended on this target, as a TTL would.

@@ -65,7 +65,8 @@ async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
     tokio::select! {
         stopped = board.follow() => stopped?,
         done = async {
-            tokio::try_join!(load.play(&mut rng, &stop), chaos.rage(&stop), clock(&recording, &board, duration, &stop))?;
+            let clock = clock(world, &recording, &board, duration, &stop);
+            tokio::try_join!(load.play(&mut rng, &stop), chaos.rage(&stop), clock)?;
             chaos.calm().await?;
             println!("calm; waiting until all has come to rest");
             load.settle().await?;
@@ -77,7 +78,13 @@ async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
 }
 
 /// Stops it when the time is over and enough has happened, or when enough will not happen.
-async fn clock(recording: &Recording, board: &Board, duration: Duration, stop: &Cell<bool>) -> Result<()> {
+async fn clock(
+    world: &World,
+    recording: &Recording,
+    board: &Board,
+    duration: Duration,
+    stop: &Cell<bool>,
+) -> Result<()> {
     let begun = Instant::now();
     loop {
         tokio::time::sleep(REPORT_EVERY).await;
@@ -85,7 +92,7 @@ async fn clock(recording: &Recording, board: &Board, duration: Duration, stop: &
         if begun.elapsed() < duration {
             continue;
         }
-        match verdict::missing(&wfe_tests::count(recording)?) {
+        match verdict::missing(&wfe_tests::count(world, recording)?) {
             Some(missing) if begun.elapsed() < duration * MOST => {
                 println!("too little for the soak to count: {missing}");
             }

@@ -4,12 +4,14 @@ pub mod outcomes;
 mod stable;
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufWriter;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wfe_auditor::{Change, Counts, Options, Report, Request};
-use wfe_testkit::{Observed, Recording, World};
+use wfe_auditor::{Change, Counts, Options, Policy, Report, Request};
+use wfe_testkit::{Observed, Recording, World, record};
 
 pub use stable::stable;
 
@@ -18,16 +20,38 @@ pub use stable::stable;
 pub async fn audit(world: &World, recording: Recording) -> Result<(Vec<Observed>, Report)> {
     let changes = recording.stop().await?;
     let requests = world.audit().await?;
-    let options = Options { operators: BTreeSet::from([world.operator_user()]), settled: true };
+    let operators = BTreeSet::from([world.operator_user()]);
+    let options = Options { operators, settled: true, policy: policy(world)? };
     let (judged, witnessed): (Vec<Change>, Vec<Request>) = (translate(&changes)?, translate(&requests)?);
     let report = wfe_auditor::audit(&judged, &witnessed, &options);
+    if !report.is_clean() {
+        keep(world, &changes)?;
+    }
     Ok((changes, report))
 }
 
+/// Writes a recording down beside the audit log, for the auditor's own command. `KEEP=1` keeps both.
+fn keep(world: &World, changes: &[Observed]) -> Result<()> {
+    let path = world.control_plane().dir().join(format!("{}.watch.jsonl", world.namespace()));
+    record::write(changes, BufWriter::new(File::create(path)?))
+}
+
 /// Counts what a recording shows so far.
-pub fn count(recording: &Recording) -> Result<Counts> {
+pub fn count(world: &World, recording: &Recording) -> Result<Counts> {
     let changes: Vec<Change> = translate(&recording.so_far())?;
-    Ok(wfe_auditor::audit(&changes, &[], &Options::default()).counts)
+    let options = Options { policy: policy(world)?, ..Options::default() };
+    Ok(wfe_auditor::audit(&changes, &[], &options).counts)
+}
+
+/// Returns the policy of all operators that were started in a world, by their flags; none where they had several.
+fn policy(world: &World) -> Result<Option<Policy>> {
+    let mut all: Vec<Policy> = Vec::new();
+    for flags in world.operator_flags() {
+        let flags = flags.iter().map(|(flag, value)| (flag.as_str(), value.as_str()));
+        all.push(Policy::of_flags(flags).map_err(|error| anyhow!(error))?);
+    }
+    all.dedup();
+    Ok(all.pop().filter(|_| all.is_empty()))
 }
 
 /// The auditor reads files: it shares the shape of what the testkit records, and no type.

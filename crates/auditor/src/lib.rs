@@ -43,8 +43,8 @@ mod section_7;
 
 use std::collections::BTreeSet;
 
-pub use policy::{Policy, Scope};
 pub use input::{Change, ChangeType, InputError, Request, read_changes, read_requests};
+pub use policy::{Policy, Scope};
 pub use report::{Counts, Moment, ObjectRef, Report, Requirement, Violation, When};
 
 use authors::Authors;
@@ -95,8 +95,12 @@ fn unjudged(evidence: &Evidence<'_>) -> Vec<String> {
         (!options.settled)
             .then(|| "whether all ends (invariant 6): the recording is not said to have settled".to_owned()),
         options.policy.is_none().then(|| "rules 2 to 5 and the counter (invariants 4, 5 and 8): no policy".to_owned()),
-        (!elsewhere.is_empty())
-            .then(|| format!("commits to {}, and the history of these targets: the owners' namespaces were not recorded", elsewhere.join(", "))),
+        (!elsewhere.is_empty()).then(|| {
+            format!(
+                "commits to {}, and the history of these targets: the owners' namespaces were not recorded",
+                elsewhere.join(", ")
+            )
+        }),
     ]
     .into_iter()
     .flatten()

@@ -119,19 +119,6 @@ impl<'e> Ledger<'e> {
         moments
     }
 
-    /// Counts those that fail at the same time as another one, also without holding the target, and whose end is not in a
-    /// view yet: an operator ends them together, counted in their order, and writes side by side.
-    pub(crate) fn failing_with(&self, mine: &Past<'_>, view: Moment) -> u64 {
-        let others = self.executions().filter(|other| other.object.uid != mine.uid() && other.commits.is_empty());
-        let ends = others.filter_map(|other| other.ended().map(|ended| (other, ended.at)));
-        let unseen = ends.filter(|(_, ended)| view < *ended);
-        let failing = unseen.filter_map(|(other, ended)| Past::read(other, ended)).filter(|other| {
-            let place = |past: &Past<'_>| (past.number.is_none(), past.number, past.uid().to_owned());
-            other.end == End::PreExecutionFailure && other.failed == mine.failed && place(other) < place(mine)
-        });
-        failing.map(|_| 1).sum()
-    }
-
     /// Reads what was on record at a moment.
     pub(crate) fn at(&self, moment: Moment) -> Record<'e> {
         let there = self.executions().filter(|execution| execution.exists_at(moment));
@@ -214,8 +201,7 @@ fn clearance(object: &Value) -> Clearance {
 /// The order of executions (section 6): `status.runSequence`, then completionTime, then uid. One that never had a number
 /// stands behind the runs that had ended when it did (ADR 5).
 fn sort(all: &mut [Past<'_>]) {
-    let ends: Vec<(Seconds, u64)> =
-        all.iter().filter_map(|past| Some((past.place_in_time(), past.number?))).collect();
+    let ends: Vec<(Seconds, u64)> = all.iter().filter_map(|past| Some((past.place_in_time(), past.number?))).collect();
     all.sort_by_cached_key(|past| {
         let time = past.place_in_time();
         let had_ended = ends.iter().filter(|(end, _)| *end <= time).map(|(_, number)| *number);

@@ -116,7 +116,7 @@ impl<'r, 'e> Reading<'r, 'e> {
     }
 
     /// Counts the pre-execution failures since the last success or clearance (section 7).
-    pub(crate) fn consecutive_failures(&self) -> u64 {
+    pub(crate) fn row_length(&self) -> u64 {
         u64::try_from(self.row().len()).unwrap_or(u64::MAX)
     }
 
@@ -187,7 +187,7 @@ impl<'r, 'e> Reading<'r, 'e> {
             // In a status of somebody else: what it should say.
             let failed = latest.failed?;
             let at_its_time = Self { now: failed, ..*self };
-            Some(next_allowed(self.policy, at_its_time.consecutive_failures().max(1), failed).0)
+            Some(next_allowed(self.policy, at_its_time.row_length().max(1), failed).0)
         });
         let forbids = latest.end == End::PreExecutionFailure && until.is_none_or(|until| self.now < until);
         forbids.then(|| Ban { rule: Rule::Backoff, because: vec![latest], until })

@@ -12,9 +12,7 @@ pub(crate) fn in_a_row<'p, 'e>(uncleared: &'p [Past<'e>], policy: &Policy, at: S
     let mut row: Vec<&Past<'_>> = since_success.filter(|past| past.end == End::PreExecutionFailure).collect();
     if let Some(quiet) = quiet(policy) {
         let mut later = Some(at);
-        let is_quiet = |earlier: Option<Seconds>, later: Option<Seconds>| {
-            matches!((earlier, later), (Some(earlier), Some(later)) if later.saturating_sub(earlier) >= quiet)
-        };
+        let is_quiet = |earlier: Option<Seconds>, later: Option<Seconds>| matches!((earlier, later), (Some(earlier), Some(later)) if later.saturating_sub(earlier) >= quiet);
         let length = row.iter().take_while(|past| {
             let goes_on = !is_quiet(past.failed, later);
             later = past.failed;

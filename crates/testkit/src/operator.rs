@@ -123,6 +123,8 @@ impl<'w> OperatorBuilder<'w> {
             .stdout(file.try_clone()?)
             .stderr(file);
         self.world.remember_log(log.clone());
+        let flags = self.args.into_iter().map(|(flag, value)| (flag, value.unwrap_or_default()));
+        self.world.remember_flags(flags.collect());
         Operator::new(command, log)
     }
 }

@@ -41,6 +41,8 @@ pub struct World {
     /// As `kind/name`.
     cluster_scoped: Mutex<Vec<String>>,
     operators: AtomicU32,
+    /// The flags of each operator that was started, with their values.
+    operator_flags: Mutex<Vec<Vec<(String, String)>>>,
     pub(crate) operator_logs: Mutex<Vec<PathBuf>>,
     /// An await failed: what is here should be seen, though nobody panics (a test may end with an error).
     troubled: AtomicBool,
@@ -67,6 +69,7 @@ impl World {
             options,
             cluster_scoped: Mutex::new(Vec::new()),
             operators: AtomicU32::new(0),
+            operator_flags: Mutex::new(Vec::new()),
             operator_logs: Mutex::new(Vec::new()),
             troubled: AtomicBool::new(false),
             closed: false,
@@ -181,6 +184,16 @@ impl World {
     /// Returns a number for a new operator's files.
     pub(crate) fn number_operator(&self) -> u32 {
         self.operators.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Returns the flags of every operator that was started in this world, with their values; switches have none.
+    #[must_use]
+    pub fn operator_flags(&self) -> Vec<Vec<(String, String)>> {
+        self.operator_flags.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn remember_flags(&self, flags: Vec<(String, String)>) {
+        self.operator_flags.lock().unwrap_or_else(PoisonError::into_inner).push(flags);
     }
 
     /// Prepares an operator, as its own process under the shipped RBAC.

@@ -78,7 +78,11 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<u8, Trouble> {
     let changes = read_all(&cli.watch, read_changes)?;
     let requests = read_all(&cli.audit, read_requests)?;
-    let options = Options { operators: cli.operator.iter().cloned().collect(), settled: cli.settled, policy: Some(cli.policy.clone()) };
+    let options = Options {
+        operators: cli.operator.iter().cloned().collect(),
+        settled: cli.settled,
+        policy: Some(cli.policy.clone()),
+    };
     let report = audit(&changes, &requests, &options);
     let unmet = report.counts.unmet(&cli.require);
 

@@ -75,19 +75,12 @@ fn judge_write(
     counts: &mut Counts,
 ) -> Option<Flaw> {
     let views = ledger.views(oldest, written.at);
-    let on_record = |at: Seconds| -> Vec<(Moment, u64)> {
-        let count = |view: &Moment| Reading::of(&ledger.at(*view), policy, at).consecutive_failures();
-        views.iter().map(|view| (*view, count(view))).collect()
-    };
-    let allowed = match what_counts(execution, written)? {
+    let on_record = |at: Seconds| views.iter().map(move |view| Reading::of(&ledger.at(*view), policy, at).row_length());
+    let allowed: Vec<u64> = match what_counts(execution, written)? {
         Counted::Not => return judge_numbers(written.status, None),
         Counted::Reset => vec![0],
-        Counted::Inherited(at) => on_record(at).into_iter().map(|(_, count)| count).collect(),
-        Counted::OneMore(at) => {
-            let mine = Past::read(execution, written.at)?;
-            let range = |(view, count): (Moment, u64)| count + 1..=count + 1 + ledger.failing_with(&mine, view);
-            on_record(at).into_iter().flat_map(range).collect()
-        }
+        Counted::Inherited(at) => on_record(at).collect(),
+        Counted::OneMore(at) => on_record(at).map(|count| count + 1).collect(),
     };
     if allowed.iter().any(|count| *count > 0) {
         counts.add("counters");
@@ -135,7 +128,8 @@ fn judge_next(policy: &Policy, execution: &Execution<'_>, written: &Written<'_>)
     let said = &written.status["nextAllowedExecution"];
     let wrong = |wanted: String| Some(("next-allowed", format!("says nextAllowedExecution {said}, and {wanted}")));
     let past = Past::read(execution, written.at).filter(|past| past.end == End::PreExecutionFailure);
-    let Some((failed, failures)) = past.and_then(|past| past.failed.zip(written.status["consecutiveFailures"].as_u64()))
+    let Some((failed, failures)) =
+        past.and_then(|past| past.failed.zip(written.status["consecutiveFailures"].as_u64()))
     else {
         return if said.is_null() { None } else { wrong("it makes nobody wait".to_owned()) };
     };

@@ -5,11 +5,14 @@
 
 mod chain;
 mod command;
+mod counters;
 mod good;
 mod incomplete;
 mod real;
+mod reasons;
 mod records;
 mod runs;
 mod skips;
 mod story;
+mod turns;
 mod writes;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wfe_auditor::Policy;
 
-use super::{API, EXECUTION_NAMESPACE, NODE, OPERATOR, PERSON, Story, TEKTON, run, uid};
+use super::{API, EXECUTION_NAMESPACE, NODE, OPERATOR, PERSON, Story, TEKTON, run};
 
 impl Story {
     /// From the create to the release.

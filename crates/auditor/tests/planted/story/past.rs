@@ -72,7 +72,12 @@ impl Story {
     }
 
     /// An execution of a workflow gets its turn, so long after the end of another one.
-    pub(crate) fn turn(&mut self, (name, target, workflow, number): (&str, &str, &str, u64), seconds: u64, after: &str) {
+    pub(crate) fn turn(
+        &mut self,
+        (name, target, workflow, number): (&str, &str, &str, u64),
+        seconds: u64,
+        after: &str,
+    ) {
         self.wfe_of(name, target, workflow);
         self.create(name, number);
         self.await_time(seconds, after);
