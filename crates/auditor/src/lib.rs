@@ -6,8 +6,9 @@
 //!  audit log ───────────► requests ─► authors: who wrote what ───────────────────┘
 //! ```
 //!
-//! It is a second, independent reading: it shares with the operator the names of targets and chains, labels and closed
-//! words, and none of its rules. All changes are ordered by resourceVersion, so the order of the lines means nothing.
+//! It is a second, independent reading: it shares with the operator the names of targets and chains, labels, closed words
+//! and the spelling of durations, and none of its rules: those of sections 6 and 7 are written anew (`section_6`,
+//! `section_7`) and read from a `record` of each target. All changes are ordered by resourceVersion, so the order of the lines means nothing.
 //! It has no client and no clock.
 //!
 //! # What it judges
@@ -16,14 +17,18 @@
 //! | 1 | `overlap`: two released, unfinished runs on a target. `drain`: a run released while something of an earlier one is unfinished |
 //! | 2 | `second-run`: two released runs of an execution. `ran-after-all`: one that was Skipped, or failed before it had a run, has a released run. `steps-ran`: steps ran of one that says that nothing did |
 //! | 3 | `phase`, `final`, `fixed`, `shape`: what a status may become, and what stands in it |
-//! | 4 | `unusable-target`, `busy`, `order`: a commit while the rules of section 6 forbid it |
-//! | 5 | `no-fact`, `wrong-fact`: a skip without what it names, or that names it wrongly |
+//! | 4 | `unusable-target`, `busy`, `order`, `previous-execution-failed`, `exhausted-retries`, `backoff`, `cooldown`: a commit while rules 0 to 5 of section 6 forbid it |
+//! | 5 | `no-fact`, `wrong-fact`, `earlier-rule`: a skip without what makes its rule decide, that names it wrongly, or while a rule before it decides |
 //! | 6 | `undecided`, `leftover`, `abandoned`: what is left when faults have stopped ([`Options::settled`]) |
 //! | 7 | by the audit log: `foreign`, `create`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed` |
+//! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row |
 //! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
 //!
 //! # What it cannot judge
-//! - Rules 2 to 5 of section 6 and the counter: they come with the behaviour. Waiting too long is no violation either.
+//! - Rules 2 to 5 of section 6 and the counter, where the policy is not known ([`Options::policy`]), and on targets where
+//!   executions of a namespace take part that was not recorded. Waiting too long is no violation either.
+//! - Which of the last moments before a write its writer has seen: what some view allows that it may rest on is right.
+//! - Clocks: a time that an operator wrote is taken for the time at which it decided.
 //! - That a bad object harms only itself (invariant 9): nothing tells a bad object from one that waits.
 //! - What a live read answered: a read leaves no trace but its request. A skip is judged by whether its fact was true.
 //! - Drain, where the recording has no TaskRuns and pods; who wrote what, where there is no audit log.

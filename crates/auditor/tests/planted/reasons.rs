@@ -7,8 +7,11 @@ use crate::story::{NODE, Plant, Story};
 
 const MINUTE: u64 = 60;
 
+/// What was on the target before.
+type Before = fn(&mut Story);
+
 /// A skip that is right: the rule, its reason, how long time takes to lift it, and what was before.
-type Right = (&'static str, &'static str, Option<&'static str>, fn(&mut Story));
+type Right = (&'static str, &'static str, Option<&'static str>, Before);
 
 const RIGHT: [Right; 4] = [
     ("by-rule-2", "PreviousExecutionFailed", None, |story| {
@@ -38,7 +41,7 @@ const RIGHT: [Right; 4] = [
     }),
 ];
 
-fn before(how: fn(&mut Story)) -> Story {
+fn before(how: Before) -> Story {
     let mut story = Story::by(Policy::default());
     how(&mut story);
     story
@@ -149,7 +152,7 @@ fn a_skip_for_what_does_not_count() {
         story.breaks("past", NODE, "v", 1);
         story.wfe_with("next", NODE, "w", &json!({"recoveryOf": "past"}));
     };
-    let rows: [(&str, Option<&str>, fn(&mut Story)); 4] = [
+    let rows: [(&str, Option<&str>, Before); 4] = [
         ("ExhaustedRetries", None, four),
         ("RecentlyRemediated", Some("1m0s"), late),
         ("RecentlyRemediated", Some("4m0s"), other),
@@ -164,14 +167,31 @@ fn a_skip_for_what_does_not_count() {
 
 #[test]
 fn a_skip_by_a_rule_that_comes_after_one_that_decides() {
-    let how = |story: &mut Story| {
-        story.breaks("broken", NODE, "v", 1);
-        story.stalls("past", NODE, 2);
-        story.wfe_of("next", NODE, "w");
+    const BREAKS: Before = |story| story.breaks("broken", NODE, "v", 2);
+    const COMPLETES: Before = |story| story.live_of("past", NODE, "w", 1);
+    const STALLS: Before = |story| story.stalls("past", NODE, 20);
+    const EXHAUSTS: Before = |story| {
+        for n in 11..=14 {
+            story.stalls(&format!("stalled-{n}"), NODE, n);
+        }
+        STALLS(story);
     };
-    let story = before(how);
-    let recent = recent(&story, "past", Some("55s"));
-    assert_eq!(skipped(story, "RecentlyRemediated", &recent), ["5 earlier-rule"]);
+    let rows: [(&str, &[Before]); 5] = [
+        ("ExhaustedRetries", &[BREAKS, EXHAUSTS]),
+        ("RecentlyRemediated", &[BREAKS, STALLS]),
+        ("RecentlyRemediated", &[COMPLETES, BREAKS]),
+        ("RecentlyRemediated", &[EXHAUSTS]),
+        ("ExhaustedRetries", &[EXHAUSTS, BREAKS]),
+    ];
+    for (row, (reason, all)) in rows.into_iter().enumerate() {
+        let mut story = Story::by(Policy::default());
+        for how in all {
+            how(&mut story);
+        }
+        story.wfe_of("next", NODE, "w");
+        let recent = recent(&story, "past", None);
+        assert_eq!(skipped(story, reason, &recent), ["5 earlier-rule"], "row {row}: {reason}");
+    }
 }
 
 #[test]

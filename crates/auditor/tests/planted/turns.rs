@@ -82,17 +82,41 @@ fn any_workflow_while_the_target_backs_off() {
     };
     assert_eq!(found(after(late), "x", MINUTE - 1), ["4 backoff"], "what came too late hides nothing");
     assert_eq!(found(after(|story| story.comes_too_late("past", NODE)), "x", 30), clean());
-    let unsaid = |story: &mut Story| {
+}
+
+#[test]
+fn the_number_of_the_run_orders_the_history_and_time_only_after_it() {
+    for (number, expected) in [(3, clean()), (1, vec!["4 previous-execution-failed".to_owned()])] {
+        let mut story = story();
+        story.wfe_of("success", NODE, "s");
+        story.wfe_of("past", NODE, "w");
+        let success = json!({"phase": "Completed", "runSequence": number, "completionTime": story.later(0)});
+        let details = json!({"reason": "Unknown", "message": "no", "wasExecutionFailure": true});
+        let failure = json!({"phase": "Failed", "runSequence": 2, "completionTime": story.later(1),
+            "failureDetails": details});
+        story.write_by(PERSON, "success", &success);
+        story.write_by(PERSON, "past", &failure);
+        assert_eq!(found(story, "x", MINUTE), expected, "the success has number {number}");
+    }
+}
+
+#[test]
+fn a_turn_before_what_a_status_of_another_hand_says() {
+    let by_hand = |next: Option<u64>| {
+        let mut story = story();
         story.wfe("past", NODE);
-        let details = json!({"reason": "Unknown", "message": "no", "wasExecutionFailure": false,
-            "requiresManualReview": false, "failedAt": story.now()});
-        let status =
-            json!({"phase": "Failed", "target": NODE, "completionTime": story.now(), "failureDetails": details});
+        let (now, next) = (story.now(), next.map(|seconds| story.later(seconds)));
+        let details = json!({"reason": "Unknown", "message": "no", "wasExecutionFailure": false, "failedAt": now});
+        let status = json!({"phase": "Failed", "completionTime": now, "nextAllowedExecution": next,
+            "failureDetails": details});
         story.write_by(PERSON, "past", &status);
         story.failures.insert(NODE.to_owned(), 1);
+        story
     };
-    assert_eq!(found(after(unsaid), "x", MINUTE - 1), ["4 backoff"], "what its status should say");
-    assert_eq!(found(after(unsaid), "x", MINUTE), clean());
+    for (says, until) in [(None, MINUTE), (Some(2 * MINUTE), 2 * MINUTE), (Some(30), 30)] {
+        assert_eq!(found(by_hand(says), "x", until - 1), ["4 backoff"], "{says:?}");
+        assert_eq!(found(by_hand(says), "x", until), clean(), "{says:?}");
+    }
 }
 
 #[test]

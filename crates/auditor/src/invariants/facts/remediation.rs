@@ -1,5 +1,5 @@
-//! PreviousExecutionFailed, ExhaustedRetries and RecentlyRemediated: the named execution had ended as the Skip says, and it
-//! is what made that rule decide.
+//! The three reasons that name an earlier execution: that one had ended as the Skip says, and it is what made the rule
+//! decide.
 
 use serde_json::Value;
 use wfe_core::duration;
