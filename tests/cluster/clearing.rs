@@ -55,6 +55,7 @@ async fn a_target_that_a_failure_has_blocked_goes_on_once_somebody_clears_it() -
 #[tokio::test]
 async fn a_clearance_of_what_blocks_nothing_any_more_is_said_to_do_nothing() -> Result<()> {
     let world = World::new("cleared-late").await?;
+    let recording = world.record_all().await?;
     let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
     let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     let _operator = world.operator().start().await?;
@@ -83,6 +84,7 @@ async fn a_clearance_of_what_blocks_nothing_any_more_is_said_to_do_nothing() -> 
         (&json!("PreviousExecutionFailed"), &json!("broken")),
         "{blocked:#}"
     );
+    audited(&world, recording).await?;
     world.close().await
 }
 

@@ -4,16 +4,21 @@ use anyhow::{Result, bail, ensure};
 use wfe_auditor::Counts;
 use wfe_testkit::{Recording, World};
 
-/// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of every decision. (All but
-/// `ExhaustedRetries`, which takes five failures in a row on one target: a minute has too few of them.)
+/// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of every decision. (Turns after a
+/// clearance are rarer, as each takes a target that was blocked before.)
 const REQUIRED: &[(&str, u64)] = &[
     ("runs", 100),
     ("completed", 20),
     ("failed", 20),
     ("failed-early", 20),
     ("ResourceBusy", 20),
-    ("PreviousExecutionFailed", 20),
-    ("RecentlyRemediated", 20),
+    ("by-rule-2", 20),
+    ("by-rule-3", 20),
+    ("by-rule-4", 20),
+    ("by-rule-5", 20),
+    ("turns-on-record", 20),
+    ("turns-after-clearance", 5),
+    ("counters", 20),
     ("abandoned", 20),
     ("withdrawn", 20),
     ("leftovers", 20),

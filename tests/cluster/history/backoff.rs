@@ -8,6 +8,7 @@ use wfe_testkit::World;
 use super::past::{Past, five_failures, past};
 use super::player::{End, end_run, stage};
 use super::{WAITS, assert_charged, assert_skipped, refuse_runs};
+use crate::audited::audited;
 use crate::clearing::clear;
 
 /// Five failures of different workflows on one target, each at the very end of the backoff from the one before.
@@ -52,6 +53,7 @@ async fn five_workflows_fail_one_after_the_other_and_the_target_is_exhausted_unt
 #[tokio::test]
 async fn failures_back_off_for_one_two_four_eight_and_ten_minutes_and_then_stop() -> Result<()> {
     let world = World::new("backoff").await?;
+    let recording = world.record_all().await?;
     for before in 0..WAITS.len() {
         for (nth, wait) in WAITS.into_iter().take(before).enumerate() {
             let (name, target) = (format!("past-{before}-{nth}"), format!("node/after-{before}"));
@@ -76,12 +78,14 @@ async fn failures_back_off_for_one_two_four_eight_and_ten_minutes_and_then_stop(
         let reason = if before + 1 == WAITS.len() { "ExhaustedRetries" } else { "RecentlyRemediated" };
         assert_skipped(&world, &next, reason, &name).await?;
     }
+    audited(&world, recording).await?;
     world.close().await
 }
 
 #[tokio::test]
 async fn after_exhaustion_a_success_a_clearance_and_a_deletion_begin_the_row_anew() -> Result<()> {
     let world = World::new("reset").await?;
+    let recording = world.record_all().await?;
     for target in ["succeeded", "cleared", "deleted"] {
         five_failures(&world, target, &format!("node/{target}"), 1, TimeDelta::hours(1)).await?;
     }
@@ -102,5 +106,6 @@ async fn after_exhaustion_a_success_a_clearance_and_a_deletion_begin_the_row_ane
         world.wfe(&name).target(&format!("node/{target}")).create().await?;
         assert_charged(&world.await_phase(&name, "Failed").await?, 1, WAITS[0])?;
     }
+    audited(&world, recording).await?;
     world.close().await
 }

@@ -7,6 +7,7 @@ use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World};
 
 use super::past::{Past, past};
 use super::{WAITS, assert_charged, assert_skipped, short, unusable};
+use crate::audited::audited;
 use crate::expect::text;
 
 const MONTH: TimeDelta = TimeDelta::days(30);
@@ -20,6 +21,7 @@ fn recovery(wfe: WfeBuilder, of: &str) -> WfeBuilder {
 #[tokio::test]
 async fn an_execution_failure_blocks_until_a_recovery_succeeds() -> Result<()> {
     let world = World::new("block").await?;
+    let recording = world.record_all().await?;
     let bundle = short(&world).await?;
     past(&world, "old", "node/old", "w1", 1, MONTH, Past::Ran).await?;
     past(&world, "first", "node/both", "w1", 1, MONTH, Past::Ran).await?;
@@ -40,12 +42,14 @@ async fn an_execution_failure_blocks_until_a_recovery_succeeds() -> Result<()> {
     world.await_phase("recovery", "Completed").await?;
     wfe("free", "node/old", "w3").create().await?;
     world.await_phase("free", "Completed").await?;
+    audited(&world, recording).await?;
     world.close().await
 }
 
 #[tokio::test]
 async fn a_recovery_that_fails_itself_is_not_followed_by_one_of_the_first_workflow() -> Result<()> {
     let world = World::new("circle").await?;
+    let recording = world.record_all().await?;
     let works = short(&world).await?;
     let fails =
         world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1)).lasting("100ms")).await?;
@@ -64,12 +68,14 @@ async fn a_recovery_that_fails_itself_is_not_followed_by_one_of_the_first_workfl
     assert_skipped(&world, "of-the-first", "PreviousExecutionFailed", "second").await?;
     recovery(wfe("onward", "w3"), "second").create().await?;
     world.await_phase("onward", "Completed").await?;
+    audited(&world, recording).await?;
     world.close().await
 }
 
 #[tokio::test]
 async fn a_later_failure_before_anything_ran_lifts_no_block_and_holds_a_recovery_up() -> Result<()> {
     let world = World::new("still-blocked").await?;
+    let recording = world.record_all().await?;
     past(&world, "broken", "node/n", "w1", 1, MONTH, Past::Ran).await?;
     let _operator = world.operator().start().await?;
     let wfe = |name, workflow| world.wfe(name).target("node/n").workflow(workflow);
@@ -82,12 +88,14 @@ async fn a_later_failure_before_anything_ran_lifts_no_block_and_holds_a_recovery
     assert_skipped(&world, "plain", "PreviousExecutionFailed", "broken").await?;
     recovery(wfe("recovery", "w2"), "broken").create().await?;
     assert_skipped(&world, "recovery", "RecentlyRemediated", "unusable").await?;
+    audited(&world, recording).await?;
     world.close().await
 }
 
 #[tokio::test]
 async fn in_the_scope_of_a_workflow_it_alone_is_blocked() -> Result<()> {
     let world = World::new("scope").await?;
+    let recording = world.record_all().await?;
     let bundle = short(&world).await?;
     past(&world, "broken", "node/n", "w1", 1, MONTH, Past::Ran).await?;
     let _operator = world.operator().arg("--previous-execution-failed-scope", "Workflow").start().await?;
@@ -98,5 +106,6 @@ async fn in_the_scope_of_a_workflow_it_alone_is_blocked() -> Result<()> {
     world.await_phase("other", "Completed").await?;
     wfe("still", "w1").create().await?;
     assert_skipped(&world, "still", "PreviousExecutionFailed", "broken").await?;
+    audited(&world, recording).await?;
     world.close().await
 }

@@ -6,11 +6,13 @@ use wfe_testkit::World;
 
 use super::past::{Past, past};
 use super::{assert_skipped, short};
+use crate::audited::audited;
 use crate::expect::text;
 
 #[tokio::test]
 async fn the_same_workflow_cools_down_and_another_does_not() -> Result<()> {
     let world = World::new("cooldown").await?;
+    let recording = world.record_all().await?;
     let bundle = short(&world).await?;
     let recent = TimeDelta::minutes(5) - TimeDelta::seconds(60);
     for (target, ago) in [("node/warm", recent), ("node/cold", TimeDelta::minutes(5)), ("node/twice", recent)] {
@@ -34,5 +36,6 @@ async fn the_same_workflow_cools_down_and_another_does_not() -> Result<()> {
     world.await_phase("elsewhere", "Completed").await?;
     world.wfe("different").target("node/warm").workflow("w2").image(&bundle).create().await?;
     world.await_phase("different", "Completed").await?;
+    audited(&world, recording).await?;
     world.close().await
 }
