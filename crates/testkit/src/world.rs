@@ -186,7 +186,7 @@ impl World {
         self.operators.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Returns the flags of every operator that was started in this world, with their values; switches have none.
+    /// Returns the flags of every operator that was started in this world, with their values; that of a switch is empty.
     #[must_use]
     pub fn operator_flags(&self) -> Vec<Vec<(String, String)>> {
         self.operator_flags.lock().unwrap_or_else(PoisonError::into_inner).clone()
