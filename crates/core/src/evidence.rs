@@ -1,0 +1,238 @@
+//! Whether anything of a workflow ran: three answers, each with what it rests on (SPEC section 9).
+
+use std::fmt;
+
+/// The answer. Names and times in it are as whoever observed them wrote them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// It is proven that nothing ran.
+    NotStarted(Absence),
+    /// A step ran.
+    Started(Proof),
+    /// Nobody can tell. It counts as if something had run: the unsafe direction is to repeat it.
+    Unknown(Doubt),
+}
+
+/// How it is known that nothing ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Absence {
+    /// No run was handed to Tekton.
+    NoRun,
+    /// No task was ever made of the run.
+    NoTaskRun,
+    /// Tasks were made, and their steps were only ever waiting.
+    OnlyWaited,
+}
+
+/// How it is known that a step ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// What was seen.
+    pub sign: Sign,
+    /// Of which task and step, and with which container or since when.
+    pub words: Box<str>,
+}
+
+/// What shows that a step ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sign {
+    /// It was seen running.
+    StepRunning,
+    /// It ended, and the container that it ended in has an id: others are invented.
+    StepEnded,
+    /// The pod of a running task was replaced, so its steps ran, and ran again.
+    PodReplaced,
+}
+
+/// Why nobody can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The run is gone, and what it made with it.
+    RunGone,
+    /// Something of this name was made that only its own controller understands: a custom run, a pipeline in the pipeline.
+    Opaque(Box<str>),
+    /// A task of this name is gone.
+    Vanished(Box<str>),
+    /// A task of this name is not finished.
+    Unfinished(Box<str>),
+    /// A step of this task ended without a container, or a container of its pod left `waiting` otherwise unseen.
+    Ambiguous(Box<str>),
+    /// This task was not followed without a gap: the operator was restarted, or its watch interrupted.
+    Unfollowed(Box<str>),
+    /// The pod of this task is gone, and its last state has not been seen.
+    Unseen(Box<str>),
+    /// The run made more than can be followed.
+    TooMany,
+    /// What the run made could not be read.
+    Unread,
+}
+
+impl Started {
+    /// Tells whether something ran, or nobody can tell: `wasExecutionFailure` of a failure.
+    #[must_use]
+    pub fn may_have_run(&self) -> bool {
+        !matches!(self, Self::NotStarted(_))
+    }
+
+    /// Returns the status of the condition `Started`.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        match self {
+            Self::NotStarted(_) => "False",
+            Self::Started(_) => "True",
+            Self::Unknown(_) => "Unknown",
+        }
+    }
+
+    /// Returns the reason of the condition `Started`.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NotStarted(absence) => absence.as_str(),
+            Self::Started(proof) => proof.sign.as_str(),
+            Self::Unknown(doubt) => doubt.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for Started {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStarted(absence) => f.write_str(absence.words()),
+            Self::Started(proof) => f.write_str(&proof.words),
+            Self::Unknown(doubt) => doubt.fmt(f),
+        }
+    }
+}
+
+impl Absence {
+    /// Returns the word for programs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoRun => "NoRun",
+            Self::NoTaskRun => "NoTaskRun",
+            Self::OnlyWaited => "OnlyWaited",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::NoRun => "no PipelineRun was started",
+            Self::NoTaskRun => "Tekton made no task of the PipelineRun",
+            Self::OnlyWaited => "no step of any task left the state waiting",
+        }
+    }
+}
+
+impl Sign {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::StepRunning, Self::StepEnded, Self::PodReplaced];
+
+    /// Returns the word for programs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::StepRunning => "StepRunning",
+            Self::StepEnded => "StepEnded",
+            Self::PodReplaced => "PodReplaced",
+        }
+    }
+}
+
+impl Proof {
+    /// A step was seen running since a time.
+    #[must_use]
+    pub fn running(task_run: &str, step: &str, since: &str) -> Self {
+        let words = format!("step {step} of TaskRun {task_run} was seen running, since {since}").into();
+        Self { sign: Sign::StepRunning, words }
+    }
+
+    /// A step ended in a container.
+    #[must_use]
+    pub fn ended(task_run: &str, step: &str, container_id: &str) -> Self {
+        let words = format!("step {step} of TaskRun {task_run} ended in container {container_id}").into();
+        Self { sign: Sign::StepEnded, words }
+    }
+
+    /// The pod of a task was replaced while the task went on.
+    #[must_use]
+    pub fn replaced(task_run: &str) -> Self {
+        let words = format!("the pod of TaskRun {task_run} was replaced, so its steps have run, and ran again").into();
+        Self { sign: Sign::PodReplaced, words }
+    }
+
+    /// Reads a proof back from the condition that it was written to.
+    #[must_use]
+    pub fn recorded(reason: &str, message: &str) -> Option<Self> {
+        let sign = Sign::ALL.into_iter().find(|sign| sign.as_str() == reason)?;
+        Some(Self { sign, words: message.into() })
+    }
+}
+
+impl Doubt {
+    /// Returns the word for programs.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::RunGone => "RunGone",
+            Self::Opaque(_) => "Opaque",
+            Self::Vanished(_) => "TaskRunGone",
+            Self::Unfinished(_) => "TaskRunUnfinished",
+            Self::Ambiguous(_) => "Ambiguous",
+            Self::Unfollowed(_) => "NotFollowed",
+            Self::Unseen(_) => "PodUnseen",
+            Self::TooMany => "TooMany",
+            Self::Unread => "NotRead",
+        }
+    }
+
+    /// Tells whether another look, a little later, may find an answer.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Unfinished(_) | Self::Unseen(_))
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RunGone => f.write_str("the PipelineRun is gone, and what it made went with it"),
+            Self::Opaque(name) => write!(f, "{name} is no TaskRun: only its own controller knows what it did"),
+            Self::Vanished(name) => write!(f, "TaskRun {name} is gone"),
+            Self::Unfinished(name) => write!(f, "TaskRun {name} is not finished"),
+            Self::Ambiguous(name) => write!(f, "a container of TaskRun {name} may have run"),
+            Self::Unfollowed(name) => write!(f, "TaskRun {name} was not followed all the time"),
+            Self::Unseen(name) => write!(f, "the pod of TaskRun {name} is gone, and how it ended was not seen"),
+            Self::TooMany => f.write_str("the run made more tasks than are followed"),
+            Self::Unread => f.write_str("what the run made could not be read"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_is_read_back_from_its_condition() {
+        for proof in [
+            Proof::running("t", "run", "2026-11-22T05:56:49Z"),
+            Proof::ended("t", "run", "containerd://1"),
+            Proof::replaced("t"),
+        ] {
+            let shown = Started::Started(proof.clone());
+            assert_eq!((shown.status(), shown.may_have_run()), ("True", true));
+            assert_eq!(Proof::recorded(shown.reason(), &shown.to_string()), Some(proof));
+        }
+        assert_eq!(Proof::recorded("Opaque", "m"), None);
+    }
+
+    #[test]
+    fn only_what_is_proven_not_to_have_run_may_be_repeated() {
+        assert!(!Started::NotStarted(Absence::OnlyWaited).may_have_run());
+        assert!(Started::Unknown(Doubt::Unread).may_have_run());
+        assert_eq!(Started::Unknown(Doubt::RunGone).status(), "Unknown");
+        assert_eq!(Started::NotStarted(Absence::NoRun).status(), "False");
+    }
+}

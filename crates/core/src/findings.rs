@@ -1,0 +1,81 @@
+//! What was found of a run that failed, when it had ended: whether anything of it ran, and why it failed (SPEC section 9).
+
+use crate::ending::FailureReason;
+use crate::evidence::{Doubt, Started};
+
+/// What a look at a run that failed has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// Whether anything ran.
+    pub started: Started,
+    /// Why it failed.
+    pub cause: Cause,
+    /// What it waited for in vain, where that was seen.
+    pub waited: Option<Waited>,
+    /// Whether it ended because somebody cancelled it or a task of it.
+    pub was_cancelled: bool,
+    /// How many tasks of the pipeline were done.
+    pub completed_tasks: u32,
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cause {
+    /// Which of the seven.
+    pub reason: FailureReason,
+    /// What Tekton says, without values of parameters, cut to a limit.
+    pub message: Box<str>,
+    /// The task that failed or was stopped, where one was.
+    pub task: Option<FailedTask>,
+}
+
+/// The task of the pipeline that failed or was stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedTask {
+    /// Its name in the pipeline.
+    pub name: Box<str>,
+    /// Its place in the pipeline, counted from 0; finally tasks come after the others.
+    pub index: u32,
+    /// The step that failed, where one is to blame.
+    pub step: Option<Box<str>>,
+    /// The exit code of the container that failed, where one really ended.
+    pub exit_code: Option<i32>,
+}
+
+/// What a run of which nothing started was waiting for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waited {
+    /// Which of the seven that is.
+    pub reason: FailureReason,
+    /// Names it for people.
+    pub words: Box<str>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskCount {
+    /// How many tasks of the pipeline are done; skipped ones are not among them.
+    pub completed: u32,
+    /// How many tasks the pipeline has.
+    pub total: u32,
+}
+
+impl Findings {
+    /// What is known of a run that could not be looked at.
+    #[must_use]
+    pub fn unread(message: Box<str>) -> Self {
+        Self {
+            started: Started::Unknown(Doubt::Unread),
+            cause: Cause { reason: FailureReason::Unknown, message, task: None },
+            waited: None,
+            was_cancelled: false,
+            completed_tasks: 0,
+        }
+    }
+
+    /// Tells whether another look, a little later, may find more.
+    #[must_use]
+    pub fn may_change(&self) -> bool {
+        matches!(&self.started, Started::Unknown(doubt) if doubt.may_pass())
+    }
+}
