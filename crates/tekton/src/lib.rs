@@ -3,17 +3,30 @@
 //! Pure functions over JSON objects. No client, no clock. Nothing of Tekton's vocabulary leaves this crate but the
 //! words that it said, as text.
 
+#[cfg(test)]
+mod any_shape;
 mod bundle;
+mod evidence;
+mod examine;
 mod labels;
 mod moment;
+mod object;
 mod observe;
+pub mod reasons;
 mod render;
+#[cfg(test)]
+mod testing;
+mod words;
 
 pub use bundle::{DigestConflict, bundle_reference};
+pub use evidence::{Evidence, Remains, Sighting};
+pub use examine::examine;
 pub use labels::label_value;
 pub use moment::{api_time, moment, parse_moment};
+pub use object::Object;
 pub use observe::{Descendant, MAX_MESSAGE, cancel_annotation, observe_descendant, observe_run};
 pub use render::{Defaults, RunRequest, TARGET_PARAMETER, render_run};
+pub use words::redact;
 
 /// The API group of Tekton.
 pub const GROUP: &str = "tekton.dev";

@@ -1,0 +1,212 @@
+//! What was seen of a run's tasks and pods while it ran. Afterwards Tekton overwrites and deletes it (SPEC section 9).
+//!
+//! One [`Evidence`] belongs to one run. It takes each version of a TaskRun or pod that a watch delivers, keeps the first
+//! proof that a step ran, and until there is one, which pods only ever waited.
+
+mod sighting;
+mod verdict;
+
+use std::collections::BTreeMap;
+
+use wfe_core::evidence::Proof;
+use wfe_core::name::Uid;
+
+use crate::reasons::Wait;
+pub use sighting::Sighting;
+use sighting::{Child, Pod, Seen, Waiting};
+pub use verdict::Remains;
+
+/// How many tasks of one run are followed. Tekton allows a matrix of 256 of them; whoever makes more gets no proof that
+/// nothing ran.
+const MAX_CHILDREN: usize = 1024;
+/// How many pods of one run are remembered for having only waited.
+const MAX_PODS: usize = 1024;
+
+/// What was seen of one run: one or two hundred bytes, and some for each task that is not finished or not proven to have
+/// run.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    proof: Option<Proof>,
+    replayed: Option<Box<str>>,
+    /// Whether versions may have gone unseen while something could run.
+    interrupted: bool,
+    /// Something that only its own controller understands.
+    opaque: Option<Box<str>>,
+    /// A task that was deleted.
+    vanished: Option<Box<str>>,
+    too_many: bool,
+    has_stirred: bool,
+    children: BTreeMap<Uid, Known>,
+    /// By task and name.
+    pods: BTreeMap<(Uid, Box<str>), Remembered>,
+    waiting: Option<Waiting>,
+}
+
+/// A task, as it was seen last.
+#[derive(Clone, Debug)]
+struct Known {
+    name: Box<str>,
+    task: Box<str>,
+    is_task_run: bool,
+    is_done: bool,
+    /// The pod in which its first step was seen running, and since when.
+    running: Option<(Box<str>, Box<str>)>,
+}
+
+/// A pod, as it was seen last.
+#[derive(Clone, Debug)]
+struct Remembered {
+    uid: Uid,
+    has_left_waiting: bool,
+    is_gone: bool,
+}
+
+impl Evidence {
+    /// Takes in a version of a task or pod. The versions of one object come in their order.
+    pub fn see(&mut self, sighting: &Sighting) {
+        match &sighting.seen {
+            Seen::Child(uid, child) => self.see_child(uid, child),
+            Seen::Pod(pod) => self.see_pod(pod),
+        }
+    }
+
+    /// Takes in that a task or pod was deleted, with its last version.
+    pub fn see_deleted(&mut self, sighting: &Sighting) {
+        self.see(sighting);
+        match &sighting.seen {
+            Seen::Child(_, child) => {
+                self.vanished.get_or_insert_with(|| child.name.clone());
+            }
+            Seen::Pod(pod) => {
+                if let Some(known) = self.pods.get_mut(&pod.key()).filter(|known| known.uid == pod.uid) {
+                    known.is_gone = true;
+                }
+            }
+        }
+    }
+
+    /// Takes in that versions may have gone unseen: from here on, what only waited may have run in between.
+    pub fn interrupt(&mut self) {
+        self.interrupted = true;
+    }
+
+    /// Returns the first proof that a step ran.
+    #[must_use]
+    pub fn proof(&self) -> Option<&Proof> {
+        self.proof.as_ref()
+    }
+
+    /// Returns a task whose pod was replaced while it ran, so that its steps ran again.
+    #[must_use]
+    pub fn replayed(&self) -> Option<&str> {
+        self.replayed.as_deref()
+    }
+
+    /// Tells whether anything of the run has begun: a step, a task that has ended, something that nobody sees into.
+    #[must_use]
+    pub fn has_stirred(&self) -> bool {
+        self.has_stirred || self.proof.is_some() || self.opaque.is_some()
+    }
+
+    /// Counts the tasks of the pipeline of which all that was made is finished.
+    #[must_use]
+    pub fn completed_tasks(&self) -> u32 {
+        let mut done: BTreeMap<&str, bool> = BTreeMap::new();
+        for child in self.children.values() {
+            *done.entry(&*child.task).or_insert(true) &= child.is_done;
+        }
+        u32::try_from(done.values().filter(|is_done| **is_done).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns what the run was seen to wait for last, and the step that did.
+    pub(crate) fn waiting(&self) -> Option<(Wait, Option<&str>)> {
+        self.waiting.as_ref().map(|waiting| (waiting.wait, waiting.step.as_deref()))
+    }
+
+    fn see_child(&mut self, uid: &Uid, child: &Child) {
+        if child.is_task_run {
+            self.has_stirred |= child.is_done;
+        } else {
+            self.opaque.get_or_insert_with(|| child.name.clone());
+        }
+        if let Some(proof) = &child.proof {
+            self.proof.get_or_insert_with(|| proof.clone());
+        }
+        if let Some(waiting) = &child.waiting {
+            self.waiting = Some(waiting.clone());
+        }
+        if self.children.len() >= MAX_CHILDREN && !self.children.contains_key(uid) {
+            self.too_many = true;
+            return;
+        }
+        let known = self.children.entry(uid.clone()).or_insert_with(|| Known {
+            name: child.name.clone(),
+            task: child.task.clone(),
+            is_task_run: child.is_task_run,
+            is_done: false,
+            running: None,
+        });
+        known.is_done = child.is_done;
+        // A pod of the same name, and another start: it is not the same pod.
+        let runs_again =
+            known.running.as_ref().zip(child.running.as_ref()).is_some_and(|(a, b)| a.0 == b.0 && a.1 != b.1);
+        if child.running.is_some() || child.is_done {
+            known.running.clone_from(&child.running);
+        }
+        if runs_again {
+            self.replay(&child.name);
+        }
+        if child.is_done {
+            self.forget_pods(uid);
+        }
+    }
+
+    fn see_pod(&mut self, pod: &Pod) {
+        self.has_stirred |= pod.has_left_waiting;
+        if let Some(proof) = &pod.proof {
+            self.proof.get_or_insert_with(|| proof.clone());
+        }
+        let Some(known) = self.pods.get_mut(&pod.key()) else {
+            self.remember(pod);
+            return;
+        };
+        if known.uid == pod.uid {
+            known.has_left_waiting |= pod.has_left_waiting;
+            return;
+        }
+        // One that only ever waited was replaced: nothing ran again.
+        let ran_before = known.has_left_waiting;
+        (known.uid, known.has_left_waiting, known.is_gone) = (pod.uid.clone(), pod.has_left_waiting, false);
+        if ran_before {
+            self.replay(&pod.task_run);
+        }
+    }
+
+    fn remember(&mut self, pod: &Pod) {
+        let is_finished = self.children.get(&pod.task_run_uid).is_some_and(|child| child.is_done);
+        if self.proof.is_some() && is_finished {
+            return; // nothing rests on it any more
+        }
+        if self.pods.len() >= MAX_PODS {
+            self.too_many = true;
+            return;
+        }
+        let uid = pod.uid.clone();
+        self.pods.insert(pod.key(), Remembered { uid, has_left_waiting: pod.has_left_waiting, is_gone: false });
+    }
+
+    fn replay(&mut self, task_run: &str) {
+        self.replayed.get_or_insert_with(|| task_run.into());
+        self.proof.get_or_insert_with(|| Proof::replaced(task_run));
+    }
+
+    /// Where it is proven that a step ran, pods are followed only for being replaced under an unfinished task.
+    fn forget_pods(&mut self, task_run: &Uid) {
+        if self.proof.is_some() {
+            self.pods.retain(|(owner, _), _| owner != task_run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

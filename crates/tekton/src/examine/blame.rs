@@ -1,0 +1,167 @@
+//! Which of a run's tasks is to blame for its failure, and for what.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wfe_api::limits::{NAME, cut};
+use wfe_core::Time;
+use wfe_core::ending::FailureReason;
+use wfe_core::findings::FailedTask;
+
+use crate::evidence::Remains;
+use crate::object::{End, Object, Step, TaskRun, list, text};
+use crate::reasons::{CustomReason, Meaning, RunReason, StepReason, TaskReason, Wait};
+use crate::words::denial;
+
+/// What the `spec.statusMessage` of a TaskRun says that was cancelled because of a time-out of its run (1.9, 1.12).
+const CANCELLED_FOR_TIMEOUT: &str = "TaskRun cancelled as the PipelineRun it belongs to has timed out.";
+/// The word of the container runtime for a container that took too much memory.
+const OOM_KILLED: &str = "OOMKilled";
+
+/// The task that is to blame.
+#[derive(Clone, Debug)]
+pub(super) struct Blamed<'a> {
+    pub(super) task: FailedTask,
+    pub(super) reason: FailureReason,
+    pub(super) message: String,
+    pub(super) was_cancelled: bool,
+    /// When it ended, and its name, to choose among several.
+    order: (Option<Time>, u32, &'a str),
+}
+
+/// Finds the task to blame: the first that failed. One that was stopped with the others is blamed only where none failed,
+/// or where the run's own time was up, as it is then the one that took too long.
+pub(super) fn blame<'a>(
+    remains: Remains<'a>,
+    has_timed_out: bool,
+    waiting: Option<(Wait, Option<&str>)>,
+) -> Option<Blamed<'a>> {
+    let task_runs = remains.task_runs.iter().filter_map(|object| of_task_run(TaskRun(*object), waiting));
+    let others = remains.others.iter().filter_map(|object| of_other(*object));
+    let places = places(remains.run);
+    let candidates = task_runs.chain(others).map(|mut blamed| {
+        blamed.task.index = places.get(&*blamed.task.name).copied().unwrap_or(0);
+        blamed.order.1 = blamed.task.index;
+        blamed
+    });
+    candidates.min_by_key(|blamed| {
+        let (ended_at, index, name) = blamed.order;
+        (blamed.was_cancelled != has_timed_out, ended_at.is_none(), ended_at, index, name)
+    })
+}
+
+/// Returns the places of the tasks in the pipeline: finally tasks come after the others; those of a matrix share one.
+fn places(run: Option<Object<'_>>) -> BTreeMap<&str, u32> {
+    let pipeline = run.and_then(|run| run.data.pointer("/status/pipelineSpec")).unwrap_or(&Value::Null);
+    let tasks = list(pipeline, "tasks").chain(list(pipeline, "finally"));
+    tasks.zip(0..).filter_map(|(task, place)| Some((text(task, "name")?, place))).collect()
+}
+
+fn blamed(object: Object<'_>, reason: FailureReason) -> Blamed<'_> {
+    let condition = object.condition();
+    let task = FailedTask { name: cut(object.task(), NAME).into(), index: 0, step: None, exit_code: None };
+    let message = format!("{}: {}: {}", object.name(), condition.reason, condition.message);
+    Blamed { task, reason, message, was_cancelled: false, order: (object.completed_at(), 0, object.name()) }
+}
+
+fn of_task_run<'a>(task_run: TaskRun<'a>, waiting: Option<(Wait, Option<&str>)>) -> Option<Blamed<'a>> {
+    let object = task_run.0;
+    let condition = object.condition();
+    let meaning = TaskReason::parse(condition.reason).map(TaskReason::means);
+    if condition.status == "True" || condition.is_done() && meaning == Some(Meaning::Succeeded) {
+        return None;
+    }
+    if !condition.is_done() {
+        // It goes on, or whoever ended the run did not wait for it.
+        return Some(Blamed { was_cancelled: true, ..blamed(object, FailureReason::Unknown) });
+    }
+    Some(match meaning {
+        Some(Meaning::Cancelled) => {
+            let said = object.data.pointer("/spec/statusMessage");
+            let timed_out = said.is_some_and(|said| said == CANCELLED_FOR_TIMEOUT);
+            let reason = if timed_out { FailureReason::DeadlineExceeded } else { FailureReason::Unknown };
+            Blamed { was_cancelled: true, ..blamed(object, reason) }
+        }
+        Some(Meaning::Failed(FailureReason::OomKilled)) => {
+            Blamed { reason: FailureReason::OomKilled, ..of_steps(task_run) }
+        }
+        Some(Meaning::Failed(FailureReason::ImagePullBackOff)) => {
+            let mut blamed = blamed(object, FailureReason::ImagePullBackOff);
+            blamed.task.step = step_that_waited(task_run, waiting);
+            blamed
+        }
+        Some(Meaning::Failed(reason)) => blamed(object, reason),
+        // Also a word that is not known: its steps are evidence.
+        _ => of_steps(task_run),
+    })
+}
+
+/// Names the step whose image was not there: the only one, or the one that was seen to wait for it.
+fn step_that_waited(task_run: TaskRun<'_>, waiting: Option<(Wait, Option<&str>)>) -> Option<Box<str>> {
+    let mut steps = task_run.last_attempt().steps().map(Step::name);
+    let name = match (steps.next(), steps.next(), waiting) {
+        (Some(only), None, _) => only,
+        (_, _, Some((Wait::Image, Some(step)))) => step,
+        _ => return None,
+    };
+    Some(cut(name, NAME).into())
+}
+
+/// Reads why a TaskRun failed from its steps and sidecars: from those whose container really ended.
+fn of_steps(task_run: TaskRun<'_>) -> Blamed<'_> {
+    let attempt = task_run.last_attempt();
+    let failed = |step: Step<'_>| step.end().is_some_and(has_failed);
+    let killed = |step: Step<'_>| step.end().is_some_and(|end| end.reason == OOM_KILLED);
+    let step = attempt.steps().find(|step| killed(*step)).or_else(|| attempt.steps().find(|step| failed(*step)));
+    let sidecars = || attempt.sidecars();
+    let sidecar = sidecars().find(|sidecar| killed(*sidecar)).or_else(|| sidecars().find(|sidecar| failed(*sidecar)));
+    // A sidecar that crashed is the likely cause, and the steps are stopped with it.
+    let is_sidecar = match TaskReason::parse(task_run.0.condition().reason) {
+        Some(TaskReason::SidecarFailed | TaskReason::SidecarOom) => true,
+        Some(TaskReason::StepFailed | TaskReason::StepOom) => false,
+        _ => step.is_none() || sidecar.is_some_and(killed) && !step.is_some_and(killed),
+    };
+    let mut blamed = blamed(task_run.0, FailureReason::Unknown);
+    let container = if is_sidecar { sidecar } else { step };
+    let Some(end) = container.and_then(Step::end) else { return blamed };
+    blamed.task.step = container.filter(|_| !is_sidecar).map(|step| cut(step.name(), NAME).into());
+    blamed.task.exit_code = end.exit_code;
+    blamed.reason = if end.reason == OOM_KILLED {
+        FailureReason::OomKilled
+    } else if StepReason::parse(end.by_tekton) == Some(StepReason::TimeoutExceeded) {
+        FailureReason::DeadlineExceeded
+    } else if let Some(denial) = denial(end.message) {
+        blamed.message = format!("{}; {denial}", blamed.message);
+        FailureReason::Forbidden
+    } else {
+        FailureReason::Unknown
+    };
+    blamed
+}
+
+fn has_failed(end: End<'_>) -> bool {
+    end.exit_code.is_some_and(|code| code != 0) && StepReason::parse(end.by_tekton).is_none_or(StepReason::is_failure)
+}
+
+/// Of custom runs and pipelines in the pipeline only the condition is understood.
+fn of_other(object: Object<'_>) -> Option<Blamed<'_>> {
+    let condition = object.condition();
+    if condition.status == "True" {
+        return None;
+    }
+    if !condition.is_done() {
+        return Some(Blamed { was_cancelled: true, ..blamed(object, FailureReason::Unknown) });
+    }
+    let custom = CustomReason::parse(condition.reason).map(CustomReason::means);
+    let meaning = match custom {
+        None | Some(Meaning::Failed(FailureReason::Unknown)) => {
+            RunReason::parse(condition.reason).map(RunReason::means).or(custom)
+        }
+        custom => custom,
+    };
+    Some(match meaning {
+        Some(Meaning::Cancelled) => Blamed { was_cancelled: true, ..blamed(object, FailureReason::Unknown) },
+        Some(Meaning::Failed(reason)) => blamed(object, reason),
+        _ => blamed(object, FailureReason::Unknown),
+    })
+}

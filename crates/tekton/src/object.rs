@@ -1,0 +1,241 @@
+//! Views of Tekton's objects and pods: what is read of them, where it is read. Total: a missing field reads as empty.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+use wfe_api::limits::{NAME, cut};
+use wfe_core::Time;
+use wfe_core::evidence::Proof;
+use wfe_core::name::Uid;
+
+use crate::moment::{moment, parse_moment};
+
+/// The label with the uid of the run that Tekton made something for. Tekton has it since 0.63.
+pub(crate) const RUN_UID: &str = "tekton.dev/pipelineRunUID";
+const TASK: &str = "tekton.dev/pipelineTask";
+const TASK_RUN: &str = "tekton.dev/taskRun";
+const TASK_RUN_UID: &str = "tekton.dev/taskRunUID";
+/// Longest id of a container that is kept: containerd's take 77.
+const CONTAINER_ID: u32 = 128;
+
+/// An object of any kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a> {
+    /// Its metadata.
+    pub meta: &'a ObjectMeta,
+    /// All else.
+    pub data: &'a Value,
+}
+
+impl<'a> Object<'a> {
+    pub(crate) fn uid(self) -> Uid {
+        Uid::new(self.meta.uid.as_deref().unwrap_or_default())
+    }
+
+    pub(crate) fn name(self) -> &'a str {
+        self.meta.name.as_deref().unwrap_or_default()
+    }
+
+    fn label(self, key: &str) -> &'a str {
+        self.meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str).unwrap_or_default()
+    }
+
+    /// Returns the uid of the run that it was made for.
+    pub(crate) fn run(self) -> Option<Uid> {
+        Some(self.label(RUN_UID)).filter(|uid| !uid.is_empty()).map(Uid::new)
+    }
+
+    /// Returns the name of the pipeline's task that it is for.
+    pub(crate) fn task(self) -> &'a str {
+        self.label(TASK)
+    }
+
+    pub(crate) fn condition(self) -> Condition<'a> {
+        Condition::of(&self.data["status"])
+    }
+
+    pub(crate) fn completed_at(self) -> Option<Time> {
+        text(&self.data["status"], "completionTime").and_then(parse_moment)
+    }
+}
+
+/// The condition `Succeeded`; empty where there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Condition<'a> {
+    pub(crate) status: &'a str,
+    pub(crate) reason: &'a str,
+    pub(crate) message: &'a str,
+}
+
+impl<'a> Condition<'a> {
+    pub(crate) fn of(status: &'a Value) -> Self {
+        let Some(found) = list(status, "conditions").find(|condition| condition["type"] == "Succeeded") else {
+            return Self::default();
+        };
+        let text = |key| text(found, key).unwrap_or_default();
+        Self { status: text("status"), reason: text("reason"), message: text("message") }
+    }
+
+    pub(crate) fn is_done(self) -> bool {
+        matches!(self.status, "True" | "False")
+    }
+}
+
+/// A `TaskRun`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskRun<'a>(pub(crate) Object<'a>);
+
+impl<'a> TaskRun<'a> {
+    /// Returns what each attempt left: those that were retried, and the last.
+    pub(crate) fn attempts(self) -> impl Iterator<Item = Attempt<'a>> {
+        let status = &self.0.data["status"];
+        list(status, "retriesStatus").chain([status]).map(Attempt)
+    }
+
+    pub(crate) fn last_attempt(self) -> Attempt<'a> {
+        Attempt(&self.0.data["status"])
+    }
+
+    /// Returns the first proof in it that a step ran.
+    pub(crate) fn proof(self) -> Option<Proof> {
+        self.attempts().flat_map(Attempt::steps).find_map(|step| proof(self.0.name(), step.name(), step.0))
+    }
+
+    /// Tells whether a step ended in a way that proves neither that it ran nor that it did not: without a container, and
+    /// not at the time at which Tekton says that something began which never did.
+    pub(crate) fn is_ambiguous(self) -> bool {
+        let created = self.0.meta.creation_timestamp.as_ref().map(moment);
+        self.attempts().flat_map(Attempt::steps).any(|step| {
+            step.terminated().is_some_and(|terminated| {
+                let started = text(terminated, "startedAt").and_then(parse_moment);
+                !is_real(terminated) && (started.is_none() || started != created)
+            })
+        })
+    }
+}
+
+/// What one attempt of a `TaskRun` left in its status.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt<'a>(&'a Value);
+
+impl<'a> Attempt<'a> {
+    /// Returns the name of its pod; empty where it had none.
+    pub(crate) fn pod(self) -> &'a str {
+        text(self.0, "podName").unwrap_or_default()
+    }
+
+    pub(crate) fn steps(self) -> impl Iterator<Item = Step<'a>> {
+        list(self.0, "steps").map(Step)
+    }
+
+    pub(crate) fn sidecars(self) -> impl Iterator<Item = Step<'a>> {
+        list(self.0, "sidecars").map(Step)
+    }
+}
+
+/// A step or a sidecar.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step<'a>(&'a Value);
+
+impl<'a> Step<'a> {
+    pub(crate) fn name(self) -> &'a str {
+        text(self.0, "name").unwrap_or_default()
+    }
+
+    pub(crate) fn running_since(self) -> Option<&'a str> {
+        self.0.get("running").filter(|state| state.is_object()).map(|state| text(state, "startedAt").unwrap_or("?"))
+    }
+
+    pub(crate) fn waiting_for(self) -> Option<&'a str> {
+        text(self.0.get("waiting")?, "reason")
+    }
+
+    fn terminated(self) -> Option<&'a Value> {
+        self.0.get("terminated").filter(|state| state.is_object())
+    }
+
+    /// Returns how its container ended, where one really did.
+    pub(crate) fn end(self) -> Option<End<'a>> {
+        let terminated = self.terminated().filter(|terminated| is_real(terminated))?;
+        Some(End {
+            exit_code: terminated["exitCode"].as_i64().and_then(|code| i32::try_from(code).ok()),
+            reason: text(terminated, "reason").unwrap_or_default(),
+            message: text(terminated, "message").unwrap_or_default(),
+            by_tekton: text(self.0, "terminationReason").unwrap_or_default(),
+        })
+    }
+}
+
+/// How a container ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End<'a> {
+    pub(crate) exit_code: Option<i32>,
+    /// In the word of the container runtime.
+    pub(crate) reason: &'a str,
+    /// What the step left.
+    pub(crate) message: &'a str,
+    /// In Tekton's word, where it has one.
+    pub(crate) by_tekton: &'a str,
+}
+
+/// The pod of a `TaskRun`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pod<'a>(pub(crate) Object<'a>);
+
+impl<'a> Pod<'a> {
+    pub(crate) fn task_run_uid(self) -> Uid {
+        Uid::new(self.0.label(TASK_RUN_UID))
+    }
+
+    pub(crate) fn task_run(self) -> &'a str {
+        self.0.label(TASK_RUN)
+    }
+
+    /// Returns the first proof in it that a step ran.
+    pub(crate) fn proof(self) -> Option<Proof> {
+        list(&self.0.data["status"], "containerStatuses").find_map(|container| {
+            let step = text(container, "name")?.strip_prefix("step-")?;
+            proof(self.task_run(), step, &container["state"])
+        })
+    }
+
+    /// Tells whether a container of the workflow has left the state `waiting`. Tekton's own containers, which prepare the
+    /// pod, are none of it; they and what others inject are init containers without the prefix of a sidecar.
+    pub(crate) fn has_left_waiting(self) -> bool {
+        let status = &self.0.data["status"];
+        let is_sidecar = |container: &&Value| text(container, "name").is_some_and(|name| name.starts_with("sidecar-"));
+        let containers = list(status, "containerStatuses");
+        let sidecars = list(status, "initContainerStatuses").filter(is_sidecar);
+        let has_left = |container: &Value| {
+            ["state", "lastState"]
+                .into_iter()
+                .any(|state| ["running", "terminated"].into_iter().any(|kind| container[state][kind].is_object()))
+        };
+        // A pod that is not Pending any more had a container that ran, or nobody can tell.
+        !matches!(text(status, "phase"), None | Some("Pending")) || containers.chain(sidecars).any(has_left)
+    }
+}
+
+/// Returns the proof in the state of a step's container, where there is one.
+fn proof(task_run: &str, step: &str, state: &Value) -> Option<Proof> {
+    let (task_run, step) = (cut(task_run, NAME), cut(step, NAME));
+    if let Some(since) = Step(state).running_since() {
+        return Some(Proof::running(&task_run, &step, &cut(since, 32)));
+    }
+    let terminated = Step(state).terminated().filter(|terminated| is_real(terminated))?;
+    Some(Proof::ended(&task_run, &step, &cut(text(terminated, "containerID")?, CONTAINER_ID)))
+}
+
+/// Tells a container that ended from a state that somebody made up: only the former has an id.
+fn is_real(terminated: &Value) -> bool {
+    text(terminated, "containerID").is_some_and(|id| !id.is_empty())
+}
+
+/// Returns a text of an object.
+pub(crate) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key)?.as_str()
+}
+
+/// Returns the entries of a list of an object.
+pub(crate) fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    value.get(key).and_then(Value::as_array).into_iter().flatten()
+}

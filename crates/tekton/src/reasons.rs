@@ -1,0 +1,376 @@
+//! Every reason that Tekton defines, and what it means here (SPEC section 9).
+//!
+//! A reason is a closed word in a field, so it may decide; a message never does. The versions say in whose sources the
+//! word stands: 1.9 is the oldest one supported, 1.12 the one that the tests run. A test reads the words from the sources
+//! of the latter, so that an upgrade that adds one fails until it has a meaning here.
+//!
+//! Reasons say why something failed. They never say whether anything ran: most of them can come before and after.
+
+use wfe_core::ending::FailureReason;
+
+/// Declares an enum of words, each with the versions of Tekton that have it.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident: $($variant:ident = $word:literal in $versions:literal;)+) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs)] // Tekton's words: what each means is in `means`.
+        pub enum $name {
+            $($variant,)+
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// Returns Tekton's word.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// Returns the versions of Tekton in whose sources the word was found.
+            #[must_use]
+            pub const fn versions(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $versions,)+
+                }
+            }
+
+            /// Reads Tekton's word; `None` for one of a version to come, or of somebody else.
+            #[must_use]
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.as_str() == word)
+            }
+        }
+    };
+}
+
+words! {
+    /// Reasons of the condition `Succeeded` of a `PipelineRun`.
+    RunReason:
+    Started = "Started" in "1.9, 1.12";
+    Running = "Running" in "1.9, 1.12";
+    Succeeded = "Succeeded" in "1.9, 1.12";
+    Completed = "Completed" in "1.9, 1.12";
+    Failed = "Failed" in "1.9, 1.12";
+    Cancelled = "Cancelled" in "1.9, 1.12";
+    Pending = "PipelineRunPending" in "1.9, 1.12";
+    TimedOut = "PipelineRunTimeout" in "1.9, 1.12";
+    TimeoutRunningFinally = "PipelineRunTimeoutRunningFinally" in "1.13";
+    Stopping = "PipelineRunStopping" in "1.9, 1.12";
+    CancelledRunningFinally = "CancelledRunningFinally" in "1.9, 1.12";
+    StoppedRunningFinally = "StoppedRunningFinally" in "1.9, 1.12";
+    CouldntGetPipeline = "CouldntGetPipeline" in "1.9, 1.12";
+    InvalidBindings = "InvalidPipelineResourceBindings" in "1.9, 1.12";
+    InvalidWorkspaceBinding = "InvalidWorkspaceBindings" in "1.9, 1.12";
+    InvalidTaskRunSpec = "InvalidTaskRunSpecs" in "1.9, 1.12";
+    ParameterTypeMismatch = "ParameterTypeMismatch" in "1.9, 1.12";
+    ObjectParameterMissKeys = "ObjectParameterMissKeys" in "1.9, 1.12";
+    ParamArrayIndexingInvalid = "ParamArrayIndexingInvalid" in "1.9, 1.12";
+    CouldntGetTask = "CouldntGetTask" in "1.9, 1.12";
+    ParameterMissing = "ParameterMissing" in "1.9, 1.12";
+    FailedValidation = "PipelineValidationFailed" in "1.9, 1.12";
+    CouldntGetPipelineResult = "CouldntGetPipelineResult" in "1.9, 1.12";
+    InvalidGraph = "PipelineInvalidGraph" in "1.9, 1.12";
+    CouldntCancel = "PipelineRunCouldntCancel" in "1.9, 1.12";
+    CouldntTimeOut = "PipelineRunCouldntTimeOut" in "1.9, 1.12";
+    InvalidMatrixParameterTypes = "InvalidMatrixParameterTypes" in "1.9, 1.12";
+    InvalidTaskResultReference = "InvalidTaskResultReference" in "1.9, 1.12";
+    InvalidPipelineResultReference = "InvalidPipelineResultReference" in "1.9, 1.12";
+    RequiredWorkspaceMarkedOptional = "RequiredWorkspaceMarkedOptional" in "1.9, 1.12";
+    ResolvingPipelineRef = "ResolvingPipelineRef" in "1.9, 1.12";
+    ResolvingTaskRef = "ResolvingTaskRef" in "1.9, 1.12";
+    ResourceVerificationFailed = "ResourceVerificationFailed" in "1.9, 1.12";
+    CreateRunFailed = "CreateRunFailed" in "1.9, 1.12";
+    CelEvaluationFailed = "CELEvaluationFailed" in "1.9, 1.12";
+    InvalidParamValue = "InvalidParamValue" in "1.9, 1.12";
+    CouldntCreateWorkspacePvc = "CouldntCreateWorkspacePVC" in "1.9, 1.12";
+    CouldntCreateAffinityAssistant = "ReasonCouldntCreateOrUpdateAffinityAssistantStatefulSet" in "1.9, 1.12";
+}
+
+words! {
+    /// Reasons of the condition `Succeeded` of a `TaskRun`.
+    TaskReason:
+    Started = "Started" in "1.9, 1.12";
+    Running = "Running" in "1.9, 1.12";
+    Succeeded = "Succeeded" in "1.9, 1.12";
+    Failed = "Failed" in "1.9, 1.12";
+    ToBeRetried = "ToBeRetried" in "1.9, 1.12";
+    Cancelled = "TaskRunCancelled" in "1.9, 1.12";
+    TimedOut = "TaskRunTimeout" in "1.9, 1.12";
+    ResolvingTaskRef = "ResolvingTaskRef" in "1.9, 1.12";
+    ResolvingStepActionRef = "ResolvingStepActionRef" in "1.9, 1.12";
+    TaskRunPending = "TaskRunPending" in "1.12";
+    ImagePullFailed = "TaskRunImagePullFailed" in "1.9, 1.12";
+    CreateContainerConfigError = "CreateContainerConfigError" in "1.9, 1.12";
+    PodCreationFailed = "PodCreationFailed" in "1.9, 1.12";
+    PodAdmissionFailed = "PodAdmissionFailed" in "1.9, 1.12";
+    ResultTooLarge = "TaskRunResultLargerThanAllowedLimit" in "1.9, 1.12";
+    StopSidecarFailed = "TaskRunStopSidecarFailed" in "1.9, 1.12";
+    InvalidParamValue = "InvalidParamValue" in "1.9, 1.12";
+    FailedResolution = "TaskRunResolutionFailed" in "1.9, 1.12";
+    FailedValidation = "TaskRunValidationFailed" in "1.9, 1.12";
+    TaskFailedValidation = "TaskValidationFailed" in "1.9, 1.12";
+    ResourceVerificationFailed = "ResourceVerificationFailed" in "1.9, 1.12";
+    FailureIgnored = "FailureIgnored" in "1.9, 1.12";
+    PodEvicted = "PodEvicted" in "1.12";
+    StepOom = "StepOOM" in "1.12";
+    StepFailed = "StepFailed" in "1.12";
+    SidecarOom = "SidecarOOM" in "1.12";
+    SidecarFailed = "SidecarFailed" in "1.12";
+    InitContainerOom = "InitContainerOOM" in "1.12";
+    InitContainerFailed = "InitContainerFailed" in "1.12";
+    Pending = "Pending" in "1.9, 1.12";
+    ExceededResourceQuota = "ExceededResourceQuota" in "1.9, 1.12";
+    ExceededNodeResources = "ExceededNodeResources" in "1.9, 1.12";
+    PullImageFailed = "PullImageFailed" in "1.9, 1.12";
+    CouldntCreateWorkspacePvc = "CouldntCreateWorkspacePVC" in "1.9, 1.12";
+}
+
+words! {
+    /// Reasons of the condition `Succeeded` of a `CustomRun`; its controller may have others.
+    CustomReason:
+    Started = "Started" in "1.9, 1.12";
+    Running = "Running" in "1.9, 1.12";
+    Succeeded = "Succeeded" in "1.9, 1.12";
+    Failed = "Failed" in "1.9, 1.12";
+    Cancelled = "CustomRunCancelled" in "1.9, 1.12";
+    TimedOut = "CustomRunTimedOut" in "1.9, 1.12";
+    WorkspaceNotSupported = "CustomRunWorkspaceNotSupported" in "1.9, 1.12";
+}
+
+words! {
+    /// The `terminationReason` of a step, where Tekton says it and not the container runtime.
+    StepReason:
+    TimeoutExceeded = "TimeoutExceeded" in "1.9, 1.12";
+    Skipped = "Skipped" in "1.9, 1.12";
+    Continued = "Continued" in "1.9, 1.12";
+    Cancelled = "Cancelled" in "1.9, 1.12";
+}
+
+words! {
+    /// Why a task of the pipeline was skipped.
+    SkipReason:
+    WhenExpressions = "When Expressions evaluated to false" in "1.9, 1.12";
+    ParentTasks = "Parent Tasks were skipped" in "1.9, 1.12";
+    Stopping = "PipelineRun was stopping" in "1.9, 1.12";
+    GracefullyCancelled = "PipelineRun was gracefully cancelled" in "1.9, 1.12";
+    GracefullyStopped = "PipelineRun was gracefully stopped" in "1.9, 1.12";
+    MissingResults = "Results were missing" in "1.9, 1.12";
+    PipelineTimedOut = "PipelineRun timeout has been reached" in "1.9, 1.12";
+    TasksTimedOut = "PipelineRun Tasks timeout has been reached" in "1.9, 1.12";
+    FinallyTimedOut = "PipelineRun Finally timeout has been reached" in "1.9, 1.12";
+    EmptyArrayInMatrix = "Matrix Parameters have an empty array" in "1.9, 1.12";
+    None = "None" in "1.9, 1.12";
+}
+
+/// What a reason means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// It is not done.
+    Unfinished,
+    /// It is not done, and waits for this.
+    Waits(Wait),
+    /// It succeeded, or its failure was ignored.
+    Succeeded,
+    /// It failed, and what it consists of says why.
+    LookInside,
+    /// Somebody has cancelled it, or whoever made it.
+    Cancelled,
+    /// The bundle is to blame; Tekton has no field that says how.
+    Bundle,
+    /// It failed for this.
+    Failed(FailureReason),
+}
+
+/// What a run or a task waits for before anything of it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The bundle.
+    Bundle,
+    /// The definition of a task.
+    Task,
+    /// Room in a quota of pods.
+    Quota,
+    /// A node with room for the pod.
+    Node,
+    /// An image.
+    Image,
+    /// The pod, for no known cause.
+    Pod,
+}
+
+impl RunReason {
+    /// Says what it means.
+    #[must_use]
+    pub fn means(self) -> Meaning {
+        use FailureReason::{ConfigurationError, DeadlineExceeded, Unknown};
+        match self {
+            Self::Started
+            | Self::Running
+            | Self::Pending
+            | Self::Stopping
+            | Self::CancelledRunningFinally
+            | Self::StoppedRunningFinally
+            | Self::TimeoutRunningFinally
+            | Self::CouldntCancel
+            | Self::CouldntTimeOut => Meaning::Unfinished,
+            Self::ResolvingPipelineRef => Meaning::Waits(Wait::Bundle),
+            Self::ResolvingTaskRef => Meaning::Waits(Wait::Task),
+            Self::Succeeded | Self::Completed => Meaning::Succeeded,
+            Self::Failed => Meaning::LookInside,
+            Self::Cancelled => Meaning::Cancelled,
+            Self::TimedOut => Meaning::Failed(DeadlineExceeded),
+            Self::CouldntGetPipeline => Meaning::Bundle,
+            Self::InvalidBindings
+            | Self::InvalidWorkspaceBinding
+            | Self::InvalidTaskRunSpec
+            | Self::ParameterTypeMismatch
+            | Self::ObjectParameterMissKeys
+            | Self::ParamArrayIndexingInvalid
+            | Self::CouldntGetTask
+            | Self::ParameterMissing
+            | Self::FailedValidation
+            | Self::InvalidGraph
+            | Self::InvalidMatrixParameterTypes
+            | Self::InvalidTaskResultReference
+            | Self::InvalidPipelineResultReference
+            | Self::RequiredWorkspaceMarkedOptional
+            | Self::ResourceVerificationFailed
+            // The API server has refused a TaskRun as malformed.
+            | Self::CreateRunFailed
+            | Self::CelEvaluationFailed
+            | Self::InvalidParamValue => Meaning::Failed(ConfigurationError),
+            // A quota, a missing right and a wrong spec all end here.
+            Self::CouldntCreateWorkspacePvc
+            | Self::CouldntCreateAffinityAssistant
+            // All tasks have run; which of them did not leave its result is in no field.
+            | Self::CouldntGetPipelineResult => Meaning::Failed(Unknown),
+        }
+    }
+}
+
+impl TaskReason {
+    /// Says what it means.
+    #[must_use]
+    pub fn means(self) -> Meaning {
+        use FailureReason::{
+            ConfigurationError, DeadlineExceeded, Forbidden, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown,
+        };
+        match self {
+            Self::Started | Self::Running | Self::ToBeRetried | Self::TaskRunPending => Meaning::Unfinished,
+            Self::ResolvingTaskRef | Self::ResolvingStepActionRef => Meaning::Waits(Wait::Task),
+            Self::Pending => Meaning::Waits(Wait::Pod),
+            Self::ExceededResourceQuota => Meaning::Waits(Wait::Quota),
+            Self::ExceededNodeResources => Meaning::Waits(Wait::Node),
+            Self::PullImageFailed => Meaning::Waits(Wait::Image),
+            Self::Succeeded | Self::FailureIgnored => Meaning::Succeeded,
+            // Before 1.12 the only word for whatever became of the pod.
+            Self::Failed | Self::StepFailed | Self::SidecarFailed => Meaning::LookInside,
+            Self::Cancelled => Meaning::Cancelled,
+            Self::TimedOut => Meaning::Failed(DeadlineExceeded),
+            Self::StepOom | Self::SidecarOom | Self::InitContainerOom => Meaning::Failed(OomKilled),
+            Self::ImagePullFailed => Meaning::Failed(ImagePullBackOff),
+            // The node had no room left for a pod that it had taken.
+            Self::PodEvicted => Meaning::Failed(ResourceExhausted),
+            // The API server refused the pod with 403: a pod security standard or a security context constraint.
+            Self::PodAdmissionFailed => Meaning::Failed(Forbidden),
+            // An unknown service account, a missing ConfigMap or Secret, a pod that cannot be made as written.
+            Self::PodCreationFailed
+            | Self::CreateContainerConfigError
+            | Self::InvalidParamValue
+            | Self::FailedResolution
+            | Self::FailedValidation
+            | Self::TaskFailedValidation
+            | Self::ResourceVerificationFailed => Meaning::Failed(ConfigurationError),
+            Self::CouldntCreateWorkspacePvc
+            | Self::ResultTooLarge
+            | Self::StopSidecarFailed
+            | Self::InitContainerFailed => Meaning::Failed(Unknown),
+        }
+    }
+}
+
+impl CustomReason {
+    /// Says what it means.
+    #[must_use]
+    pub fn means(self) -> Meaning {
+        match self {
+            Self::Started | Self::Running => Meaning::Unfinished,
+            Self::Succeeded => Meaning::Succeeded,
+            Self::Cancelled => Meaning::Cancelled,
+            Self::TimedOut => Meaning::Failed(FailureReason::DeadlineExceeded),
+            Self::WorkspaceNotSupported => Meaning::Failed(FailureReason::ConfigurationError),
+            Self::Failed => Meaning::Failed(FailureReason::Unknown),
+        }
+    }
+}
+
+impl StepReason {
+    /// Tells whether the step is why its task failed: it was not just left out, let pass or stopped with the others.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        match self {
+            Self::TimeoutExceeded => true,
+            Self::Skipped | Self::Continued | Self::Cancelled => false,
+        }
+    }
+}
+
+impl SkipReason {
+    /// Tells whether a time-out is why the task was skipped.
+    #[must_use]
+    pub fn is_timeout(self) -> bool {
+        match self {
+            Self::PipelineTimedOut | Self::TasksTimedOut | Self::FinallyTimedOut => true,
+            Self::WhenExpressions
+            | Self::ParentTasks
+            | Self::Stopping
+            | Self::GracefullyCancelled
+            | Self::GracefullyStopped
+            | Self::MissingResults
+            | Self::EmptyArrayInMatrix
+            | Self::None => false,
+        }
+    }
+}
+
+impl Wait {
+    /// Returns the reason of a failure for having waited for this in vain.
+    #[must_use]
+    pub fn reason(self) -> FailureReason {
+        match self {
+            Self::Bundle | Self::Image => FailureReason::ImagePullBackOff,
+            Self::Quota | Self::Node => FailureReason::ResourceExhausted,
+            Self::Task | Self::Pod => FailureReason::Unknown,
+        }
+    }
+
+    /// Names it for people.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bundle => "the bundle to be fetched",
+            Self::Task => "the definition of a task to be fetched",
+            Self::Quota => "room in the quota of the execution namespace",
+            Self::Node => "a node with room for its pod",
+            Self::Image => "an image to be pulled",
+            Self::Pod => "its pod to start",
+        }
+    }
+}
+
+/// Tells whether the reason for which the kubelet has a container wait is about its image.
+pub(crate) fn is_about_an_image(reason: &str) -> bool {
+    const REASONS: [&str; 6] = [
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+    ];
+    REASONS.contains(&reason)
+}

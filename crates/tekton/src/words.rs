@@ -1,0 +1,169 @@
+//! The two sentences that are read because no field says what they say, and how a text loses what must not be shown.
+//!
+//! Each is taken only whole, in the form in which its author writes it: a word of it alone means nothing.
+
+use serde_json::Value;
+use wfe_api::limits::cut;
+
+use crate::object::{list, text};
+
+/// The shortest parameter value that is looked for in a text. A shorter one says nothing and would match anywhere.
+const MIN_REDACTED: usize = 4;
+/// How much of a denial is quoted, in characters.
+const MAX_DENIAL: u32 = 400;
+
+/// Finds the API server's words for a right that is missing in what a step left:
+/// `deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the namespace
+/// "n"`, and `... at the cluster scope`. Returns them alone.
+///
+/// What a step leaves is a text, or Tekton's list of results, of which one may hold it.
+pub(crate) fn denial(left: &str) -> Option<String> {
+    let results: Vec<Value> = serde_json::from_str(left).unwrap_or_default();
+    let texts = results.iter().filter_map(|result| text(result, "value"));
+    texts.chain([left]).flat_map(str::lines).find_map(|line| denial_in(line)).map(|found| cut(found, MAX_DENIAL))
+}
+
+fn denial_in(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once(" is forbidden: User \"")?;
+    let (_user, after) = after.split_once("\" cannot ")?;
+    let (verb, after) = after.split_once(" resource \"")?;
+    let (_resource, after) = after.split_once("\" in API group \"")?;
+    let (_group, scope) = after.split_once('"')?;
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let end = if scope.starts_with(" at the cluster scope") {
+        " at the cluster scope".len()
+    } else {
+        let name = scope.strip_prefix(" in the namespace \"")?;
+        " in the namespace \"".len() + name.find('"')? + 1
+    };
+    // The resource and its name, `deployments.apps "x"`, are the last two words before.
+    let start = match before.rsplit_once(' ') {
+        Some((head, name)) if name.starts_with('"') => head.rfind(' ').map_or(0, |space| space + 1),
+        Some((head, _)) => head.len() + 1,
+        None => 0,
+    };
+    is_word(verb).then(|| &line[start..line.len() - scope.len() + end])
+}
+
+/// Tells whether Tekton says that the bundle was fetched and is not what was asked for, or that asking was wrong: the
+/// texts of `pkg/resolution/resolver/bundle` and `pkg/reconciler/pipelinerun/resources/pipelineref.go` (1.9, 1.12).
+/// `CouldntGetPipeline` and the reason of the resolution request are the same for a bundle that cannot be fetched.
+pub(crate) fn bundle_was_fetched(message: &str) -> bool {
+    let Some((_, error)) =
+        message.strip_prefix("Error retrieving pipeline for pipelinerun ").and_then(|rest| rest.split_once(": "))
+    else {
+        return false;
+    };
+    if error.starts_with("failed to read runtime object as Pipeline: ") {
+        return true;
+    }
+    // resolver failed to get Pipeline : error requesting remote resource: error getting "bundleresolver" "<key>": <error>
+    let original = error
+        .strip_prefix(
+            "resolver failed to get Pipeline : error requesting remote resource: error getting \"bundleresolver\" \"",
+        )
+        .and_then(|rest| rest.split_once("\": "));
+    original.is_some_and(|(_, error)| {
+        error.starts_with("could not find object in image with kind: ") || error.starts_with("invalid tekton bundle ")
+    })
+}
+
+/// Takes the values of parameters out of a text. Pairs are names and values.
+#[must_use]
+pub fn redact<'a>(message: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut parameters: Vec<(&str, &str)> =
+        parameters.into_iter().filter(|(_, value)| value.len() >= MIN_REDACTED).collect();
+    // A value may hold another.
+    parameters.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+    parameters.iter().fold(message.to_owned(), |text, (name, value)| text.replace(value, &format!("<{name}>")))
+}
+
+/// Takes the values of a run's parameters out of a text, but for the target, which everybody knows.
+pub(crate) fn redact_run(message: &str, run: &Value) -> String {
+    let parameters =
+        list(&run["spec"], "params").filter_map(|param| Some((text(param, "name")?, text(param, "value")?)));
+    redact(message, parameters.filter(|(name, _)| *name != crate::TARGET_PARAMETER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DENIAL: &str = "deployments.apps \"payment-api\" is forbidden: User \"system:serviceaccount:ns:runner\" cannot \
+                          patch resource \"deployments\" in API group \"apps\" in the namespace \"payment\"";
+
+    #[test]
+    fn a_denial_is_the_whole_sentence_of_the_api_server() {
+        for (left, found) in [
+            (DENIAL.to_owned(), Some(DENIAL)),
+            (format!("one line\nError from server (Forbidden): {DENIAL}\nand another"), Some(DENIAL)),
+            (format!("{DENIAL}: RBAC: not found"), Some(DENIAL)),
+            (
+                serde_json::json!([{"key": "a", "value": 1}, {"key": "b", "value": DENIAL, "type": 1}]).to_string(),
+                Some(DENIAL),
+            ),
+            (
+                "nodes is forbidden: User \"u\" cannot list resource \"nodes\" in API group \"\" at the cluster scope"
+                    .into(),
+                Some(
+                    "nodes is forbidden: User \"u\" cannot list resource \"nodes\" in API group \"\" at the cluster scope",
+                ),
+            ),
+            ("pods \"x\" is forbidden: exceeded quota: q, requested: pods=1".into(), None),
+            ("Forbidden".into(), None),
+            ("403 forbidden: User cannot log in".into(), None),
+            ("access to the room is forbidden: User \"jo\" cannot enter".into(), None),
+            (
+                "x is forbidden: User \"u\" cannot PATCH resource \"r\" in API group \"\" at the cluster scope".into(),
+                None,
+            ),
+            ("x is forbidden: User \"u\" cannot get resource \"r\" in API group \"\" in the kitchen".into(), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(denial(&left).as_deref(), found, "{left}");
+        }
+        let long = DENIAL.replace("payment-api", &"x".repeat(9999));
+        assert_eq!(denial(&long).map(|found| found.chars().count()), Some(400));
+    }
+
+    #[test]
+    fn a_bundle_was_fetched_only_where_tekton_says_what_was_wrong_in_it() {
+        let resolved = |error: &str| {
+            format!(
+                "Error retrieving pipeline for pipelinerun ns/run: resolver failed to get Pipeline : error requesting \
+                 remote resource: error getting \"bundleresolver\" \"ns/bundles-ba97\": {error}"
+            )
+        };
+        for (message, fetched) in [
+            (resolved("could not find object in image with kind: pipeline and name: workflow"), true),
+            (resolved("invalid tekton bundle r/x:1, error: bundles do not support x"), true),
+            (resolved("cannot retrieve the oci image: GET http://r/v2/wf/manifests/1: NAME_UNKNOWN"), false),
+            (
+                resolved("cannot retrieve the oci image: could not find object in image with kind: pipeline"),
+                false,
+            ),
+            ("Error retrieving pipeline for pipelinerun ns/run: failed to read runtime object as Pipeline: resource is not a pipeline".into(), true),
+            (
+                "Error retrieving pipeline for pipelinerun ns/run: resolver failed to get Pipeline : error requesting \
+                 remote resource: resolution took longer than global timeout of 1m0s"
+                    .into(),
+                false,
+            ),
+            ("could not find object in image with kind: pipeline and name: workflow".into(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(bundle_was_fetched(&message), fetched, "{message}");
+        }
+    }
+
+    #[test]
+    fn values_of_parameters_are_taken_out() {
+        let run = serde_json::json!({"spec": {"params": [
+            {"name": "TOKEN", "value": "s3cr3t"}, {"name": "URL", "value": "https://s3cr3t@x"}, {"name": "N", "value": "1"},
+            {"name": "TARGET_RESOURCE", "value": "node/worker-1"}, {"name": "LIST", "value": ["a"]}, "odd", {"name": 1},
+        ]}});
+        let said = "1: s3cr3t is no https://s3cr3t@x for node/worker-1";
+        assert_eq!(redact_run(said, &run), "1: <TOKEN> is no <URL> for node/worker-1");
+        assert_eq!(redact_run("m", &Value::Null), "m");
+    }
+}
