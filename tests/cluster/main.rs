@@ -24,4 +24,5 @@ mod process;
 mod refused;
 mod rights;
 mod storm;
+mod tekton_words;
 mod webhook;
