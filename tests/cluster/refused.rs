@@ -21,7 +21,7 @@ pub(crate) fn check_refused(wfe: &Value, reason: &str, word: &str) {
     assert_eq!(details["reason"], reason, "{details:#}");
     assert_eq!((&details["wasExecutionFailure"], &details["requiresManualReview"]), (&json!(false), &json!(false)));
     assert!(text(&details["message"]).contains(word), "{details:#}");
-    assert!(text(&details["naturalLanguageSummary"]).contains("Nothing ran."), "{details:#}");
+    assert!(text(&details["naturalLanguageSummary"]).contains("Nothing of the workflow ran."), "{details:#}");
     assert_eq!(status["runSequence"], 1, "the number that was tried");
     for absent in ["startTime", "duration", "pipelineRunRef"] {
         assert_eq!(status[absent], Value::Null, "{absent}");

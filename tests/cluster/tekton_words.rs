@@ -51,10 +51,11 @@ fn go_files(path: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).with_context(|| path.display().to_string())? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_go = path.extension().is_some_and(|extension| extension == "go");
+        let is_test = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("_test"));
         if path.is_dir() {
             files.extend(go_files(&path)?);
-        } else if name.ends_with(".go") && !name.ends_with("_test.go") {
+        } else if is_go && !is_test {
             files.push(path);
         }
     }

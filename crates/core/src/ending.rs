@@ -1,15 +1,18 @@
 //! How an execution ends, as its status will say it.
 
 mod skip;
+mod summary;
 
 use std::fmt;
 use std::time::Duration;
 
+use crate::Time;
+use crate::evidence::Started;
+use crate::findings::{FailedTask, TaskCount};
 use crate::history::Charge;
 use crate::run::Outcome;
 use crate::standing::BlockReason;
 use crate::target::RunNumber;
-use crate::{Time, duration};
 
 pub use skip::{Conflict, Remediation, Skip};
 
@@ -83,8 +86,12 @@ pub struct Failure {
     pub reason: FailureReason,
     /// What happened, in the words of whoever reported it.
     pub message: Box<str>,
-    /// `wasExecutionFailure`: whether something of the workflow ran, or nobody can tell.
-    pub was_execution_failure: bool,
+    /// Whether anything of the workflow ran, and how that is known.
+    pub started: Started,
+    /// The task that failed or was stopped, where one was.
+    pub task: Option<FailedTask>,
+    /// How far the run was, where it was known how many tasks it has.
+    pub tasks: Option<TaskCount>,
     /// The time of the failure.
     pub failed_at: Time,
     /// How long the execution had run; zero where it never did.
@@ -101,44 +108,18 @@ impl Failure {
     /// Tells how it blocks its target from its end on, where it does.
     #[must_use]
     pub fn blocks(&self) -> Option<BlockReason> {
-        if self.was_execution_failure {
+        if self.was_execution_failure() {
             Some(BlockReason::PreviousExecutionFailed)
         } else {
             self.charge.exhausts.then_some(BlockReason::ExhaustedRetries)
         }
     }
 
-    /// Tells a person or an LLM what happened and what to do next, in two to four sentences.
+    /// Tells whether something of the workflow ran, or nobody can tell (`wasExecutionFailure`).
     #[must_use]
-    pub fn summary(&self, workflow_id: &str) -> String {
-        let next = match (self.was_execution_failure, self.reason) {
-            (true, _) => {
-                "It may have changed the target half way: look at the PipelineRun and at the target before running anything on it again."
-            }
-            (false, FailureReason::ConfigurationError) => {
-                "Nothing ran. Correct what the message names and create another WorkflowExecution."
-            }
-            (false, FailureReason::ResourceExhausted) => {
-                "Nothing ran. Free or raise the quota of the execution namespace; it is safe to try again."
-            }
-            (false, FailureReason::Forbidden) => {
-                "Nothing ran. Give the operator the right that the message names; it is safe to try again."
-            }
-            (false, _) => "Nothing ran. It is safe to try again once the cause is gone.",
-        };
-        let after = if self.was_execution_failure {
-            format!(" after {}", duration::format(self.ran_for))
-        } else {
-            " before it started".to_owned()
-        };
-        format!("Workflow '{workflow_id}' failed{after} with {}: {} {next}", self.reason, sentence(&self.message))
+    pub fn was_execution_failure(&self) -> bool {
+        self.started.may_have_run()
     }
-}
-
-/// Ends a text with a full stop where it has no ending of its own.
-fn sentence(text: &str) -> String {
-    let text = text.trim();
-    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
 /// A success, as the status will say it.

@@ -9,6 +9,7 @@ use wfe_api::{
 use wfe_core::action::{Ending, Waiting};
 use wfe_core::ending::{Conflict, Failure, FailureReason, Skip};
 use wfe_core::execution::Clearance;
+use wfe_core::findings::TaskCount;
 use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::run::Outcome;
 use wfe_core::standing::Blocked;
@@ -82,7 +83,7 @@ pub fn ended(
             phase: Some(Phase::Completed),
             completion_time: Some(api_time(success.completed_at)),
             duration: Some(duration::format(success.ran_for)),
-            pipeline_run_status: Some(run_status(ConditionStatus::True, &success.outcome)),
+            pipeline_run_status: Some(run_status(ConditionStatus::True, &success.outcome, None)),
             consecutive_failures: Some(0),
             conditions: vec![condition(
                 subject,
@@ -217,6 +218,7 @@ pub fn given_up(
 }
 
 fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> WorkflowExecutionStatus {
+    let task = failure.task.as_ref();
     WorkflowExecutionStatus {
         phase: Some(Phase::Failed),
         completion_time: Some(api_time(failure.failed_at)),
@@ -225,21 +227,23 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
         // What names no target counts for none.
         consecutive_failures: target.map(|_| counter(failure.charge.consecutive_failures)),
         next_allowed_execution: target.and(failure.charge.next_allowed_execution).map(api_time),
-        pipeline_run_status: failure.outcome.as_ref().map(|outcome| run_status(ConditionStatus::False, outcome)),
+        pipeline_run_status: failure
+            .outcome
+            .as_ref()
+            .map(|outcome| run_status(ConditionStatus::False, outcome, failure.tasks)),
         failure_reason: Some(failure.message.to_string()),
         failure_details: Some(FailureDetails {
-            // Which task failed is read from Tekton's evidence by a later version; here no task is named.
-            failed_task_index: 0,
-            failed_task_name: String::new(),
-            failed_step_name: None,
+            failed_task_index: task.and_then(|task| i32::try_from(task.index).ok()).unwrap_or(0),
+            failed_task_name: task.map_or_else(String::new, |task| limits::cut(&task.name, limits::NAME)),
+            failed_step_name: task.and_then(|task| task.step.as_deref()).map(|step| limits::cut(step, limits::NAME)),
             reason: api_reason(failure.reason),
             message: failure.message.to_string(),
-            exit_code: None,
+            exit_code: task.and_then(|task| task.exit_code),
             failed_at: api_time(failure.failed_at),
             execution_time_before_failure: duration::format(failure.ran_for),
             natural_language_summary: limits::cut(&failure.summary(&subject.workflow_id), limits::SUMMARY),
-            was_execution_failure: failure.was_execution_failure,
-            requires_manual_review: failure.was_execution_failure,
+            was_execution_failure: failure.was_execution_failure(),
+            requires_manual_review: failure.was_execution_failure(),
         }),
         conditions: vec![condition(
             subject,
@@ -347,13 +351,14 @@ fn api_reason(reason: FailureReason) -> ApiReason {
     }
 }
 
-fn run_status(status: ConditionStatus, outcome: &Outcome) -> PipelineRunStatus {
+fn run_status(status: ConditionStatus, outcome: &Outcome, tasks: Option<TaskCount>) -> PipelineRunStatus {
+    let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
     PipelineRunStatus {
         status,
         reason: Some(outcome.reason.to_string()),
         message: Some(outcome.message.to_string()),
-        completed_tasks: None,
-        total_tasks: None,
+        completed_tasks: tasks.map(|tasks| number(tasks.completed)),
+        total_tasks: tasks.map(|tasks| number(tasks.total)),
     }
 }
 
@@ -361,6 +366,7 @@ fn run_status(status: ConditionStatus, outcome: &Outcome) -> PipelineRunStatus {
 mod tests {
     use super::*;
     use wfe_core::ending::Remediation;
+    use wfe_core::evidence::{Absence, Doubt, Started};
     use wfe_core::execution::Recorded;
     use wfe_core::history::Charge;
     use wfe_core::name::Uid;
@@ -389,7 +395,9 @@ mod tests {
         Failure {
             reason: FailureReason::Forbidden,
             message: "no".into(),
-            was_execution_failure: false,
+            started: Started::NotStarted(Absence::NoRun),
+            task: None,
+            tasks: None,
             failed_at: at(0),
             ran_for: std::time::Duration::ZERO,
             number: Some(3),
@@ -493,7 +501,9 @@ mod tests {
         let target = TargetName::parse("node/n").unwrap();
         let reason_of = |was_execution_failure, exhausts| {
             let charge = Charge { exhausts, ..Charge::default() };
-            let failure = Failure { was_execution_failure, charge, ..any_failure() };
+            let absence = Started::NotStarted(Absence::OnlyWaited);
+            let started = if was_execution_failure { Started::Unknown(Doubt::Unread) } else { absence };
+            let failure = Failure { started, charge, ..any_failure() };
             let status = ended(Some(&target), &subject(false), &Ending::Failed(failure), false);
             status.conditions.into_iter().find(|it| it.type_ == conditions::BLOCKED).map(|it| (it.status, it.reason))
         };

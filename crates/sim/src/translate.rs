@@ -230,7 +230,7 @@ impl Translation {
             Action::Finish { execution, version, ending, lost, draining, .. } => {
                 let (phase, number) = match ending {
                     Ending::Completed(_) => (Phase::Completed, None),
-                    Ending::Failed(failure) => (Phase::Failed { ran: failure.was_execution_failure }, failure.number),
+                    Ending::Failed(failure) => (Phase::Failed { ran: failure.was_execution_failure() }, failure.number),
                 };
                 let premise = lost.as_ref().map_or(Premise::None, |run| Premise::RunGone(read_run(run)));
                 let write = StatusWrite::Finish { phase, number: number.map(small), draining: *draining };

@@ -154,7 +154,7 @@ impl<'a> Check<'a> {
                 let proven = run.is_some_and(|run| run.tasks == Tasks::NoneMade && !run.is_unfinished());
                 let ran = found.started_once() && !proven;
                 let fits =
-                    failure.was_execution_failure == ran && unstarted.is_some() == (found.started_once() && !ran);
+                    failure.was_execution_failure() == ran && unstarted.is_some() == (found.started_once() && !ran);
                 self.expect("9", fits, || format!("{execution} is told to have run or not: {failure:?}"));
             }
         }
@@ -286,7 +286,7 @@ impl<'a> Check<'a> {
             let late = charge.next_allowed_execution == expected;
             self.expect("16.8", late, || format!("{execution}: {charge:?}, not {expected:?}"));
             let counts = charge.next_allowed_execution.is_some();
-            let is_pre_execution = !failure.was_execution_failure;
+            let is_pre_execution = !failure.was_execution_failure();
             self.expect("7", is_pre_execution || !counts, || format!("{execution} ran, and counts"));
             let fits = shown == row + usize::from(counts);
             self.expect("16.8", fits, || format!("{execution}: {shown} in a row, after {row}"));

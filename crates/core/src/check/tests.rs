@@ -2,6 +2,7 @@ use super::*;
 use crate::action::{Action, Ending, Fact};
 use crate::decide::decide;
 use crate::ending::Failure;
+use crate::evidence::{Absence, Started};
 use crate::execution::Recorded;
 use crate::name::Version;
 use crate::run::Progress;
@@ -76,7 +77,9 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
         ("deletes what it commits to", ends(), |it| {
             it.actions = vec![Action::Release { run: run_id("r2") }];
         }),
-        ("calls harmless what ran", ends(), |it| charge(it, |failure| failure.was_execution_failure = false)),
+        ("calls harmless what ran", ends(), |it| {
+            charge(it, |failure| failure.started = Started::NotStarted(Absence::OnlyWaited));
+        }),
         ("counts what ran", ends(), |it| charge(it, |failure| failure.charge.next_allowed_execution = Some(at(100)))),
         ("ends two at once that count", both_spoilt(), |it| {
             it.waiting.clear();

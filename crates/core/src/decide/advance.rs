@@ -7,6 +7,7 @@ use crate::Time;
 use crate::action::{Action, Decision, Ending};
 use crate::duration;
 use crate::ending::{Failure, FailureReason, Success};
+use crate::evidence::{Absence, Doubt, Started};
 use crate::execution::{Execution, ExecutionState};
 use crate::history::Charge;
 use crate::moment::{after, round_up};
@@ -108,7 +109,9 @@ impl Running<'_> {
         }
         let mut finish = self.finish(self.ending_of(run, outcome), None);
         if let Action::Finish {
-            ending: Ending::Failed(Failure { was_execution_failure: false, .. }), unstarted, ..
+            ending: Ending::Failed(Failure { started: Started::NotStarted(_), .. }),
+            unstarted,
+            ..
         } = &mut finish
         {
             *unstarted = Some(run.id.clone());
@@ -163,10 +166,13 @@ impl Running<'_> {
             _ => (FailureReason::Unknown, said),
         };
         let failure = self.failed(&message, completed_at);
-        let was_execution_failure = run.tasks != Tasks::NoneMade;
-        let charge = self.charge(failure.failed_at, !was_execution_failure);
+        let started = match run.tasks {
+            Tasks::NoneMade => Started::NotStarted(Absence::NoTaskRun),
+            Tasks::Unknown | Tasks::Made => Started::Unknown(Doubt::Unread),
+        };
+        let charge = self.charge(failure.failed_at, run.tasks == Tasks::NoneMade);
         let outcome = Some(outcome.clone());
-        Ending::Failed(Failure { reason, was_execution_failure, outcome, charge, ..failure })
+        Ending::Failed(Failure { reason, started, outcome, charge, ..failure })
     }
 
     fn failed(self, message: &str, failed_at: Time) -> Failure {
@@ -174,7 +180,9 @@ impl Running<'_> {
         Failure {
             reason: FailureReason::Unknown,
             message: message.into(),
-            was_execution_failure: true,
+            started: Started::Unknown(Doubt::RunGone),
+            task: None,
+            tasks: None,
             failed_at,
             ran_for: elapsed(self.started_at, failed_at),
             number: None,

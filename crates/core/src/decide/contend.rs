@@ -6,6 +6,7 @@ use super::{View, own_run};
 use crate::action::{Action, Decision, Ending, Fact, Waiting};
 use crate::duration;
 use crate::ending::{Failure, FailureReason, Refusal, Skip};
+use crate::evidence::{Absence, Started};
 use crate::execution::{Execution, ExecutionState};
 use crate::moment::{after, round_up};
 use crate::name::ExecutionId;
@@ -210,7 +211,9 @@ impl<'a> Failures<'a> {
             let failure = Failure {
                 reason,
                 message,
-                was_execution_failure: false,
+                started: Started::NotStarted(Absence::NoRun),
+                task: None,
+                tasks: None,
                 failed_at: now,
                 ran_for: Duration::ZERO,
                 number,

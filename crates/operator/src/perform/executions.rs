@@ -96,7 +96,7 @@ impl Performer {
                 self.metrics.ended(OutcomeLabel::Failed, ran_for);
                 tracing::info!(
                     wfe = %execution, %target, phase = "Failed", reason = %failure.reason,
-                    execution_failure = failure.was_execution_failure, "ended: {}", failure.message
+                    execution_failure = failure.was_execution_failure(), "ended: {}", failure.message
                 );
                 self.events.announce(Announcement::failed(execution, failure));
             }

@@ -58,7 +58,7 @@ fn a_create_that_does_not_get_through_fails_at_the_start_deadline_and_says_what_
     assert_eq!(early.waiting, [(id("a"), Waiting::ApiErrors("cannot create: no answer".into()))]);
     let late = decide(&tried(at(0)), &Policy::default(), deadline).actions;
     let [Action::Finish { ending: Ending::Failed(failure), .. }] = &late[..] else { panic!("{late:?}") };
-    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::Unknown, false));
+    assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::Unknown, false));
     assert!(failure.message.contains("cannot create: no answer"), "{}", failure.message);
 }
 

@@ -13,7 +13,7 @@ fn an_unusable_spec_fails_before_rivals_are_compared() {
         panic!("{decided:?}")
     };
     assert_eq!(*execution, id("b"));
-    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::ConfigurationError, false));
+    assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::ConfigurationError, false));
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_refused_create_fails_its_execution_and_the_others_wait_for_that() {
     let mut target = target(vec![refused, undecided("b")], vec![]);
     let decided = actions(&target);
     let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
-    assert_eq!((failure.number, failure.was_execution_failure), (Some(3), false));
+    assert_eq!((failure.number, failure.was_execution_failure()), (Some(3), false));
     assert_eq!(waiting(&target), [("b".into(), Waiting::Turn)]);
 
     let own = run(3, "a", Progress::Pending);

@@ -13,7 +13,7 @@ fn charge_of(action: &Action) -> (bool, u32, Option<Time>) {
     match action {
         Action::Finish { ending: Ending::Failed(failure), .. } => {
             let Charge { consecutive_failures, next_allowed_execution, .. } = failure.charge;
-            (failure.was_execution_failure, consecutive_failures, next_allowed_execution)
+            (failure.was_execution_failure(), consecutive_failures, next_allowed_execution)
         }
         other => panic!("{other:?}"),
     }

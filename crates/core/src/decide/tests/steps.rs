@@ -41,7 +41,7 @@ fn a_finished_run_ends_its_execution_with_the_times_of_the_run() {
     let [Action::Finish { ending: Ending::Failed(failure), lost: None, .. }] = &finished(false)[..] else {
         panic!("{:?}", finished(false))
     };
-    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::Unknown, true));
+    assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::Unknown, true));
     assert_eq!((&*failure.message, failure.failed_at), ("R: m", at(40)));
 }
 
@@ -79,7 +79,7 @@ fn a_run_that_is_gone_fails_its_execution_once_that_is_read_live() {
     let [Action::Finish { ending: Ending::Failed(failure), lost: Some(lost), .. }] = &decided[..] else {
         panic!("{decided:?}")
     };
-    assert_eq!((lost, failure.was_execution_failure), (&run_id("r1"), true));
+    assert_eq!((lost, failure.was_execution_failure()), (&run_id("r1"), true));
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn a_cancelled_execution_stops_wherever_it_is() {
     let decided = actions(&target(vec![cancelled(undecided("a"))], vec![]));
     let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
     assert_eq!(
-        (failure.was_execution_failure, &*failure.message),
+        (failure.was_execution_failure(), &*failure.message),
         (false, "cancelled by jo before it started: enough")
     );
     let looking = actions(&target(vec![cancelled(undecided("a"))], vec![run(1, "a", Progress::Pending)]));
@@ -34,7 +34,7 @@ fn an_execution_that_was_not_started_before_its_time_fails() {
     assert_eq!((in_time.actions, in_time.wake), (vec![create("a", 1)], Some(at(50) + Duration::from_nanos(1))));
     let decided = decide(&target, &Policy::default(), at(51)).actions;
     let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
-    assert_eq!((failure.reason, failure.was_execution_failure), (FailureReason::DeadlineExceeded, false));
+    assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::DeadlineExceeded, false));
 }
 
 #[test]

@@ -1,0 +1,131 @@
+//! The words in which a failure is told to a person or an LLM. All of them, in one place: four plain sentences that say
+//! what failed, what was reported, whether anything ran, and what to do next.
+
+use super::{Failure, FailureReason};
+use crate::duration;
+use crate::evidence::{Absence, Started};
+use crate::findings::{FailedTask, TaskCount};
+
+/// How much of a name is shown, in characters: names of tasks and steps may have 253, and there are three of them.
+const MAX_NAME: usize = 60;
+/// How much is shown of what was reported, in characters. With the longest of all other words it stays below the 1,000
+/// that a status holds.
+const MAX_REPORT: usize = 300;
+
+impl Failure {
+    /// Tells what happened and what to do next, in four sentences of no more than 1,000 characters together.
+    #[must_use]
+    pub fn summary(&self, workflow_id: &str) -> String {
+        let head = self.head(workflow_id);
+        format!("{head} Reported was: {}. {} {}", self.report(), self.verdict(), self.next())
+    }
+
+    fn head(&self, workflow_id: &str) -> String {
+        let workflow = cut(workflow_id, MAX_NAME);
+        if self.started == Started::NotStarted(Absence::NoRun) {
+            return format!("Workflow '{workflow}' failed before it started, with {}.", self.reason);
+        }
+        let after = duration::format(self.ran_for);
+        let Some(task) = &self.task else {
+            return format!("Workflow '{workflow}' failed after {after} with {}{}.", self.reason, self.why());
+        };
+        let (name, place) = (cut(&task.name, MAX_NAME), place(task, self.tasks));
+        let (reason, why) = (self.reason, self.why());
+        format!("Task '{name}'{place} of workflow '{workflow}' failed after {after} with {reason}{why}.")
+    }
+
+    /// Says what the reason means here, where there is more to say.
+    fn why(&self) -> String {
+        let step = self.task.as_ref().and_then(|task| task.step.as_deref());
+        let container =
+            step.map_or("a container of it".to_owned(), |step| format!("its step '{}'", cut(step, MAX_NAME)));
+        let exit_code = self.task.as_ref().and_then(|task| task.exit_code);
+        match (self.reason, exit_code) {
+            (FailureReason::OomKilled, _) => format!(": {container} took more memory than it may have"),
+            (FailureReason::DeadlineExceeded, _) => ": its time was up".to_owned(),
+            (FailureReason::Forbidden, Some(_)) => format!(": {container} was denied what it tried to do"),
+            (FailureReason::ImagePullBackOff, _) if self.task.is_some() => ": an image could not be pulled".to_owned(),
+            (FailureReason::ImagePullBackOff, _) => ": its bundle could not be fetched".to_owned(),
+            (FailureReason::Unknown, Some(code)) => format!(": {container} exited with code {code}"),
+            _ => String::new(),
+        }
+    }
+
+    fn report(&self) -> String {
+        let report = self.message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let report = cut(&report, MAX_REPORT);
+        let report = report.trim_end_matches(['.', '!', '?']);
+        if report.is_empty() { "nothing".to_owned() } else { report.to_owned() }
+    }
+
+    fn verdict(&self) -> String {
+        match &self.started {
+            Started::NotStarted(_) => "Nothing of the workflow ran.".to_owned(),
+            Started::Started(_) => "Something of the workflow ran, so the target may be changed half way.".to_owned(),
+            Started::Unknown(doubt) => {
+                let doubt = doubt.to_string();
+                format!(
+                    "Nobody can tell whether anything ran, so it counts as if it had: {}.",
+                    cut(&doubt, MAX_NAME * 2)
+                )
+            }
+        }
+    }
+
+    fn next(&self) -> String {
+        if self.was_execution_failure() {
+            let repair = match self.reason {
+                FailureReason::OomKilled => "give the step more memory",
+                FailureReason::DeadlineExceeded => "find out what took so long, or give it more time,",
+                FailureReason::Forbidden => "give its service account the right that it lacks",
+                FailureReason::ResourceExhausted => "make room in the cluster",
+                FailureReason::ConfigurationError => "correct it or its parameters",
+                FailureReason::ImagePullBackOff => "make the image available",
+                FailureReason::Unknown => "find the cause in the logs of its pods",
+            };
+            return format!(
+                "Look at the target and clear it when it is in order; {repair} before this workflow runs again, or choose \
+                 another."
+            );
+        }
+        let has_run = self.started != Started::NotStarted(Absence::NoRun);
+        match self.reason {
+            FailureReason::ConfigurationError => "Correct what the message names and create another WorkflowExecution.",
+            FailureReason::ResourceExhausted if has_run => {
+                "Raise the quota of the execution namespace or make room on the nodes; it is safe to try again."
+            }
+            FailureReason::ResourceExhausted => {
+                "Free or raise the quota of the execution namespace; it is safe to try again."
+            }
+            FailureReason::Forbidden if has_run => {
+                "Let the execution namespace admit the pods of the workflow; it is safe to try again."
+            }
+            FailureReason::Forbidden => "Give the operator the right that the message names; it is safe to try again.",
+            FailureReason::ImagePullBackOff => {
+                "Make it available, with credentials where it needs them; it is safe to try again."
+            }
+            FailureReason::OomKilled => "Give its pods more memory; it is safe to try again.",
+            FailureReason::DeadlineExceeded => {
+                "Find out what held it up, or give it more time; it is safe to try again."
+            }
+            FailureReason::Unknown => "It is safe to try again once the cause is gone.",
+        }
+        .to_owned()
+    }
+}
+
+fn place(task: &FailedTask, tasks: Option<TaskCount>) -> String {
+    let number = task.index.saturating_add(1);
+    tasks.map_or(String::new(), |tasks| format!(" ({number} of {})", tasks.total.max(number)))
+}
+
+/// Cuts a text to so many characters; a cut is marked by `…`, which counts.
+fn cut(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    text.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests;

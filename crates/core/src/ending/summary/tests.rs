@@ -1,0 +1,161 @@
+use std::time::Duration;
+
+use FailureReason::{
+    ConfigurationError, DeadlineExceeded, Forbidden, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown,
+};
+
+use super::*;
+use crate::evidence::{Doubt, Proof};
+use crate::history::Charge;
+use crate::testing::at;
+
+fn failure(reason: FailureReason, message: &str, started: Started, task: Option<FailedTask>) -> Failure {
+    Failure {
+        reason,
+        message: message.into(),
+        started,
+        task,
+        tasks: Some(TaskCount { completed: 1, total: 3 }),
+        failed_at: at(0),
+        ran_for: Duration::from_secs(45),
+        number: None,
+        outcome: None,
+        charge: Charge::default(),
+    }
+}
+
+fn task(step: Option<&str>, exit_code: Option<i32>) -> FailedTask {
+    FailedTask { name: "apply".into(), index: 1, step: step.map(Into::into), exit_code }
+}
+
+fn ran() -> Started {
+    Started::Started(Proof::ended("t", "run", "c"))
+}
+
+fn waited() -> Started {
+    Started::NotStarted(Absence::OnlyWaited)
+}
+
+fn unrun() -> Started {
+    Started::NotStarted(Absence::NoRun)
+}
+
+/// Each reason where something ran, where nothing did, and where there was no run.
+#[test]
+fn the_words_for_each_reason() {
+    let denied = "apply: StepFailed: \"step-patch\" exited with code 1: Error; deployments.apps \"x\" is forbidden";
+    for (failure, words) in [
+        (
+            failure(
+                OomKilled,
+                "apply: StepOOM: \"step-run\" exited with code 137: OOMKilled",
+                ran(),
+                Some(task(Some("run"), Some(137))),
+            ),
+            "Task 'apply' (2 of 3) of workflow 'restart' failed after 45s with OOMKilled: its step 'run' took more memory \
+             than it may have. Reported was: apply: StepOOM: \"step-run\" exited with code 137: OOMKilled. Something of the \
+             workflow ran, so the target may be changed half way. Look at the target and clear it when it is in order; give \
+             the step more memory before this workflow runs again, or choose another.",
+        ),
+        (
+            failure(Forbidden, denied, ran(), Some(task(Some("patch"), Some(1)))),
+            "Task 'apply' (2 of 3) of workflow 'restart' failed after 45s with Forbidden: its step 'patch' was denied what \
+             it tried to do. Reported was: apply: StepFailed: \"step-patch\" exited with code 1: Error; deployments.apps \
+             \"x\" is forbidden. Something of the workflow ran, so the target may be changed half way. Look at the target and \
+             clear it when it is in order; give its service account the right that it lacks before this workflow runs \
+             again, or choose another.",
+        ),
+        (
+            failure(
+                Unknown,
+                "apply: StepFailed: \"step-run\" exited with code 3: Error",
+                ran(),
+                Some(task(Some("run"), Some(3))),
+            ),
+            "Task 'apply' (2 of 3) of workflow 'restart' failed after 45s with Unknown: its step 'run' exited with code 3. \
+             Reported was: apply: StepFailed: \"step-run\" exited with code 3: Error. Something of the workflow ran, so the \
+             target may be changed half way. Look at the target and clear it when it is in order; find the cause in the logs \
+             of its pods before this workflow runs again, or choose another.",
+        ),
+        (
+            failure(Unknown, "cancelled by jo: enough.", Started::Unknown(Doubt::Opaque("inner".into())), None),
+            "Workflow 'restart' failed after 45s with Unknown. Reported was: cancelled by jo: enough. Nobody can tell \
+             whether anything ran, so it counts as if it had: inner is no TaskRun: only its own controller knows what it \
+             did. Look at the target and clear it when it is in order; find the cause in the logs of its pods before this \
+             workflow runs again, or choose another.",
+        ),
+        (
+            failure(DeadlineExceeded, "PipelineRunTimeout: not done within 30m0s", ran(), Some(task(None, None))),
+            "Task 'apply' (2 of 3) of workflow 'restart' failed after 45s with DeadlineExceeded: its time was up. Reported \
+             was: PipelineRunTimeout: not done within 30m0s. Something of the workflow ran, so the target may be changed \
+             half way. Look at the target and clear it when it is in order; find out what took so long, or give it more \
+             time, before this workflow runs again, or choose another.",
+        ),
+        (
+            failure(ImagePullBackOff, "check: TaskRunImagePullFailed: Back-off", waited(), Some(task(None, None))),
+            "Task 'apply' (2 of 3) of workflow 'restart' failed after 45s with ImagePullBackOff: an image could not be \
+             pulled. Reported was: check: TaskRunImagePullFailed: Back-off. Nothing of the workflow ran. Make it available, \
+             with credentials where it needs them; it is safe to try again.",
+        ),
+        (
+            failure(ImagePullBackOff, "CouldntGetPipeline: NAME_UNKNOWN", waited(), None),
+            "Workflow 'restart' failed after 45s with ImagePullBackOff: its bundle could not be fetched. Reported was: \
+             CouldntGetPipeline: NAME_UNKNOWN. Nothing of the workflow ran. Make it available, with credentials where it \
+             needs them; it is safe to try again.",
+        ),
+        (
+            failure(ResourceExhausted, "pods: exceeded quota", waited(), None),
+            "Workflow 'restart' failed after 45s with ResourceExhausted. Reported was: pods: exceeded quota. Nothing of the \
+             workflow ran. Raise the quota of the execution namespace or make room on the nodes; it is safe to try again.",
+        ),
+        (
+            failure(ResourceExhausted, "the API server refused: exceeded quota!", unrun(), None),
+            "Workflow 'restart' failed before it started, with ResourceExhausted. Reported was: the API server refused: \
+             exceeded quota. Nothing of the workflow ran. Free or raise the quota of the execution namespace; it is safe to \
+             try again.",
+        ),
+        (
+            failure(Forbidden, "User \"u\" cannot create", unrun(), None),
+            "Workflow 'restart' failed before it started, with Forbidden. Reported was: User \"u\" cannot create. Nothing \
+             of the workflow ran. Give the operator the right that the message names; it is safe to try again.",
+        ),
+        (
+            failure(ConfigurationError, "", unrun(), None),
+            "Workflow 'restart' failed before it started, with ConfigurationError. Reported was: nothing. Nothing of the \
+             workflow ran. Correct what the message names and create another WorkflowExecution.",
+        ),
+    ] {
+        assert_eq!(failure.summary("restart"), words);
+    }
+}
+
+#[test]
+fn it_has_four_sentences_and_fits_whatever_is_in_it() {
+    let long = "ä".repeat(5000);
+    let doubts = [Doubt::Opaque(long.as_str().into()), Doubt::Unseen(long.as_str().into()), Doubt::TooMany];
+    let verdicts: Vec<Started> = [ran(), waited(), unrun()].into_iter().chain(doubts.map(Started::Unknown)).collect();
+    for reason in FailureReason::ALL {
+        for started in &verdicts {
+            for step in [None, Some(long.as_str())] {
+                let task = FailedTask {
+                    name: long.as_str().into(),
+                    index: u32::MAX,
+                    step: step.map(Into::into),
+                    exit_code: Some(i32::MIN),
+                };
+                for task in [Some(task), None] {
+                    let mut failure = failure(reason, &long, started.clone(), task);
+                    failure.ran_for = Duration::MAX;
+                    let summary = failure.summary(&long);
+                    let (length, sentences) = (summary.chars().count(), summary.matches(". ").count() + 1);
+                    assert!(length <= 1000 && sentences == 4, "{length} characters, {sentences} sentences: {summary}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_reported_in_lines_is_told_in_one() {
+    assert!(failure(Unknown, "a\nb\t c", ran(), None).summary("w").contains("Reported was: a b c."));
+}
