@@ -219,6 +219,7 @@ pub fn given_up(
 
 fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> WorkflowExecutionStatus {
     let task = failure.task.as_ref();
+    let message = limits::cut(&failure.message, limits::MESSAGE);
     WorkflowExecutionStatus {
         phase: Some(Phase::Failed),
         completion_time: Some(api_time(failure.failed_at)),
@@ -231,13 +232,13 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
             .outcome
             .as_ref()
             .map(|outcome| run_status(ConditionStatus::False, outcome, failure.tasks)),
-        failure_reason: Some(failure.message.to_string()),
+        failure_reason: Some(message.clone()),
         failure_details: Some(FailureDetails {
             failed_task_index: task.and_then(|task| i32::try_from(task.index).ok()).unwrap_or(0),
             failed_task_name: task.map_or_else(String::new, |task| limits::cut(&task.name, limits::NAME)),
             failed_step_name: task.and_then(|task| task.step.as_deref()).map(|step| limits::cut(step, limits::NAME)),
             reason: api_reason(failure.reason),
-            message: failure.message.to_string(),
+            message: message.clone(),
             exit_code: task.and_then(|task| task.exit_code),
             failed_at: api_time(failure.failed_at),
             execution_time_before_failure: duration::format(failure.ran_for),
@@ -251,7 +252,7 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
             conditions::SUCCEEDED,
             "False",
             failure.reason.as_str(),
-            &failure.message,
+            &message,
         )],
         ..common(target, subject)
     }
@@ -361,6 +362,9 @@ fn run_status(status: ConditionStatus, outcome: &Outcome, tasks: Option<TaskCoun
         total_tasks: tasks.map(|tasks| number(tasks.total)),
     }
 }
+
+#[cfg(test)]
+mod fits;
 
 #[cfg(test)]
 mod tests {

@@ -11,10 +11,13 @@ pub fn moment(time: &ApiTime) -> Time {
     Time::from_timestamp(time.0.as_second(), 0).unwrap_or_default()
 }
 
-/// Translates a time of core's to the API's. A time beyond the API's year 9999 becomes the last it can hold.
+/// The first second of the year 0, in which RFC 3339 begins.
+const YEAR_0: i64 = -62_167_219_200;
+
+/// Translates a time of core's to the API's. A time outside of the years 0 to 9999 becomes the nearest that it can hold.
 #[must_use]
 pub fn api_time(time: Time) -> ApiTime {
-    ApiTime(Timestamp::from_second(time.timestamp()).unwrap_or(Timestamp::MAX))
+    ApiTime(Timestamp::from_second(time.timestamp().max(YEAR_0)).unwrap_or(Timestamp::MAX))
 }
 
 /// Reads a time of an object that has no type here.

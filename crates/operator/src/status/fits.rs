@@ -1,0 +1,174 @@
+//! Whatever failed, the status that says so fits the CRD's schema: a status that the API server refuses would never be
+//! written. The rules over several fields are checked on the real API server.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use wfe_core::Time;
+use wfe_core::evidence::{Absence, Doubt, Proof, Started};
+use wfe_core::findings::FailedTask;
+use wfe_core::history::Charge;
+
+use super::*;
+
+/// Says where a value does not fit a schema.
+fn misfits(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+    let mut expect = |fits: bool, what: &str| {
+        if !fits {
+            found.push(format!("{path}: {what}: {}", limits::cut(&value.to_string(), 80)));
+        }
+    };
+    let within = |number: f64, key: &str, fits: fn(f64, f64) -> bool| {
+        schema[key].as_f64().is_none_or(|limit| fits(number, limit))
+    };
+    match (schema["type"].as_str(), value) {
+        (Some("object"), Value::Object(map)) => {
+            for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                expect(map.contains_key(required), required);
+            }
+            for (key, value) in map {
+                let property = &schema["properties"][key];
+                if property.is_null() {
+                    found.push(format!("{path}.{key}: unknown"));
+                } else {
+                    misfits(property, value, &format!("{path}.{key}"), found);
+                }
+            }
+        }
+        (Some("array"), Value::Array(list)) => {
+            expect(within(count(list.len()), "maxItems", |it, limit| it <= limit), "too many");
+            for (index, value) in list.iter().enumerate() {
+                misfits(&schema["items"], value, &format!("{path}[{index}]"), found);
+            }
+        }
+        (Some("string"), Value::String(text)) => {
+            let length = count(text.chars().count());
+            expect(within(length, "maxLength", |it, limit| it <= limit), "too long");
+            expect(within(length, "minLength", |it, limit| it >= limit), "too short");
+            expect(schema["enum"].as_array().is_none_or(|values| values.contains(value)), "not of the enum");
+            let is_date = || wfe_tekton::parse_moment(text).is_some();
+            expect(schema["format"] != "date-time" || is_date(), "no time");
+            // What the rule `duration(self)` takes.
+            let is_go = || duration::parse(text).is_ok();
+            expect(!path.ends_with("uration") && !path.ends_with("BeforeFailure") || is_go(), "no duration");
+        }
+        (Some("integer"), Value::Number(number)) => {
+            let number = number.as_f64().unwrap_or(f64::NAN);
+            expect(within(number, "minimum", |it, limit| it >= limit), "too small");
+            let fits = |bits: i32| number.abs() < 2_f64.powi(bits - 1);
+            expect(if schema["format"] == "int32" { fits(32) } else { fits(64) }, "too large");
+        }
+        (Some("boolean"), Value::Bool(_)) => {}
+        (kind, _) => expect(false, kind.unwrap_or("no type")),
+    }
+}
+
+/// Lengths here are far below what a float holds exactly.
+#[allow(clippy::cast_precision_loss)]
+fn count(length: usize) -> f64 {
+    length as f64
+}
+
+fn status_schema() -> Value {
+    let crd = serde_json::to_value(&wfe_api::crds()[0]).unwrap();
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"].clone()
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z-]{0,20}",
+        2 => "\\PC{0,40}",
+        1 => (250..40_000_usize).prop_map(|length| "ä".repeat(length)),
+    ]
+}
+
+fn times() -> impl Strategy<Value = Time> {
+    let edges = [Time::MIN_UTC, Time::MAX_UTC, Time::UNIX_EPOCH];
+    prop_oneof![
+        3 => (-100_000_000_000..300_000_000_000_i64).prop_map(|second| Time::from_timestamp(second, 0).unwrap()),
+        1 => prop::sample::select(edges.to_vec()),
+    ]
+}
+
+fn verdicts() -> impl Strategy<Value = Started> {
+    let absence = prop::sample::select(vec![Absence::NoRun, Absence::NoTaskRun, Absence::OnlyWaited]);
+    let doubt = (texts(), 0..9_usize).prop_map(|(name, which)| {
+        let name: Box<str> = name.into();
+        match which {
+            0 => Doubt::RunGone,
+            1 => Doubt::Opaque(name),
+            2 => Doubt::Vanished(name),
+            3 => Doubt::Unfinished(name),
+            4 => Doubt::Ambiguous(name),
+            5 => Doubt::Unfollowed(name),
+            6 => Doubt::Unseen(name),
+            7 => Doubt::TooMany,
+            _ => Doubt::Unread,
+        }
+    });
+    prop_oneof![
+        absence.prop_map(Started::NotStarted),
+        doubt.prop_map(Started::Unknown),
+        (texts(), texts(), texts()).prop_map(|(a, b, c)| Started::Started(Proof::ended(&a, &b, &c))),
+    ]
+}
+
+fn failures() -> impl Strategy<Value = Failure> {
+    let task = (texts(), any::<u32>(), prop::option::of(texts()), prop::option::of(any::<i32>())).prop_map(
+        |(name, index, step, exit_code)| FailedTask { name: name.into(), index, step: step.map(Into::into), exit_code },
+    );
+    let outcome = (texts(), texts(), prop::option::of(times())).prop_map(|(reason, message, completed_at)| {
+        // As `observe_run` cuts them.
+        let short = |text: &str| limits::cut(text, wfe_tekton::MAX_MESSAGE).into();
+        Outcome { succeeded: false, reason: short(&reason), message: short(&message), completed_at }
+    });
+    let tasks = prop::option::of((any::<u32>(), any::<u32>()));
+    (
+        (prop::sample::select(FailureReason::ALL.to_vec()), texts(), verdicts(), prop::option::of(task), tasks),
+        (times(), any::<u64>(), prop::option::of(any::<u64>()), prop::option::of(outcome)),
+        (any::<u32>(), prop::option::of(times()), any::<bool>()),
+    )
+        .prop_map(|((reason, message, started, task, tasks), (failed_at, seconds, number, outcome), charge)| {
+            Failure {
+                reason,
+                message: message.into(),
+                started,
+                task,
+                tasks: tasks.map(|(completed, total)| TaskCount { completed, total }),
+                failed_at,
+                ran_for: Duration::from_secs(seconds),
+                number,
+                outcome,
+                charge: Charge { consecutive_failures: charge.0, next_allowed_execution: charge.1, exhausts: charge.2 },
+            }
+        })
+}
+
+proptest! {
+    #[test]
+    fn any_failure_fits(failure in failures(), is_running in any::<bool>(), draining in any::<bool>(), workflow in texts()) {
+        let target = TargetName::parse("node/n").unwrap();
+        let workflow_id = limits::cut(&workflow, limits::NAME).into();
+        let subject = Subject { generation: 1, workflow_id, is_running, gave_up: false };
+        let status = ended(Some(&target), &subject, &Ending::Failed(failure), draining);
+        let mut found = Vec::new();
+        misfits(&status_schema(), &serde_json::to_value(&status).unwrap(), "status", &mut found);
+        prop_assert_eq!(found, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_found() {
+    let mut found = Vec::new();
+    let odd = serde_json::json!({
+        "phase": "Odd", "startTime": "yesterday", "duration": "long", "runSequence": -1, "new": 1,
+        "consecutiveFailures": 3_000_000_000_u64, "target": "x".repeat(600), "conditions": [{"type": ""}],
+    });
+    misfits(&status_schema(), &odd, "status", &mut found);
+    let fields =
+        ["phase", "startTime", "duration", "runSequence", "new", "consecutiveFailures", "target", "conditions[0]"];
+    for field in fields {
+        assert!(found.iter().any(|found| found.starts_with(&format!("status.{field}"))), "{field}: {found:#?}");
+    }
+}
