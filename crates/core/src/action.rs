@@ -2,7 +2,7 @@
 
 use crate::Time;
 use crate::ending::{Failure, Skip, Success};
-use crate::execution::Clearance;
+use crate::execution::{Clearance, RunShown};
 use crate::explain::Judgement;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::residue::ResidueId;
@@ -79,10 +79,37 @@ pub enum Action {
         ending: Ending,
         /// A run that is not seen any more: read live that it is gone.
         lost: Option<RunId>,
-        /// A run of which no task was ever made, so that nothing ran: read live that there is none.
-        unstarted: Option<RunId>,
         /// Whether the target drains after it.
         draining: bool,
+    },
+    /// Says in the status of an execution that runs how far it is. Precondition: its version.
+    ShowProgress {
+        /// Whose.
+        execution: ExecutionId,
+        /// The version that the decision rests on.
+        version: Version,
+        /// Its run.
+        run: RunId,
+        /// What to say.
+        shown: RunShown,
+        /// What Tekton says that the run is doing.
+        doing: Box<str>,
+        /// Since when the execution runs.
+        started_at: Time,
+    },
+    /// Looks live at a run that has failed and at what it made, to see why, and whether anything ran. Changes nothing.
+    Examine {
+        /// Which run.
+        run: RunId,
+    },
+    /// Tells that the steps of a task have run again. Changes nothing.
+    TellReplay {
+        /// Whose run it is.
+        execution: ExecutionId,
+        /// The run.
+        run: RunId,
+        /// The task.
+        task_run: Box<str>,
     },
     /// Says in a terminal execution's status that its target has drained. Precondition: the execution's version.
     Freed {
@@ -178,9 +205,12 @@ impl Action {
             | Self::Freed { execution, .. }
             | Self::RecordClearance { execution, .. }
             | Self::ShowBlocked { execution, .. }
+            | Self::ShowProgress { execution, .. }
+            | Self::TellReplay { execution, .. }
             | Self::ShowWaiting { execution, .. }
             | Self::Skip { fact: Fact::Stands(execution), .. } => &execution.uid,
             Self::Release { run }
+            | Self::Examine { run }
             | Self::Delete { run, .. }
             | Self::Cancel { run, .. }
             | Self::Skip { fact: Fact::Unfinished(run), .. } => &run.uid,

@@ -131,4 +131,8 @@ pub struct Success {
     pub ran_for: Duration,
     /// What Tekton said of the run.
     pub outcome: Outcome,
+    /// Whether anything of the workflow ran, and how that is known: all of its tasks may have been skipped.
+    pub started: Started,
+    /// How far the run was, where it was known how many tasks it has.
+    pub tasks: Option<TaskCount>,
 }

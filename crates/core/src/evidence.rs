@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Time;
+
 /// The answer. Names and times in it are as whoever observed them wrote them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Started {
@@ -31,6 +33,8 @@ pub struct Proof {
     pub sign: Sign,
     /// Of which task and step, and with which container or since when.
     pub words: Box<str>,
+    /// When the step started, where that is known.
+    pub at: Option<Time>,
 }
 
 /// What shows that a step ran.
@@ -141,32 +145,32 @@ impl Sign {
 }
 
 impl Proof {
-    /// A step was seen running since a time.
+    /// A step was seen running since a time, as whoever saw it wrote it.
     #[must_use]
-    pub fn running(task_run: &str, step: &str, since: &str) -> Self {
+    pub fn running(task_run: &str, step: &str, since: &str, at: Option<Time>) -> Self {
         let words = format!("step {step} of TaskRun {task_run} was seen running, since {since}").into();
-        Self { sign: Sign::StepRunning, words }
+        Self { sign: Sign::StepRunning, words, at }
     }
 
     /// A step ended in a container.
     #[must_use]
-    pub fn ended(task_run: &str, step: &str, container_id: &str) -> Self {
+    pub fn ended(task_run: &str, step: &str, container_id: &str, at: Option<Time>) -> Self {
         let words = format!("step {step} of TaskRun {task_run} ended in container {container_id}").into();
-        Self { sign: Sign::StepEnded, words }
+        Self { sign: Sign::StepEnded, words, at }
     }
 
     /// The pod of a task was replaced while the task went on.
     #[must_use]
     pub fn replaced(task_run: &str) -> Self {
         let words = format!("the pod of TaskRun {task_run} was replaced, so its steps have run, and ran again").into();
-        Self { sign: Sign::PodReplaced, words }
+        Self { sign: Sign::PodReplaced, words, at: None }
     }
 
     /// Reads a proof back from the condition that it was written to.
     #[must_use]
-    pub fn recorded(reason: &str, message: &str) -> Option<Self> {
+    pub fn recorded(reason: &str, message: &str, at: Option<Time>) -> Option<Self> {
         let sign = Sign::ALL.into_iter().find(|sign| sign.as_str() == reason)?;
-        Some(Self { sign, words: message.into() })
+        Some(Self { sign, words: message.into(), at })
     }
 }
 
@@ -217,15 +221,15 @@ mod tests {
     #[test]
     fn a_proof_is_read_back_from_its_condition() {
         for proof in [
-            Proof::running("t", "run", "2026-11-22T05:56:49Z"),
-            Proof::ended("t", "run", "containerd://1"),
+            Proof::running("t", "run", "2026-11-22T05:56:49Z", Some(crate::testing::at(0))),
+            Proof::ended("t", "run", "containerd://1", None),
             Proof::replaced("t"),
         ] {
             let shown = Started::Started(proof.clone());
             assert_eq!((shown.status(), shown.may_have_run()), ("True", true));
-            assert_eq!(Proof::recorded(shown.reason(), &shown.to_string()), Some(proof));
+            assert_eq!(Proof::recorded(shown.reason(), &shown.to_string(), proof.at), Some(proof));
         }
-        assert_eq!(Proof::recorded("Opaque", "m"), None);
+        assert_eq!(Proof::recorded("Opaque", "m", None), None);
     }
 
     #[test]

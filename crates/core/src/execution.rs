@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use crate::Time;
 use crate::ending::{FailureReason, Refusal};
+use crate::evidence::Proof;
+use crate::findings::TaskCount;
 use crate::name::{ExecutionId, RunId, Version};
 use crate::run::Run;
 use crate::target::RunNumber;
@@ -43,8 +45,21 @@ pub struct Execution {
     pub draining_shown: bool,
     /// How its status says that it blocks its target (the reason of the condition `Blocked`), where it does.
     pub blocked_shown: Option<Box<str>>,
+    /// What its status says of its run while it goes on.
+    pub run_shown: RunShown,
+    /// When this process wrote that last.
+    pub run_shown_at: Option<Time>,
     /// Where it stands.
     pub state: ExecutionState,
+}
+
+/// What the status of an execution says of its run while it goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunShown {
+    /// The proof that a step of it ran, where there is one.
+    pub proof: Option<Proof>,
+    /// How many of its tasks are done, where it is known how many there are.
+    pub tasks: Option<TaskCount>,
 }
 
 /// A person's wish that an execution stops.
@@ -148,6 +163,8 @@ impl Execution {
             waiting_shown: None,
             draining_shown: false,
             blocked_shown: None,
+            run_shown: RunShown::default(),
+            run_shown_at: None,
             state: ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None },
         }
     }

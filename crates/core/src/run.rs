@@ -1,6 +1,8 @@
 //! One run of a chain (a `PipelineRun` object), as far as decisions need it.
 
 use crate::Time;
+use crate::evidence::Proof;
+use crate::findings::{Findings, TaskCount};
 use crate::name::{ExecutionId, RunId, Version};
 use crate::target::RunNumber;
 
@@ -25,24 +27,44 @@ pub struct Run {
     pub cancelled: bool,
     /// Why we have asked for that, where it was us (from its annotation).
     pub cancel_reason: Option<CancelReason>,
-    /// Whether something of it was seen to have started: a pod that left Pending, or a finished task.
-    pub started: bool,
-    /// Whether Tekton ever made a task of it.
-    pub tasks: Tasks,
+    /// What Tekton says that it is doing (the reason of its condition), while it is not done.
+    pub doing: Box<str>,
+    /// How many tasks its pipeline has, where Tekton has fetched it.
+    pub total_tasks: Option<u32>,
+    /// How many of them were skipped.
+    pub skipped_tasks: u32,
+    /// What was seen of what it made.
+    pub seen: Seen,
+    /// What a live look at it has found, where it has failed.
+    pub look: Option<Look>,
     /// When this process saw that it is done.
     pub done_seen: Option<Time>,
 }
 
-/// What is known of the tasks that Tekton has made of a run: the proof that nothing of the workflow ran (SPEC section 9).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tasks {
-    /// Nobody can tell; it counts as if there had been some.
-    #[default]
-    Unknown,
-    /// At least one was made.
-    Made,
-    /// The run has ended and says that none was made, and none was seen. Before something rests on it, that is read live.
-    NoneMade,
+/// What this process has seen of what a run made, while it ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Whether anything of it has begun: a step, a task that has ended, something that nobody sees into.
+    pub has_stirred: bool,
+    /// The first proof that a step ran.
+    pub proof: Option<Proof>,
+    /// Something that only its own controller understands.
+    pub opaque: Option<Box<str>>,
+    /// A task whose pod was replaced while it ran, so that its steps ran again.
+    pub replayed: Option<Box<str>>,
+    /// Whether that has been told.
+    pub replay_told: bool,
+    /// How many tasks of its pipeline are done.
+    pub completed_tasks: u32,
+}
+
+/// A live look at a run that has failed, and at what it made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Look {
+    /// When.
+    pub at: Time,
+    /// What it has found.
+    pub findings: Findings,
 }
 
 /// Why the operator cancels a run.
@@ -126,6 +148,12 @@ pub struct Outcome {
 }
 
 impl Run {
+    /// Tells how far it is, where that is known.
+    #[must_use]
+    pub fn tasks(&self, completed: u32) -> Option<TaskCount> {
+        self.total_tasks.map(|total| TaskCount { completed, total })
+    }
+
     /// Tells whether it may still do something, or be made to.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {

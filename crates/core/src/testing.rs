@@ -4,10 +4,12 @@ pub(crate) mod generate;
 
 use crate::Time;
 use crate::ending::FailureReason;
+use crate::evidence::{Absence, Doubt, Proof, Started};
 use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
+use crate::findings::Findings;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::residue::{Residue, ResidueId, ResidueKind};
-use crate::run::{Order, Outcome, Owner, Presence, Progress, Run, Tasks};
+use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, Seen};
 use crate::target::Target;
 
 pub(crate) fn at(seconds: i64) -> Time {
@@ -98,10 +100,35 @@ pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
         progress,
         cancelled: false,
         cancel_reason: None,
-        started: false,
-        tasks: Tasks::Unknown,
-        done_seen: None,
+        doing: "Running".into(),
+        total_tasks: None,
+        skipped_tasks: 0,
+        seen: Seen::default(),
+        look: None,
+        // So long ago that nothing is waited for.
+        done_seen: Some(at(0)),
     }
+}
+
+/// A proof that a step ran.
+pub(crate) fn proof() -> Proof {
+    Proof::running("task-run", "run", "2027-01-15T08:00:00Z", Some(at(0)))
+}
+
+/// Nothing ran: all that there was only waited.
+pub(crate) fn waited() -> Started {
+    Started::NotStarted(Absence::OnlyWaited)
+}
+
+/// It has been looked at at a second.
+pub(crate) fn looked_at(run: Run, second: i64, started: Started) -> Run {
+    let findings = Findings { started, ..Findings::unread("what Tekton said".into()) };
+    Run { look: Some(Look { at: at(second), findings }), ..run }
+}
+
+/// Somebody has looked at it, and cannot tell whether it ran.
+pub(crate) fn looked(run: Run) -> Run {
+    looked_at(run, 0, Started::Unknown(Doubt::TooMany))
 }
 
 /// A pod of an execution that is not finished.

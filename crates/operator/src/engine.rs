@@ -18,7 +18,7 @@ use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::policy::Policy;
 use wfe_core::run::Owner;
 use wfe_core::target::TargetName;
-use wfe_tekton::RunRequest;
+use wfe_tekton::{Evidence, RunRequest};
 
 use crate::client::CallError;
 use crate::health::Health;
@@ -194,7 +194,7 @@ impl Engine {
                 }
             }
             Delivery::RunDeleted(_) => self.metrics.delivered(Kind::Run),
-            Delivery::Descendant(kind, _) | Delivery::DescendantDeleted(kind, _) => self.metrics.delivered(*kind),
+            Delivery::Descendant(kind, _) | Delivery::DescendantDeleted(kind, ..) => self.metrics.delivered(*kind),
             Delivery::Namespace(..) | Delivery::NamespaceDeleted(_) => self.metrics.delivered(Kind::Namespace),
         }
         self.index.apply(delivery, chrono::Utc::now());
@@ -268,6 +268,11 @@ impl Engine {
         for execution in work.requests.keys() {
             self.index.tried(&key, execution, now);
         }
+        for action in &work.actions {
+            if let Action::ShowProgress { execution, .. } = action {
+                self.index.showed_progress(&key, &execution.uid, now);
+            }
+        }
         let task = self.performing.spawn(self.performer.clone().perform(work));
         self.tasks.insert(task.id(), (key.clone(), Instant::now()));
         self.queue.start(key);
@@ -326,7 +331,8 @@ impl Engine {
                 Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
                 Learned::NumberTaken(number) => self.index.number_taken(key, number),
                 Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
-                Learned::TasksMade(number) => self.index.made(key, number),
+                Learned::Looked(run, findings) => self.index.looked(key, &run, *findings, chrono::Utc::now()),
+                Learned::ReplayTold(run) => self.index.replay_told(key, &run),
                 Learned::DrainWarned => self.index.drain_warned(key),
             }
         }
@@ -403,6 +409,7 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Op
     let mut subjects: HashMap<Uid, Subject> = HashMap::new();
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
     let mut had_runs: HashMap<Uid, Version> = HashMap::new();
+    let mut evidence: HashMap<Uid, Evidence> = HashMap::new();
     let mut add_subject = |id: &ExecutionId| {
         if let Some(execution) = entry.target.executions.get(&id.uid) {
             let beside = entry.beside(&id.uid);
@@ -430,11 +437,19 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Op
             | Action::Freed { execution, .. }
             | Action::RecordClearance { execution, .. }
             | Action::ShowBlocked { execution, .. }
+            | Action::ShowProgress { execution, .. }
             | Action::ShowWaiting { execution, .. } => add_subject(execution),
+            Action::Examine { run } => {
+                evidence.insert(run.uid.clone(), entry.evidence(&run.uid));
+            }
             Action::Skip { skipped, .. } => skipped.iter().for_each(|(execution, _)| add_subject(execution)),
-            Action::Release { .. } | Action::Delete { .. } | Action::Cancel { .. } | Action::DrainSlow { .. } => {}
+            Action::Release { .. }
+            | Action::Delete { .. }
+            | Action::Cancel { .. }
+            | Action::TellReplay { .. }
+            | Action::DrainSlow { .. } => {}
         }
     }
     let target = entry.name.clone();
-    Work { key, target, actions: decision.actions, subjects, denied_since, had_runs, requests, now }
+    Work { key, target, actions: decision.actions, subjects, denied_since, had_runs, requests, evidence, now }
 }

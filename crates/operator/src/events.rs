@@ -104,6 +104,23 @@ impl Announcement {
         Self { warning: true, ..Self::normal(holder, "DrainSlow", "Drain", note) }
     }
 
+    /// Steps of it have run a second time.
+    #[must_use]
+    pub fn steps_replayed(execution: &ExecutionId, run: &RunId, task_run: &str) -> Self {
+        let note = format!(
+            "the pod of TaskRun {task_run} was replaced while it ran, so its steps ran again; see what they did"
+        );
+        Self { run: Some(run.clone()), warning: true, ..Self::normal(execution, "StepsReplayed", "Follow", note) }
+    }
+
+    /// The clock that its run ended by was ahead of ours.
+    #[must_use]
+    pub fn clock_skewed(execution: &ExecutionId, said: Time, taken: Time) -> Self {
+        let at = |time: Time| time.format("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let note = format!("the run says that it ended at {}; {} is taken, as clocks differ", at(said), at(taken));
+        Self { warning: true, ..Self::normal(execution, "ClockSkewed", "Finish", note) }
+    }
+
     fn normal(execution: &ExecutionId, reason: &'static str, action: &'static str, note: String) -> Self {
         Self { execution: execution.clone(), run: None, reason, action, warning: false, note }
     }

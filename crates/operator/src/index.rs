@@ -5,19 +5,21 @@
 
 mod delivery;
 mod expect;
+mod follow;
 mod keep;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use wfe_core::Time;
 use wfe_core::action::Waiting;
 use wfe_core::ending::Refusal;
 use wfe_core::execution::ExecutionState;
+use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid};
-use wfe_core::run::{Order, Owner, Run, Tasks};
+use wfe_core::run::{Order, Owner, Run};
 use wfe_core::target::{ChainName, RunNumber, Target, TargetName};
-use wfe_tekton::{Descendant, RunRequest};
+use wfe_tekton::{Descendant, Evidence, RunRequest};
 
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
 use expect::Expectations;
@@ -35,10 +37,8 @@ pub struct Entry {
     expected: Expectations,
     /// The runs that were deleted since the last decision: a write of it that answers late waits for none of them.
     vanished: HashSet<Uid>,
-    /// The runs, by number, of which something was seen to start. Pruned with the runs.
-    started: BTreeSet<RunNumber>,
-    /// The runs, by number, of which Tekton was seen to have made something. Pruned with the runs.
-    made: BTreeSet<RunNumber>,
+    /// What was seen of the runs, by uid, until their executions have ended.
+    evidence: HashMap<Uid, Evidence>,
 }
 
 /// What the shell keeps of an execution beside what decisions need.
@@ -142,6 +142,9 @@ impl Index {
                 list.place = self.next_order;
                 list.epoch += 1;
                 list.seen = Some(HashSet::new());
+                if matches!(kind, Kind::TaskRun | Kind::Pod) {
+                    self.targets.values_mut().for_each(Entry::interrupt);
+                }
             }
             Delivery::ListEnds(kind) => self.end_list(kind),
             Delivery::Execution(record) => self.apply_execution(*record),
@@ -149,7 +152,12 @@ impl Index {
             Delivery::Run(chain, run) => self.apply_run(chain, *run, now),
             Delivery::RunDeleted(uid) => self.delete(Kind::Run, &uid),
             Delivery::Descendant(kind, descendant) => self.apply_descendant(kind, *descendant),
-            Delivery::DescendantDeleted(kind, uid) => self.delete(kind, &uid),
+            Delivery::DescendantDeleted(kind, uid, last) => {
+                if let Some(last) = last {
+                    self.see(&last, true);
+                }
+                self.delete(kind, &uid);
+            }
             Delivery::Namespace(uid, name, paused) => self.apply_namespace(uid, &name, paused.as_deref()),
             Delivery::NamespaceDeleted(uid) => self.delete_namespace(&uid),
         }
@@ -260,15 +268,26 @@ impl Index {
         }
     }
 
-    /// Records that Tekton has made something of a run.
-    pub fn made(&mut self, key: &Key, number: RunNumber) {
-        // Also where nothing else of the target is known yet: the lists come in any order.
-        let entry = self.targets.entry(key.clone()).or_default();
-        if entry.made.insert(number) {
-            for run in entry.target.runs.values_mut().filter(|run| run.number == number) {
-                run.tasks = Tasks::Made;
-            }
-            self.dirty.insert(key.clone());
+    /// Records what a live look at a run has found.
+    pub fn looked(&mut self, key: &Key, run: &Uid, findings: Findings, now: Time) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.looked(run, findings, now);
+        }
+    }
+
+    /// Records that it has been told that steps of a run have run again.
+    pub fn replay_told(&mut self, key: &Key, run: &Uid) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.replay_told(run);
+        }
+    }
+
+    /// Records when the status of an execution was last told how far its run is.
+    pub fn showed_progress(&mut self, key: &Key, execution: &Uid, now: Time) {
+        if let Some(entry) = self.targets.get_mut(key)
+            && let Some(execution) = entry.target.executions.get_mut(execution)
+        {
+            execution.run_shown_at = Some(now);
         }
     }
 
@@ -300,7 +319,11 @@ impl Index {
         if let Some(known) = entry.target.executions.get(&uid) {
             keep_memory(&mut execution, known);
         }
+        let has_ended = execution.is_terminal();
         entry.target.executions.insert(uid, execution);
+        if has_ended {
+            entry.forget();
+        }
         self.dirty.insert(key);
     }
 
@@ -327,10 +350,7 @@ impl Index {
             entry.beside.entry(id.uid.clone()).or_default().had_run = true;
             end_tries(execution);
         }
-        run.started = entry.started.contains(&run.number);
-        if entry.made.contains(&run.number) {
-            run.tasks = Tasks::Made;
-        }
+        entry.follow(&mut run, listing.is_some());
         if !run.is_unfinished() {
             run.done_seen.get_or_insert(now);
         }
@@ -339,24 +359,11 @@ impl Index {
         self.dirty.insert(key);
     }
 
-    /// Keeps a descendant only while it is unfinished; that something of a run has started is kept with the run.
+    /// Keeps a descendant only while it is unfinished; what it shows is kept with the run.
     fn apply_descendant(&mut self, kind: Kind, descendant: Descendant) {
         let uid = descendant.residue.id.uid.clone();
+        self.see(&descendant, false);
         let key = Key::Chain(descendant.chain);
-        if let Some(number) = descendant.number {
-            self.made(&key, number);
-        }
-        if descendant.started
-            && let Some(number) = descendant.number
-            // Also where nothing else of the target is known yet: the lists come in any order.
-            && let entry = self.targets.entry(key.clone()).or_default()
-            && entry.started.insert(number)
-        {
-            for run in entry.target.runs.values_mut().filter(|run| run.number == number) {
-                run.started = true;
-            }
-            self.dirty.insert(key.clone());
-        }
         if !descendant.unfinished {
             self.note_seen(kind, &uid);
             self.delete(kind, &uid);
@@ -366,6 +373,20 @@ impl Index {
         let entry = self.targets.entry(key.clone()).or_default();
         entry.target.residue.insert(uid, descendant.residue);
         self.dirty.insert(key);
+    }
+
+    /// Takes in what a descendant shows.
+    fn see(&mut self, descendant: &Descendant, is_deleted: bool) {
+        let Some(sighting) = &descendant.sighting else { return };
+        let key = Key::Chain(descendant.chain);
+        let is_listing = !self.is_synced() || self.is_listing();
+        if is_listing {
+            // Nothing else of the target may be known yet: the lists come in any order.
+            self.targets.entry(key.clone()).or_default();
+        }
+        if self.targets.get_mut(&key).is_some_and(|entry| entry.see(sighting, is_deleted, is_listing)) {
+            self.dirty.insert(key);
+        }
     }
 
     fn apply_namespace(&mut self, uid: Uid, name: &str, paused: Option<&str>) {
@@ -420,11 +441,10 @@ impl Index {
                     mark_gone(&mut entry.target, uid);
                 }
                 Kind::Run => {
-                    if let Some(run) = entry.target.runs.remove(uid) {
-                        entry.started.remove(&run.number);
-                        entry.made.remove(&run.number);
+                    if entry.target.runs.remove(uid).is_some() {
                         entry.vanished.insert(uid.clone());
                     }
+                    entry.evidence.remove(uid);
                     entry.target.residue.remove(uid);
                 }
                 Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
@@ -465,8 +485,12 @@ impl Index {
             let emptied = self.targets.extract_if(|_, entry| entry.target.is_empty());
             self.dirty.extend(emptied.map(|(key, _)| key));
         }
+        let is_listing = self.is_listing();
         // All of them: nothing was decided on while the list was under way.
         for (key, entry) in &mut self.targets {
+            if !is_listing {
+                entry.forget();
+            }
             entry.expected.listed(kind, epoch, &seen);
             self.dirty.insert(key.clone());
         }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
 use serde_json::Value;
-use wfe_api::conditions::{BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, TARGET_LOCKED, WAITING};
+use wfe_api::conditions::{BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, STARTED, TARGET_LOCKED, WAITING};
 use wfe_api::{Phase, WorkflowExecutionSpec};
 use wfe_core::ending::FailureReason;
-use wfe_core::execution::{Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded};
+use wfe_core::evidence::Proof;
+use wfe_core::execution::{Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded, RunShown};
+use wfe_core::findings::TaskCount;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
@@ -68,6 +70,11 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         waiting_shown: reason_of(WAITING, "True").map(Into::into),
         draining_shown,
         blocked_shown: reason_of(BLOCKED, "True").map(Into::into),
+        run_shown: match &state {
+            ExecutionState::Running { .. } => run_shown(&object.data["status"], &conditions),
+            _ => RunShown::default(),
+        },
+        run_shown_at: None, // the index knows
         id,
         state,
     };
@@ -82,6 +89,15 @@ pub(crate) fn conditions(data: &Value) -> Vec<Condition> {
         .flatten()
         .filter_map(|condition| serde_json::from_value(condition.clone()).ok())
         .collect()
+}
+
+/// Reads what a status says of the run: also a proof that another process has seen.
+fn run_shown(status: &Value, conditions: &[Condition]) -> RunShown {
+    let started = conditions.iter().find(|condition| condition.type_ == STARTED && condition.status == "True");
+    let proof = started.and_then(|it| Proof::recorded(&it.reason, &it.message, Some(moment(&it.last_transition_time))));
+    let count = |key: &str| status["pipelineRunStatus"][key].as_u64().and_then(|count| u32::try_from(count).ok());
+    let tasks = count("completedTasks").zip(count("totalTasks"));
+    RunShown { proof, tasks: tasks.map(|(completed, total)| TaskCount { completed, total }) }
 }
 
 fn cancellation(value: &Value) -> Option<Cancellation> {

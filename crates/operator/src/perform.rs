@@ -2,6 +2,7 @@
 //!
 //! It never chooses differently. Where a precondition fails, the target is looked at again.
 
+mod examine;
 mod executions;
 mod facts;
 mod refusal;
@@ -16,15 +17,16 @@ use kube::api::DynamicObject;
 use wfe_core::Time;
 use wfe_core::action::Action;
 use wfe_core::ending::Refusal;
+use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::target::{RunNumber, TargetName};
-use wfe_tekton::{Defaults, RunRequest};
+use wfe_tekton::{Defaults, Evidence, RunRequest};
 
 use crate::client::{CallError, Cluster};
 use crate::events::{Announcement, Events};
 use crate::index::{Expected, Key, Kind};
 use crate::metrics::Metrics;
-use crate::status::{Commitment, Subject};
+use crate::status::{Commitment, Going, Subject};
 
 const EXECUTIONS: &str = "workflowexecutions";
 const EXECUTION_STATUS: &str = "workflowexecutions/status";
@@ -49,6 +51,8 @@ pub struct Work {
     pub had_runs: HashMap<Uid, Version>,
     /// What the executions ask to run, where the actions create runs.
     pub requests: HashMap<Uid, Arc<RunRequest>>,
+    /// What was seen of the runs that the actions look at.
+    pub evidence: HashMap<Uid, Evidence>,
     /// The time of the decision.
     pub now: Time,
 }
@@ -75,8 +79,10 @@ pub enum Learned {
     NumberTaken(RunNumber),
     /// An owner that is gone.
     OwnerGone(ExecutionId),
-    /// A run, by its number, of which Tekton has made something after all.
-    TasksMade(RunNumber),
+    /// What a live look at a run has found.
+    Looked(Uid, Box<Findings>),
+    /// It has been told that steps of a run have run again.
+    ReplayTold(Uid),
     /// It has been said that the target does not drain.
     DrainWarned,
 }
@@ -186,12 +192,18 @@ impl Performer {
             }
             Action::GiveUp { execution, version, number } => self.give_up(&work, &execution, &version, number).await,
             Action::Release { run } => self.release(&run).await,
-            Action::Finish { execution, version, ending, lost, draining, unstarted } => {
-                match self.tasks_made(&work, unstarted.as_ref()).await {
-                    Ok(None) => self.finish(&work, &execution, &version, &ending, lost.as_ref(), draining).await,
-                    Ok(Some(number)) => Ok(vec![Learned::TasksMade(number)]),
-                    Err(error) => Err(error),
-                }
+            Action::Finish { execution, version, ending, lost, draining } => {
+                self.finish(&work, &execution, &version, &ending, lost.as_ref(), draining).await
+            }
+            Action::ShowProgress { execution, version, run, shown, doing, started_at } => {
+                let going = Going { run: &run, shown: &shown, doing: &doing, since: started_at };
+                self.show_progress(&work, &execution, &version, going).await
+            }
+            Action::Examine { run } => self.examine(&work, &run).await,
+            Action::TellReplay { execution, run, task_run } => {
+                tracing::warn!(wfe = %execution, target = %Shown(&work.target), %run, %task_run, "steps have run again");
+                self.events.announce(Announcement::steps_replayed(&execution, &run, &task_run));
+                Ok(vec![Learned::ReplayTold(run.uid)])
             }
             Action::Freed { execution, version } => self.freed(&work, &execution, &version).await,
             Action::RecordClearance { execution, version, clearance, effective } => {

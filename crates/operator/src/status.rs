@@ -8,10 +8,10 @@ use wfe_api::{
 };
 use wfe_core::action::{Ending, Waiting};
 use wfe_core::ending::{Conflict, Failure, FailureReason, Skip};
-use wfe_core::execution::Clearance;
+use wfe_core::evidence::Started;
+use wfe_core::execution::{Clearance, RunShown};
 use wfe_core::findings::TaskCount;
 use wfe_core::name::{ExecutionId, RunId};
-use wfe_core::run::Outcome;
 use wfe_core::standing::Blocked;
 use wfe_core::target::{RunNumber, TargetName};
 use wfe_core::{Time, duration};
@@ -41,6 +41,19 @@ pub struct Commitment<'a> {
     pub consecutive_failures: u32,
 }
 
+/// A run that goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Going<'a> {
+    /// Which one.
+    pub run: &'a RunId,
+    /// How far it is.
+    pub shown: &'a RunShown,
+    /// What Tekton says that it is doing.
+    pub doing: &'a str,
+    /// `startTime`.
+    pub since: Time,
+}
+
 /// Renders phase Running, the commit to a run.
 #[must_use]
 pub fn running(
@@ -51,7 +64,6 @@ pub fn running(
     now: Time,
 ) -> WorkflowExecutionStatus {
     let Commitment { run, number, consecutive_failures } = commitment;
-    let note = format!("PipelineRun {run} holds the target");
     WorkflowExecutionStatus {
         phase: Some(Phase::Running),
         start_time: Some(api_time(now)),
@@ -62,12 +74,39 @@ pub fn running(
         }),
         run_sequence: i64::try_from(number).ok(),
         consecutive_failures: Some(counter(consecutive_failures)),
-        conditions: vec![
-            condition(subject, now, conditions::TARGET_LOCKED, "True", conditions::HELD, &note),
-            condition(subject, now, conditions::SUCCEEDED, "Unknown", conditions::RUNNING, "the workflow is running"),
-        ],
+        conditions: while_running(subject, run, now),
         ..common(target, subject)
     }
+}
+
+/// Renders how far the run of an execution is.
+#[must_use]
+pub fn going(target: Option<&TargetName>, subject: &Subject, going: Going<'_>, now: Time) -> WorkflowExecutionStatus {
+    let Going { run, shown, doing, since } = going;
+    let mut conditions = while_running(subject, run, since);
+    if let Some(proof) = &shown.proof {
+        conditions.push(started_condition(subject, now, &Started::Started(proof.clone())));
+    }
+    let run_status = run_status(ConditionStatus::Unknown, doing, "", shown.tasks);
+    WorkflowExecutionStatus { pipeline_run_status: Some(run_status), conditions, ..common(target, subject) }
+}
+
+fn while_running(subject: &Subject, run: &RunId, since: Time) -> Vec<Condition> {
+    let note = format!("PipelineRun {run} holds the target");
+    vec![
+        condition(subject, since, conditions::TARGET_LOCKED, "True", conditions::HELD, &note),
+        condition(subject, since, conditions::SUCCEEDED, "Unknown", conditions::RUNNING, "the workflow is running"),
+    ]
+}
+
+/// Renders the proof that something ran, since when it did, or what else is known at a time.
+fn started_condition(subject: &Subject, at: Time, started: &Started) -> Condition {
+    let at = match started {
+        Started::Started(proof) => proof.at.unwrap_or(at),
+        Started::NotStarted(_) | Started::Unknown(_) => at,
+    };
+    let message = limits::cut(&started.to_string(), limits::MESSAGE);
+    condition(subject, at, conditions::STARTED, started.status(), started.reason(), &message)
 }
 
 /// Renders the end of an execution.
@@ -83,7 +122,12 @@ pub fn ended(
             phase: Some(Phase::Completed),
             completion_time: Some(api_time(success.completed_at)),
             duration: Some(duration::format(success.ran_for)),
-            pipeline_run_status: Some(run_status(ConditionStatus::True, &success.outcome, None)),
+            pipeline_run_status: Some(run_status(
+                ConditionStatus::True,
+                &success.outcome.reason,
+                &success.outcome.message,
+                success.tasks,
+            )),
             consecutive_failures: Some(0),
             conditions: vec![condition(
                 subject,
@@ -104,6 +148,10 @@ pub fn ended(
         };
         status.conditions.insert(0, lock_after_the_end(subject, at, draining));
     }
+    status.conditions.push(match ending {
+        Ending::Completed(success) => started_condition(subject, success.completed_at, &success.started),
+        Ending::Failed(failure) => started_condition(subject, failure.failed_at, &failure.started),
+    });
     if let Ending::Failed(failure) = ending
         && let Some(reason) = failure.blocks()
         && let Some(target) = target
@@ -231,7 +279,7 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
         pipeline_run_status: failure
             .outcome
             .as_ref()
-            .map(|outcome| run_status(ConditionStatus::False, outcome, failure.tasks)),
+            .map(|outcome| run_status(ConditionStatus::False, &outcome.reason, &outcome.message, failure.tasks)),
         failure_reason: Some(message.clone()),
         failure_details: Some(FailureDetails {
             failed_task_index: task.and_then(|task| i32::try_from(task.index).ok()).unwrap_or(0),
@@ -352,12 +400,13 @@ fn api_reason(reason: FailureReason) -> ApiReason {
     }
 }
 
-fn run_status(status: ConditionStatus, outcome: &Outcome, tasks: Option<TaskCount>) -> PipelineRunStatus {
+fn run_status(status: ConditionStatus, reason: &str, message: &str, tasks: Option<TaskCount>) -> PipelineRunStatus {
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
     PipelineRunStatus {
         status,
-        reason: Some(outcome.reason.to_string()),
-        message: Some(outcome.message.to_string()),
+        reason: text(reason),
+        message: text(message),
         completed_tasks: tasks.map(|tasks| number(tasks.completed)),
         total_tasks: tasks.map(|tasks| number(tasks.total)),
     }

@@ -159,16 +159,22 @@ impl Watch {
             Event::InitApply(object) | Event::Apply(object) => (object, false),
             Event::Delete(object) => (object, true),
         };
-        if deleted {
-            let uid = Uid::new(object.metadata.uid.as_deref()?);
-            return Some(match kind {
-                Kind::Execution => Delivery::ExecutionDeleted(uid),
-                Kind::Run => Delivery::RunDeleted(uid),
-                Kind::TaskRun | Kind::CustomRun | Kind::Pod => Delivery::DescendantDeleted(kind, uid),
-                Kind::Namespace => Delivery::NamespaceDeleted(uid),
-            });
+        if !deleted {
+            return read(kind, object, &self.execution_namespace);
         }
-        read(kind, object, &self.execution_namespace)
+        let uid = Uid::new(object.metadata.uid.as_deref()?);
+        match kind {
+            Kind::Execution => Some(Delivery::ExecutionDeleted(uid)),
+            Kind::Run => Some(Delivery::RunDeleted(uid)),
+            Kind::Namespace => Some(Delivery::NamespaceDeleted(uid)),
+            Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
+                let last = match read(kind, object, &self.execution_namespace) {
+                    Some(Delivery::Descendant(_, last)) => Some(last),
+                    _ => None,
+                };
+                Some(Delivery::DescendantDeleted(kind, uid, last))
+            }
+        }
     }
 }
 

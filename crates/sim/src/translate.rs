@@ -11,10 +11,11 @@ use wfe_core::check::violations;
 use wfe_core::decide::decide;
 use wfe_core::ending::{FailureReason, Refusal};
 use wfe_core::execution::{self, Cancellation, ExecutionState, FailedState};
+use wfe_core::findings::Findings;
 use wfe_core::name::{self, Uid};
 use wfe_core::policy::{Policy, Scope};
 use wfe_core::residue::{self, ResidueId, ResidueKind};
-use wfe_core::run::{self, Order, Outcome, Owner, Presence, Tasks};
+use wfe_core::run::{self, Look, Order, Outcome, Owner, Presence};
 use wfe_core::target::Target;
 
 use crate::leave_out::LeftOut;
@@ -178,8 +179,12 @@ impl Translation {
             progress,
             cancelled,
             cancel_reason: None,
-            started: false,
-            tasks: Tasks::Unknown,
+            doing: "Running".into(),
+            total_tasks: None,
+            skipped_tasks: 0,
+            seen: run::Seen::default(),
+            // Long ago: what is found of a run changes nothing in the cluster.
+            look: Some(Look { at: moment(60), findings: Findings::unread("message".into()) }),
             // Long ago: that its pods may still be seen is no reason to wait, so that it is not waited for time.
             done_seen: Some(moment(60)),
         }
@@ -263,6 +268,9 @@ impl Translation {
             // Conditions alone, which no decision of the protocol reads.
             Action::ShowWaiting { .. }
             | Action::ShowBlocked { .. }
+            | Action::Examine { .. }
+            | Action::ShowProgress { .. }
+            | Action::TellReplay { .. }
             | Action::DrainSlow { .. }
             | Action::RecordClearance { .. } => return None,
         })

@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 
 use wfe_core::evidence::Proof;
 use wfe_core::name::Uid;
+use wfe_core::run::Seen;
 
-use crate::reasons::Wait;
+use crate::reasons::{Meaning, RunReason, Wait};
 pub use sighting::Sighting;
-use sighting::{Child, Pod, Seen, Waiting};
+use sighting::{Child, Pod, Shows, Waiting};
 pub use verdict::Remains;
 
 /// How many tasks of one run are followed. Tekton allows a matrix of 256 of them; whoever makes more gets no proof that
@@ -64,20 +65,20 @@ struct Remembered {
 impl Evidence {
     /// Takes in a version of a task or pod. The versions of one object come in their order.
     pub fn see(&mut self, sighting: &Sighting) {
-        match &sighting.seen {
-            Seen::Child(uid, child) => self.see_child(uid, child),
-            Seen::Pod(pod) => self.see_pod(pod),
+        match &sighting.shows {
+            Shows::Child(uid, child) => self.see_child(uid, child),
+            Shows::Pod(pod) => self.see_pod(pod),
         }
     }
 
     /// Takes in that a task or pod was deleted, with its last version.
     pub fn see_deleted(&mut self, sighting: &Sighting) {
         self.see(sighting);
-        match &sighting.seen {
-            Seen::Child(_, child) => {
+        match &sighting.shows {
+            Shows::Child(_, child) => {
                 self.vanished.get_or_insert_with(|| child.name.clone());
             }
-            Seen::Pod(pod) => {
+            Shows::Pod(pod) => {
                 if let Some(known) = self.pods.get_mut(&pod.key()).filter(|known| known.uid == pod.uid) {
                     known.is_gone = true;
                 }
@@ -90,27 +91,28 @@ impl Evidence {
         self.interrupted = true;
     }
 
-    /// Returns the first proof that a step ran.
-    #[must_use]
-    pub fn proof(&self) -> Option<&Proof> {
-        self.proof.as_ref()
+    /// Takes in what Tekton says that it is doing with the run.
+    pub fn see_doing(&mut self, reason: &str) {
+        if let Some(Meaning::Waits(wait)) = RunReason::parse(reason).map(RunReason::means) {
+            self.waiting = Some(Waiting { wait, step: None });
+        }
     }
 
-    /// Returns a task whose pod was replaced while it ran, so that its steps ran again.
+    /// Returns what decisions need of it.
     #[must_use]
-    pub fn replayed(&self) -> Option<&str> {
-        self.replayed.as_deref()
-    }
-
-    /// Tells whether anything of the run has begun: a step, a task that has ended, something that nobody sees into.
-    #[must_use]
-    pub fn has_stirred(&self) -> bool {
-        self.has_stirred || self.proof.is_some() || self.opaque.is_some()
+    pub fn seen(&self) -> Seen {
+        Seen {
+            has_stirred: self.has_stirred || self.proof.is_some() || self.opaque.is_some(),
+            proof: self.proof.clone(),
+            opaque: self.opaque.clone(),
+            replayed: self.replayed.clone(),
+            replay_told: false,
+            completed_tasks: self.completed_tasks(),
+        }
     }
 
     /// Counts the tasks of the pipeline of which all that was made is finished.
-    #[must_use]
-    pub fn completed_tasks(&self) -> u32 {
+    fn completed_tasks(&self) -> u32 {
         let mut done: BTreeMap<&str, bool> = BTreeMap::new();
         for child in self.children.values() {
             *done.entry(&*child.task).or_insert(true) &= child.is_done;

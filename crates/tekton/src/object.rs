@@ -10,7 +10,7 @@ use wfe_core::name::Uid;
 use crate::moment::{moment, parse_moment};
 
 /// The label with the uid of the run that Tekton made something for. Tekton has it since 0.63.
-pub(crate) const RUN_UID: &str = "tekton.dev/pipelineRunUID";
+pub const RUN_UID_LABEL: &str = "tekton.dev/pipelineRunUID";
 const TASK: &str = "tekton.dev/pipelineTask";
 const TASK_RUN: &str = "tekton.dev/taskRun";
 const TASK_RUN_UID: &str = "tekton.dev/taskRunUID";
@@ -41,7 +41,7 @@ impl<'a> Object<'a> {
 
     /// Returns the uid of the run that it was made for.
     pub(crate) fn run(self) -> Option<Uid> {
-        Some(self.label(RUN_UID)).filter(|uid| !uid.is_empty()).map(Uid::new)
+        Some(self.label(RUN_UID_LABEL)).filter(|uid| !uid.is_empty()).map(Uid::new)
     }
 
     /// Returns the name of the pipeline's task that it is for.
@@ -219,10 +219,11 @@ impl<'a> Pod<'a> {
 fn proof(task_run: &str, step: &str, state: &Value) -> Option<Proof> {
     let (task_run, step) = (cut(task_run, NAME), cut(step, NAME));
     if let Some(since) = Step(state).running_since() {
-        return Some(Proof::running(&task_run, &step, &cut(since, 32)));
+        return Some(Proof::running(&task_run, &step, &cut(since, 32), parse_moment(since)));
     }
     let terminated = Step(state).terminated().filter(|terminated| is_real(terminated))?;
-    Some(Proof::ended(&task_run, &step, &cut(text(terminated, "containerID")?, CONTAINER_ID)))
+    let at = text(terminated, "startedAt").and_then(parse_moment);
+    Some(Proof::ended(&task_run, &step, &cut(text(terminated, "containerID")?, CONTAINER_ID), at))
 }
 
 /// Tells a container that ended from a state that somebody made up: only the former has an id.

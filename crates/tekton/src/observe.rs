@@ -1,18 +1,25 @@
 //! Reads a `PipelineRun` into the little that decisions need. Total: any shape of object has an answer.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use wfe_api::labels;
 use wfe_api::limits::cut;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{Residue, ResidueId, ResidueKind};
-use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, Tasks};
-use wfe_core::target::{ChainName, RunNumber, TargetName};
+use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, Seen};
+use wfe_core::target::{ChainName, TargetName};
 
+use crate::evidence::Sighting;
 use crate::moment::{moment, parse_moment};
+use crate::object::{Condition, Object, list, text};
+use crate::words::redact_run;
 
 /// How much of a message is kept, in characters: Tekton's are one line, and a status shows them to people.
 pub const MAX_MESSAGE: u32 = 1024;
+/// How much is kept of what Tekton says that it is doing, in characters: a word.
+const MAX_WORD: u32 = 64;
 
 /// Reads a run of a chain: one whose name is a chain's and that no controller owns. Anything else is `None`.
 ///
@@ -36,8 +43,11 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         owner: owner(meta),
         cancelled: requested.is_some_and(|requested| requested != crate::PENDING),
         cancel_reason: annotation(meta, labels::ANNOTATION_CANCEL_REASON).and_then(cancel_reason),
-        started: false,
-        tasks: tasks(data, &progress),
+        doing: doing(data),
+        total_tasks: total_tasks(data),
+        skipped_tasks: skipped_tasks(data),
+        seen: Seen::default(),
+        look: None,
         progress,
         done_seen: None,
     };
@@ -49,14 +59,12 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
 pub struct Descendant {
     /// The chain that its run belongs to.
     pub chain: ChainName,
-    /// The number of that run, where its label says it.
-    pub number: Option<RunNumber>,
     /// What it is.
     pub residue: Residue,
     /// Whether it may still do something.
     pub unfinished: bool,
-    /// Whether it shows that something of the run has started: a pod that left Pending, a task that has ended.
-    pub started: bool,
+    /// What it shows of whether anything ran, where it says for which run it was made.
+    pub sighting: Option<Sighting>,
 }
 
 /// Reads a descendant of a run: an object that has the annotations which Tekton copies from the run.
@@ -64,42 +72,42 @@ pub struct Descendant {
 pub fn observe_descendant(kind: ResidueKind, meta: &ObjectMeta, data: &Value) -> Option<Descendant> {
     let target = annotation(meta, labels::ANNOTATION_TARGET).and_then(|target| TargetName::parse(target).ok())?;
     let id = ResidueId { kind, name: meta.name.as_deref()?.into(), uid: Uid::new(meta.uid.as_deref()?) };
-    let (finished, started) = match kind {
+    let is_finished = match kind {
         ResidueKind::Pod => {
-            let phase = data.pointer("/status/phase").and_then(Value::as_str).unwrap_or("Pending");
-            (matches!(phase, "Succeeded" | "Failed"), phase != "Pending")
+            matches!(data.pointer("/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"))
         }
         ResidueKind::TaskRun | ResidueKind::CustomRun | ResidueKind::PipelineRun => {
-            let done = matches!(progress(data, None), Progress::Done(_));
-            // A CustomRun or a child pipeline is opaque: that it was made counts as a start.
-            (done, done || kind != ResidueKind::TaskRun)
+            Condition::of(&data["status"]).is_done()
         }
     };
-    let label = meta.labels.as_ref().and_then(|labels| labels.get(labels::LABEL_RUN_SEQUENCE));
     Some(Descendant {
         chain: target.chain(),
-        number: label.and_then(|number| number.parse().ok()),
         residue: Residue {
             id,
             owner: owner(meta),
             created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
         },
-        unfinished: !finished,
-        started,
+        unfinished: !is_finished,
+        sighting: Sighting::of(kind, Object { meta, data }),
     })
 }
 
-/// Reads whether Tekton says that it made something of a run. What it made, it lists in `status.childReferences`, and
-/// keeps there.
-fn tasks(data: &Value, progress: &Progress) -> Tasks {
-    let children = data.pointer("/status/childReferences").and_then(Value::as_array);
-    if children.is_some_and(|children| !children.is_empty()) {
-        Tasks::Made
-    } else if matches!(progress, Progress::Done(_)) {
-        Tasks::NoneMade
-    } else {
-        Tasks::Unknown
-    }
+/// Reads what Tekton says that it is doing.
+fn doing(data: &Value) -> Box<str> {
+    let condition = Condition::of(&data["status"]);
+    let reason = if condition.is_done() { "" } else { condition.reason };
+    cut(reason, MAX_WORD).into()
+}
+
+/// Counts the tasks of the pipeline, where Tekton has fetched it.
+fn total_tasks(data: &Value) -> Option<u32> {
+    let pipeline = data.pointer("/status/pipelineSpec").filter(|pipeline| pipeline.is_object())?;
+    u32::try_from(list(pipeline, "tasks").chain(list(pipeline, "finally")).count()).ok()
+}
+
+fn skipped_tasks(data: &Value) -> u32 {
+    let names: BTreeSet<&str> = list(&data["status"], "skippedTasks").filter_map(|task| text(task, "name")).collect();
+    u32::try_from(names.len()).unwrap_or(u32::MAX)
 }
 
 fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
@@ -139,29 +147,24 @@ fn owner(meta: &ObjectMeta) -> Owner {
 }
 
 fn progress(data: &Value, requested: Option<&str>) -> Progress {
-    let succeeded = data
-        .pointer("/status/conditions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .find(|condition| condition["type"] == "Succeeded");
-    let text = |key: &str| succeeded.and_then(|condition| condition[key].as_str()).unwrap_or_default();
-    match text("status") {
-        status @ ("True" | "False") => Progress::Done(Outcome {
-            succeeded: status == "True",
-            reason: cut(text("reason"), MAX_MESSAGE).into(),
-            message: cut(text("message"), MAX_MESSAGE).into(),
-            completed_at: data.pointer("/status/completionTime").and_then(Value::as_str).and_then(parse_moment),
-        }),
-        _ if requested == Some(crate::PENDING) => Progress::Pending,
-        _ => Progress::Released,
+    let condition = Condition::of(&data["status"]);
+    if condition.is_done() {
+        Progress::Done(Outcome {
+            succeeded: condition.status == "True",
+            reason: cut(condition.reason, MAX_MESSAGE).into(),
+            message: cut(&redact_run(condition.message, data), MAX_MESSAGE).into(),
+            completed_at: text(&data["status"], "completionTime").and_then(parse_moment),
+        })
+    } else if requested == Some(crate::PENDING) {
+        Progress::Pending
+    } else {
+        Progress::Released
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use serde_json::json;
 
     fn meta(name: &str, annotations: &[(&str, &str)]) -> ObjectMeta {
@@ -195,15 +198,28 @@ mod tests {
     }
 
     #[test]
-    fn reads_whether_anything_was_made_of_a_run() {
-        let tasks_of = |data: &Value| observe_run(&meta(NAME, &[]), data, Order(1)).unwrap().1.tasks;
-        let done = json!([{"type": "Succeeded", "status": "False", "reason": "CouldntGetPipeline"}]);
-        let child = json!([{"kind": "TaskRun", "name": "t"}]);
-        assert_eq!(tasks_of(&json!({"status": {}})), Tasks::Unknown, "there may be some yet");
-        assert_eq!(tasks_of(&json!({"status": {"conditions": done}})), Tasks::NoneMade);
-        assert_eq!(tasks_of(&json!({"status": {"conditions": done, "childReferences": []}})), Tasks::NoneMade);
-        assert_eq!(tasks_of(&json!({"status": {"conditions": done, "childReferences": child}})), Tasks::Made);
-        assert_eq!(tasks_of(&json!({"status": {"childReferences": child}})), Tasks::Made);
+    fn reads_what_a_run_does_and_of_how_many_tasks() {
+        let read = |status: Value| {
+            let run = observe_run(&meta(NAME, &[]), &json!({"status": status}), Order(1)).unwrap().1;
+            (run.doing.to_string(), run.total_tasks, run.skipped_tasks)
+        };
+        let condition = |status: &str, reason: &str| json!([{"type": "Succeeded", "status": status, "reason": reason}]);
+        let resolving = json!({"conditions": condition("Unknown", "ResolvingPipelineRef")});
+        assert_eq!(read(resolving), ("ResolvingPipelineRef".to_owned(), None, 0));
+        let pipeline = json!({"tasks": [{"name": "a"}, {"name": "b"}], "finally": [{"name": "c"}]});
+        let skipped = json!([{"name": "b"}, {"name": "b"}, {}]);
+        let done =
+            json!({"conditions": condition("True", "Completed"), "pipelineSpec": pipeline, "skippedTasks": skipped});
+        assert_eq!(read(done), (String::new(), Some(3), 1));
+    }
+
+    #[test]
+    fn values_of_parameters_are_not_in_what_tekton_said() {
+        let condition = json!([{"type": "Succeeded", "status": "False", "message": "'hunter2' is not an int"}]);
+        let params = json!([{"name": "PASSWORD", "value": "hunter2"}]);
+        let data = json!({"spec": {"params": params}, "status": {"conditions": condition}});
+        let Progress::Done(outcome) = progress_of(&data) else { panic!("not done") };
+        assert_eq!(&*outcome.message, "'<PASSWORD>' is not an int");
     }
 
     #[test]
@@ -219,23 +235,22 @@ mod tests {
     }
 
     #[test]
-    fn reads_whether_a_descendant_is_finished_and_shows_a_start() {
+    fn reads_whether_a_descendant_is_finished() {
         let copied = [(labels::ANNOTATION_TARGET, "node/worker-node-1"), (labels::ANNOTATION_UID, "u")];
         let mut meta = meta("some-pod", &copied);
-        meta.labels = Some([(labels::LABEL_RUN_SEQUENCE.to_owned(), "2".to_owned())].into());
         let done = |status: &str| json!({"status": {"conditions": [{"type": "Succeeded", "status": status}]}});
-        for (kind, data, unfinished, started) in [
-            (ResidueKind::Pod, json!({"status": {"phase": "Pending"}}), true, false),
-            (ResidueKind::Pod, json!({"status": {"phase": "Running"}}), true, true),
-            (ResidueKind::Pod, json!({"status": {"phase": "Failed"}}), false, true),
-            (ResidueKind::TaskRun, json!({}), true, false),
-            (ResidueKind::TaskRun, done("Unknown"), true, false),
-            (ResidueKind::TaskRun, done("False"), false, true),
-            (ResidueKind::CustomRun, json!({}), true, true),
-            (ResidueKind::PipelineRun, done("True"), false, true),
+        for (kind, data, unfinished) in [
+            (ResidueKind::Pod, json!({"status": {"phase": "Pending"}}), true),
+            (ResidueKind::Pod, json!({"status": {"phase": "Running"}}), true),
+            (ResidueKind::Pod, json!({"status": {"phase": "Failed"}}), false),
+            (ResidueKind::TaskRun, json!({}), true),
+            (ResidueKind::TaskRun, done("Unknown"), true),
+            (ResidueKind::TaskRun, done("False"), false),
+            (ResidueKind::CustomRun, json!({}), true),
+            (ResidueKind::PipelineRun, done("True"), false),
         ] {
             let seen = observe_descendant(kind, &meta, &data).unwrap();
-            assert_eq!((seen.unfinished, seen.started, seen.number), (unfinished, started, Some(2)), "{kind:?} {data}");
+            assert_eq!(seen.unfinished, unfinished, "{kind:?} {data}");
             assert_eq!(seen.chain.to_string(), "ac45b7d6911e97a5");
         }
         meta.annotations = None;
@@ -259,34 +274,5 @@ mod tests {
             ..Default::default()
         }]);
         assert!(observe_run(&child, &json!({}), Order(1)).is_none());
-    }
-
-    fn any_json() -> impl Strategy<Value = Value> {
-        let key =
-            prop::sample::select(vec!["spec", "status", "conditions", "type", "reason", "message", "completionTime"]);
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            prop::sample::select(vec!["Succeeded", "True", "False", "PipelineRunPending", "x"]).prop_map(Value::from),
-        ];
-        leaf.prop_recursive(5, 40, 6, move |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::btree_map(key.clone(), inner, 0..5)
-                    .prop_map(|map| Value::Object(map.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
-            ]
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn any_shape_has_an_answer(data in any_json()) {
-            let copied = meta("x", &[(labels::ANNOTATION_TARGET, "node/worker-node-1")]);
-            for kind in [ResidueKind::Pod, ResidueKind::TaskRun] {
-                prop_assert!(observe_descendant(kind, &copied, &data).is_some());
-            }
-            prop_assert!(observe_run(&meta(NAME, &[]), &data, Order(1)).is_some());
-        }
     }
 }

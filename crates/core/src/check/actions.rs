@@ -7,10 +7,11 @@ use super::record::{Record, clearance, next_allowed};
 use crate::Time;
 use crate::action::{Action, Decision, Ending, Fact};
 use crate::ending::{Failure, Skip};
-use crate::execution::{Execution, ExecutionState, Recorded};
+use crate::evidence::Started;
+use crate::execution::{Execution, ExecutionState, Recorded, RunShown};
 use crate::name::{ExecutionId, RunId, Uid};
 use crate::policy::Policy;
-use crate::run::{Owner, Progress, Run, Tasks};
+use crate::run::{Owner, Progress, Run};
 use crate::standing::{BlockReason, Blocked};
 use crate::target::Target;
 
@@ -36,9 +37,9 @@ impl<'a> Check<'a> {
                 }
                 Action::GiveUp { execution, number, .. } => self.give_up(execution, *number),
                 Action::Release { run } => self.release(run),
-                Action::Finish { execution, ending, unstarted, .. } => {
-                    self.finish(execution, ending, unstarted.as_ref());
-                }
+                Action::Finish { execution, ending, .. } => self.finish(execution, ending),
+                Action::Examine { run } => self.examine(run),
+                Action::ShowProgress { execution, shown, .. } => self.show_progress(execution, shown),
                 Action::Skip { skipped, skip, fact } => {
                     for (execution, _) in skipped {
                         self.skip(execution, skip, fact);
@@ -48,7 +49,10 @@ impl<'a> Check<'a> {
                 Action::Cancel { run, .. } => self.cancel(run),
                 Action::RecordClearance { execution, effective, .. } => self.record_clearance(execution, *effective),
                 Action::ShowBlocked { execution, blocked, .. } => self.show_blocked(execution, *blocked),
-                Action::Freed { .. } | Action::ShowWaiting { .. } | Action::DrainSlow { .. } => {}
+                Action::Freed { .. }
+                | Action::ShowWaiting { .. }
+                | Action::TellReplay { .. }
+                | Action::DrainSlow { .. } => {}
             }
         }
         self.whole(decision);
@@ -136,7 +140,7 @@ impl<'a> Check<'a> {
         self.expect("5", fits, || format!("released {run}"));
     }
 
-    fn finish(&mut self, execution: &ExecutionId, ending: &Ending, unstarted: Option<&RunId>) {
+    fn finish(&mut self, execution: &ExecutionId, ending: &Ending) {
         let Some(found) = self.execution(execution) else { return };
         self.expect("16.3", !found.is_terminal(), || format!("{execution} ended twice"));
         let run = match &found.state {
@@ -151,13 +155,26 @@ impl<'a> Check<'a> {
                 self.expect("9", succeeded, || format!("{execution} completed without a run that succeeded"));
             }
             Ending::Failed(failure) => {
-                let proven = run.is_some_and(|run| run.tasks == Tasks::NoneMade && !run.is_unfinished());
-                let ran = found.started_once() && !proven;
-                let fits =
-                    failure.was_execution_failure() == ran && unstarted.is_some() == (found.started_once() && !ran);
+                let ran = found.started_once() && !run.is_some_and(|run| has_not_started(found, run));
+                let fits = failure.was_execution_failure() == ran;
                 self.expect("9", fits, || format!("{execution} is told to have run or not: {failure:?}"));
             }
         }
+    }
+
+    fn examine(&mut self, run: &RunId) {
+        let has_failed = |run: &Run| matches!(&run.progress, Progress::Done(outcome) if !outcome.succeeded);
+        let fits = self.target.runs.get(&run.uid).is_some_and(|run| has_failed(run) && self.is_committed(run));
+        self.expect("9", fits, || format!("looked at {run} for nothing"));
+    }
+
+    fn show_progress(&mut self, execution: &ExecutionId, shown: &RunShown) {
+        let Some(found) = self.execution(execution) else { return };
+        let keeps_proof = found.run_shown.proof.as_ref().is_none_or(|proof| shown.proof.as_ref() == Some(proof));
+        let fits = found.started_once() && keeps_proof && *shown != found.run_shown;
+        self.expect("9", fits, || format!("{execution} shows {shown:?} after {:?}", found.run_shown));
+        let is_early = found.run_shown_at.is_some_and(|last| self.now - last < chrono::TimeDelta::seconds(5));
+        self.expect("9", !is_early, || format!("{execution} shows its run again too early"));
     }
 
     fn skip(&mut self, execution: &ExecutionId, skip: &Skip, fact: &Fact) {
@@ -315,6 +332,13 @@ impl<'a> Check<'a> {
                 && (run.is_owned_by(&it.id) || run.owner == Owner::Nobody)
         })
     }
+}
+
+/// Tells whether it is proven of a run that is done that nothing of it ran, and nothing speaks against it.
+fn has_not_started(execution: &Execution, run: &Run) -> bool {
+    let speaks_against = execution.run_shown.proof.is_some() || run.seen.proof.is_some();
+    let is_proven = run.look.as_ref().is_some_and(|look| matches!(look.findings.started, Started::NotStarted(_)));
+    is_proven && !speaks_against && !run.is_unfinished()
 }
 
 impl Execution {

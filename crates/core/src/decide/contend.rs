@@ -225,7 +225,6 @@ impl<'a> Failures<'a> {
                 version: execution.version.clone(),
                 ending: Ending::Failed(failure),
                 lost: None,
-                unstarted: None,
                 draining: false,
             });
         }

@@ -3,23 +3,25 @@
 mod blocked;
 mod deadlines;
 mod draining;
+mod ended;
 mod failures;
 mod history;
 mod leftovers;
 mod look;
+mod progress;
 mod properties;
 mod rivals;
 mod steps;
 mod waiting;
 
-use super::advance::{MAX_SKEW, SETTLE};
+use super::advance::{DRAIN, MAX_SKEW, PATIENCE, SETTLE};
 use super::*;
 use crate::action::{Ending, Fact, Unneeded, Waiting};
 use crate::ending::{Conflict, FailureReason, Refusal, Skip};
 use crate::execution::{Cancellation, ExecutionState};
 use crate::name::{Uid, Version};
 use crate::residue::Residue;
-use crate::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Tasks};
+use crate::run::{CancelReason, Order, Outcome, Owner, Presence, Progress};
 use crate::testing::*;
 use proptest::prelude::*;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::backoff::{Backoff, Thousandths};
 use crate::ending::Refusal;
-use crate::execution::Cancellation;
+use crate::execution::{Cancellation, RunShown};
 use crate::policy::{Policy, Scope};
 use crate::run::CancelReason;
 
@@ -85,9 +85,17 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
         prop::bool::weighted(0.05),
         prop::bool::weighted(0.05),
         prop::option::weighted(0.2, prop::sample::select(vec!["PreviousExecutionFailed", "ExhaustedRetries", "Odd"])),
+        prop::bool::weighted(0.2),
     );
     (uids, workflows, state(weight_of_past), prop::option::weighted(0.8, 0..6_u64), 0..3_i64, beside).prop_map(
-        |(uid, workflow, state, number, created, (recovery_of, recorded, cancelled, paused, deleting, blocked))| {
+        |(
+            uid,
+            workflow,
+            state,
+            number,
+            created,
+            (recovery_of, recorded, cancelled, paused, deleting, blocked, proof_shown),
+        )| {
             let execution = Execution {
                 workflow_id: workflow.into(),
                 run_sequence: number,
@@ -97,6 +105,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 cancellation: cancelled.then(|| Cancellation { reason: "enough".into(), requested_by: "jo".into() }),
                 paused: paused.then(|| "ask".into()),
                 blocked_shown: blocked.map(Into::into),
+                run_shown: RunShown { proof: proof_shown.then(proof), tasks: None },
                 // As the index says it after the first look, so that the wait is told at one time.
                 waits_since: Some(at(NOW - 5)),
                 ..execution(uid, state)
@@ -114,17 +123,31 @@ fn any_run() -> impl Strategy<Value = Run> {
     let progress =
         prop_oneof![3 => Just(Progress::Pending), 2 => Just(Progress::Released), 2 => any::<bool>().prop_map(done)];
     let presence = prop::sample::select(vec![Presence::Watched, Presence::Gone, Presence::Elsewhere]);
-    let tasks = prop::sample::select(vec![Tasks::Unknown, Tasks::Made, Tasks::NoneMade]);
-    (1..5_u64, uids, progress, presence, 0..4_u64, tasks, any::<bool>(), prop::bool::weighted(0.2)).prop_map(
-        |(number, uid, progress, presence, order, tasks, started, cancelled)| Run {
-            order: Order(order),
-            owner: Owner::Execution { id: id(uid), workflow_id: "w1".into(), presence },
-            tasks,
-            started,
-            cancelled,
-            cancel_reason: cancelled.then_some(CancelReason::Requested),
-            done_seen: Some(at(NOW - 1)),
-            ..run(number, uid, progress)
+    let started = prop::sample::select(vec![
+        waited(),
+        Started::Unknown(Doubt::TooMany),
+        Started::Unknown(Doubt::Unseen("t".into())),
+    ]);
+    let look = prop::option::weighted(0.8, (started, NOW - 5..NOW));
+    let seen =
+        (any::<bool>(), prop::option::weighted(0.3, Just(proof())), prop::option::weighted(0.1, Just("t".into())))
+            .prop_map(|(has_stirred, proof, replayed)| Seen { has_stirred, proof, replayed, ..Seen::default() });
+    let done_seen = prop::sample::select(vec![NOW - 1, NOW - 3, NOW - 100]);
+    (1..5_u64, uids, progress, presence, 0..4_u64, look, seen, prop::bool::weighted(0.2), done_seen).prop_map(
+        |(number, uid, progress, presence, order, look, seen, cancelled, done_seen)| {
+            let run = Run {
+                order: Order(order),
+                owner: Owner::Execution { id: id(uid), workflow_id: "w1".into(), presence },
+                seen,
+                cancelled,
+                cancel_reason: cancelled.then_some(CancelReason::Requested),
+                done_seen: Some(at(done_seen)),
+                ..run(number, uid, progress)
+            };
+            match look {
+                Some((started, second)) => looked_at(run, second, started),
+                None => run,
+            }
         },
     )
 }

@@ -93,8 +93,8 @@ pub enum Delivery {
     RunDeleted(Uid),
     /// A descendant of a run was listed or changed.
     Descendant(Kind, Box<Descendant>),
-    /// A descendant of a run was deleted.
-    DescendantDeleted(Kind, Uid),
+    /// A descendant of a run was deleted; with its last version, which may be the only one that shows what it did.
+    DescendantDeleted(Kind, Uid, Option<Box<Descendant>>),
     /// A namespace was listed or changed; with why nothing new starts in it, where that is so.
     Namespace(Uid, Box<str>, Option<Box<str>>),
     /// A namespace was deleted.

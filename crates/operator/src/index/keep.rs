@@ -26,8 +26,12 @@ pub(super) fn already_seen(target: &Target, vanished: &HashSet<Uid>, expected: &
     }
 }
 
-/// What this process knows of an undecided execution beside its object stays while it is undecided.
+/// What this process knows of an execution beside its object stays: of an undecided one while it is undecided, of one
+/// that runs while it runs.
 pub(super) fn keep_memory(execution: &mut Execution, known: &Execution) {
+    if matches!(execution.state, ExecutionState::Running { .. }) {
+        execution.run_shown_at = known.run_shown_at;
+    }
     if let (
         ExecutionState::Undecided { refusal, first_try, .. },
         ExecutionState::Undecided { refusal: known_refusal, first_try: known_try, .. },

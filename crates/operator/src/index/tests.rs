@@ -1,7 +1,13 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::json;
+use wfe_core::evidence::{Absence, Doubt, Started};
+use wfe_core::residue::ResidueKind;
+use wfe_tekton::{Object, Remains, examine, observe_descendant};
+
 use super::*;
 use wfe_core::execution::Execution;
 use wfe_core::name::{RunId, Version};
-use wfe_core::run::{Owner, Presence, Progress, Tasks};
+use wfe_core::run::{Owner, Presence, Progress, Seen};
 
 const TARGET: &str = "node/worker-1";
 
@@ -37,8 +43,11 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
         progress: Progress::Pending,
         cancelled: false,
         cancel_reason: None,
-        started: false,
-        tasks: Tasks::Unknown,
+        doing: "Running".into(),
+        total_tasks: None,
+        skipped_tasks: 0,
+        seen: Seen::default(),
+        look: None,
         done_seen: None,
     };
     Delivery::Run(target().chain(), Box::new(run))
@@ -99,19 +108,36 @@ fn nothing_is_ready_in_the_middle_of_a_list() {
     assert!(index.take_dirty().contains(&key()));
 }
 
-fn descendant(uid: &str, unfinished: bool) -> Delivery {
-    let residue = wfe_core::residue::Residue {
-        id: wfe_core::residue::ResidueId {
-            kind: wfe_core::residue::ResidueKind::Pod,
-            name: uid.into(),
-            uid: Uid::new(uid),
-        },
-        owner: Owner::Execution { id: id("a"), workflow_id: "wf".into(), presence: Presence::Watched },
-        created: now(),
-    };
-    let chain = target().chain();
-    let descendant = Descendant { chain, number: Some(1), residue, unfinished, started: true };
-    Delivery::Descendant(Kind::Pod, Box::new(descendant))
+/// A pod of run `r1`, in a phase.
+fn pod(uid: &str, phase: &str) -> Descendant {
+    let labels = json!({"tekton.dev/pipelineRunUID": "r1", "tekton.dev/taskRun": "t", "tekton.dev/taskRunUID": "t"});
+    let annotations = json!({
+        "kubernaut.ai/target-resource": TARGET,
+        "kubernaut.ai/workflow-execution": "ops/a",
+        "kubernaut.ai/workflow-execution-uid": "a",
+    });
+    let meta = json!({"name": "t-pod", "uid": uid, "labels": labels, "annotations": annotations});
+    let data = json!({"status": {"phase": phase}});
+    observe_descendant(ResidueKind::Pod, &serde_json::from_value(meta).unwrap(), &data).unwrap()
+}
+
+fn seen_pod(uid: &str, phase: &str) -> Delivery {
+    Delivery::Descendant(Kind::Pod, Box::new(pod(uid, phase)))
+}
+
+fn deleted_pod(uid: &str, phase: &str) -> Delivery {
+    Delivery::DescendantDeleted(Kind::Pod, Uid::new(uid), Some(Box::new(pod(uid, phase))))
+}
+
+fn released(mut delivery: Delivery) -> Delivery {
+    if let Delivery::Run(_, run) = &mut delivery {
+        run.progress = Progress::Released;
+    }
+    delivery
+}
+
+fn run_of(index: &Index) -> &Run {
+    &index.entry(&key()).unwrap().target.runs[&Uid::new("r1")]
 }
 
 #[test]
@@ -119,24 +145,114 @@ fn that_something_of_a_run_started_is_known_in_whatever_order_the_lists_come() {
     let mut index = Index::new(None);
     let begun = Kind::ALL.map(Delivery::ListBegins);
     let ended = Kind::ALL.map(Delivery::ListEnds);
-    let listed = [descendant("pod", false), run("r1", "a", "1"), execution("a", "1")];
+    let listed = [seen_pod("pod", "Succeeded"), run("r1", "a", "1"), execution("a", "1")];
     for delivery in begun.into_iter().chain(listed).chain(ended) {
         index.apply(delivery, now());
     }
-    let entry = index.entry(&key()).unwrap();
-    assert!(entry.target.runs[&Uid::new("r1")].started);
-    assert!(entry.target.residue.is_empty(), "it is finished");
+    assert!(run_of(&index).seen.has_stirred);
+    assert!(index.entry(&key()).unwrap().target.residue.is_empty(), "it is finished");
+}
+
+/// What a live look would conclude: a pull that failed, and its pod is gone.
+fn verdict(index: &Index) -> Started {
+    let condition = json!([{"type": "Succeeded", "status": "False", "reason": "TaskRunImagePullFailed"}]);
+    let meta: ObjectMeta = serde_json::from_value(json!({"name": "t", "uid": "t"})).unwrap();
+    let data = json!({"status": {"podName": "t-pod", "conditions": condition, "steps": [{"name": "run"}]}});
+    let task_run = Object { meta: &meta, data: &data };
+    let remains = Remains { run: Some(task_run), task_runs: &[task_run], others: &[], pods: &[] };
+    examine(&index.entry(&key()).unwrap().evidence(&Uid::new("r1")), remains).started
+}
+
+#[test]
+fn a_pod_that_only_waited_proves_that_nothing_ran_where_no_list_came_in_between() {
+    let waited = |after: Vec<Delivery>| {
+        let mut index = synced(vec![execution("a", "1"), run("r1", "a", "1")]);
+        let seen = [released(run("r1", "a", "2")), seen_pod("pod", "Pending")];
+        for delivery in seen.into_iter().chain(after).chain([deleted_pod("pod", "Pending")]) {
+            index.apply(delivery, now());
+        }
+        verdict(&index)
+    };
+    assert_eq!(waited(vec![]), Started::NotStarted(Absence::OnlyWaited));
+    for kind in [Kind::TaskRun, Kind::Pod] {
+        let list = vec![Delivery::ListBegins(kind), seen_pod("pod", "Pending"), Delivery::ListEnds(kind)];
+        assert_eq!(waited(list), Started::Unknown(Doubt::Unfollowed("t".into())), "{kind:?}");
+    }
+    let list = vec![Delivery::ListBegins(Kind::Namespace), Delivery::ListEnds(Kind::Namespace)];
+    assert_eq!(waited(list), Started::NotStarted(Absence::OnlyWaited));
+}
+
+#[test]
+fn a_run_that_a_list_shows_released_was_not_followed_from_the_start() {
+    let first_seen = |listed: Delivery, later: Vec<Delivery>| {
+        let mut index = synced(vec![execution("a", "1"), listed]);
+        let seen = [seen_pod("pod", "Pending"), deleted_pod("pod", "Pending")];
+        later.into_iter().chain(seen).for_each(|delivery| index.apply(delivery, now()));
+        verdict(&index)
+    };
+    let (pending, released) = (|| run("r1", "a", "1"), || released(run("r1", "a", "2")));
+    assert_eq!(first_seen(pending(), vec![released()]), Started::NotStarted(Absence::OnlyWaited));
+    assert_eq!(first_seen(released(), vec![]), Started::Unknown(Doubt::Unfollowed("t".into())));
+    let unseen = vec![Delivery::ListBegins(Kind::Run), released(), Delivery::ListEnds(Kind::Run)];
+    assert_eq!(first_seen(pending(), unseen), Started::Unknown(Doubt::Unfollowed("t".into())));
+}
+
+#[test]
+fn what_was_seen_and_found_of_a_run_stays_until_its_execution_has_ended() {
+    let mut index = synced(vec![execution("a", "1"), run("r1", "a", "1")]);
+    index.apply(seen_pod("pod", "Running"), now());
+    index.looked(&key(), &Uid::new("r1"), Findings::unread("m".into()), now());
+    index.replay_told(&key(), &Uid::new("r1"));
+    index.apply(released(run("r1", "a", "2")), now());
+    let kept = run_of(&index);
+    assert!(kept.seen.has_stirred && kept.seen.replay_told && kept.look.is_some(), "{kept:?}");
+
+    let mut ended = execution("a", "3");
+    if let Delivery::Execution(record) = &mut ended {
+        record.execution.state = ExecutionState::Skipped;
+    }
+    index.apply(ended, now());
+    index.apply(seen_pod("pod", "Failed"), now());
+    assert!(index.entry(&key()).unwrap().evidence.is_empty());
+}
+
+#[test]
+fn tasks_of_runs_that_nobody_knows_are_not_followed() {
+    let mut index = synced(vec![execution("a", "1")]);
+    index.apply(seen_pod("pod", "Running"), now());
+    assert!(index.entry(&key()).unwrap().evidence.is_empty());
+    // In a list their run may be still to come.
+    index.apply(Delivery::ListBegins(Kind::Pod), now());
+    index.apply(seen_pod("pod", "Running"), now());
+    assert!(!index.entry(&key()).unwrap().evidence.is_empty());
+    index.apply(Delivery::ListEnds(Kind::Pod), now());
+    assert!(index.entry(&key()).unwrap().evidence.is_empty());
+}
+
+#[test]
+fn when_progress_was_shown_stays_known_while_it_runs() {
+    let running = |version: &str| {
+        let mut delivery = execution("a", version);
+        if let Delivery::Execution(record) = &mut delivery {
+            record.execution.state = ExecutionState::Running { run: None, started_at: None };
+        }
+        delivery
+    };
+    let mut index = synced(vec![running("1")]);
+    index.showed_progress(&key(), &Uid::new("a"), now());
+    index.apply(running("2"), now());
+    assert_eq!(index.entry(&key()).unwrap().target.executions[&Uid::new("a")].run_shown_at, Some(now()));
 }
 
 #[test]
 fn a_target_is_known_as_long_as_something_of_it_is_left() {
     let mut index = synced(vec![]);
-    index.apply(descendant("pod", true), now());
+    index.apply(seen_pod("pod", "Running"), now());
     assert_eq!(index.entry(&key()).unwrap().target.residue.len(), 1);
-    index.apply(descendant("pod", false), now());
+    index.apply(seen_pod("pod", "Failed"), now());
     assert!(index.is_empty());
-    index.apply(descendant("pod", true), now());
-    index.apply(Delivery::DescendantDeleted(Kind::Pod, Uid::new("pod")), now());
+    index.apply(seen_pod("pod", "Running"), now());
+    index.apply(Delivery::DescendantDeleted(Kind::Pod, Uid::new("pod"), None), now());
     assert!(index.is_empty());
 }
 

@@ -6,12 +6,12 @@ use futures::{StreamExt, stream};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_core::action::{Ending, Fact, Waiting};
-use wfe_core::duration;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::standing::Blocked;
 use wfe_core::target::RunNumber;
+use wfe_core::{Time, duration};
 
 use super::{
     Attempt, EXECUTION_STATUS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work, changed_or_call,
@@ -21,7 +21,7 @@ use crate::client::Verb;
 use crate::events::Announcement;
 use crate::index::Kind;
 use crate::metrics::OutcomeLabel;
-use crate::status::{self, Commitment, Subject};
+use crate::status::{self, Commitment, Going, Subject};
 
 impl Performer {
     /// Step (c).
@@ -101,9 +101,29 @@ impl Performer {
                 self.events.announce(Announcement::failed(execution, failure));
             }
         }
+        if let Some((said, taken)) = skew(ending) {
+            tracing::warn!(wfe = %execution, %target, %said, %taken, "the run ended by a clock that is ahead of ours");
+            self.events.announce(Announcement::clock_skewed(execution, said, taken));
+        }
         if subject.is_running && !draining {
             self.events.announce(Announcement::lock_released(execution, work.target.as_ref()));
         }
+        Ok(learned)
+    }
+
+    /// Says how far the run is.
+    pub(super) async fn show_progress(
+        &self,
+        work: &Work,
+        execution: &ExecutionId,
+        version: &Version,
+        going: Going<'_>,
+    ) -> Result<Vec<Learned>> {
+        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let status = status::going(work.target.as_ref(), subject, going, work.now);
+        let learned = self.write_status(execution, version, subject, &status).await?;
+        let (tasks, started) = (going.shown.tasks, going.shown.proof.as_ref().map(|proof| &*proof.words));
+        tracing::debug!(wfe = %execution, target = %Shown(&work.target), ?tasks, started, "goes on");
         Ok(learned)
     }
 
@@ -247,4 +267,13 @@ impl Performer {
             Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "write the status of")),
         }
     }
+}
+
+/// Returns what a run says of its end and what was taken instead, where its clock was ahead.
+fn skew(ending: &Ending) -> Option<(Time, Time)> {
+    let (outcome, taken) = match ending {
+        Ending::Completed(success) => (Some(&success.outcome), success.completed_at),
+        Ending::Failed(failure) => (failure.outcome.as_ref(), failure.failed_at),
+    };
+    outcome?.completed_at.filter(|said| *said > taken).map(|said| (said, taken))
 }

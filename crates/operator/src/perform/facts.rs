@@ -6,10 +6,10 @@ use wfe_core::execution::{ExecutionState, Recorded};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
-use wfe_core::target::{ChainName, RunNumber, TargetName};
+use wfe_core::target::TargetName;
 use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 
-use super::{EXECUTIONS, Learned, PerformError, Performer, Result, Work, call};
+use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::client::Verb;
 use crate::observe::{conditions, observe_execution};
 
@@ -89,23 +89,6 @@ impl Performer {
             }
         }
         Ok(())
-    }
-
-    /// Reads live whether Tekton has made anything of a run that says that it did not: its status can miss what was made
-    /// just before it ended. Returns the number of the run, where something was.
-    pub(super) async fn tasks_made(&self, work: &Work, run: Option<&RunId>) -> Result<Option<RunNumber>> {
-        let Some(run) = run else { return Ok(None) };
-        let Some((_, number)) = ChainName::of_run(&run.name) else {
-            return Err(PerformError::Refuted { what: format!("PipelineRun {run} has no name of a chain") });
-        };
-        let Some(target) = &work.target else { return Ok(Some(number)) }; // nothing is proven
-        for kind in [ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun] {
-            let descendants = self.list(kind, target).await?;
-            if descendants.iter().any(|found| found.number == Some(number) && found.chain == target.chain()) {
-                return Ok(Some(number));
-            }
-        }
-        Ok(None)
     }
 
     /// Lists the unfinished descendants of one kind that a target has.

@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 
 use wfe_api::limits::cut;
 use wfe_core::ending::FailureReason;
-use wfe_tekton::MAX_MESSAGE;
+use wfe_tekton::{MAX_MESSAGE, redact};
 
 use crate::client::CallError;
-
-/// The shortest parameter value that is looked for in a message. A shorter one says nothing and would match anywhere.
-const MIN_REDACTED: usize = 4;
 
 /// Judges a refused create: a failure for good, with its reason, or `None` for what is tried again.
 pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
@@ -38,10 +35,7 @@ fn knows_no_role(message: &str) -> bool {
 
 /// Says what the API server said, without the value of any parameter, cut to a limit.
 pub(super) fn message(error: &CallError, parameters: &BTreeMap<String, String>) -> String {
-    let text = parameters
-        .iter()
-        .filter(|(_, value)| value.len() >= MIN_REDACTED)
-        .fold(error.to_string(), |text, (name, value)| text.replace(value.as_str(), &format!("<{name}>")));
+    let text = redact(&error.to_string(), parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     cut(&format!("the API server refused to create the PipelineRun: {text}"), MAX_MESSAGE)
 }
 

@@ -9,6 +9,7 @@ use wfe_core::Time;
 use wfe_core::evidence::{Absence, Doubt, Proof, Started};
 use wfe_core::findings::FailedTask;
 use wfe_core::history::Charge;
+use wfe_core::run::Outcome;
 
 use super::*;
 
@@ -110,7 +111,8 @@ fn verdicts() -> impl Strategy<Value = Started> {
     prop_oneof![
         absence.prop_map(Started::NotStarted),
         doubt.prop_map(Started::Unknown),
-        (texts(), texts(), texts()).prop_map(|(a, b, c)| Started::Started(Proof::ended(&a, &b, &c))),
+        (texts(), texts(), texts(), prop::option::of(times()))
+            .prop_map(|(a, b, c, at)| Started::Started(Proof::ended(&a, &b, &c, at))),
     ]
 }
 
@@ -152,6 +154,27 @@ proptest! {
         let workflow_id = limits::cut(&workflow, limits::NAME).into();
         let subject = Subject { generation: 1, workflow_id, is_running, gave_up: false };
         let status = ended(Some(&target), &subject, &Ending::Failed(failure), draining);
+        let mut found = Vec::new();
+        misfits(&status_schema(), &serde_json::to_value(&status).unwrap(), "status", &mut found);
+        prop_assert_eq!(found, Vec::<String>::new());
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_progress_fits(
+        proof in prop::option::of((texts(), prop::option::of(times()))),
+        tasks in prop::option::of((any::<u32>(), any::<u32>())),
+        doing in "[A-Za-z]{0,64}",
+        since in times(),
+    ) {
+        let shown = RunShown {
+            proof: proof.map(|(name, at)| Proof::running(&name, &name, "?", at)),
+            tasks: tasks.map(|(completed, total)| TaskCount { completed, total }),
+        };
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: true, gave_up: false };
+        let run = RunId { name: "wfe-x-1".into(), uid: wfe_core::name::Uid::new("u") };
+        let status = going(None, &subject, Going { run: &run, shown: &shown, doing: &doing, since }, since);
         let mut found = Vec::new();
         misfits(&status_schema(), &serde_json::to_value(&status).unwrap(), "status", &mut found);
         prop_assert_eq!(found, Vec::<String>::new());

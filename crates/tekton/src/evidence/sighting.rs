@@ -13,11 +13,11 @@ use crate::reasons::{Meaning, TaskReason, Wait, is_about_an_image};
 pub struct Sighting {
     /// The uid of the run that it was made for.
     pub run: Uid,
-    pub(super) seen: Seen,
+    pub(super) shows: Shows,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Seen {
+pub(super) enum Shows {
     Child(Uid, Child),
     Pod(Pod),
 }
@@ -63,12 +63,12 @@ impl Sighting {
     #[must_use]
     pub fn of(kind: ResidueKind, object: Object<'_>) -> Option<Self> {
         let run = object.run()?;
-        let seen = match kind {
-            ResidueKind::Pod => Seen::Pod(pod(object)),
-            ResidueKind::TaskRun => Seen::Child(object.uid(), task_run(object)),
-            ResidueKind::CustomRun | ResidueKind::PipelineRun => Seen::Child(object.uid(), other(object)),
+        let shows = match kind {
+            ResidueKind::Pod => Shows::Pod(pod(object)),
+            ResidueKind::TaskRun => Shows::Child(object.uid(), task_run(object)),
+            ResidueKind::CustomRun | ResidueKind::PipelineRun => Shows::Child(object.uid(), other(object)),
         };
-        Some(Self { run, seen })
+        Some(Self { run, shows })
     }
 }
 

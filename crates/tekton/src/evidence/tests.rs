@@ -117,8 +117,8 @@ fn a_step_that_was_seen_running_stays_seen() {
     let mut proof = None;
     for event in &story.events {
         watch(&mut evidence, &story.run, event);
-        proof = proof.or(evidence.proof().cloned());
-        assert_eq!(evidence.proof(), proof.as_ref());
+        proof = proof.or(evidence.seen().proof);
+        assert_eq!(evidence.seen().proof, proof);
     }
     assert!(proof.is_some());
 }
@@ -126,7 +126,7 @@ fn a_step_that_was_seen_running_stays_seen() {
 #[test]
 fn only_a_pod_that_ran_and_was_replaced_is_a_replay() {
     for name in stories() {
-        let replayed = followed(name).1.replayed().map(ToOwned::to_owned);
+        let replayed = followed(name).1.seen().replayed;
         assert_eq!(replayed.as_deref(), (name == "replayed").then_some("replayed-check"), "{name}");
     }
     // The pods alone show it, and so do the TaskRuns.
@@ -135,7 +135,7 @@ fn only_a_pod_that_ran_and_was_replaced_is_a_replay() {
         let mut evidence = Evidence::default();
         let events = story.events.iter().filter(|event| event.object.kind == kind);
         events.for_each(|event| watch(&mut evidence, &story.run, event));
-        assert_eq!(evidence.replayed(), Some("replayed-check"), "{kind:?}");
+        assert_eq!(evidence.seen().replayed.as_deref(), Some("replayed-check"), "{kind:?}");
     }
 }
 
@@ -262,7 +262,7 @@ fn a_task_that_is_gone_or_goes_on_leaves_a_doubt() {
 
 #[test]
 fn counts_the_tasks_of_which_all_is_done() {
-    let counts = |name: &str| followed(name).1.completed_tasks();
+    let counts = |name: &str| followed(name).1.seen().completed_tasks;
     assert_eq!(
         ["two-tasks", "matrix", "when-skips", "custom-run-cancelled", "unknown-task"].map(counts),
         [2, 2, 1, 0, 0]
@@ -275,6 +275,26 @@ fn remembers_what_was_waited_for() {
     assert_eq!(waited("pod-quota"), Some((Wait::Quota, None)));
     assert_eq!(waited("retries-image-pull"), Some((Wait::Image, Some("run".to_owned()))));
     assert_eq!(waited("cancelled-waiting"), Some((Wait::Pod, None)));
+    let mut evidence = Evidence::default();
+    for (doing, waits) in [("Running", None), ("ResolvingPipelineRef", Some((Wait::Bundle, None)))] {
+        evidence.see_doing(doing);
+        assert_eq!(evidence.waiting(), waits, "{doing}");
+    }
+}
+
+#[test]
+fn a_run_has_stirred_when_something_of_it_began() {
+    let stirred = |events: &[Event]| {
+        let mut evidence = Evidence::default();
+        for event in events {
+            watch(&mut evidence, &Uid::new("r"), event);
+        }
+        evidence.seen().has_stirred
+    };
+    assert!(!stirred(&[task_run(&json!({})), pod("p", &waiting())]));
+    assert!(stirred(&[pod("p", &json!({"phase": "Running"}))]));
+    assert!(stirred(&[pull_failed()]), "a task has ended, and so will the run");
+    assert!(followed("custom-run-cancelled").1.seen().has_stirred, "nobody sees into it");
 }
 
 #[test]

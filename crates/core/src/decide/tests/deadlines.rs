@@ -12,7 +12,7 @@ fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline() {
     let late = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), deadline);
     assert_eq!(late.actions, [cancel(CancelReason::NotStarted)]);
 
-    released.started = true;
+    released.seen.has_stirred = true;
     let deadline = at(0) + Policy::default().default_timeout + Duration::from_mins(1);
     let early = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(400));
     assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
@@ -33,6 +33,7 @@ fn the_message_of_a_run_that_we_cancelled_says_why() {
     ] {
         let mut stopped = run(1, "a", done(false));
         stopped.cancel_reason = Some(why);
+        stopped.cancelled = true;
         let mut owner = running("a", "r1");
         owner.cancellation = Some(Cancellation { reason: "enough".into(), requested_by: "jo".into() });
         let decided = actions(&target(vec![owner], vec![stopped]));

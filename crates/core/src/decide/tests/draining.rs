@@ -14,6 +14,21 @@ fn a_run_that_is_done_ends_its_execution_at_once_or_when_what_is_left_of_it_had_
 }
 
 #[test]
+fn a_run_that_failed_has_longer_to_drain_where_it_depends_on_that_whether_anything_ran() {
+    let draining = |seen: crate::run::Seen, second| {
+        let finished = crate::run::Run { done_seen: Some(at(49)), seen, ..run(1, "a", done(false)) };
+        let view = left(target(vec![running("a", "r1")], vec![finished]), pod("a"));
+        let decided = decide(&view, &Policy::default(), at(second));
+        (decided.actions.len(), decided.wake)
+    };
+    let proven = || crate::run::Seen { proof: Some(proof()), ..Default::default() };
+    assert_eq!(draining(proven(), 50), (0, Some(at(49) + SETTLE)));
+    assert_eq!(draining(proven(), 51), (1, Some(at(49) + PATIENCE)), "it is looked at");
+    assert_eq!(draining(crate::run::Seen::default(), 51), (0, Some(at(49) + DRAIN)));
+    assert_eq!(draining(crate::run::Seen::default(), 49 + 32), (1, Some(at(49) + PATIENCE)));
+}
+
+#[test]
 fn while_a_target_drains_rivals_are_skipped_on_what_is_left() {
     let drains = left(target(vec![failed("a"), undecided("b")], vec![run(1, "a", done(false))]), pod("a"));
     let decided = actions(&drains);

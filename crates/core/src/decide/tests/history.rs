@@ -3,6 +3,7 @@
 use super::*;
 use crate::execution::Recorded;
 use crate::history::Charge;
+use crate::run::Run;
 
 /// A history for each of rules 2 to 5, that forbids workflow `wf` at second 50.
 fn forbidding() -> [Execution; 3] {
@@ -70,17 +71,18 @@ fn an_execution_shows_the_counter_that_it_inherits_from_its_commit_on() {
 }
 
 #[test]
-fn the_end_of_a_run_counts_only_where_no_task_was_ever_made() {
-    let ended = |tasks| {
+fn the_end_of_a_run_counts_only_where_nothing_of_it_ran() {
+    let ended = |run: Run| {
         let past = vec![stalled("p", "x", 1, -100, -40), running("a", "r2")];
-        let decided = actions(&target(past, vec![Run { tasks, ..run(2, "a", done(false)) }]));
-        let [Action::Finish { unstarted, .. }] = &decided[..] else { panic!("{decided:?}") };
-        (charge_of(&decided[0]), unstarted.clone())
+        charge_of(&actions(&target(past, vec![run]))[0])
     };
-    assert_eq!(ended(Tasks::NoneMade), ((false, 2, Some(at(40 + 120))), Some(run_id("r2"))), "counted from its end");
-    for tasks in [Tasks::Unknown, Tasks::Made] {
-        assert_eq!(ended(tasks), ((true, 1, None), None));
-    }
+    let failed = || run(2, "a", done(false));
+    assert_eq!(ended(looked_at(failed(), 0, waited())), (false, 2, Some(at(40 + 120))), "counted from its end");
+    assert_eq!(ended(looked(failed())), (true, 1, None));
+    assert_eq!(ended(failed()), (true, 1, None), "nobody could look");
+    let mut seen = looked_at(failed(), 0, waited());
+    seen.seen.proof = Some(proof());
+    assert_eq!(ended(seen), (true, 1, None), "a proof stands above whatever was found");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn task(step: Option<&str>, exit_code: Option<i32>) -> FailedTask {
 }
 
 fn ran() -> Started {
-    Started::Started(Proof::ended("t", "run", "c"))
+    Started::Started(Proof::ended("t", "run", "c", None))
 }
 
 fn waited() -> Started {

@@ -1,0 +1,181 @@
+//! How an execution ends whose run is done, or gone.
+
+use std::time::Duration;
+
+use super::Running;
+use crate::Time;
+use crate::action::{Action, Decision, Ending};
+use crate::duration;
+use crate::ending::{Failure, FailureReason, Success};
+use crate::evidence::{Absence, Doubt, Proof, Started};
+use crate::findings::Findings;
+use crate::history::Charge;
+use crate::moment::{after, round_up};
+use crate::name::RunId;
+use crate::run::{CancelReason, Outcome, Run};
+
+/// How far after now a time of the run may lie; a skewed clock is cut (section 9).
+pub(in crate::decide) const MAX_SKEW: Duration = Duration::from_mins(1);
+/// How long a finished run's tasks and pods may take to be seen finished, before the status says that the target drains.
+/// They come by other watches than the run, some milliseconds apart.
+pub(in crate::decide) const SETTLE: Duration = Duration::from_secs(2);
+/// How long the tasks and pods of a run that failed may take to be finished, where it depends on them whether anything
+/// ran: a pod may take its grace period, thirty seconds by default.
+pub(in crate::decide) const DRAIN: Duration = Duration::from_secs(32);
+/// How long it may take to look at a run that failed. After that nobody can tell whether anything ran.
+pub(in crate::decide) const PATIENCE: Duration = Duration::from_secs(45);
+/// How soon it is looked at again where something was not finished, or the watches were behind.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+impl<'a> Running<'a> {
+    /// Ends the execution, as soon as what is left of the run is seen finished too, or takes too long for that, and where
+    /// it failed, it is known why.
+    pub(super) fn end(self, run: &'a Run, outcome: &Outcome, decision: &mut Decision) {
+        let now = self.view.now;
+        let done_seen = run.done_seen.unwrap_or(now);
+        let is_certain = self.proof(run).is_some() || run.seen.opaque.is_some();
+        let is_short = outcome.succeeded && !is_certain && !all_skipped(run);
+        let settled = after(done_seen, if outcome.succeeded || is_certain { SETTLE } else { DRAIN });
+        if now < settled && (self.drains() || is_short) {
+            return decision.wake_at(settled);
+        }
+        let too_late = after(done_seen, PATIENCE);
+        if !outcome.succeeded && now < too_late {
+            let again = match &run.look {
+                Some(look) if is_certain || !look.findings.may_change() => None,
+                Some(look) => Some(after(look.at, LOOK_AGAIN)),
+                None => Some(now),
+            };
+            if let Some(again) = again {
+                if again <= now {
+                    decision.actions.push(Action::Examine { run: run.id.clone() });
+                } else {
+                    decision.wake_at(again);
+                }
+                return decision.wake_at(too_late);
+            }
+        }
+        decision.actions.push(self.finish(self.ending_of(run, outcome), None));
+    }
+
+    fn drains(self) -> bool {
+        self.view.target.residue_of(&self.execution.id).next().is_some()
+    }
+
+    pub(super) fn finish(self, ending: Ending, lost: Option<RunId>) -> Action {
+        Action::Finish {
+            execution: self.execution.id.clone(),
+            version: self.execution.version.clone(),
+            ending,
+            lost,
+            draining: self.drains(),
+        }
+    }
+
+    /// Translates what Tekton said, and what was found of it, into how the execution ends.
+    fn ending_of(self, run: &'a Run, outcome: &Outcome) -> Ending {
+        let completed_at = outcome.completed_at.map_or(self.view.now, |time| time.min(after(self.view.now, MAX_SKEW)));
+        let proof = self.proof(run).cloned();
+        if outcome.succeeded {
+            let completed_at = round_up(completed_at); // as a status keeps it
+            let ran_for = elapsed(self.started_at, completed_at);
+            let tasks = run.tasks(run.total_tasks.unwrap_or(0).saturating_sub(run.skipped_tasks));
+            let started = succeeded(run, proof);
+            return Ending::Completed(Success { completed_at, ran_for, outcome: outcome.clone(), started, tasks });
+        }
+        let said = format!("{}: {}", outcome.reason, outcome.message);
+        let unread = || Findings::unread(said.clone().into());
+        let findings = run.look.as_ref().map_or_else(unread, |look| look.findings.clone());
+        let started = proof.map_or(findings.started.clone(), Started::Started);
+        let completed = if run.look.is_some() { findings.completed_tasks } else { run.seen.completed_tasks };
+        let (reason, message) = self.why(run, &findings, &said);
+        let counts = !started.may_have_run();
+        let failure = self.failed(&message, completed_at);
+        Ending::Failed(Failure {
+            reason,
+            started,
+            task: findings.cause.task,
+            tasks: run.tasks(completed),
+            outcome: Some(outcome.clone()),
+            charge: self.charge(failure.failed_at, counts),
+            ..failure
+        })
+    }
+
+    /// Says why a run failed: what was found, unless it was cancelled; then why that was done.
+    fn why(self, run: &Run, findings: &Findings, said: &str) -> (FailureReason, String) {
+        // A run that failed by itself before its cancel could act was not cancelled.
+        let was_cancelled = findings.was_cancelled || run.look.is_none() && run.cancelled;
+        if !was_cancelled {
+            return (findings.cause.reason, findings.cause.message.to_string());
+        }
+        match (run.cancel_reason, &self.execution.cancellation) {
+            (Some(CancelReason::Requested), Some(cancellation)) => {
+                let message = format!("cancelled by {}: {}", cancellation.requested_by, cancellation.reason);
+                (FailureReason::Unknown, message)
+            }
+            (Some(CancelReason::NotStarted), _) => {
+                let deadline = duration::format(self.view.policy.start_deadline);
+                let message = format!("nothing of it was seen to start within {deadline}, so it was cancelled");
+                match &findings.waited {
+                    Some(waited) => (waited.reason, format!("{message}; it waited for {}", waited.words)),
+                    None => (FailureReason::Unknown, format!("{message}; Tekton says {said}")),
+                }
+            }
+            (Some(CancelReason::TimedOut), _) => {
+                let timeout = duration::format(self.timeout());
+                let message = format!(
+                    "not done a minute after its time-out of {timeout}, so it was cancelled; Tekton says {said}"
+                );
+                (FailureReason::DeadlineExceeded, message)
+            }
+            _ => {
+                let what = if run.cancelled { "the PipelineRun" } else { "a task of the PipelineRun" };
+                (findings.cause.reason, format!("{what} was cancelled by somebody else; Tekton says {said}"))
+            }
+        }
+    }
+
+    /// Makes a failure of which no run says more.
+    pub(super) fn failed(self, message: &str, failed_at: Time) -> Failure {
+        let failed_at = round_up(failed_at); // as a status keeps it
+        let proof = self.execution.run_shown.proof.clone();
+        Failure {
+            reason: FailureReason::Unknown,
+            message: message.into(),
+            started: proof.map_or(Started::Unknown(Doubt::RunGone), Started::Started),
+            task: None,
+            tasks: self.execution.run_shown.tasks,
+            failed_at,
+            ran_for: elapsed(self.started_at, failed_at),
+            number: None,
+            outcome: None,
+            charge: self.charge(failed_at, false),
+        }
+    }
+
+    fn charge(self, at: Time, counts: bool) -> Charge {
+        self.view.history.charge(self.view.policy, self.view.target.label(), at, counts)
+    }
+}
+
+/// Tells whether no task of a run that succeeded was to run.
+fn all_skipped(run: &Run) -> bool {
+    run.total_tasks.is_some_and(|total| total == run.skipped_tasks)
+}
+
+/// Says whether anything ran of a run that succeeded. It is not looked at for that: nothing rests on it.
+fn succeeded(run: &Run, proof: Option<Proof>) -> Started {
+    match (proof, &run.seen.opaque) {
+        (Some(proof), _) => Started::Started(proof),
+        (None, Some(name)) => Started::Unknown(Doubt::Opaque(name.clone())),
+        (None, None) if all_skipped(run) => Started::NotStarted(Absence::NoTaskRun),
+        (None, None) => Started::Unknown(Doubt::Unread),
+    }
+}
+
+/// The time from start to end, in the whole seconds that the status shows; zero where a skewed clock puts it below.
+fn elapsed(start: Option<Time>, end: Time) -> Duration {
+    let seconds = start.map_or(0, |start| end.timestamp().saturating_sub(start.timestamp()));
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}

@@ -1,0 +1,117 @@
+//! What is found of a run that failed, and how long it is looked for.
+
+use super::*;
+use crate::ending::Failure;
+use crate::evidence::{Doubt, Started};
+use crate::findings::{Cause, FailedTask, Findings, Waited};
+use crate::run::Run;
+
+fn examine() -> Action {
+    Action::Examine { run: run_id("r1") }
+}
+
+fn failed_run(done_seen: i64) -> Run {
+    Run { done_seen: Some(at(done_seen)), ..run(1, "a", done(false)) }
+}
+
+fn decided(run: Run) -> Decision {
+    decide(&target(vec![running("a", "r1")], vec![run]), &Policy::default(), at(50))
+}
+
+fn failure(decision: &Decision) -> &Failure {
+    match &decision.actions[..] {
+        [Action::Finish { ending: Ending::Failed(failure), .. }, ..] => failure,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_run_that_failed_is_looked_at_before_it_ends_its_execution() {
+    let first = decided(failed_run(50));
+    assert_eq!((first.actions, first.wake), (vec![examine()], Some(at(50) + PATIENCE)));
+    assert_eq!(failure(&decided(looked_at(failed_run(50), 50, waited()))).started, waited());
+}
+
+#[test]
+fn what_may_still_change_is_looked_at_again_until_it_takes_too_long() {
+    let unfinished = || Started::Unknown(Doubt::Unfinished("t".into()));
+    let just_now = decided(looked_at(failed_run(49), 50, unfinished()));
+    assert_eq!((just_now.actions, just_now.wake), (vec![], Some(at(51))));
+    assert_eq!(decided(looked_at(failed_run(48), 49, unfinished())).actions, [examine()]);
+    assert_eq!(failure(&decided(looked_at(failed_run(5), 49, unfinished()))).started, unfinished());
+    assert_eq!(failure(&decided(failed_run(5))).started, Started::Unknown(Doubt::Unread));
+    let mut proven = looked_at(failed_run(50), 50, unfinished());
+    proven.seen.proof = Some(proof());
+    assert_eq!(failure(&decided(proven)).started, Started::Started(proof()), "no look can change it");
+}
+
+#[test]
+fn a_proof_that_the_status_has_is_as_good_as_one_that_was_seen() {
+    let mut execution = running("a", "r1");
+    execution.run_shown.proof = Some(proof());
+    let view = target(vec![execution.clone()], vec![looked_at(failed_run(50), 50, waited())]);
+    assert_eq!(failure(&decide(&view, &Policy::default(), at(50))).started, Started::Started(proof()));
+    let gone = target(vec![execution], vec![]);
+    assert_eq!(
+        failure(&decide(&gone, &Policy::default(), at(50))).started,
+        Started::Started(proof()),
+        "its run is gone"
+    );
+}
+
+#[test]
+fn a_success_waits_a_moment_for_the_proof_that_it_ran() {
+    let succeeded = |seen: crate::run::Seen, skipped_tasks| {
+        let run = run(1, "a", done(true));
+        decided(Run { done_seen: Some(at(49)), total_tasks: Some(2), skipped_tasks, seen, ..run })
+    };
+    let seen = |proof| crate::run::Seen { proof, ..Default::default() };
+    assert_eq!(succeeded(seen(None), 1).wake, Some(at(49) + SETTLE));
+    let started = |decision: &Decision| match &decision.actions[..] {
+        [Action::Finish { ending: Ending::Completed(success), .. }] => (success.started.status(), success.tasks),
+        other => panic!("{other:?}"),
+    };
+    let count = |completed| Some(crate::findings::TaskCount { completed, total: 2 });
+    assert_eq!(started(&succeeded(seen(Some(proof())), 1)), ("True", count(1)));
+    assert_eq!(started(&succeeded(seen(None), 2)), ("False", count(0)), "all of its tasks were skipped");
+    let opaque = crate::run::Seen { opaque: Some("custom".into()), ..seen(None) };
+    assert_eq!(started(&succeeded(opaque, 0)), ("Unknown", count(2)));
+}
+
+fn found(findings: Findings, change: impl FnOnce(&mut Run)) -> Failure {
+    let mut run = looked_at(failed_run(50), 50, waited());
+    run.look = run.look.map(|look| crate::run::Look { findings, ..look });
+    run.total_tasks = Some(3);
+    change(&mut run);
+    failure(&decided(run)).clone()
+}
+
+#[test]
+fn what_was_found_is_told() {
+    let task = FailedTask { name: "apply".into(), index: 1, step: Some("run".into()), exit_code: Some(3) };
+    let cause = Cause { reason: FailureReason::OomKilled, message: "m".into(), task: Some(task.clone()) };
+    let findings = Findings { started: waited(), cause, completed_tasks: 2, ..Findings::unread("".into()) };
+    let told = found(findings.clone(), |_| {});
+    assert_eq!((told.reason, &*told.message, told.task), (FailureReason::OomKilled, "m", Some(task)));
+    assert_eq!(told.tasks.map(|tasks| (tasks.completed, tasks.total)), Some((2, 3)));
+
+    let late = |run: &mut Run| (run.cancelled, run.cancel_reason) = (true, Some(CancelReason::TimedOut));
+    assert_eq!(found(findings.clone(), late).reason, FailureReason::OomKilled, "it failed before its cancel could act");
+    let cancelled = Findings { was_cancelled: true, ..findings };
+    assert_eq!(found(cancelled.clone(), late).reason, FailureReason::DeadlineExceeded);
+    let told = |is_asked| found(cancelled.clone(), |run| run.cancelled = is_asked).message;
+    assert!(told(true).starts_with("the PipelineRun was cancelled by somebody else"));
+    assert!(told(false).starts_with("a task of the PipelineRun was cancelled by somebody else"));
+}
+
+#[test]
+fn a_run_that_did_not_start_in_time_says_what_it_waited_for() {
+    let waited_for = Waited { reason: FailureReason::ResourceExhausted, words: "room".into() };
+    let findings = Findings { was_cancelled: true, ..Findings::unread("Cancelled".into()) };
+    let late = |run: &mut Run| (run.cancelled, run.cancel_reason) = (true, Some(CancelReason::NotStarted));
+    let told = found(Findings { waited: Some(waited_for), ..findings.clone() }, late);
+    assert_eq!(told.reason, FailureReason::ResourceExhausted);
+    let words = "nothing of it was seen to start within 5m0s, so it was cancelled; it waited for room";
+    assert_eq!(&*told.message, words);
+    assert_eq!(found(findings, late).reason, FailureReason::Unknown);
+}
