@@ -1,4 +1,5 @@
-//! Stories for tests: what the watches delivered of runs on the test control plane (`fixtures/`), event by event.
+//! Stories for tests: what a watch delivered of runs on the control plane of the tests (`tests/fixtures/`), change by
+//! change.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,6 +7,9 @@ use std::sync::LazyLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
+use wfe_core::ending::FailureReason::{
+    self, ConfigurationError, DeadlineExceeded, Forbidden, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown,
+};
 use wfe_core::name::Uid;
 use wfe_core::residue::ResidueKind;
 
@@ -22,7 +26,7 @@ pub(crate) struct Owned {
 
 impl Owned {
     pub(crate) fn new(object: &Value) -> Self {
-        let kind = match object["kind"].as_str().unwrap() {
+        let kind = match object["kind"].as_str().unwrap_or_default() {
             "PipelineRun" => ResidueKind::PipelineRun,
             "TaskRun" => ResidueKind::TaskRun,
             "CustomRun" => ResidueKind::CustomRun,
@@ -51,32 +55,157 @@ pub(crate) struct Story {
     pub(crate) events: Vec<Event>,
 }
 
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
+/// The versions of Tekton of which there are stories.
+pub(crate) const VERSIONS: [&str; 2] = ["v1.12.0", "v1.9.0"];
 
-/// All stories, by name.
-static STORIES: LazyLock<BTreeMap<String, Story>> = LazyLock::new(|| {
-    let files = std::fs::read_dir(FIXTURES).unwrap().map(|file| file.unwrap().path());
-    let told = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
-    told.map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), read(&path))).collect()
+/// All stories, by version and name.
+static STORIES: LazyLock<BTreeMap<(&'static str, String), Story>> = LazyLock::new(|| {
+    let stories_of = |version: &'static str| {
+        let path = format!("{}/tests/fixtures/{version}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_dir(path).unwrap().map(move |story| {
+            let path = story.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            ((version, name), read(&path.join("story.jsonl")))
+        })
+    };
+    VERSIONS.into_iter().flat_map(stories_of).collect()
 });
 
+/// Reads a story: an object whole where it comes first, and what has changed where it comes again.
 fn read(path: &Path) -> Story {
-    let events: Vec<Event> = std::fs::read_to_string(path)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .map(|event| Event { is_deletion: event["type"] == "DELETED", object: Owned::new(&event["object"]) })
-        .collect();
-    Story { run: Uid::new(events[0].object.meta.uid.as_deref().unwrap()), events }
+    let mut objects: BTreeMap<(String, String), Value> = BTreeMap::new();
+    let mut events = Vec::new();
+    for line in std::fs::read_to_string(path).unwrap().lines() {
+        let change: Value = serde_json::from_str(line).unwrap();
+        let text = |key: &str| change[key].as_str().unwrap().to_owned();
+        let object = objects.entry((text("kind"), text("name"))).or_default();
+        if change["object"].is_object() {
+            *object = change["object"].clone();
+        } else {
+            merge(object, &change["patch"]);
+        }
+        events.push(Event { is_deletion: change["change"] == "DELETED", object: Owned::new(object) });
+    }
+    let run = Uid::new(events[0].object.meta.uid.as_deref().unwrap());
+    Story { run, events }
 }
 
+/// A JSON merge patch (RFC 7386).
+fn merge(object: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *object = patch.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = Value::Object(serde_json::Map::new());
+    }
+    for (key, change) in changes {
+        if change.is_null() {
+            object.as_object_mut().unwrap().remove(key);
+        } else {
+            merge(&mut object[key], change);
+        }
+    }
+}
+
+/// Returns the names of all stories of a version.
+pub(crate) fn stories_of(version: &str) -> Vec<&'static str> {
+    STORIES.keys().filter(|(of, _)| *of == version).map(|(_, name)| name.as_str()).collect()
+}
+
+pub(crate) fn story_of(version: &'static str, name: &str) -> Story {
+    STORIES.get(&(version, name.to_owned())).unwrap_or_else(|| panic!("no story {name} of {version}")).clone()
+}
+
+/// Returns the names of all stories of the newer version.
 pub(crate) fn stories() -> Vec<&'static str> {
-    STORIES.keys().map(String::as_str).collect()
+    stories_of(VERSIONS[0])
 }
 
 pub(crate) fn story(name: &str) -> Story {
-    STORIES[name].clone()
+    story_of(VERSIONS[0], name)
 }
+
+/// Of each story what is to be said of it: whether anything ran (status and reason of the condition `Started`), and where
+/// the run has failed, why, which task is to blame (`name@index/step=exit code`), whether somebody cancelled it, and how
+/// many tasks of the pipeline were done. Both versions of Tekton lead to the same, but for an eviction: of that the older
+/// one says only `Failed`.
+pub(crate) const OUTCOMES: &[(&str, &str, &str, Option<Failed>)] = &[
+    ("all-tasks-skipped", "False", "NoTaskRun", None),
+    ("bad-graph", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),
+    ("cancel-after", "True", "StepRunning", Some((Unknown, "apply@0", true, 1))),
+    ("cancel-and-run-finally", "True", "StepRunning", Some((Unknown, "apply@0", true, 2))),
+    ("cancel-before", "False", "OnlyWaited", Some((Unknown, "apply@0", true, 1))),
+    ("cancel-while-resolving", "False", "NoTaskRun", Some((Unknown, "", true, 0))),
+    ("container-config-error", "False", "OnlyWaited", Some((ConfigurationError, "check@0", false, 1))),
+    ("custom-run", "Unknown", "Opaque", None),
+    ("custom-run-cancelled", "Unknown", "Opaque", Some((Unknown, "approve@0", true, 1))),
+    ("custom-run-fails", "Unknown", "Opaque", Some((Unknown, "approve@0", false, 1))),
+    ("custom-run-times-out", "Unknown", "Opaque", Some((DeadlineExceeded, "approve@0", false, 1))),
+    ("delete-after", "True", "StepRunning", None),
+    ("delete-before", "Unknown", "TaskRunGone", None),
+    ("delete-while-resolving", "Unknown", "RunGone", None),
+    ("error-ignored-then-failure", "True", "StepRunning", Some((Unknown, "apply@1/run=2", false, 2))),
+    ("error-of-step-ignored", "True", "StepRunning", None),
+    ("error-of-task-ignored", "True", "StepRunning", None),
+    ("evicted", "True", "StepRunning", Some((ResourceExhausted, "check@0/run=137", false, 1))),
+    ("exit-first", "True", "StepRunning", Some((Unknown, "check@0/run=1", false, 1))),
+    ("exit-second", "True", "StepRunning", Some((Unknown, "apply@1/run=42", false, 2))),
+    ("finally-after-failure", "True", "StepRunning", Some((Unknown, "apply@0/run=1", false, 2))),
+    ("finally-fails", "True", "StepRunning", Some((Unknown, "notify@1/run=1", false, 2))),
+    ("finally-image-pull", "True", "StepRunning", Some((ImagePullBackOff, "notify@1/run", false, 2))),
+    ("forbidden", "True", "StepRunning", Some((Forbidden, "apply@1/run=1", false, 2))),
+    ("forbidden-as-result", "True", "StepRunning", Some((Forbidden, "apply@1/run=1", false, 2))),
+    ("image-name-invalid", "False", "OnlyWaited", Some((ImagePullBackOff, "check@0/run", false, 1))),
+    ("image-pull-first", "False", "OnlyWaited", Some((ImagePullBackOff, "check@0/run", false, 1))),
+    ("image-pull-second", "True", "StepRunning", Some((ImagePullBackOff, "apply@1/run", false, 2))),
+    ("invalid-pipeline", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),
+    ("matrix", "True", "StepRunning", None),
+    ("matrix-one-fails", "True", "StepRunning", Some((Unknown, "apply@0/run=7", false, 1))),
+    ("misleading-words", "True", "StepRunning", Some((Unknown, "apply@1/run=3", false, 2))),
+    ("missing-bundle", "False", "NoTaskRun", None),
+    ("missing-bundle-repaired", "False", "NoTaskRun", Some((ImagePullBackOff, "", false, 0))),
+    ("missing-parameter", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),
+    ("nested", "Unknown", "Opaque", None),
+    ("nested-fails", "Unknown", "Opaque", Some((Unknown, "inner@0", false, 1))),
+    ("nested-image-pull", "Unknown", "Opaque", Some((Unknown, "inner@0", false, 1))),
+    ("oom", "True", "StepRunning", Some((OomKilled, "apply@1/run=137", false, 2))),
+    ("oom-of-second-step", "True", "StepRunning", Some((OomKilled, "apply@0/write=137", false, 1))),
+    ("pod-deleted", "True", "StepRunning", None),
+    ("pod-deleted-then-fails", "True", "StepRunning", Some((Unknown, "apply@0/run=1", false, 1))),
+    ("pod-refused", "False", "OnlyWaited", Some((Forbidden, "check@0", false, 1))),
+    ("quota-on-pods", "False", "OnlyWaited", Some((ResourceExhausted, "check@0", false, 1))),
+    ("retries-after-image-pull", "False", "OnlyWaited", Some((ImagePullBackOff, "apply@0/run", false, 1))),
+    ("retries-after-timeout", "True", "StepRunning", Some((DeadlineExceeded, "apply@0", false, 1))),
+    ("retries-help", "True", "StepRunning", None),
+    ("retries-in-vain", "True", "StepRunning", Some((Unknown, "apply@0/run=1", false, 1))),
+    ("sidecar", "True", "StepRunning", None),
+    ("sidecar-fails", "True", "StepRunning", Some((Unknown, "apply@0=1", false, 1))),
+    ("sidecar-oom", "True", "StepRunning", Some((OomKilled, "apply@0=137", false, 1))),
+    ("step-and-sidecar-fail", "True", "StepRunning", Some((OomKilled, "apply@0=137", false, 1))),
+    ("step-fails", "True", "StepRunning", Some((Unknown, "apply@0/write=5", false, 1))),
+    ("success", "True", "StepRunning", None),
+    ("task-skipped", "True", "StepRunning", None),
+    ("timeout-of-finally-after", "True", "StepRunning", Some((DeadlineExceeded, "notify@1", false, 2))),
+    ("timeout-of-finally-before", "True", "StepRunning", Some((DeadlineExceeded, "notify@1", false, 2))),
+    ("timeout-of-run-after", "True", "StepRunning", Some((DeadlineExceeded, "apply@0", false, 1))),
+    ("timeout-of-run-before", "False", "OnlyWaited", Some((DeadlineExceeded, "apply@0", false, 1))),
+    ("timeout-of-run-in-second", "True", "StepRunning", Some((DeadlineExceeded, "apply@1", false, 2))),
+    ("timeout-of-task-after", "True", "StepRunning", Some((DeadlineExceeded, "apply@0", false, 1))),
+    ("timeout-of-task-before", "False", "OnlyWaited", Some((DeadlineExceeded, "apply@0", false, 1))),
+    ("timeout-while-image-is-pulled", "False", "OnlyWaited", Some((ImagePullBackOff, "apply@0", false, 1))),
+    ("timeouts-finally", "True", "StepRunning", Some((DeadlineExceeded, "notify@1", false, 2))),
+    ("timeouts-tasks", "True", "StepRunning", Some((DeadlineExceeded, "apply@0", false, 1))),
+    ("two-fail", "True", "StepRunning", Some((Unknown, "check@0/run=1", false, 2))),
+    ("unknown-result", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),
+    ("unknown-service-account", "False", "OnlyWaited", Some((ConfigurationError, "check@0", false, 1))),
+    ("unknown-task", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),
+    ("unschedulable", "False", "OnlyWaited", Some((ResourceExhausted, "apply@0", false, 1))),
+    ("wrong-name", "False", "NoTaskRun", None),
+    ("wrong-name-repaired", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),
+];
+
+pub(crate) type Failed = (FailureReason, &'static str, bool, u32);
 
 /// What is there at some time.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use wfe_core::evidence::{Doubt, Started};
 use wfe_core::residue::ResidueKind;
 
 use super::*;
-use crate::testing::{Event, Owned, Story, World, stories, story, watch};
+use crate::testing::{Event, OUTCOMES, Owned, Story, VERSIONS, World, stories, stories_of, story, story_of, watch};
 
 fn verdict(story: &Story, (evidence, world): &(Evidence, World)) -> Started {
     world.remains(&story.run, |remains| evidence.conclude(remains))
@@ -16,84 +16,27 @@ fn followed(name: &str) -> (Started, Evidence) {
     (verdict(&story, &followed), followed.0)
 }
 
-/// What really ran in each story, and how that is known.
-const VERDICTS: &[(&str, &str, &str)] = &[
-    ("all-skipped", "False", "NoTaskRun"),
-    ("bad-result-reference", "False", "NoTaskRun"),
-    ("both-fail", "True", "StepRunning"),
-    ("cancelled-finally", "True", "StepRunning"),
-    ("cancelled-running", "True", "StepRunning"),
-    ("cancelled-waiting", "False", "OnlyWaited"),
-    ("custom-run-cancelled", "Unknown", "Opaque"),
-    ("custom-run-fails", "Unknown", "Opaque"),
-    ("evicted", "True", "StepRunning"),
-    ("exit-1-first", "True", "StepRunning"),
-    ("finally-fails", "True", "StepRunning"),
-    ("finally-timeout", "True", "StepRunning"),
-    ("forbidden", "True", "StepRunning"),
-    ("forbidden-result", "True", "StepRunning"),
-    ("image-pull-first", "False", "OnlyWaited"),
-    // Its first task ran.
-    ("image-pull-second", "True", "StepRunning"),
-    ("matrix", "True", "StepRunning"),
-    ("on-error-continue", "True", "StepRunning"),
-    ("on-error-then-fail", "True", "StepRunning"),
-    ("oom-two-steps", "True", "StepRunning"),
-    ("pipeline-in-pipeline", "Unknown", "Opaque"),
-    ("pod-quota", "False", "OnlyWaited"),
-    ("pod-security", "False", "OnlyWaited"),
-    ("replayed", "True", "StepRunning"),
-    ("retries", "True", "StepRunning"),
-    ("retries-image-pull", "False", "OnlyWaited"),
-    ("retries-timeout", "True", "StepRunning"),
-    ("retries-unschedulable", "False", "OnlyWaited"),
-    ("run-deleted", "True", "StepRunning"),
-    ("run-timeout-second", "True", "StepRunning"),
-    ("sidecar", "True", "StepRunning"),
-    ("task-timeout", "True", "StepRunning"),
-    ("task-timeout-waiting", "False", "OnlyWaited"),
-    ("tasks-timeout", "True", "StepRunning"),
-    ("two-tasks", "True", "StepRunning"),
-    ("unknown-account", "False", "OnlyWaited"),
-    ("unknown-task", "False", "NoTaskRun"),
-    ("when-skips", "True", "StepRunning"),
-    // Of these there is only what was left in the end.
-    ("sample-bad-graph", "False", "NoTaskRun"),
-    ("sample-cancel", "Unknown", "Ambiguous"),
-    ("sample-missing-bundle", "False", "NoTaskRun"),
-    ("sample-missing-bundle-resolved", "False", "NoTaskRun"),
-    ("sample-needs-param", "False", "NoTaskRun"),
-    // A step that really ran, at the second in which its TaskRun was made.
-    ("sample-timeout", "Unknown", "PodUnseen"),
-    ("sample-wrong-name", "False", "NoTaskRun"),
-    ("sample-wrong-name-resolved", "False", "NoTaskRun"),
-];
-
 #[test]
-fn every_story_has_its_verdict() {
-    let names: Vec<&str> = VERDICTS.iter().map(|(name, ..)| *name).collect();
-    let mut missing = stories();
-    missing.retain(|name| !names.contains(name));
-    assert_eq!(missing, Vec::<&str>::new(), "stories without a verdict");
-    for (name, status, reason) in VERDICTS {
-        let (verdict, _) = followed(name);
-        assert_eq!((verdict.status(), verdict.reason()), (*status, *reason), "{name}: {verdict}");
+fn every_story_of_both_versions_has_its_verdict() {
+    for version in VERSIONS {
+        let known: Vec<&str> = OUTCOMES.iter().map(|(name, ..)| *name).collect();
+        assert_eq!(stories_of(version), known, "stories of {version}, and those with a verdict");
+        for (name, status, reason, _) in OUTCOMES {
+            let story = story_of(version, name);
+            let verdict = verdict(&story, &story.follow());
+            assert_eq!((verdict.status(), verdict.reason()), (*status, *reason), "{name} of {version}: {verdict}");
+        }
     }
 }
 
 #[test]
 fn the_proof_names_task_step_and_time() {
-    let (verdict, _) = followed("image-pull-second");
-    let words = "step run of TaskRun image-pull-second-check was seen running, since 2026-11-22T05:56:52Z";
-    assert_eq!(verdict.to_string(), words);
-    let end = story("two-tasks");
-    let end = end.follow_from(end.events.len());
-    let words = verdict_of_end(&end);
-    assert!(words.contains("two-tasks-") && words.ends_with("ended in container kwok://step-run"), "{words}");
-}
-
-fn verdict_of_end(end: &(Evidence, World)) -> String {
-    verdict(&story("two-tasks"), end).to_string()
+    let words = followed("image-pull-second").0.to_string();
+    let begins = "step run of TaskRun wfe-ac45b7d6911e97a5-1-check was seen running, since 2026-01-01T00:00:";
+    assert!(words.starts_with(begins), "{words}");
+    let success = story("success");
+    let words = verdict(&success, &success.follow_from(success.events.len())).to_string();
+    assert!(words.ends_with("ended in container kwok://step-run"), "what was left says so too: {words}");
 }
 
 #[test]
@@ -112,7 +55,7 @@ fn a_process_that_comes_later_never_proves_that_nothing_ran_where_something_did(
 
 #[test]
 fn a_step_that_was_seen_running_stays_seen() {
-    let story = story("run-deleted");
+    let story = story("delete-after");
     let mut evidence = Evidence::default();
     let mut proof = None;
     for event in &story.events {
@@ -127,15 +70,15 @@ fn a_step_that_was_seen_running_stays_seen() {
 fn only_a_pod_that_ran_and_was_replaced_is_a_replay() {
     for name in stories() {
         let replayed = followed(name).1.seen().replayed;
-        assert_eq!(replayed.as_deref(), (name == "replayed").then_some("replayed-check"), "{name}");
+        assert_eq!(replayed.is_some(), name.starts_with("pod-deleted"), "{name}: {replayed:?}");
     }
     // The pods alone show it, and so do the TaskRuns.
-    let story = story("replayed");
+    let story = story("pod-deleted");
     for kind in [ResidueKind::Pod, ResidueKind::TaskRun] {
         let mut evidence = Evidence::default();
         let events = story.events.iter().filter(|event| event.object.kind == kind);
         events.for_each(|event| watch(&mut evidence, &story.run, event));
-        assert_eq!(evidence.seen().replayed.as_deref(), Some("replayed-check"), "{kind:?}");
+        assert_eq!(evidence.seen().replayed.as_deref(), Some("wfe-ac45b7d6911e97a5-1-apply"), "{kind:?}");
     }
 }
 
@@ -263,18 +206,16 @@ fn a_task_that_is_gone_or_goes_on_leaves_a_doubt() {
 #[test]
 fn counts_the_tasks_of_which_all_is_done() {
     let counts = |name: &str| followed(name).1.seen().completed_tasks;
-    assert_eq!(
-        ["two-tasks", "matrix", "when-skips", "custom-run-cancelled", "unknown-task"].map(counts),
-        [2, 2, 1, 0, 0]
-    );
+    let names = ["success", "matrix-one-fails", "task-skipped", "cancel-before", "unknown-task"];
+    assert_eq!(names.map(counts), [2, 1, 1, 1, 0]);
 }
 
 #[test]
 fn remembers_what_was_waited_for() {
     let waited = |name: &str| followed(name).1.waiting().map(|(wait, step)| (wait, step.map(ToOwned::to_owned)));
-    assert_eq!(waited("pod-quota"), Some((Wait::Quota, None)));
-    assert_eq!(waited("retries-image-pull"), Some((Wait::Image, Some("run".to_owned()))));
-    assert_eq!(waited("cancelled-waiting"), Some((Wait::Pod, None)));
+    assert_eq!(waited("quota-on-pods"), Some((Wait::Quota, None)));
+    assert_eq!(waited("retries-after-image-pull"), Some((Wait::Image, Some("run".to_owned()))));
+    assert_eq!(waited("cancel-before"), Some((Wait::Pod, None)));
     let mut evidence = Evidence::default();
     for (doing, waits) in [("Running", None), ("ResolvingPipelineRef", Some((Wait::Bundle, None)))] {
         evidence.see_doing(doing);
@@ -299,7 +240,7 @@ fn a_run_has_stirred_when_something_of_it_began() {
 
 #[test]
 fn what_is_proven_to_have_run_is_not_remembered_pod_by_pod() {
-    let (_, evidence) = followed("matrix");
+    let (_, evidence) = followed("success");
     assert!(evidence.pods.is_empty(), "{:?}", evidence.pods);
 }
 

@@ -24,7 +24,10 @@ pub(super) struct Blamed<'a> {
     pub(super) task: FailedTask,
     pub(super) reason: FailureReason,
     pub(super) message: String,
+    /// Whether somebody has cancelled it, and not for a time-out.
     pub(super) was_cancelled: bool,
+    /// Whether it did not fail by itself: it was stopped, or goes on.
+    was_stopped: bool,
     /// When it ended, and its name, to choose among several.
     order: (Option<Time>, u32, &'a str),
 }
@@ -46,7 +49,7 @@ pub(super) fn blame<'a>(
     });
     candidates.min_by_key(|blamed| {
         let (ended_at, index, name) = blamed.order;
-        (blamed.was_cancelled != has_timed_out, ended_at.is_none(), ended_at, index, name)
+        (blamed.was_stopped != has_timed_out, ended_at.is_none(), ended_at, index, name)
     })
 }
 
@@ -61,7 +64,14 @@ fn blamed(object: Object<'_>, reason: FailureReason) -> Blamed<'_> {
     let condition = object.condition();
     let task = FailedTask { name: cut(object.task(), NAME).into(), index: 0, step: None, exit_code: None };
     let message = format!("{}: {}: {}", object.name(), condition.reason, condition.message);
-    Blamed { task, reason, message, was_cancelled: false, order: (object.completed_at(), 0, object.name()) }
+    Blamed {
+        task,
+        reason,
+        message,
+        was_cancelled: false,
+        was_stopped: false,
+        order: (object.completed_at(), 0, object.name()),
+    }
 }
 
 fn of_task_run<'a>(task_run: TaskRun<'a>, waiting: Option<(Wait, Option<&str>)>) -> Option<Blamed<'a>> {
@@ -73,24 +83,21 @@ fn of_task_run<'a>(task_run: TaskRun<'a>, waiting: Option<(Wait, Option<&str>)>)
     }
     if !condition.is_done() {
         // It goes on, or whoever ended the run did not wait for it.
-        return Some(Blamed { was_cancelled: true, ..blamed(object, FailureReason::Unknown) });
+        return Some(Blamed { was_stopped: true, ..blamed(object, FailureReason::Unknown) });
     }
     Some(match meaning {
         Some(Meaning::Cancelled) => {
             let said = object.data.pointer("/spec/statusMessage");
             let timed_out = said.is_some_and(|said| said == CANCELLED_FOR_TIMEOUT);
             let reason = if timed_out { FailureReason::DeadlineExceeded } else { FailureReason::Unknown };
-            Blamed { was_cancelled: true, ..blamed(object, reason) }
-        }
-        Some(Meaning::Failed(FailureReason::OomKilled)) => {
-            Blamed { reason: FailureReason::OomKilled, ..of_steps(task_run) }
+            Blamed { was_cancelled: !timed_out, was_stopped: true, ..blamed(object, reason) }
         }
         Some(Meaning::Failed(FailureReason::ImagePullBackOff)) => {
             let mut blamed = blamed(object, FailureReason::ImagePullBackOff);
             blamed.task.step = step_that_waited(task_run, waiting);
             blamed
         }
-        Some(Meaning::Failed(reason)) => blamed(object, reason),
+        Some(Meaning::Failed(reason)) => Blamed { task: of_steps(task_run).task, ..blamed(object, reason) },
         // Also a word that is not known: its steps are evidence.
         _ => of_steps(task_run),
     })
@@ -150,7 +157,7 @@ fn of_other(object: Object<'_>) -> Option<Blamed<'_>> {
         return None;
     }
     if !condition.is_done() {
-        return Some(Blamed { was_cancelled: true, ..blamed(object, FailureReason::Unknown) });
+        return Some(Blamed { was_stopped: true, ..blamed(object, FailureReason::Unknown) });
     }
     let custom = CustomReason::parse(condition.reason).map(CustomReason::means);
     let meaning = match custom {
@@ -160,7 +167,9 @@ fn of_other(object: Object<'_>) -> Option<Blamed<'_>> {
         custom => custom,
     };
     Some(match meaning {
-        Some(Meaning::Cancelled) => Blamed { was_cancelled: true, ..blamed(object, FailureReason::Unknown) },
+        Some(Meaning::Cancelled) => {
+            Blamed { was_cancelled: true, was_stopped: true, ..blamed(object, FailureReason::Unknown) }
+        }
         Some(Meaning::Failed(reason)) => blamed(object, reason),
         _ => blamed(object, FailureReason::Unknown),
     })

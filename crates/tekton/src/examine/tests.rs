@@ -1,10 +1,8 @@
-use FailureReason::{
-    ConfigurationError, DeadlineExceeded, Forbidden, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown,
-};
+use FailureReason::{ConfigurationError, DeadlineExceeded, OomKilled, ResourceExhausted, Unknown};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{Owned, Story, World, stories, story};
+use crate::testing::{OUTCOMES, Owned, Story, VERSIONS, World, story, story_of};
 
 fn found(name: &str) -> Findings {
     examined(&story(name).follow(), &story(name))
@@ -22,68 +20,20 @@ fn task(findings: &Findings) -> String {
     format!("{}@{}{step}{code}", task.name, task.index)
 }
 
-/// Of each run that failed: why, which task, whether somebody cancelled it, how many tasks were done.
-const CAUSES: &[(&str, FailureReason, &str, bool, u32)] = &[
-    ("bad-result-reference", ConfigurationError, "", false, 0),
-    ("both-fail", Unknown, "apply@1/run=1", false, 3),
-    ("cancelled-finally", Unknown, "check@0", true, 2),
-    ("cancelled-running", Unknown, "apply@1", true, 2),
-    ("cancelled-waiting", Unknown, "check@0", true, 1),
-    ("custom-run-cancelled", Unknown, "check@0", true, 0),
-    ("custom-run-fails", Unknown, "check@0", false, 1),
-    ("evicted", ResourceExhausted, "check@0", false, 1),
-    ("exit-1-first", Unknown, "check@0/run=1", false, 1),
-    ("finally-fails", Unknown, "report@1/run=1", false, 3),
-    ("finally-timeout", DeadlineExceeded, "report@1", true, 2),
-    ("forbidden", Forbidden, "apply@1/run=1", false, 2),
-    ("forbidden-result", Forbidden, "check@0/run=1", false, 1),
-    ("image-pull-first", ImagePullBackOff, "check@0/prepare", false, 1),
-    ("image-pull-second", ImagePullBackOff, "apply@1/run", false, 2),
-    ("matrix", Unknown, "apply@1/run=1", false, 2),
-    // The first failure was ignored.
-    ("on-error-then-fail", OomKilled, "apply@1/run=137", false, 2),
-    ("oom-two-steps", OomKilled, "check@0/prepare=137", false, 1),
-    ("pipeline-in-pipeline", Unknown, "inner@0", false, 1),
-    ("pod-quota", ResourceExhausted, "check@0", false, 1),
-    ("pod-security", Forbidden, "check@0", false, 1),
-    ("retries", Unknown, "check@0/run=1", false, 1),
-    ("retries-image-pull", ImagePullBackOff, "check@0/run", false, 1),
-    ("retries-timeout", DeadlineExceeded, "check@0", false, 1),
-    ("retries-unschedulable", DeadlineExceeded, "check@0", false, 1),
-    ("run-timeout-second", DeadlineExceeded, "apply@1", false, 2),
-    // The exit code is the sidecar's.
-    ("sidecar", Unknown, "check@0=1", false, 1),
-    ("task-timeout", DeadlineExceeded, "apply@1", false, 2),
-    ("task-timeout-waiting", DeadlineExceeded, "check@0", false, 1),
-    ("tasks-timeout", DeadlineExceeded, "check@0", false, 1),
-    ("unknown-account", ConfigurationError, "check@0", false, 1),
-    ("unknown-task", ConfigurationError, "", false, 0),
-    ("when-skips", Unknown, "apply@1/run=1", false, 1),
-    ("sample-bad-graph", ConfigurationError, "", false, 0),
-    ("sample-cancel", Unknown, "check@0", true, 1),
-    ("sample-missing-bundle", ImagePullBackOff, "", false, 0),
-    ("sample-missing-bundle-resolved", ImagePullBackOff, "", false, 0),
-    ("sample-needs-param", ConfigurationError, "", false, 0),
-    ("sample-timeout", DeadlineExceeded, "check@0", false, 1),
-    // With Tekton's own CRD the resolver cannot say what was wrong.
-    ("sample-wrong-name", ImagePullBackOff, "", false, 0),
-    ("sample-wrong-name-resolved", ConfigurationError, "", false, 0),
-];
-
-/// The stories of runs that did not fail, or are gone.
-const NOT_FAILED: [&str; 5] = ["all-skipped", "on-error-continue", "replayed", "run-deleted", "two-tasks"];
-
 #[test]
-fn every_failure_has_its_cause() {
-    let mut missing = stories();
-    missing.retain(|name| !CAUSES.iter().any(|cause| cause.0 == *name) && !NOT_FAILED.contains(name));
-    assert_eq!(missing, Vec::<&str>::new(), "stories without a cause");
+fn every_failure_of_both_versions_has_its_cause() {
     let mut wrong = Vec::new();
-    for (name, reason, blamed, was_cancelled, completed) in CAUSES {
-        let found = found(name);
-        let cause = (found.cause.reason, task(&found), found.was_cancelled, found.completed_tasks);
-        if cause != (*reason, (*blamed).to_owned(), *was_cancelled, *completed) {
-            wrong.push(format!("{name}: {cause:?}: {}", found.cause.message));
+    for version in VERSIONS {
+        for (name, _, _, failed) in OUTCOMES {
+            let Some((reason, blamed, was_cancelled, completed)) = *failed else { continue };
+            // No field of the older one says that a pod was evicted.
+            let reason = if (*name, version) == ("evicted", "v1.9.0") { Unknown } else { reason };
+            let story = story_of(version, name);
+            let found = examined(&story.follow(), &story);
+            let cause = (found.cause.reason, task(&found), found.was_cancelled, found.completed_tasks);
+            if cause != (reason, blamed.to_owned(), was_cancelled, completed) {
+                wrong.push(format!("{name} of {version}: {cause:?}: {}", found.cause.message));
+            }
         }
     }
     assert_eq!(wrong, Vec::<String>::new());
@@ -91,36 +41,15 @@ fn every_failure_has_its_cause() {
 
 #[test]
 fn a_run_that_is_gone_says_nothing_but_that() {
-    let gone = found("run-deleted");
+    let gone = found("delete-after");
     assert_eq!((gone.cause.reason, &gone.cause.task, gone.started.status()), (Unknown, &None, "True"));
     assert_eq!(&*gone.cause.message, "the PipelineRun is gone, and what it made went with it");
 }
 
-/// Until 1.12 Tekton had one word for whatever became of a pod; what became of it is in the steps.
-#[test]
-fn the_older_word_leads_to_the_same_cause() {
-    let newer = ["StepFailed", "StepOOM", "SidecarFailed", "SidecarOOM", "PodEvicted"];
-    for (name, reason, blamed, ..) in CAUSES {
-        let mut story = story(name);
-        for event in &mut story.events {
-            let reason = event.object.data.pointer_mut("/status/conditions/0/reason");
-            if let Some(reason) = reason.filter(|reason| newer.iter().any(|newer| **reason == *newer)) {
-                *reason = json!("Failed");
-            }
-        }
-        let found = examined(&story.follow(), &story);
-        match *name {
-            // No field of an older Tekton says these.
-            "evicted" => assert_eq!(found.cause.reason, Unknown),
-            "sidecar" => assert_eq!(task(&found), "check@0/run=1"),
-            _ => assert_eq!((found.cause.reason, task(&found).as_str()), (*reason, *blamed), "{name}"),
-        }
-    }
-}
-
 #[test]
 fn words_in_messages_change_nothing() {
-    for name in ["exit-1-first", "sample-needs-param", "cancelled-running", "unknown-account", "task-timeout"] {
+    for name in ["exit-first", "missing-parameter", "cancel-after", "unknown-service-account", "timeout-of-task-after"]
+    {
         let before = found(name);
         for word in [
             "room",
@@ -157,21 +86,21 @@ fn words_in_messages_change_nothing() {
 fn a_denial_is_quoted_and_nothing_else_of_what_a_step_left() {
     let message = found("forbidden").cause.message;
     assert!(message.contains("cannot patch resource \"deployments\""), "{message}");
-    let mut story = story("exit-1-first");
+    let mut story = story("exit-first");
     for event in &mut story.events {
         if let Some(ended) = event.object.data.pointer_mut("/status/steps/0/terminated") {
             ended["message"] = json!("[{\"key\":\"x\",\"value\":\"hunter2\"}]");
         }
     }
     let message = examined(&story.follow(), &story).cause.message;
-    assert_eq!(&*message, "exit-1-first-check: StepFailed: \"step-run\" exited with code 1: Error");
+    assert_eq!(&*message, "wfe-ac45b7d6911e97a5-1-check: StepFailed: \"step-run\" exited with code 1: Error");
 }
 
 #[test]
 fn values_of_parameters_are_not_quoted() {
-    let mut story = story("sample-needs-param");
+    let mut story = story("missing-parameter");
     for event in &mut story.events {
-        event.object.data["spec"] = json!({"params": [{"name": "SECRET", "value": "NEEDED"}]});
+        event.object.data["spec"] = json!({"params": [{"name": "SECRET", "value": "ZONE"}]});
     }
     let message = examined(&story.follow(), &story).cause.message;
     assert!(message.ends_with("missing parameters: [<SECRET>]"), "{message}");
@@ -181,10 +110,10 @@ fn values_of_parameters_are_not_quoted() {
 fn what_was_waited_for_is_told_where_nothing_started() {
     let waited = |name: &str| found(name).waited.map(|waited| (waited.reason, waited.words));
     let quota = (ResourceExhausted, "room in the quota of the execution namespace".into());
-    assert_eq!(waited("pod-quota"), Some(quota));
-    assert_eq!(waited("cancelled-waiting"), Some((Unknown, "its pod to start".into())));
-    assert_eq!(waited("cancelled-running"), None, "its first task ran");
-    assert_eq!(waited("unknown-account"), None);
+    assert_eq!(waited("quota-on-pods"), Some(quota));
+    assert_eq!(waited("cancel-before"), Some((Unknown, "its pod to start".into())));
+    assert_eq!(waited("image-pull-second"), None, "its first task ran");
+    assert_eq!(waited("unknown-service-account"), None);
 }
 
 fn step(name: &str, terminated: &Value, by_tekton: &str) -> Value {
