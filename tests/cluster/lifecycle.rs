@@ -152,7 +152,8 @@ async fn a_failed_run_fails_its_execution_as_one_that_executed() -> Result<()> {
     assert_eq!((&details["wasExecutionFailure"], &details["requiresManualReview"]), (&json!(true), &json!(true)));
     assert_eq!(wfe["status"]["failureReason"], details["message"]);
     assert_eq!(details["failedAt"], wfe["status"]["completionTime"]);
-    assert!(text(&details["naturalLanguageSummary"]).starts_with("Workflow 'restart' failed after "), "{details:#}");
+    let summary = text(&details["naturalLanguageSummary"]);
+    assert!(summary.starts_with("Task 'apply' (1 of 1) of workflow 'restart' failed after "), "{details:#}");
     assert_eq!(
         (condition(&wfe, "Succeeded").as_str(), condition(&wfe, "TargetLocked").as_str()),
         ("False Unknown", "False Free")

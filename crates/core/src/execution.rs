@@ -49,6 +49,8 @@ pub struct Execution {
     pub run_shown: RunShown,
     /// When this process wrote that last.
     pub run_shown_at: Option<Time>,
+    /// The proof that a step of its run ran, where this process has seen one and then the run vanish.
+    pub lost_proof: Option<Proof>,
     /// Where it stands.
     pub state: ExecutionState,
 }
@@ -165,6 +167,7 @@ impl Execution {
             blocked_shown: None,
             run_shown: RunShown::default(),
             run_shown_at: None,
+            lost_proof: None,
             state: ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None },
         }
     }

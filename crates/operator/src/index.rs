@@ -441,10 +441,10 @@ impl Index {
                     mark_gone(&mut entry.target, uid);
                 }
                 Kind::Run => {
-                    if entry.target.runs.remove(uid).is_some() {
+                    if let Some(run) = entry.target.runs.remove(uid) {
+                        entry.lose(run);
                         entry.vanished.insert(uid.clone());
                     }
-                    entry.evidence.remove(uid);
                     entry.target.residue.remove(uid);
                 }
                 Kind::TaskRun | Kind::CustomRun | Kind::Pod => {

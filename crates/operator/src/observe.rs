@@ -74,7 +74,8 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
             ExecutionState::Running { .. } => run_shown(&object.data["status"], &conditions),
             _ => RunShown::default(),
         },
-        run_shown_at: None, // the index knows
+        run_shown_at: None, // the index knows, and the proof too
+        lost_proof: None,
         id,
         state,
     };

@@ -64,6 +64,15 @@ impl Entry {
         }
     }
 
+    /// Takes in that a run is gone. What proves that something of it ran is kept for its execution.
+    pub(super) fn lose(&mut self, run: Run) {
+        self.evidence.remove(&run.id.uid);
+        let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
+        if let (Some(owner), Some(proof)) = (owner, run.seen.proof) {
+            owner.lost_proof = Some(proof);
+        }
+    }
+
     /// Forgets what nobody needs any more: what was seen of runs whose execution has ended, or that are not there.
     pub(super) fn forget(&mut self) {
         let target = &self.target;

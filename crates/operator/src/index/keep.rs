@@ -31,6 +31,7 @@ pub(super) fn already_seen(target: &Target, vanished: &HashSet<Uid>, expected: &
 pub(super) fn keep_memory(execution: &mut Execution, known: &Execution) {
     if matches!(execution.state, ExecutionState::Running { .. }) {
         execution.run_shown_at = known.run_shown_at;
+        execution.lost_proof.clone_from(&known.lost_proof);
     }
     if let (
         ExecutionState::Undecided { refusal, first_try, .. },

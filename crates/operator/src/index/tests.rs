@@ -2,7 +2,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 use wfe_core::evidence::{Absence, Doubt, Started};
 use wfe_core::residue::ResidueKind;
-use wfe_tekton::{Object, Remains, examine, observe_descendant};
+use wfe_tekton::{Object, Remains, Sighting, examine, observe_descendant};
 
 use super::*;
 use wfe_core::execution::Execution;
@@ -229,15 +229,34 @@ fn tasks_of_runs_that_nobody_knows_are_not_followed() {
     assert!(index.entry(&key()).unwrap().evidence.is_empty());
 }
 
+fn running(version: &str) -> Delivery {
+    let mut delivery = execution("a", version);
+    if let Delivery::Execution(record) = &mut delivery {
+        let run = Some(RunId { name: "wfe-x-1".into(), uid: Uid::new("r1") });
+        record.execution.state = ExecutionState::Running { run, started_at: None };
+    }
+    delivery
+}
+
+#[test]
+fn the_proof_that_a_run_ran_outlives_it() {
+    let mut index = synced(vec![running("1"), released(run("r1", "a", "1"))]);
+    let mut ran = pod("pod", "Running");
+    let state = json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}});
+    let data = json!({"status": {"containerStatuses": [{"name": "step-run", "state": state}]}});
+    let labels = [("tekton.dev/pipelineRunUID", "r1"), ("tekton.dev/taskRun", "t")];
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let meta = ObjectMeta { labels: Some(labels), ..ObjectMeta::default() };
+    ran.sighting = Sighting::of(ResidueKind::Pod, Object { meta: &meta, data: &data });
+    index.apply(Delivery::Descendant(Kind::Pod, Box::new(ran)), now());
+    index.apply(Delivery::RunDeleted(Uid::new("r1")), now());
+    index.apply(running("2"), now());
+    let execution = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")];
+    assert!(execution.lost_proof.is_some(), "{execution:?}");
+}
+
 #[test]
 fn when_progress_was_shown_stays_known_while_it_runs() {
-    let running = |version: &str| {
-        let mut delivery = execution("a", version);
-        if let Delivery::Execution(record) = &mut delivery {
-            record.execution.state = ExecutionState::Running { run: None, started_at: None };
-        }
-        delivery
-    };
     let mut index = synced(vec![running("1")]);
     index.showed_progress(&key(), &Uid::new("a"), now());
     index.apply(running("2"), now());

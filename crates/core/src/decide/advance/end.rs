@@ -19,7 +19,7 @@ pub(in crate::decide) const MAX_SKEW: Duration = Duration::from_mins(1);
 /// How long a finished run's tasks and pods may take to be seen finished, before the status says that the target drains.
 /// They come by other watches than the run, some milliseconds apart.
 pub(in crate::decide) const SETTLE: Duration = Duration::from_secs(2);
-/// How long the tasks and pods of a run that failed may take to be finished, where it depends on them whether anything
+/// How long the tasks and pods of a run that failed may take to be finished, where a look could not tell whether anything
 /// ran: a pod may take its grace period, thirty seconds by default.
 pub(in crate::decide) const DRAIN: Duration = Duration::from_secs(32);
 /// How long it may take to look at a run that failed. After that nobody can tell whether anything ran.
@@ -35,7 +35,7 @@ impl<'a> Running<'a> {
         let done_seen = run.done_seen.unwrap_or(now);
         let is_certain = self.proof(run).is_some() || run.seen.opaque.is_some();
         let is_short = outcome.succeeded && !is_certain && !all_skipped(run);
-        let settled = after(done_seen, if outcome.succeeded || is_certain { SETTLE } else { DRAIN });
+        let settled = after(done_seen, SETTLE);
         if now < settled && (self.drains() || is_short) {
             return decision.wake_at(settled);
         }
@@ -43,6 +43,8 @@ impl<'a> Running<'a> {
         if !outcome.succeeded && now < too_late {
             let again = match &run.look {
                 Some(look) if is_certain || !look.findings.may_change() => None,
+                // Whatever ends tells so.
+                Some(_) if self.drains() && now < after(done_seen, DRAIN) => Some(after(done_seen, DRAIN)),
                 Some(look) => Some(after(look.at, LOOK_AGAIN)),
                 None => Some(now),
             };
@@ -139,7 +141,7 @@ impl<'a> Running<'a> {
     /// Makes a failure of which no run says more.
     pub(super) fn failed(self, message: &str, failed_at: Time) -> Failure {
         let failed_at = round_up(failed_at); // as a status keeps it
-        let proof = self.execution.run_shown.proof.clone();
+        let proof = self.execution.run_shown.proof.as_ref().or(self.execution.lost_proof.as_ref()).cloned();
         Failure {
             reason: FailureReason::Unknown,
             message: message.into(),

@@ -14,18 +14,26 @@ fn a_run_that_is_done_ends_its_execution_at_once_or_when_what_is_left_of_it_had_
 }
 
 #[test]
-fn a_run_that_failed_has_longer_to_drain_where_it_depends_on_that_whether_anything_ran() {
-    let draining = |seen: crate::run::Seen, second| {
-        let finished = crate::run::Run { done_seen: Some(at(49)), seen, ..run(1, "a", done(false)) };
+fn a_run_that_failed_has_longer_to_drain_where_a_look_could_not_tell_whether_anything_ran() {
+    use crate::evidence::{Doubt, Started};
+    let draining = |started: Option<Started>, second| {
+        let finished = crate::run::Run { done_seen: Some(at(49)), ..run(1, "a", done(false)) };
+        let finished = match started {
+            Some(started) => looked_at(finished, 51, started),
+            None => finished,
+        };
         let view = left(target(vec![running("a", "r1")], vec![finished]), pod("a"));
         let decided = decide(&view, &Policy::default(), at(second));
-        (decided.actions.len(), decided.wake)
+        (decided.actions.first().map(std::mem::discriminant), decided.wake)
     };
-    let proven = || crate::run::Seen { proof: Some(proof()), ..Default::default() };
-    assert_eq!(draining(proven(), 50), (0, Some(at(49) + SETTLE)));
-    assert_eq!(draining(proven(), 51), (1, Some(at(49) + PATIENCE)), "it is looked at");
-    assert_eq!(draining(crate::run::Seen::default(), 51), (0, Some(at(49) + DRAIN)));
-    assert_eq!(draining(crate::run::Seen::default(), 49 + 32), (1, Some(at(49) + PATIENCE)));
+    let is_examined = Some(std::mem::discriminant(&Action::Examine { run: run_id("r1") }));
+    let too_late = Some(at(49) + PATIENCE);
+    assert_eq!(draining(None, 50), (None, Some(at(49) + SETTLE)));
+    assert_eq!(draining(None, 51), (is_examined, too_late));
+    let unseen = || Some(Started::Unknown(Doubt::Unseen("t".into())));
+    assert_eq!(draining(unseen(), 60), (None, Some(at(49) + DRAIN)));
+    assert_eq!(draining(unseen(), 49 + 32), (is_examined, too_late));
+    assert!(![None, is_examined].contains(&draining(Some(waited()), 51).0), "that is an answer");
 }
 
 #[test]
