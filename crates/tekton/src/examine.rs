@@ -13,7 +13,7 @@ use crate::evidence::{Evidence, Remains};
 use crate::object::{Condition, Object, list, text};
 use crate::observe::MAX_MESSAGE;
 use crate::reasons::{Meaning, RunReason, SkipReason, Wait};
-use crate::words::{bundle_was_fetched, redact_run};
+use crate::words::{BundleError, bundle_error, redact_run};
 use blame::{Blamed, blame};
 
 /// Looks at what is there of a run that failed, with what was seen of it while it ran.
@@ -73,10 +73,12 @@ fn cause(
             of_run(wait.reason(), format!("{said}; nothing started, as it waited for {}", wait.as_str()))
         }
         (Some(Meaning::Failed(reason)), ..) => of_run(reason, said),
-        (Some(Meaning::Bundle), ..) if bundle_was_fetched(condition.message) => {
-            of_run(FailureReason::ConfigurationError, said)
+        (Some(Meaning::Bundle), ..) => {
+            let BundleError { was_fetched, error } = bundle_error(condition.message);
+            let set_up = FailureReason::ConfigurationError;
+            let reason = if was_fetched { set_up } else { FailureReason::ImagePullBackOff };
+            of_run(reason, format!("{}: {error}", condition.reason))
         }
-        (Some(Meaning::Bundle), ..) => of_run(FailureReason::ImagePullBackOff, said),
         _ => of_run(FailureReason::Unknown, said),
     }
 }

@@ -45,27 +45,32 @@ fn denial_in(line: &str) -> Option<&str> {
     is_word(verb).then(|| &line[start..line.len() - scope.len() + end])
 }
 
-/// Tells whether Tekton says that the bundle was fetched and is not what was asked for, or that asking was wrong: the
-/// texts of `pkg/resolution/resolver/bundle` and `pkg/reconciler/pipelinerun/resources/pipelineref.go` (1.9, 1.12).
-/// `CouldntGetPipeline` and the reason of the resolution request are the same for a bundle that cannot be fetched.
-pub(crate) fn bundle_was_fetched(message: &str) -> bool {
-    let Some((_, error)) =
-        message.strip_prefix("Error retrieving pipeline for pipelinerun ").and_then(|rest| rest.split_once(": "))
-    else {
-        return false;
-    };
+/// What Tekton says of a pipeline that it could not get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BundleError<'a> {
+    /// Whether the bundle was fetched, and is not what was asked for.
+    pub(crate) was_fetched: bool,
+    /// What was wrong, without the words around it.
+    pub(crate) error: &'a str,
+}
+
+/// Reads what was wrong with a bundle: the texts of `pkg/resolution/resolver/bundle` and of
+/// `pkg/reconciler/pipelinerun/resources/pipelineref.go` (1.9, 1.12). `CouldntGetPipeline` and the reason of the resolution
+/// request are the same for a bundle that cannot be fetched and for one that holds something else.
+pub(crate) fn bundle_error(message: &str) -> BundleError<'_> {
+    let said =
+        message.strip_prefix("Error retrieving pipeline for pipelinerun ").and_then(|rest| rest.split_once(": "));
+    let Some((_, error)) = said else { return BundleError { was_fetched: false, error: message } };
     if error.starts_with("failed to read runtime object as Pipeline: ") {
-        return true;
+        return BundleError { was_fetched: true, error };
     }
     // resolver failed to get Pipeline : error requesting remote resource: error getting "bundleresolver" "<key>": <error>
-    let original = error
-        .strip_prefix(
-            "resolver failed to get Pipeline : error requesting remote resource: error getting \"bundleresolver\" \"",
-        )
-        .and_then(|rest| rest.split_once("\": "));
-    original.is_some_and(|(_, error)| {
-        error.starts_with("could not find object in image with kind: ") || error.starts_with("invalid tekton bundle ")
-    })
+    let asked = error.strip_prefix("resolver failed to get Pipeline : error requesting remote resource: ");
+    let Some(error) = asked else { return BundleError { was_fetched: false, error } };
+    let answered = error.strip_prefix("error getting \"bundleresolver\" \"").and_then(|rest| rest.split_once("\": "));
+    let Some((_, error)) = answered else { return BundleError { was_fetched: false, error } };
+    let known = ["could not find object in image with kind: ", "invalid tekton bundle "];
+    BundleError { was_fetched: known.iter().any(|known| error.starts_with(known)), error }
 }
 
 /// Takes the values of parameters out of a text. Pairs are names and values.
@@ -128,31 +133,31 @@ mod tests {
 
     #[test]
     fn a_bundle_was_fetched_only_where_tekton_says_what_was_wrong_in_it() {
-        let resolved = |error: &str| {
-            format!(
-                "Error retrieving pipeline for pipelinerun ns/run: resolver failed to get Pipeline : error requesting \
-                 remote resource: error getting \"bundleresolver\" \"ns/bundles-ba97\": {error}"
-            )
+        let retrieving = |error: &str| format!("Error retrieving pipeline for pipelinerun ns/run: {error}");
+        let asked = |error: &str| {
+            retrieving(&format!("resolver failed to get Pipeline : error requesting remote resource: {error}"))
         };
-        for (message, fetched) in [
-            (resolved("could not find object in image with kind: pipeline and name: workflow"), true),
-            (resolved("invalid tekton bundle r/x:1, error: bundles do not support x"), true),
-            (resolved("cannot retrieve the oci image: GET http://r/v2/wf/manifests/1: NAME_UNKNOWN"), false),
+        let answered = |error: &str| asked(&format!("error getting \"bundleresolver\" \"ns/bundles-ba97\": {error}"));
+        let (none, slow) = ("could not find object in image with kind: pipeline and name: workflow", "took longer");
+        for (message, was_fetched, error) in [
+            (answered(none), true, none),
+            (answered("invalid tekton bundle r/x:1, error: x"), true, "invalid tekton bundle r/x:1, error: x"),
             (
-                resolved("cannot retrieve the oci image: could not find object in image with kind: pipeline"),
+                answered("cannot retrieve the oci image: NAME_UNKNOWN"),
                 false,
+                "cannot retrieve the oci image: NAME_UNKNOWN",
             ),
-            ("Error retrieving pipeline for pipelinerun ns/run: failed to read runtime object as Pipeline: resource is not a pipeline".into(), true),
+            (answered(&format!("cannot: {none}")), false, &format!("cannot: {none}")),
             (
-                "Error retrieving pipeline for pipelinerun ns/run: resolver failed to get Pipeline : error requesting \
-                 remote resource: resolution took longer than global timeout of 1m0s"
-                    .into(),
-                false,
+                retrieving("failed to read runtime object as Pipeline: x"),
+                true,
+                "failed to read runtime object as Pipeline: x",
             ),
-            ("could not find object in image with kind: pipeline and name: workflow".into(), false),
-            (String::new(), false),
+            (asked(slow), false, slow),
+            (none.to_owned(), false, none),
+            (String::new(), false, ""),
         ] {
-            assert_eq!(bundle_was_fetched(&message), fetched, "{message}");
+            assert_eq!(bundle_error(&message), BundleError { was_fetched, error }, "{message}");
         }
     }
 

@@ -26,12 +26,15 @@ impl Failure {
             return format!("Workflow '{workflow}' failed before it started, with {}.", self.reason);
         }
         let after = duration::format(self.ran_for);
+        // That a reason is not known is no news.
+        let reason = Some(self.reason).filter(|reason| *reason != FailureReason::Unknown);
+        let reason = reason.map(|reason| format!(" with {reason}")).unwrap_or_default();
+        let why = self.why();
         let Some(task) = &self.task else {
-            return format!("Workflow '{workflow}' failed after {after} with {}{}.", self.reason, self.why());
+            return format!("Workflow '{workflow}' failed after {after}{reason}{why}.");
         };
         let (name, place) = (cut(&task.name, MAX_NAME), place(task, self.tasks));
-        let (reason, why) = (self.reason, self.why());
-        format!("Task '{name}'{place} of workflow '{workflow}' failed after {after} with {reason}{why}.")
+        format!("Task '{name}'{place} of workflow '{workflow}' failed after {after}{reason}{why}.")
     }
 
     /// Says what the reason means here, where there is more to say.

@@ -72,14 +72,14 @@ fn the_words_for_each_reason() {
                 ran(),
                 Some(task(Some("run"), Some(3))),
             ),
-            "Task 'apply' (2 of 3) of workflow 'restart' failed after 45s with Unknown: its step 'run' exited with code 3. \
+            "Task 'apply' (2 of 3) of workflow 'restart' failed after 45s: its step 'run' exited with code 3. \
              Reported was: apply: StepFailed: \"step-run\" exited with code 3: Error. Something of the workflow ran, so the \
              target may be changed half way. Look at the target and clear it when it is in order; find the cause in the logs \
              of its pods before this workflow runs again, or choose another.",
         ),
         (
             failure(Unknown, "cancelled by jo: enough.", Started::Unknown(Doubt::Opaque("inner".into())), None),
-            "Workflow 'restart' failed after 45s with Unknown. Reported was: cancelled by jo: enough. Nobody can tell \
+            "Workflow 'restart' failed after 45s. Reported was: cancelled by jo: enough. Nobody can tell \
              whether anything ran, so it counts as if it had: inner is no TaskRun: only its own controller knows what it \
              did. Look at the target and clear it when it is in order; find the cause in the logs of its pods before this \
              workflow runs again, or choose another.",
