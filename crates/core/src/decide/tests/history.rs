@@ -97,7 +97,7 @@ fn failures_that_count_are_written_one_after_the_other() {
     assert_eq!(waiting(&view), [waits("d"), waits("b"), waits("c")], "d too is judged by them when they are written");
 
     let ends = vec![spoilt("b"), running("a", "r1")];
-    let view = target(ends, vec![Run { tasks: Tasks::NoneMade, ..run(1, "a", done(false)) }]);
+    let view = target(ends, vec![looked_at(run(1, "a", done(false)), 0, waited())]);
     let decided = actions(&view);
     assert!(matches!(&decided[..], [Action::Finish { execution, .. }] if *execution == id("a")), "{decided:?}");
     assert_eq!(waiting(&view), [waits("b")], "nor beside the end of a run");
