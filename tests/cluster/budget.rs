@@ -39,3 +39,36 @@ async fn a_short_success_costs_four_writes_three_events_and_no_list() -> Result<
     assert!(lists.is_empty(), "a list after start-up: {lists:?}");
     world.close().await
 }
+
+#[tokio::test]
+async fn a_short_failure_costs_one_look_more() -> Result<()> {
+    let world = World::new("budget-failure").await?;
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::ImagePull)).await?;
+    let operator = world.operator().start().await?;
+    let ready_at = chrono::Utc::now().to_rfc3339();
+    world.wfe("broken").image(&bundle).create().await?;
+    let wfe = world.await_phase("broken", "Failed").await?;
+    world.await_event("broken", "LockReleased").await?;
+    assert!(operator.terminate().await?.success());
+
+    let audit = world.audit().await?;
+    let ours = audit.iter().filter(|entry| entry.user == world.operator_user() && entry.received_at > ready_at);
+    let mut requests: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in ours.filter(|entry| matches!(&*entry.verb, "get" | "list" | "create" | "patch")) {
+        *requests.entry(format!("{} {}/{}", entry.verb, entry.resource, entry.subresource)).or_default() += 1;
+    }
+    let expected = [
+        ("create events/", 3),
+        ("create pipelineruns/", 1),
+        ("get pipelineruns/", 1),
+        ("list customruns/", 1),
+        ("list pipelineruns/", 1),
+        ("list pods/", 1),
+        ("list taskruns/", 1),
+        ("patch pipelineruns/", 1),
+        ("patch workflowexecutions/status", 2),
+    ];
+    let expected = BTreeMap::from(expected.map(|(request, count)| (request.to_owned(), count)));
+    assert_eq!(requests, expected, "{:#}", wfe["status"]);
+    world.close().await
+}

@@ -12,6 +12,7 @@ mod blocked;
 mod budget;
 mod clearing;
 mod control_plane;
+mod evidence;
 mod expect;
 mod faults;
 mod history;

@@ -75,6 +75,7 @@ async fn an_alternative_recovers_what_failed_half_way() -> Result<()> {
                 "failedStepName": details["failedTaskName"],
                 "reason": details["reason"],
                 "message": details["message"],
+                "exitCode": 1,
                 "failedAt": details["failedAt"],
                 "executionTime": details["executionTimeBeforeFailure"],
             },

@@ -10,8 +10,9 @@
 pub const TARGET_LOCKED: &str = "TargetLocked";
 /// Whether anything of the workflow ran, with the proof in the message.
 ///
-/// True: a step was seen running or really ended. False: it is proven that nothing ran. Unknown: nobody can tell, which
-/// is treated as if it ran.
+/// True: a step was seen running or really ended (`StepRunning`, `StepEnded`, `PodReplaced`). False: it is proven that
+/// nothing ran (`NoRun`, `NoTaskRun`, `OnlyWaited`). Unknown: nobody can tell, and the reason says why (such as `Opaque`,
+/// `NotFollowed`), which is treated as if it ran. Absent: it was skipped, or still runs and no step was seen yet.
 pub const STARTED: &str = "Started";
 /// Whether the execution reached its goal.
 ///

@@ -102,6 +102,7 @@ async fn a_run_that_ends_by_another_clock_lets_nothing_run_early() -> Result<()>
     }
     assert_eq!(moment(&world.get_wfe("behind").await?["status"]["completionTime"])?, now - HOUR);
     for name in ["ahead", "failed-ahead"] {
+        world.await_event(name, "ClockSkewed").await?;
         let next = format!("after-{name}");
         world.wfe(&next).target(&format!("node/{name}")).create().await?;
         assert_skipped(&world, &next, "RecentlyRemediated", name).await?;
