@@ -15,11 +15,9 @@ mod unresolved;
 
 use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};
-use k8s_openapi::api::core::v1::ResourceQuota;
-use kube::Api;
-use kube::api::PostParams;
 use serde_json::{Value, json};
-use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World};
+use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World, look};
+use wfe_tests::quota_of_none;
 
 use crate::expect::text;
 
@@ -71,10 +69,5 @@ fn unusable(wfe: WfeBuilder) -> WfeBuilder {
 
 /// Has the API server refuse every run of this world.
 async fn refuse_runs(world: &World) -> Result<()> {
-    let quotas: Api<ResourceQuota> = Api::namespaced(world.client(), &world.execution_namespace());
-    let quota = json!({"metadata": {"name": "no-runs"}, "spec": {"hard": {"count/pipelineruns.tekton.dev": "0"}}});
-    quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
-    let admitted = |quota: Option<&ResourceQuota>| quota.is_some_and(|quota| quota.status.is_some());
-    kube::runtime::wait::await_condition(quotas, "no-runs", admitted).await?;
-    Ok(())
+    quota_of_none(world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await
 }

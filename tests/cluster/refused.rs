@@ -4,13 +4,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use wfe_testkit::{ControlPlane, Operator, Options, World, WorldOptions};
+use wfe_testkit::{ControlPlane, Operator, Options, World, WorldOptions, look};
+use wfe_tests::quota_of_none;
 
 use crate::expect::{condition, text};
 
@@ -33,11 +34,7 @@ pub(crate) fn check_refused(wfe: &Value, reason: &str, word: &str) {
 #[tokio::test]
 async fn a_quota_on_pipelineruns_is_resource_exhausted() -> Result<()> {
     let world = World::new("quota").await?;
-    let quotas: Api<ResourceQuota> = Api::namespaced(world.client(), &world.execution_namespace());
-    let quota = json!({"metadata": {"name": "no-runs"}, "spec": {"hard": {"count/pipelineruns.tekton.dev": "0"}}});
-    quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
-    let admitted = |quota: Option<&ResourceQuota>| quota.is_some_and(|quota| quota.status.is_some());
-    kube::runtime::wait::await_condition(quotas, "no-runs", admitted).await?;
+    quota_of_none(&world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await?;
     let operator = world.operator().start().await?;
     world.wfe("too-many").create().await?;
     let wfe = world.await_phase("too-many", "Failed").await?;

@@ -1,6 +1,7 @@
 //! What the tests against the real control plane (`cluster/`), the soak (`soak/`) and the recorder (`recorder/`) share.
 
 pub mod outcomes;
+mod quota;
 mod stable;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use wfe_auditor::{Change, Counts, Options, Policy, Report, Request};
 use wfe_testkit::{Observed, Recording, World, record};
 
+pub use quota::quota_of_none;
 pub use stable::stable;
 
 /// Ends a recording and has it judged together with the audit log (SPEC section 16). Everything has to have come to

@@ -1,16 +1,14 @@
 //! One play: its bundle, its surroundings, and how to see that it is over.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_testkit::awaits::DEADLINE;
 use wfe_testkit::{Pipeline, World, look};
 
 use super::script::{Act, When};
+use crate::quota::quota_of_none;
 
 /// A way in which a run ends.
 #[derive(Debug, Clone)]
@@ -140,8 +138,8 @@ impl Play {
     /// Puts up what stands in the way, and pushes the bundle. Returns its image.
     pub async fn prepare(&self, world: &World) -> Result<String> {
         match self.quota {
-            Some(Full::Runs) => quota(world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await?,
-            Some(Full::Pods) => quota(world, "pods", &look::pods()).await?,
+            Some(Full::Runs) => quota_of_none(world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await?,
+            Some(Full::Pods) => quota_of_none(world, "pods", &look::pods()).await?,
             None => (),
         }
         if self.restricted {
@@ -163,28 +161,6 @@ impl Play {
             act.perform(world, run).await.with_context(|| format!("{}: {act:?} failed", self.name))?;
         }
         Ok(())
-    }
-}
-
-/// Sets a quota of none, and waits until admission enforces it, which is later than the quota's own status says.
-async fn quota(world: &World, what: &str, resource: &ApiResource) -> Result<()> {
-    let namespace = world.execution_namespace();
-    let quotas: Api<ResourceQuota> = Api::namespaced(world.client(), &namespace);
-    let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {what: "0"}}});
-    quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
-    let counts = |quota: Option<&ResourceQuota>| quota.is_some_and(|quota| quota.status.is_some());
-    kube::runtime::wait::await_condition(quotas, "none", counts).await?;
-
-    let probe = DynamicObject::new("probe", resource)
-        .data(json!({"spec": {"containers": [{"name": "probe", "image": "test.invalid/probe"}]}}));
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    let deadline = Instant::now() + DEADLINE;
-    loop {
-        match world.api(resource, &namespace).create(&dry_run, &probe).await {
-            Err(kube::Error::Api(refusal)) if refusal.code == 403 => return Ok(()),
-            answer => ensure!(Instant::now() < deadline, "the quota is not enforced: {answer:?}"),
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -1,0 +1,32 @@
+//! A quota that nothing fits.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use serde_json::json;
+use wfe_testkit::World;
+use wfe_testkit::awaits::DEADLINE;
+
+/// Sets a quota of none, and waits until admission enforces it, which is later than the quota's own status says.
+pub async fn quota_of_none(world: &World, what: &str, resource: &ApiResource) -> Result<()> {
+    let namespace = world.execution_namespace();
+    let quotas: Api<ResourceQuota> = Api::namespaced(world.client(), &namespace);
+    let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {what: "0"}}});
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
+    let counts = |quota: Option<&ResourceQuota>| quota.is_some_and(|quota| quota.status.is_some());
+    kube::runtime::wait::await_condition(quotas, "none", counts).await?;
+
+    let probe = DynamicObject::new("probe", resource)
+        .data(json!({"spec": {"containers": [{"name": "probe", "image": "test.invalid/probe"}]}}));
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        match world.api(resource, &namespace).create(&dry_run, &probe).await {
+            Err(kube::Error::Api(refusal)) if refusal.code == 403 => return Ok(()),
+            answer => ensure!(Instant::now() < deadline, "the quota is not enforced: {answer:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
