@@ -26,7 +26,7 @@ async fn cancel_the_run(world: &World) -> Result<()> {
     api.patch(text(&run["metadata"]["name"]), &PatchParams::default(), &patch).await?;
     let is_done = |object: &Value| object["status"]["conditions"][0]["status"] == "False";
     world.await_all(&look::task_runs(), "all TaskRuns have ended", |all| all.values().all(is_done)).await?;
-    world.await_all(&look::pods(), "no pod", |pods| pods.is_empty()).await?;
+    world.await_all(&look::pods(), "no pod", std::collections::BTreeMap::is_empty).await?;
     Ok(())
 }
 
