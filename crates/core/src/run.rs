@@ -36,7 +36,7 @@ pub struct Run {
     /// What was seen of what it made.
     pub seen: Seen,
     /// What a live look at it has found, where it has failed.
-    pub look: Option<Look>,
+    pub look: Option<Box<Look>>,
     /// When this process saw that it is done.
     pub done_seen: Option<Time>,
 }

@@ -123,7 +123,7 @@ pub(crate) fn waited() -> Started {
 /// It has been looked at at a second.
 pub(crate) fn looked_at(run: Run, second: i64, started: Started) -> Run {
     let findings = Findings { started, ..Findings::unread("what Tekton said".into()) };
-    Run { look: Some(Look { at: at(second), findings }), ..run }
+    Run { look: Some(Box::new(Look { at: at(second), findings })), ..run }
 }
 
 /// Somebody has looked at it, and cannot tell whether it ran.

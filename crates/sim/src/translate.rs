@@ -184,7 +184,7 @@ impl Translation {
             skipped_tasks: 0,
             seen: run::Seen::default(),
             // Long ago: what is found of a run changes nothing in the cluster.
-            look: Some(Look { at: moment(60), findings: Findings::unread("message".into()) }),
+            look: Some(Box::new(Look { at: moment(60), findings: Findings::unread("message".into()) })),
             // Long ago: that its pods may still be seen is no reason to wait, so that it is not waited for time.
             done_seen: Some(moment(60)),
         }

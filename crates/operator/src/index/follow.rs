@@ -1,5 +1,7 @@
 //! What is followed of runs while they go on, and kept with them until their execution has ended.
 
+use std::collections::HashSet;
+
 use wfe_core::Time;
 use wfe_core::execution::Execution;
 use wfe_core::findings::Findings;
@@ -75,13 +77,20 @@ impl Entry {
 
     /// Forgets what nobody needs any more: what was seen of runs whose execution has ended, or that are not there.
     pub(super) fn forget(&mut self) {
-        let target = &self.target;
-        self.evidence.retain(|uid, _| target.runs.get(uid).is_some_and(|run| !is_over(target, run)));
+        let over: HashSet<Uid> = {
+            let over = self.target.runs.values().filter(|run| is_over(&self.target, run));
+            over.map(|run| run.id.uid.clone()).collect()
+        };
+        for run in self.target.runs.values_mut().filter(|run| over.contains(&run.id.uid)) {
+            (run.seen, run.look) = (Seen::default(), None);
+        }
+        let runs = &self.target.runs;
+        self.evidence.retain(|uid, _| runs.contains_key(uid) && !over.contains(uid));
     }
 
     pub(super) fn looked(&mut self, run: &Uid, findings: Findings, at: Time) {
         if let Some(run) = self.target.runs.get_mut(run) {
-            run.look = Some(Look { at, findings });
+            run.look = Some(Box::new(Look { at, findings }));
         }
     }
 

@@ -212,6 +212,7 @@ fn what_was_seen_and_found_of_a_run_stays_until_its_execution_has_ended() {
         record.execution.state = ExecutionState::Skipped;
     }
     index.apply(ended, now());
+    assert_eq!((&run_of(&index).seen, &run_of(&index).look), (&Seen::default(), &None));
     index.apply(seen_pod("pod", "Failed"), now());
     assert!(index.entry(&key()).unwrap().evidence.is_empty());
 }

@@ -80,7 +80,7 @@ fn a_success_waits_a_moment_for_the_proof_that_it_ran() {
 
 fn found(findings: Findings, change: impl FnOnce(&mut Run)) -> Failure {
     let mut run = looked_at(failed_run(50), 50, waited());
-    run.look = run.look.map(|look| crate::run::Look { findings, ..look });
+    run.look = run.look.map(|look| Box::new(crate::run::Look { findings, ..*look }));
     run.total_tasks = Some(3);
     change(&mut run);
     failure(&decided(run)).clone()
