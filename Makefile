@@ -58,6 +58,10 @@ fixtures: versions-rust assets assets-oldest bins ## Record again what both vers
 	cargo run --quiet --bin recorder -- $(ARGS)
 	cargo run --quiet --bin recorder -- --tekton oldest $(ARGS)
 
+.PHONY: outcomes
+outcomes: versions-rust assets assets-oldest bins ## Write the reference page of outcomes anew, from what both versions of Tekton do
+	WFE_TEST_ALL=1 WFE_WRITE_OUTCOMES=1 cargo test --package wfe-tests --test cluster -- executions_tell_the_truth
+
 # --- to check --------------------------------------------------------------------------------------------------------
 
 .PHONY: check

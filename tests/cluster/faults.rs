@@ -21,7 +21,7 @@ use wfe_testkit::{Fault, Outcome, Pipeline, Proxy, World};
 use crate::expect::{condition, text};
 
 /// Says whether the long variants are asked for.
-fn all() -> bool {
+pub(crate) fn all() -> bool {
     std::env::var_os("WFE_TEST_ALL").is_some_and(|value| value == "1")
 }
 

@@ -20,6 +20,7 @@ mod kubectl_wfe;
 mod lifecycle;
 mod lock;
 mod orchestrator;
+mod outcomes;
 mod poison;
 mod process;
 mod refused;
