@@ -26,7 +26,9 @@ fn steps() -> Vec<Row> {
         failed("container-config-error", ConfigurationError, No).task("check", 0),
         failed("evicted", ResourceExhausted, Yes)
             .task("check", 0)
-            .on_oldest(|row| row.because(Unknown).step("run").exit(137)),
+            .step("run")
+            .exit(137)
+            .on_oldest(|row| row.because(Unknown)),
         failed("forbidden", Forbidden, Yes).task("apply", 1).step("run").exit(1).quick(),
         failed("forbidden-as-result", Forbidden, Yes).task("apply", 1).step("run").exit(1),
         failed("misleading-words", Unknown, Yes).task("apply", 1).step("run").exit(3).quick(),
