@@ -27,14 +27,13 @@ pub(super) fn show(view: View<'_>, decision: &mut Decision) {
 
 /// Returns what the status of a failure is to say, where it says something else.
 fn says_otherwise(standing: &Standing, past: &Past<'_>, history: &History<'_>) -> Option<Blocked> {
-    let shown = past.execution.blocked_shown.as_deref();
-    let (blocked, fits) = match standing.blocked_by(&past.execution.id) {
-        Some(reason) => (Blocked::Yes(reason), shown == Some(reason.as_str())),
-        None if history.is_cleared(past) => (Blocked::Cleared, shown.is_none()),
-        None if standing.blocks.iter().any(|block| Some(block.reason()) == shown) => (Blocked::Superseded, false),
-        None => (Blocked::Lifted, shown.is_none()),
-    };
-    (!fits).then_some(blocked)
+    match (standing.blocked_by(&past.execution.id), past.execution.blocked_shown.as_deref()) {
+        (Some(reason), shown) => (shown != Some(reason.as_str())).then_some(Blocked::Yes(reason)),
+        (None, None) => None,
+        (None, Some(_)) if history.is_cleared(past) => Some(Blocked::Cleared),
+        (None, Some(shown)) if standing.blocks.iter().any(|block| block.reason() == shown) => Some(Blocked::Superseded),
+        (None, Some(_)) => Some(Blocked::Lifted),
+    }
 }
 
 /// What else is written to its status goes first; a clearance that is recorded says this too.

@@ -72,15 +72,9 @@ impl<'a> History<'a> {
     /// exhausted. A clearance of the first lifts all.
     #[must_use]
     pub fn blocks(&self, policy: &Policy, now: Time) -> Vec<Skip> {
-        let mut broken: Vec<_> = self.broken(policy).collect();
         let mut named: BTreeSet<&str> = BTreeSet::new();
-        broken.reverse();
-        broken.retain(|(_, failed)| {
-            named.insert(match policy.previous_execution_failed_scope {
-                Scope::Target => "",
-                Scope::Workflow => &failed.execution.workflow_id,
-            })
-        });
+        let mut broken = self.broken(policy);
+        broken.retain(|(_, failed)| named.insert(failed.blocks_whom(policy)));
         let broken = broken.into_iter().map(|(at, failed)| {
             (at, Skip::PreviousExecutionFailed { failed: Remediation::of(failed), is_repeated: false })
         });
@@ -94,20 +88,23 @@ impl<'a> History<'a> {
         blocks.into_iter().map(|(_, skip)| skip).collect()
     }
 
-    /// Returns the uncleared execution failures that block a workflow, oldest first, with their places.
-    fn broken(&self, policy: &Policy) -> impl Iterator<Item = (usize, &Past<'a>)> {
-        let scope = policy.previous_execution_failed_scope;
-        let uncleared = self.past.iter().enumerate().skip(self.cleared);
-        uncleared.filter(move |(failed_at, failed)| {
-            let mut later = self.past.iter().skip(failed_at + 1);
-            let is_healed =
-                |past: &Past<'_>| past.end == End::Completed && past.is_in(scope, &failed.execution.workflow_id);
-            failed.end == End::ExecutionFailure && !later.any(is_healed)
-        })
+    /// Returns the uncleared execution failures that block a workflow, newest first, with their places.
+    fn broken(&self, policy: &Policy) -> Vec<(usize, &Past<'a>)> {
+        let mut healed: BTreeSet<&str> = BTreeSet::new();
+        let mut broken = Vec::new();
+        for (at, past) in self.past.iter().enumerate().skip(self.cleared).rev() {
+            let whom = past.blocks_whom(policy);
+            if past.end == End::Completed {
+                healed.insert(whom);
+            } else if past.end == End::ExecutionFailure && !healed.contains(whom) {
+                broken.push((at, past));
+            }
+        }
+        broken
     }
 
     fn blocks_up_to(&self, at: usize, policy: &Policy) -> bool {
-        self.broken(policy).next().is_some_and(|(failed_at, _)| failed_at <= at)
+        self.broken(policy).last().is_some_and(|(failed_at, _)| *failed_at <= at)
     }
 
     fn is_exhausted_by(&self, at: usize, policy: &Policy, now: Time) -> bool {
@@ -118,6 +115,16 @@ impl<'a> History<'a> {
 
     fn place_of(&self, one: &Past<'_>) -> usize {
         self.past.iter().position(|past| past.execution.id == one.execution.id).unwrap_or(self.past.len())
+    }
+}
+
+impl Past<'_> {
+    /// Names whom it blocks where it failed, and whose failures it heals where it succeeded: all, or one workflow.
+    fn blocks_whom(&self, policy: &Policy) -> &str {
+        match policy.previous_execution_failed_scope {
+            Scope::Target => "",
+            Scope::Workflow => &self.execution.workflow_id,
+        }
     }
 }
 
