@@ -93,24 +93,18 @@ impl Performer {
 
     /// Lists the unfinished descendants of one kind that a target has.
     async fn list_left(&self, kind: ResidueKind, target: &TargetName) -> Result<Vec<Descendant>> {
-        let mut left = self.list(kind, target).await?;
-        left.retain(|found| found.unfinished && found.chain == target.chain());
-        Ok(left)
-    }
-
-    /// Lists the descendants of one kind with the label of a target, which another target may share.
-    async fn list(&self, kind: ResidueKind, target: &TargetName) -> Result<Vec<Descendant>> {
         let objects = self.cluster.descendants(kind);
         let selector = format!("{}={}", wfe_api::labels::LABEL_TARGET, label_value(target.as_str()));
         let listed = self.cluster.list("descendants", &objects, ListParams::default().labels(&selector)).await;
         let listed = listed
             .map_err(|error| call(format!("list what is left of runs on {target} ({})", kind.as_str()), error))?;
-        Ok(listed
+        let descendants = listed
             .iter()
             // Runs of the chain carry the label too: the look judges them.
             .filter(|found| observe_run(&found.metadata, &found.data, Order(0)).is_none())
-            .filter_map(|found| observe_descendant(kind, &found.metadata, &found.data))
-            .collect())
+            .filter_map(|found| observe_descendant(kind, &found.metadata, &found.data));
+        // Another target may share the label.
+        Ok(descendants.filter(|found| found.unfinished && found.chain == target.chain()).collect())
     }
 
     pub(super) async fn confirm_owner_gone(&self, owner: &ExecutionId) -> Result<Learned> {
