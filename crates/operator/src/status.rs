@@ -117,6 +117,10 @@ pub fn ended(
     ending: &Ending,
     draining: bool,
 ) -> WorkflowExecutionStatus {
+    let (at, started) = match ending {
+        Ending::Completed(success) => (success.completed_at, &success.started),
+        Ending::Failed(failure) => (failure.failed_at, &failure.started),
+    };
     let mut status = match ending {
         Ending::Completed(success) => WorkflowExecutionStatus {
             phase: Some(Phase::Completed),
@@ -142,21 +146,14 @@ pub fn ended(
         Ending::Failed(failure) => failed(target, subject, failure),
     };
     if subject.is_running {
-        let at = match ending {
-            Ending::Completed(success) => success.completed_at,
-            Ending::Failed(failure) => failure.failed_at,
-        };
         status.conditions.insert(0, lock_after_the_end(subject, at, draining));
     }
-    status.conditions.push(match ending {
-        Ending::Completed(success) => started_condition(subject, success.completed_at, &success.started),
-        Ending::Failed(failure) => started_condition(subject, failure.failed_at, &failure.started),
-    });
+    status.conditions.push(started_condition(subject, at, started));
     if let Ending::Failed(failure) = ending
         && let Some(reason) = failure.blocks()
         && let Some(target) = target
     {
-        status.conditions.push(blocked_condition(subject, failure.failed_at, Blocked::Yes(reason), target));
+        status.conditions.push(blocked_condition(subject, at, Blocked::Yes(reason), target));
     }
     status
 }
@@ -426,9 +423,14 @@ mod tests {
     use wfe_core::standing::BlockReason;
 
     #[test]
-    fn both_spellings_of_the_seven_reasons_agree() {
+    fn both_spellings_of_every_reason_agree() {
         for reason in FailureReason::ALL {
             assert_eq!(api_reason(reason).as_str(), reason.as_str());
+        }
+        let ends = [conditions::CLEARED, conditions::SUPERSEDED, conditions::LIFTED];
+        assert_eq!([Blocked::Cleared, Blocked::Superseded, Blocked::Lifted].map(Blocked::reason), ends);
+        for reason in BlockReason::ALL {
+            assert!(SkipReason::ALL.iter().any(|skip| skip.as_str() == reason.as_str()), "{reason:?}");
         }
     }
 
