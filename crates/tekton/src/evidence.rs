@@ -107,17 +107,8 @@ impl Evidence {
             opaque: self.opaque.clone(),
             replayed: self.replayed.clone(),
             replay_told: false,
-            completed_tasks: self.completed_tasks(),
+            completed_tasks: completed_tasks(self.children.values().map(|child| (&*child.task, child.is_done))),
         }
-    }
-
-    /// Counts the tasks of the pipeline of which all that was made is finished.
-    fn completed_tasks(&self) -> u32 {
-        let mut done: BTreeMap<&str, bool> = BTreeMap::new();
-        for child in self.children.values() {
-            *done.entry(&*child.task).or_insert(true) &= child.is_done;
-        }
-        u32::try_from(done.values().filter(|is_done| **is_done).count()).unwrap_or(u32::MAX)
     }
 
     /// Returns what the run was seen to wait for last, and the step that did.
@@ -208,6 +199,15 @@ impl Evidence {
             self.pods.retain(|(owner, _), _| owner != task_run);
         }
     }
+}
+
+/// Counts the tasks of the pipeline of which all that was made is finished: of each thing made, its task and whether it is.
+pub(crate) fn completed_tasks<'a>(made: impl Iterator<Item = (&'a str, bool)>) -> u32 {
+    let mut done: BTreeMap<&str, bool> = BTreeMap::new();
+    for (task, is_done) in made {
+        *done.entry(task).or_insert(true) &= is_done;
+    }
+    u32::try_from(done.values().filter(|is_done| **is_done).count()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -2,14 +2,12 @@
 
 mod blame;
 
-use std::collections::BTreeMap;
-
 use wfe_api::limits::cut;
 use wfe_core::ending::FailureReason;
 use wfe_core::evidence::{Doubt, Started};
 use wfe_core::findings::{Cause, Findings, Waited};
 
-use crate::evidence::{Evidence, Remains};
+use crate::evidence::{Evidence, Remains, completed_tasks};
 use crate::object::{Condition, Object, list, text};
 use crate::observe::MAX_MESSAGE;
 use crate::reasons::{Meaning, RunReason, SkipReason, Wait};
@@ -29,12 +27,13 @@ pub fn examine(evidence: &Evidence, remains: Remains<'_>) -> Findings {
     let has_timed_out = meaning == Some(Meaning::Failed(FailureReason::DeadlineExceeded));
     let blamed = blame(remains, has_timed_out, evidence.waiting());
     let waited = evidence.waiting().filter(|_| !started.may_have_run()).map(|(wait, _)| wait);
+    let made = remains.task_runs.iter().chain(remains.others);
     let cause = cause(run, condition, meaning, blamed.as_ref(), waited);
     Findings {
         cause: Cause { message: cut(&redact_run(&cause.message, run.data), MAX_MESSAGE).into(), ..cause },
         waited: waited.map(|wait| Waited { reason: wait.reason(), words: wait.as_str().into() }),
         was_cancelled: is_cancelled(meaning, blamed.as_ref()),
-        completed_tasks: completed_tasks(remains),
+        completed_tasks: completed_tasks(made.map(|child| (child.task(), child.condition().is_done()))),
         started,
     }
 }
@@ -87,15 +86,6 @@ fn cause(
 fn has_timed_out(run: Object<'_>) -> bool {
     let skipped = list(&run.data["status"], "skippedTasks").filter_map(|task| text(task, "reason"));
     skipped.filter_map(SkipReason::parse).any(SkipReason::is_timeout)
-}
-
-/// Counts the tasks of the pipeline of which all that was made is finished.
-fn completed_tasks(remains: Remains<'_>) -> u32 {
-    let mut done: BTreeMap<&str, bool> = BTreeMap::new();
-    for child in remains.task_runs.iter().chain(remains.others) {
-        *done.entry(child.task()).or_insert(true) &= child.condition().is_done();
-    }
-    u32::try_from(done.values().filter(|is_done| **is_done).count()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
