@@ -2,12 +2,13 @@
 //! (SPEC section 15).
 
 use anyhow::Result;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_testkit::{Operator, Outcome, Pipeline, World, wfe};
+use wfe_testkit::{Operator, Outcome, Pipeline, World};
 
 use crate::audited::audited;
+use crate::clearing::{await_free, clear};
 use crate::expect::condition;
+use crate::history::unusable;
 
 const BLOCKED: &str = "workflowexecution_blocked_targets";
 const FAILURES: &str = "workflowexecution_consecutive_failures";
@@ -19,12 +20,6 @@ async fn await_blocked(operator: &Operator, reason: &str, targets: f64) -> Resul
 
 async fn await_says(world: &World, name: &str, blocked: &str) -> Result<()> {
     world.await_wfe(name, &format!("Blocked is {blocked}"), |it| condition(it, "Blocked") == blocked).await?;
-    Ok(())
-}
-
-async fn clear(world: &World, name: &str) -> Result<()> {
-    let patch = json!({"spec": {"clearance": {"reason": "looked", "clearedBy": "jo@example.com"}}});
-    world.api(&wfe::resource(), world.namespace()).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
     Ok(())
 }
 
@@ -43,7 +38,7 @@ async fn a_block_is_shown_from_the_failure_that_makes_it_to_what_ends_it() -> Re
     await_blocked(&operator, "PreviousExecutionFailed", 1.0).await?;
 
     // A recovery that breaks takes its place, and a second one lifts both.
-    world.await_wfe("broken", "free", |it| condition(it, "TargetLocked") == "False Free").await?;
+    await_free(&world, "broken").await?;
     let recovery = |name: &str, of: &'static str, workflow: &str, image: &str| {
         world.wfe(name).workflow(workflow).image(image).patch(move |it| it["spec"]["recoveryOf"] = json!(of))
     };
@@ -51,7 +46,7 @@ async fn a_block_is_shown_from_the_failure_that_makes_it_to_what_ends_it() -> Re
     world.await_phase("again", "Failed").await?;
     await_says(&world, "broken", "False Superseded").await?;
     await_blocked(&operator, "PreviousExecutionFailed", 1.0).await?;
-    world.await_wfe("again", "free", |it| condition(it, "TargetLocked") == "False Free").await?;
+    await_free(&world, "again").await?;
     recovery("recovered", "again", "w3", &works).create().await?;
     world.await_phase("recovered", "Completed").await?;
     await_says(&world, "again", "False Lifted").await?;
@@ -64,14 +59,7 @@ async fn a_block_is_shown_from_the_failure_that_makes_it_to_what_ends_it() -> Re
 async fn failures_in_a_row_have_a_series_until_a_clearance_resets_them() -> Result<()> {
     let world = World::new("exhausted").await?;
     let operator = world.operator().arg("--max-consecutive-failures", "2").start().await?;
-    let unusable = |name: &str, target: &str| {
-        let (named, given) = ("a".repeat(64), "b".repeat(64));
-        world
-            .wfe(name)
-            .target(target)
-            .image(&format!("registry.test/w@sha256:{named}"))
-            .digest(&format!("sha256:{given}"))
-    };
+    let unusable = |name: &str, target: &str| unusable(world.wfe(name).target(target));
     let failures = |wanted: f64| {
         let operator = &operator;
         async move {
@@ -99,7 +87,7 @@ async fn failures_in_a_row_have_a_series_until_a_clearance_resets_them() -> Resu
     let blocks = |it: &Value| condition(it, "Blocked") == "True ExhaustedRetries";
     let all = world.await_wfes("one of them blocks", |all| all.values().filter(|it| blocks(it)).count() == 1).await?;
     let newest = all.into_iter().find(|(_, it)| blocks(it)).map(|(name, _)| name).unwrap_or_default();
-    clear(&world, &newest).await?;
+    clear(&world, &newest, "looked").await?;
     await_says(&world, &newest, "False Cleared").await?;
     await_blocked(&operator, "ExhaustedRetries", 0.0).await?;
     operator

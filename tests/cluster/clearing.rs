@@ -123,7 +123,8 @@ async fn a_clearance_that_does_nothing_does_not_end_a_backoff_either() -> Result
     world.close().await
 }
 
-async fn await_free(world: &World, name: &str) -> Result<()> {
+/// Waits until an execution has let its target go.
+pub(crate) async fn await_free(world: &World, name: &str) -> Result<()> {
     world.await_wfe(name, "has let the target go", |wfe| condition(wfe, "TargetLocked") == "False Free").await?;
     Ok(())
 }

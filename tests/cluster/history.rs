@@ -62,7 +62,7 @@ pub(crate) async fn short(world: &World) -> Result<String> {
 }
 
 /// Makes a spec that fits the CRD and that nobody can use: its two digests contradict each other.
-fn unusable(wfe: WfeBuilder) -> WfeBuilder {
+pub(crate) fn unusable(wfe: WfeBuilder) -> WfeBuilder {
     let digest = |digit: &str| format!("sha256:{}", digit.repeat(64));
     wfe.image(&format!("registry.invalid/w@{}", digest("a"))).digest(&digest("b"))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wfe_testkit::{Outcome, Pipeline, World};
 
 use super::{Caller, ROLES, TARGET, guard_clearances, has, pause, recorded};
-use crate::expect::condition;
+use crate::clearing::await_free;
 use crate::history::past::{Past, past};
 
 const HOUR: TimeDelta = TimeDelta::hours(1);
@@ -21,7 +21,7 @@ async fn a_person_asks_why_a_target_is_blocked_and_clears_it() -> Result<()> {
     guard_clearances(&world, "broken").await?;
     let jo = Caller::new(&world, "jo", &ROLES).await?;
     world.await_phase("broken", "Failed").await?;
-    world.await_wfe("broken", "has let the target go", |wfe| condition(wfe, "TargetLocked") == "False Free").await?;
+    await_free(&world, "broken").await?;
 
     let before = jo.says(1, &["explain", TARGET, "--workflow", "scale"]).await?;
     has(&before, &["would be skipped, PreviousExecutionFailed", "decided by   rule 2 previous execution failed"]);
