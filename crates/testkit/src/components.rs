@@ -29,7 +29,9 @@ pub(crate) struct Component {
 
 impl Component {
     fn new(place: &Place, name: &'static str, probe: Probe) -> Self {
-        Self { name, program: place.assets.program(name), args: Vec::new(), env: Vec::new(), probe }
+        // Many of them share few cores: memory is given for the time that collecting garbage takes.
+        let env = vec![("GOGC", "400".to_owned())];
+        Self { name, program: place.assets.program(name), args: Vec::new(), env, probe }
     }
 
     fn arg(mut self, arg: impl Into<String>) -> Self {
