@@ -186,8 +186,7 @@ async fn a_deleted_execution_cancels_its_run() -> Result<()> {
     let bundle = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
     let _operator = world.operator().start().await?;
     world.wfe("gone").image(&bundle).create().await?;
-    // Tekton forgets the pod of a task that is cancelled in the moment in which it is made.
-    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.await_running_step().await?;
     world.delete_wfe("gone").await?;
     let run = world.await_run("is cancelled", |run| run["status"]["conditions"][0]["reason"] == "Cancelled").await?;
     assert_eq!(run["metadata"]["annotations"]["kubernaut.ai/cancel-reason"], "WorkflowExecutionDeleted");
@@ -211,7 +210,7 @@ async fn an_operator_that_was_killed_is_resumed_by_the_next_one() -> Result<()> 
     let _second = world.operator().start().await?;
     let rival = world.await_phase("rival", "Skipped").await?;
     assert_eq!(rival["status"]["skipDetails"]["conflictingWorkflow"]["name"], "survivor");
-    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.await_running_step().await?;
     world.set_outcome("", "ok").await?;
     world.await_phase("survivor", "Completed").await?;
     assert_eq!(world.runs().await?.len(), 1);

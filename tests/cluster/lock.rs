@@ -18,7 +18,7 @@ async fn an_execution_made_again_under_the_same_name_inherits_nothing() -> Resul
     let _operator = world.operator().start().await?;
     world.wfe("same").image(&held).create().await?;
     let first = world.await_phase("same", "Running").await?;
-    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.await_running_step().await?;
     world.delete_wfe("same").await?;
     world.wfe("same").image(&bundle).create().await?;
     // Its predecessor's run is another's: it is busy with it, or runs after it, but never takes it over.
@@ -71,7 +71,7 @@ async fn a_target_is_not_free_before_the_last_pod_of_a_deleted_execution_is_gone
     let recording = world.record_all().await?;
     let _operator = world.operator().start().await?;
     world.wfe("deleted").image(&slow).create().await?;
-    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.await_running_step().await?;
     world.delete_wfe("deleted").await?;
     world.await_run("is cancelled", |run| run["status"]["conditions"][0]["reason"] == "Cancelled").await?;
     world.await_pod("is terminating", |pod| pod["metadata"]["deletionTimestamp"].is_string()).await?;
@@ -100,7 +100,7 @@ async fn an_execution_that_is_cancelled_ends_at_once_and_its_status_says_when_th
     let slow = world.push_pipeline("slow", &slow).await?;
     let _operator = world.operator().start().await?;
     world.wfe("stopped").image(&slow).create().await?;
-    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.await_running_step().await?;
     cancel(&world, "stopped").await?;
     let wfe = world.await_phase("stopped", "Failed").await?;
     assert_eq!(text(&wfe["status"]["failureReason"]), "cancelled by jo@example.com: wrong cluster");

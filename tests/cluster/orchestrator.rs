@@ -140,7 +140,7 @@ async fn in_a_storm_all_wait_for_the_winner() -> Result<()> {
         .await?;
     let winner = decided.values().find(|wfe| wfe["status"]["phase"] == "Running").context("no winner")?;
     let winner = text(&winner["metadata"]["name"]).to_owned();
-    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.await_running_step().await?;
     world.set_outcome("", "ok").await?;
 
     let said = said(&running.wait_with_output().await?, 0);

@@ -119,7 +119,7 @@ async fn the_run_of_a_deleted_execution_goes_on(world: World, right: Right) -> R
     let (held, bundle) = (held(&world).await?, short(&world).await?);
     let first = world.operator().start().await?;
     world.wfe("deleted").image(&held).create().await?;
-    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.await_running_step().await?;
     // Deleted while nobody watches: only a live read can tell.
     first.kill().await?;
     world.delete_wfe("deleted").await?;
@@ -139,7 +139,7 @@ async fn a_rival_waits_for_the_live_read_of_the_holder(world: World, right: Righ
     let (held, bundle) = (held(&world).await?, short(&world).await?);
     let operator = world.operator().start().await?;
     world.wfe("holder").image(&held).create().await?;
-    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.await_running_step().await?;
     world.take_away(&right).await?;
     world.wfe("rival").image(&held).create().await?;
     await_warning(&operator, &right).await?;
@@ -205,7 +205,7 @@ async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Re
     let (held, bundle) = (held(&world).await?, short(&world).await?);
     let _operator = world.operator().start().await?;
     world.wfe("running").target("node/running").image(&held).create().await?;
-    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.await_running_step().await?;
     world.take_away(&right).await?;
     world.wfe("denied").image(&bundle).create().await?;
     let denied = world.await_phase("denied", "Failed").await?;

@@ -39,7 +39,7 @@ async fn of_fifty_at_once_one_runs_and_the_others_name_it() -> Result<()> {
         let expected = ["completionTime", "conditions", "observedGeneration", "phase", "skipDetails", "target"];
         assert!(fields(skipped).iter().eq(expected.iter()), "{skipped:#}");
     }
-    world.await_pod("is running", |pod| pod["status"]["phase"] == "Running").await?;
+    world.await_running_step().await?;
     world.set_outcome("", "ok").await?;
     world.await_phase(text(&holder["metadata"]["name"]), "Completed").await?;
     assert_eq!(world.runs().await?.len(), 1, "one PipelineRun");

@@ -90,6 +90,15 @@ impl World {
         self.await_some(&pods(), what, is).await
     }
 
+    /// Waits until Tekton says of some task that a step of it runs.
+    ///
+    /// The pod says so earlier, but Tekton forgets the pod of a task that is cancelled before it has written down which
+    /// pod that is: nobody then ever deletes it.
+    pub async fn await_running_step(&self) -> Result<Value> {
+        self.await_some(&task_runs(), "says that a step runs", |task| task["status"]["steps"][0]["running"].is_object())
+            .await
+    }
+
     /// Waits until some object of the execution namespace is as `is` wants it, and returns it.
     pub async fn await_some(&self, resource: &ApiResource, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         let api = self.api(resource, &self.execution_namespace());

@@ -10,7 +10,7 @@ use wfe_testkit::proxy::{Answer, Request};
 use wfe_testkit::{Fault, Proxy, Recording, Refusal, World, is_terminal};
 
 use super::judge::{History, assert_completed};
-use super::{CREATE, OWNER, short, sign, writes_of_a_life};
+use super::{CREATE, OWNER, lasting, sign, writes_of_a_life};
 use crate::expect::text;
 
 /// Longer than the operator waits for an answer.
@@ -43,7 +43,7 @@ impl Plan {
 async fn a_lost_answer_of_any_write_changes_nothing_in_the_end() -> Result<()> {
     let world = World::new("lost").await?;
     let recording = world.record().await?;
-    let writes = writes_of_a_life(&world, &short(&world).await?).await?;
+    let writes = writes_of_a_life(&world).await?;
     let mut plan = Plan::default();
     plan.each("lost", &Fault::LoseAnswer, &writes);
     plan.every("all-lost", &Fault::LoseAnswer, &steps(&writes));
@@ -54,7 +54,7 @@ async fn a_lost_answer_of_any_write_changes_nothing_in_the_end() -> Result<()> {
 async fn whatever_happens_to_a_write_changes_nothing_in_the_end() -> Result<()> {
     let world = World::new("troubled").await?;
     let recording = world.record().await?;
-    let writes = writes_of_a_life(&world, &short(&world).await?).await?;
+    let writes = writes_of_a_life(&world).await?;
     let steps = steps(&writes);
     let mut plan = Plan::default();
     // These take as long as the operator waits for an answer, so they come side by side.
@@ -80,7 +80,7 @@ fn steps(writes: &[String]) -> Vec<String> {
 
 /// Runs the planned WorkflowExecutions, all at once, and checks that each ends as without its troubles.
 async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()> {
-    let bundle = short(&world).await?;
+    let bundle = lasting(&world).await?;
     let plan = plan.0;
     let proxy = Proxy::start(world.control_plane()).await?;
     let to_come = Arc::new(Mutex::new(plan.clone()));

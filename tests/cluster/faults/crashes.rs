@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use wfe_testkit::{Proxy, Recording, When, World};
 
 use super::judge::{History, assert_completed};
-use super::{short, sign, writes_of_a_life};
+use super::{PROGRESS, lasting, short, sign, writes_of_a_life};
 
 /// How many worlds share the points. Each has one operator at a time.
 const WORLDS: usize = 5;
@@ -21,7 +21,7 @@ async fn a_kill_before_or_after_any_write_changes_nothing_in_the_end() -> Result
         recordings.push(world.record().await?);
         worlds.push(world);
     }
-    let writes = writes_of_a_life(&worlds[0], &short(&worlds[0]).await?).await?;
+    let writes = writes_of_a_life(&worlds[0]).await?;
     let mut points: Vec<(&str, When)> = Vec::new();
     for write in &writes {
         points.extend([(write.as_str(), When::Before), (write.as_str(), When::After)]);
@@ -40,7 +40,7 @@ async fn a_kill_before_or_after_any_write_changes_nothing_in_the_end() -> Result
 /// Kills an operator at each of these points, each in the life of another WorkflowExecution, and lets another operator
 /// go on.
 async fn kill_at(world: &World, recording: Recording, points: &[(&str, When)]) -> Result<()> {
-    let bundle = short(world).await?;
+    let (short, lasting) = (short(world).await?, lasting(world).await?);
     let mut ended = Vec::new();
     for (n, (write, when)) in points.iter().enumerate() {
         let begun = Instant::now();
@@ -49,7 +49,8 @@ async fn kill_at(world: &World, recording: Recording, points: &[(&str, When)]) -
         let victim = world.operator().through(&proxy).start().await?;
         let point = (*write).to_owned();
         let mut gate = proxy.hold(*when, move |request| sign(request) == point);
-        world.wfe(&wfe).target(&format!("node/killed-{n}")).image(&bundle).create().await?;
+        let bundle = if *write == PROGRESS { &lasting } else { &short };
+        world.wfe(&wfe).target(&format!("node/killed-{n}")).image(bundle).create().await?;
         gate.reached().await.with_context(|| format!("{when:?} {write}"))?;
         victim.kill().await?;
         gate.abort();
