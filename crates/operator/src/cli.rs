@@ -39,6 +39,10 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_WATCH_NAMESPACE", value_name = "NAMESPACE")]
     pub watch_namespace: Option<String>,
 
+    /// The namespace of the operator's own objects.
+    #[arg(long, env = "WFE_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-system")]
+    pub namespace: String,
+
     /// The namespace in which all PipelineRuns are made. Operators that share it exclude each other on a target;
     /// operators that do not, do not.
     #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-workflows")]

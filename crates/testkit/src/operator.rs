@@ -44,6 +44,7 @@ impl<'w> OperatorBuilder<'w> {
         let builder = Self { world, args: Vec::new(), env: Vec::new(), kubeconfig: None, url: None };
         let builder = if world.watches_all() { builder } else { builder.arg("--watch-namespace", world.namespace()) };
         builder
+            .arg("--namespace", &world.system_namespace())
             .arg("--execution-namespace", &world.execution_namespace())
             .arg("--metrics-address", "127.0.0.1:0")
             .arg("--health-address", "127.0.0.1:0")

@@ -15,6 +15,9 @@ use crate::rights::{self, Right};
 /// The operator's service account, as it is shipped.
 pub(crate) const OPERATOR: &str = "wfe-operator";
 
+/// Where the operator lives, as it is shipped.
+const SYSTEM: &str = "kubernaut-system";
+
 /// The role on namespaces: cluster-scoped objects, so that only a `ClusterRoleBinding` grants it.
 const NAMESPACES: &str = "wfe-operator-namespaces";
 
@@ -29,6 +32,13 @@ pub(crate) struct Places<'a> {
     pub(crate) execution: Option<&'a str>,
     pub(crate) system: &'a str,
     pub(crate) all_namespaces: bool,
+}
+
+impl<'a> Places<'a> {
+    /// Returns the namespace for a role or its binding: the operator's own one, or the execution namespace.
+    fn of_role(&self, object: &Value) -> Option<&'a str> {
+        if object["metadata"]["namespace"] == SYSTEM { Some(self.system) } else { self.execution }
+    }
 }
 
 /// Returns the shipped RBAC of the operator for one world.
@@ -66,7 +76,7 @@ pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right:
         found = true;
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let namespace = match (kind.as_str(), object["metadata"]["name"].as_str()) {
-            ("Role", _) => places.execution,
+            ("Role", _) => places.of_role(&object),
             (_, Some(NAMESPACES)) => None,
             _ if places.all_namespaces => None,
             _ => Some(places.watched),
@@ -119,7 +129,7 @@ fn retarget(mut object: Value, kind: &str, places: &Places<'_>) -> Option<Value>
     let cluster_name = |name: &Value| json!(format!("{}-{}", name.as_str().unwrap_or_default(), places.world));
     match kind {
         "ServiceAccount" => object["metadata"]["namespace"] = json!(places.system),
-        "Role" | "RoleBinding" => object["metadata"]["namespace"] = json!(places.execution?),
+        "Role" | "RoleBinding" => object["metadata"]["namespace"] = json!(places.of_role(&object)?),
         "ClusterRole" => object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]),
         "ClusterRoleBinding" if places.all_namespaces || object["roleRef"]["name"] == NAMESPACES => {
             object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]);
