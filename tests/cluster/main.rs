@@ -27,4 +27,5 @@ mod refused;
 mod rights;
 mod storm;
 mod tekton_words;
+mod ttl;
 mod webhook;

@@ -48,6 +48,7 @@ taken_away! {
     without_create_pipelineruns: "create tekton.dev/pipelineruns" => nothing_new_starts_and_what_runs_ends;
     without_patch_pipelineruns: "patch tekton.dev/pipelineruns" => a_committed_run_is_not_released;
     without_delete_pipelineruns: "delete tekton.dev/pipelineruns" => what_has_expired_stays_and_its_target_is_free;
+    without_delete_workflowexecutions: "delete kubernaut.ai/workflowexecutions" => what_is_over_stays_and_others_go_on;
     without_patch_status: "patch kubernaut.ai/workflowexecutions/status" => a_pending_run_is_not_committed;
     without_create_events: "create events.k8s.io/events" => all_goes_on_untold;
 }
@@ -200,6 +201,22 @@ async fn leave(world: &World, resource: &str) -> Result<()> {
 }
 
 // What a write needs.
+
+async fn what_is_over_stays_and_others_go_on(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let operator = world.operator().arg("--cooldown-period", "0").start().await?;
+    for name in ["first", "second"] {
+        world.wfe(name).image(&bundle).patch(|wfe| wfe["spec"]["ttlSecondsAfterFinished"] = json!(0)).create().await?;
+        world.await_phase(name, "Completed").await?;
+    }
+    await_warning(&operator, &right).await?;
+    world.wfe("third").image(&bundle).create().await?;
+    world.await_phase("third", "Completed").await?;
+    world.give_back(&right).await?;
+    world.await_wfes("what is over gone", |all| all.keys().eq(["third"])).await?;
+    world.close().await
+}
 
 async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Result<()> {
     let (held, bundle) = (held(&world).await?, short(&world).await?);

@@ -77,6 +77,7 @@ impl WorkflowExecution {
                 execution_config: None,
                 start_before: None,
                 recovery_of: None,
+                ttl_seconds_after_finished: None,
                 cancellation: None,
                 clearance: None,
             },
@@ -160,6 +161,12 @@ impl WorkflowExecutionBuilder {
     /// Sets the last moment at which it may begin; it is kept in whole seconds.
     pub fn start_before(mut self, moment: Time) -> Self {
         self.spec.start_before = Some(moment);
+        self
+    }
+
+    /// Sets how many seconds after its end the object is removed.
+    pub fn ttl_seconds_after_finished(mut self, seconds: i32) -> Self {
+        self.spec.ttl_seconds_after_finished = Some(seconds);
         self
     }
 

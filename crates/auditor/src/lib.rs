@@ -20,7 +20,7 @@
 //! | 4 | `unusable-target`, `busy`, `order`, `previous-execution-failed`, `exhausted-retries`, `backoff`, `cooldown`: a commit while rules 0 to 5 of section 6 forbid it |
 //! | 5 | `no-fact`, `wrong-fact`, `earlier-rule`: a skip without what makes its rule decide, that names it wrongly, or while a rule before it decides |
 //! | 6 | `undecided`, `leftover`, `abandoned`: what is left when faults have stopped ([`Options::settled`]) |
-//! | 7 | by the audit log: `foreign`, `create`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed` |
+//! | 7 | by the audit log: `foreign`, `create`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed`, `removed-early` |
 //! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row |
 //! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
 //!

@@ -212,6 +212,11 @@ fn sort(all: &mut [Past<'_>]) {
 
 /// Reads a time in whole seconds. A fraction, which no operator writes, counts as the second after it: nothing runs early.
 pub(crate) fn seconds(value: &Value, pointer: &str) -> Option<Seconds> {
-    let time: Time = text(value, pointer)?.parse().ok()?;
+    seconds_of(text(value, pointer)?)
+}
+
+/// Reads a time as [`seconds`] does.
+pub(crate) fn seconds_of(text: &str) -> Option<Seconds> {
+    let time: Time = text.parse().ok()?;
     Some(time.timestamp().saturating_add(i64::from(time.timestamp_subsec_nanos() > 0)))
 }

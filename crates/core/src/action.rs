@@ -177,6 +177,14 @@ pub enum Action {
         /// An owner that is not known any more: read live that it is gone.
         gone: Option<ExecutionId>,
     },
+    /// Removes an execution that is over and on which nothing rests any more. Precondition: its uid and version, so that
+    /// nobody has cleared it, or said anything else of it, since.
+    Remove {
+        /// Which execution.
+        execution: ExecutionId,
+        /// The version that the decision rests on.
+        version: Version,
+    },
     /// Asks Tekton to cancel a run. Precondition: its uid.
     Cancel {
         /// Which run.
@@ -205,6 +213,7 @@ impl Action {
             | Self::Freed { execution, .. }
             | Self::RecordClearance { execution, .. }
             | Self::ShowBlocked { execution, .. }
+            | Self::Remove { execution, .. }
             | Self::ShowProgress { execution, .. }
             | Self::TellReplay { execution, .. }
             | Self::ShowWaiting { execution, .. }

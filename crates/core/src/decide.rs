@@ -6,12 +6,13 @@
 //! - Each step of section 5 is derived from what is there, so a restart resumes wherever the last process stopped.
 //!
 //! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`contend`] who gets the next turn, [`waiting`] what
-//! waits, [`blocked`] what blocks.
+//! waits, [`blocked`] what blocks, [`expire`] what is over and forgotten.
 
 mod advance;
 mod blocked;
 mod clear_away;
 mod contend;
+mod expire;
 mod waiting;
 
 use crate::Time;
@@ -38,6 +39,7 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     contend::decide_contenders(view, &mut decision);
     waiting::show(target, now, &mut decision);
     blocked::show(view, &mut decision);
+    expire::expire(view, &mut decision);
     decision
 }
 

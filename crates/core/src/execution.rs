@@ -27,6 +27,8 @@ pub struct Execution {
     pub run_sequence: Option<RunNumber>,
     /// `spec.executionConfig.timeout`, where it can be read.
     pub timeout: Option<Duration>,
+    /// `spec.ttlSecondsAfterFinished`.
+    pub ttl: Option<Duration>,
     /// `spec.recoveryOf`: the name of the execution in the same namespace whose failure this one is to repair.
     pub recovery_of: Option<Box<str>>,
     /// `spec.clearance`, where somebody has set it.
@@ -125,7 +127,10 @@ pub enum ExecutionState {
     /// Phase Failed.
     Failed(FailedState),
     /// Phase Skipped: never an execution in the sense of the history.
-    Skipped,
+    Skipped {
+        /// `status.completionTime`.
+        completed_at: Option<Time>,
+    },
 }
 
 /// What the status of a Failed execution says of its failure. Every time may be missing: the status may be another
@@ -156,6 +161,7 @@ impl Execution {
             workflow_id: "".into(),
             run_sequence: None,
             timeout: None,
+            ttl: None,
             recovery_of: None,
             clearance: None,
             cancellation: None,
@@ -175,7 +181,21 @@ impl Execution {
     /// Tells whether its phase is final.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
-        matches!(self.state, ExecutionState::Completed { .. } | ExecutionState::Failed(_) | ExecutionState::Skipped)
+        matches!(
+            self.state,
+            ExecutionState::Completed { .. } | ExecutionState::Failed(_) | ExecutionState::Skipped { .. }
+        )
+    }
+
+    /// Returns when it ended, where it has ended and its status says when.
+    #[must_use]
+    pub fn ended_at(&self) -> Option<Time> {
+        match &self.state {
+            ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => None,
+            ExecutionState::Completed { completed_at } | ExecutionState::Skipped { completed_at } => *completed_at,
+            // Its failure counts from `failedAt`; `completionTime` is the same, but in a status of somebody else.
+            ExecutionState::Failed(failed) => failed.failed_at.or(failed.completed_at),
+        }
     }
 
     /// Tells whether it waits for its decision: no phase or Pending, and not on its way out.

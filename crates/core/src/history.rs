@@ -104,6 +104,12 @@ impl<'a> History<'a> {
         since.filter(|past| past.end == End::PreExecutionFailure)
     }
 
+    /// Tells whether its times are known, and in the order of its numbers. Else nobody can say what rests on what.
+    pub(crate) fn is_in_order(&self) -> bool {
+        let times: Option<Vec<Time>> = self.past.iter().map(|past| past.ended_at).collect();
+        times.is_some_and(|times| times.is_sorted())
+    }
+
     /// Tells whether a clearance covers one of it.
     pub(crate) fn is_cleared(&self, past: &Past<'_>) -> bool {
         let cleared = self.past.get(..self.cleared).unwrap_or_default();
@@ -165,13 +171,14 @@ fn next_allowed(policy: &Policy, key: &str, failures: u32, failed_at: Time) -> T
 
 impl<'a> Past<'a> {
     fn of(execution: &'a Execution) -> Option<Self> {
-        let (end, ended_at) = match &execution.state {
-            ExecutionState::Completed { completed_at } => (End::Completed, *completed_at),
-            // Its failure counts from `failedAt`; `completionTime` is the same, but in a status of somebody else.
-            ExecutionState::Failed(failed) => (end_of(execution, failed), failed.failed_at.or(failed.completed_at)),
-            ExecutionState::Undecided { .. } | ExecutionState::Running { .. } | ExecutionState::Skipped => return None,
+        let end = match &execution.state {
+            ExecutionState::Completed { .. } => End::Completed,
+            ExecutionState::Failed(failed) => end_of(execution, failed),
+            ExecutionState::Undecided { .. } | ExecutionState::Running { .. } | ExecutionState::Skipped { .. } => {
+                return None;
+            }
         };
-        Some(Self { execution, end, ended_at })
+        Some(Self { execution, end, ended_at: execution.ended_at() })
     }
 
     /// Tells whether something of it ran, or nobody can tell.

@@ -15,6 +15,8 @@ pub struct Policy {
     pub drain_deadline: Duration,
     /// How long a finished run is kept (section 5, 3).
     pub retention: Duration,
+    /// After how long a finished execution is removed whose spec says nothing (section 3.1). None: it is kept.
+    pub ttl: Option<Duration>,
     /// Whom an execution failure blocks (section 6, rule 2).
     pub previous_execution_failed_scope: Scope,
     /// How many pre-execution failures in a row exhaust a target (section 6, rule 3); 0: no number does.
@@ -46,6 +48,7 @@ impl Default for Policy {
             start_deadline: Duration::from_mins(5),
             drain_deadline: Duration::from_mins(10),
             retention: Duration::from_hours(24),
+            ttl: None,
             previous_execution_failed_scope: Scope::Target,
             max_consecutive_failures: 5,
             backoff: Backoff::doubling(Duration::from_mins(1), Duration::from_mins(10), 4),

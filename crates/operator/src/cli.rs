@@ -68,6 +68,11 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_PIPELINERUN_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub pipelinerun_retention: Duration,
 
+    /// After how long a finished execution is removed whose spec says nothing of it (a Go duration); not while it blocks,
+    /// counts, or is the newest of its target. 0: never.
+    #[arg(long, env = "WFE_TTL_AFTER_FINISHED", value_name = "DURATION", default_value = "0", value_parser = policy::parse_or_off)]
+    pub ttl_after_finished: Duration,
+
     /// When what has been on a target before keeps an execution from running.
     #[command(flatten)]
     pub policy: PolicyArgs,

@@ -447,6 +447,7 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Op
             | Action::Delete { .. }
             | Action::Cancel { .. }
             | Action::TellReplay { .. }
+            | Action::Remove { .. }
             | Action::DrainSlow { .. } => {}
         }
     }

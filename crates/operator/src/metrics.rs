@@ -41,6 +41,7 @@ struct Inner {
     events_lost: IntCounter,
     foreign_runs: IntCounter,
     slow_drains: IntCounter,
+    expired: IntCounter,
     synced: IntGauge,
 }
 
@@ -153,6 +154,10 @@ impl Metrics {
                 "workflowexecution_drain_slow_total",
                 "Targets that were still draining after the drain deadline.",
             )?,
+            expired: IntCounter::new(
+                "workflowexecution_expired_total",
+                "Executions that were removed, as their time to live was over.",
+            )?,
             synced: IntGauge::new("workflowexecution_caches_synced", "1 when the caches hold the first full lists.")?,
             registry,
         };
@@ -235,6 +240,11 @@ impl Metrics {
         self.0.slow_drains.inc();
     }
 
+    /// Counts an execution that was removed.
+    pub fn expired(&self) {
+        self.0.expired.inc();
+    }
+
     /// Renders everything in the text format of Prometheus.
     ///
     /// # Errors
@@ -272,6 +282,7 @@ impl Inner {
         registry.register(Box::new(self.events_lost.clone()))?;
         registry.register(Box::new(self.foreign_runs.clone()))?;
         registry.register(Box::new(self.slow_drains.clone()))?;
+        registry.register(Box::new(self.expired.clone()))?;
         registry.register(Box::new(self.synced.clone()))?;
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         self.show_zeros();

@@ -2,6 +2,7 @@
 //! bad object never stops the watch of the others.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
@@ -61,6 +62,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         workflow_id: spec.pointer("/workflowRef/workflowId").and_then(Value::as_str).unwrap_or_default().into(),
         run_sequence: object.data.pointer("/status/runSequence").and_then(Value::as_u64),
         timeout: spec.pointer("/executionConfig/timeout").and_then(Value::as_str).and_then(|t| duration::parse(t).ok()),
+        ttl: spec["ttlSecondsAfterFinished"].as_u64().map(Duration::from_secs),
         recovery_of: spec["recoveryOf"].as_str().map(Into::into),
         clearance,
         cancellation: cancellation(&spec["cancellation"]),
@@ -145,7 +147,7 @@ fn decided_state(status: &Value, phase: &str) -> ExecutionState {
     } else {
         // Skipped, and a phase of some other version: neither asks for a turn nor counts as an execution. If that other
         // version runs something, its run holds the target.
-        ExecutionState::Skipped
+        ExecutionState::Skipped { completed_at: time("completionTime") }
     }
 }
 

@@ -226,6 +226,7 @@ impl Performer {
                 return self.skip_all(work, skipped, Arc::new(skip), &fact).await;
             }
             Action::Delete { run, version, why, gone } => self.delete(&run, &version, why, gone.as_ref()).await,
+            Action::Remove { execution, version } => self.remove(&execution, &version).await,
             Action::Cancel { run, why, gone } => self.cancel(&run, why, gone.as_ref()).await,
         };
         vec![split(result)]

@@ -120,7 +120,7 @@ impl Translation {
             }
             Phase::Completed => ExecutionState::Completed { completed_at: Some(moment(60)) },
             Phase::Failed { ran } => failed(ran),
-            Phase::Skipped => ExecutionState::Skipped,
+            Phase::Skipped => ExecutionState::Skipped { completed_at: None },
         };
         let created = if self.latest_first { moment(0) } else { moment(execution.id.uid.into()) };
         let id = self.execution_id(execution.id);
@@ -265,6 +265,8 @@ impl Translation {
                 self.owners_gone(gone.as_slice()),
                 Request::Cancel { run: read_run(run), number: number_of(run) },
             ),
+            // No execution here has a time to live.
+            Action::Remove { .. } => return None,
             // Conditions alone, which no decision of the protocol reads.
             Action::ShowWaiting { .. }
             | Action::ShowBlocked { .. }

@@ -53,6 +53,8 @@ pub(super) fn execution(execution: &WorkflowExecution) -> Verdict {
         "spec.startBefore",
         "in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z",
     )?;
+    let lives = spec.ttl_seconds_after_finished.is_none_or(|seconds| seconds >= 0);
+    demand(lives, "spec.ttlSecondsAfterFinished", "0 or more, e.g. 604800 for a week")?;
     match &spec.recovery_of {
         Some(name) => subdomain("spec.recoveryOf", name),
         None => Ok(()),

@@ -57,6 +57,7 @@ fn what_was_said_stands_in_the_object() {
         .service_account("runner")
         .start_before(moment("2026-01-02T03:04:05Z"))
         .recovery_of("payment-scale")
+        .ttl_seconds_after_finished(604_800)
         .build()
         .unwrap();
     let expected = json!({
@@ -76,6 +77,7 @@ fn what_was_said_stands_in_the_object() {
             "executionConfig": {"timeout": "1h30m", "serviceAccountName": "runner"},
             "startBefore": "2026-01-02T03:04:05Z",
             "recoveryOf": "payment-scale",
+            "ttlSecondsAfterFinished": 604_800,
         },
     });
     assert_eq!(serde_json::to_value(built).unwrap(), expected);
@@ -136,6 +138,7 @@ fn what_is_wrong_is_told_by_field() {
         (good().start_before(moment("1969-12-31T23:59:59Z")), "spec.startBefore", "1970 to 9998"),
         (good().start_before(moment("9999-01-01T00:00:00Z")), "spec.startBefore", "1970 to 9998"),
         (good().recovery_of(""), "spec.recoveryOf", "DNS subdomain"),
+        (good().ttl_seconds_after_finished(-1), "spec.ttlSecondsAfterFinished", "0 or more"),
     ] {
         let error = builder.build().unwrap_err();
         assert_eq!(error.field, field, "{error}");

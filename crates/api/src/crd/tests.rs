@@ -184,6 +184,7 @@ fn only_fields_that_do_something_are_in_spec() {
             "remediationRequestRef",
             "startBefore",
             "targetResource",
+            "ttlSecondsAfterFinished",
             "workflowRef"
         ]
     );

@@ -60,6 +60,7 @@ const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
     validation = rules::immutable("executionConfig"),
     validation = rules::immutable("startBefore"),
     validation = rules::immutable("recoveryOf"),
+    validation = rules::immutable("ttlSecondsAfterFinished"),
     validation = rules::comes_later("cancellation", "leave it out, or do not create the object"),
     validation = rules::stays("cancellation", "create another WorkflowExecution"),
     validation = rules::comes_later("clearance", "set it on an execution that has Failed"),
@@ -129,6 +130,13 @@ pub struct WorkflowExecutionSpec {
     #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
         "spec.recoveryOf: must be the name of a WorkflowExecution in the same namespace (a-z, 0-9, - and .), e.g. payment-restart"))]
     pub recovery_of: Option<String>,
+    /// How many seconds after its end this object is removed, as on a Job, e.g. 604800 for a week; 0: at once. It stays for
+    /// longer while something rests on it: while it blocks its target, counts as one of its failures, or makes others wait,
+    /// while it is the newest of its target or the newest that ran, and while something older stays that it has mended.
+    /// Absent: as the operator is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub ttl_seconds_after_finished: Option<i32>,
     /// Stops the execution without deleting its record: set it later, once, while the phase is not final. The PipelineRun is
     /// cancelled, and the execution ends as Failed with who and why in the message. Whoever sets it needs the right to
     /// update workflowexecutions/cancellation. Refused when the object is created. Absent: nobody stopped it.

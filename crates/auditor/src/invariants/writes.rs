@@ -3,6 +3,7 @@
 //! By the audit log, so of the operator alone. A request that was refused is judged as well, where the log has what was
 //! sent: a precondition that is missing is a fault whether or not it was needed this time.
 
+mod execution_delete;
 mod run_delete;
 mod run_patch;
 
@@ -31,6 +32,7 @@ fn judge_request(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let Request { group, resource, subresource, verb, .. } = request;
     match (group.as_str(), resource.as_str(), subresource.as_str(), verb.as_str()) {
         ("kubernaut.ai", "workflowexecutions", "status", "patch" | "update") => judge_status(request),
+        ("kubernaut.ai", "workflowexecutions", "", "delete") => execution_delete::judge(evidence, request),
         ("tekton.dev", "pipelineruns", "", "create") => judge_create(request),
         ("tekton.dev", "pipelineruns", "", "patch") => run_patch::judge(evidence, request),
         ("tekton.dev", "pipelineruns", "", "delete") => run_delete::judge(evidence, request),

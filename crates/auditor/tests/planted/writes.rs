@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wfe_auditor::Request;
 
-use crate::story::{NAMESPACE, NODE, OPERATOR, PERSON, Plant, Story, release_patch, run};
+use crate::story::{NAMESPACE, NODE, OPERATOR, PERSON, Plant, Story, release_patch, run, uid};
 
 /// A good life, whose requests are there to be spoilt.
 fn told() -> Story {
@@ -224,10 +224,39 @@ fn a_pending_run_that_is_deleted_under_its_owner() {
 }
 
 #[test]
+fn an_execution_that_is_over_is_removed_but_not_the_newest_nor_one_that_blocks() {
+    let removed = |mut story: Story, preconditions: Value| {
+        story.remove(OPERATOR, &uid("one"), &preconditions);
+        story.found()
+    };
+    let both = json!({"uid": uid("one"), "resourceVersion": "1"});
+    let two = || {
+        let mut story = Story::default();
+        story.live("one", NODE, 1);
+        story.live_of("two", NODE, "other", 2);
+        story
+    };
+    assert_eq!(removed(two(), both.clone()), Vec::<String>::new());
+    for preconditions in [json!({"uid": uid("one")}), json!({"resourceVersion": "1"}), Value::Null] {
+        assert_eq!(removed(two(), preconditions), ["7 delete"]);
+    }
+    let mut newest = Story::default();
+    newest.live("one", NODE, 1);
+    assert_eq!(removed(newest, both.clone()), ["7 removed-early"]);
+    let mut blocks = Story::default();
+    blocks.breaks("one", NODE, "w", 1);
+    blocks.comes_too_late("two", NODE);
+    assert_eq!(removed(blocks, both.clone()), ["7 removed-early"]);
+    let mut open = Story::default();
+    open.wfe("one", NODE);
+    assert_eq!(removed(open, both), ["7 removed-early"]);
+}
+
+#[test]
 fn a_write_to_what_is_not_its_business() {
     for (group, resource, subresource, verb) in [
         ("kubernaut.ai", "workflowexecutions", "", "patch"),
-        ("kubernaut.ai", "workflowexecutions", "", "delete"),
+        ("kubernaut.ai", "workflowexecutions", "", "deletecollection"),
         ("kubernaut.ai", "workflowexecutions", "", "create"),
         ("tekton.dev", "pipelineruns", "", "update"),
         ("tekton.dev", "pipelineruns", "status", "patch"),

@@ -49,6 +49,7 @@ impl<'a> Check<'a> {
                 Action::Cancel { run, .. } => self.cancel(run),
                 Action::RecordClearance { execution, effective, .. } => self.record_clearance(execution, *effective),
                 Action::ShowBlocked { execution, blocked, .. } => self.show_blocked(execution, *blocked),
+                Action::Remove { execution, .. } => self.remove(execution),
                 Action::Freed { .. }
                 | Action::ShowWaiting { .. }
                 | Action::TellReplay { .. }
@@ -56,6 +57,7 @@ impl<'a> Check<'a> {
             }
         }
         self.whole(decision);
+        self.removals(decision);
         self.standing(decision);
         self.counters(decision);
         self.found
@@ -239,6 +241,55 @@ impl<'a> Check<'a> {
             }
         };
         self.expect("15", fits, || format!("says of {execution} that it is {blocked:?}"));
+    }
+
+    fn remove(&mut self, execution: &ExecutionId) {
+        let Some(found) = self.execution(execution) else { return };
+        self.expect("3.1", found.is_terminal(), || format!("removed {execution}, which is not over"));
+        let ttl = found.ttl.or(self.policy.ttl).and_then(|ttl| chrono::TimeDelta::from_std(ttl).ok());
+        let lasted = found.ended_at().map(|ended_at| self.now - ended_at);
+        let due = ttl.zip(lasted).is_some_and(|(ttl, lasted)| lasted >= ttl);
+        self.expect("3.1", due, || format!("removed {execution} {lasted:?} after its end"));
+        let runs = self.target.runs.values().any(|run| run.is_owned_by(execution) && run.is_unfinished());
+        let left = self.target.residue.values().any(|left| left.owner.is(execution));
+        self.expect("3.1", !runs && !left, || format!("removed {execution}, of which something is left"));
+    }
+
+    /// What is removed was in nobody's way, and kept nobody from anything: without it, the history says the same.
+    fn removals(&mut self, decision: &Decision) {
+        let mut rest = self.target.clone();
+        for action in &decision.actions {
+            if let Action::Remove { execution, .. } = action {
+                rest.executions.remove(&execution.uid);
+            }
+        }
+        if rest.executions.len() == self.target.executions.len() {
+            return;
+        }
+        let without = Record::new(&rest, self.policy, self.now);
+        let reasons = |record: &Record<'_>, contender: &Execution| -> Vec<&'static str> {
+            record.forbids(contender).into_iter().map(|(reason, _)| reason).collect()
+        };
+        let mut found = Vec::new();
+        if without.row(self.now).len() != self.record.row(self.now).len() {
+            found.push("removed what counts".to_owned());
+        }
+        for other in rest.executions.values() {
+            let (before, after) = (reasons(&self.record, other), reasons(&without, other));
+            if before != after {
+                found.push(format!("after the removals {after:?} forbids what {} wants, not {before:?}", other.id));
+            }
+            let same = |reason| self.record.is_blocked_by(other, reason) == without.is_blocked_by(other, reason);
+            if !BlockReason::ALL.into_iter().all(same) {
+                found.push(format!("after the removals {} blocks otherwise", other.id));
+            }
+        }
+        for what in found {
+            self.expect("7", false, || what);
+        }
+        let highest = |target: &Target| target.executions.values().filter_map(|it| it.run_sequence).max();
+        let (before, after) = (highest(self.target), highest(&rest));
+        self.expect("5", before == after, || format!("the highest number becomes {after:?}, it was {before:?}"));
     }
 
     /// Who blocks is told, whether or not somebody asks for a turn, and in the status too.

@@ -3,7 +3,7 @@ use crate::action::{Action, Ending, Fact};
 use crate::decide::decide;
 use crate::ending::Failure;
 use crate::evidence::{Absence, Started};
-use crate::execution::Recorded;
+use crate::execution::{Execution, Recorded};
 use crate::name::Version;
 use crate::run::Progress;
 use crate::standing::{BlockReason, Blocked};
@@ -53,6 +53,10 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
     let spoilt = || target(vec![stalled("p", "x", 1, 0, 40), execution("a", unusable("bad"))], vec![]);
     let both_spoilt = || target(vec![execution("a", unusable("bad")), execution("b", unusable("bad"))], vec![]);
     let one_spoilt = || target(vec![asks("a", "w"), execution("b", unusable("bad"))], vec![]);
+    let expiring = || {
+        let counts = Execution { ttl: Some(std::time::Duration::ZERO), ..stalled("p", "x", 1, 0, 40) };
+        target(vec![counts], vec![])
+    };
     let clears = || target(vec![cleared(broke("p", "x", 1, 0), Recorded::Not)], vec![]);
     vec![
         ("forgets one", free(), |it| it.actions.clear()),
@@ -121,6 +125,12 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
             let (execution, version) = (id("p"), Version::new("v"));
             let blocked = Blocked::Yes(BlockReason::ExhaustedRetries);
             it.actions.push(Action::ShowBlocked { execution, version, blocked });
+        }),
+        ("removes who counts", expiring(), |it| {
+            it.actions = vec![Action::Remove { execution: id("p"), version: Version::new("v") }];
+        }),
+        ("removes one before its time", target(vec![completed("p", "x", 1, 0)], vec![]), |it| {
+            it.actions = vec![Action::Remove { execution: id("p"), version: Version::new("v") }];
         }),
         ("does not tell who blocks", blocked(), |it| it.standing.blocks.clear()),
         ("tells another counter", blocked(), |it| it.standing.consecutive_failures += 1),

@@ -4,6 +4,7 @@ mod blocked;
 mod deadlines;
 mod draining;
 mod ended;
+mod expire;
 mod failures;
 mod history;
 mod leftovers;

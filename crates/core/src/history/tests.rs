@@ -35,7 +35,7 @@ fn executions_are_in_the_order_of_their_numbers_then_of_their_ends_then_of_their
             0,
             ExecutionState::Failed(FailedState { failed_at: None, completed_at: None, ..failure(true, 0, None) }),
         )),
-        execution("skipped", ExecutionState::Skipped),
+        execution("skipped", ExecutionState::Skipped { completed_at: None }),
         running("runs", "r9"),
     ];
     let target = target(executions, vec![]);

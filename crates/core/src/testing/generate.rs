@@ -70,7 +70,7 @@ fn state(weight_of_past: u32) -> impl Strategy<Value = ExecutionState> {
         }),
         weight_of_past => maybe_at().prop_map(|completed_at| ExecutionState::Completed { completed_at }),
         2 * weight_of_past => failed_state().prop_map(ExecutionState::Failed),
-        1 => Just(ExecutionState::Skipped),
+        1 => maybe_at().prop_map(|completed_at| ExecutionState::Skipped { completed_at }),
     ]
 }
 
@@ -86,6 +86,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
         prop::bool::weighted(0.05),
         prop::option::weighted(0.2, prop::sample::select(vec!["PreviousExecutionFailed", "ExhaustedRetries", "Odd"])),
         prop::bool::weighted(0.2),
+        prop::option::weighted(0.5, 0..300_u64),
     );
     (uids, workflows, state(weight_of_past), prop::option::weighted(0.8, 0..6_u64), 0..3_i64, beside).prop_map(
         |(
@@ -94,7 +95,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
             state,
             number,
             created,
-            (recovery_of, recorded, cancelled, paused, deleting, blocked, proof_shown),
+            (recovery_of, recorded, cancelled, paused, deleting, blocked, proof_shown, ttl),
         )| {
             let execution = Execution {
                 workflow_id: workflow.into(),
@@ -105,6 +106,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 cancellation: cancelled.then(|| Cancellation { reason: "enough".into(), requested_by: "jo".into() }),
                 paused: paused.then(|| "ask".into()),
                 blocked_shown: blocked.map(Into::into),
+                ttl: ttl.map(Duration::from_secs),
                 run_shown: RunShown { proof: proof_shown.then(proof), tasks: None },
                 // As the index says it after the first look, so that the wait is told at one time.
                 waits_since: Some(at(NOW - 5)),

@@ -67,6 +67,7 @@ impl RunArgs {
             start_deadline: self.start_deadline,
             drain_deadline: self.drain_deadline,
             retention: self.pipelinerun_retention,
+            ttl: Some(self.ttl_after_finished).filter(|ttl| !ttl.is_zero()),
             ..Policy::default()
         })
     }
@@ -97,7 +98,7 @@ impl PolicyArgs {
     }
 }
 
-fn parse_or_off(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_or_off(text: &str) -> Result<Duration, String> {
     match wfe_core::duration::parse(text) {
         Ok(Duration::ZERO) => Ok(Duration::ZERO),
         _ => parse_duration(text),

@@ -18,9 +18,11 @@ pub enum Expected {
         /// The version that the write returned.
         version: Version,
     },
-    /// This run no more.
+    /// This object no more.
     Absence {
-        /// Which run.
+        /// Of which watch.
+        kind: Kind,
+        /// Which object.
         uid: Uid,
     },
 }
@@ -30,14 +32,13 @@ impl Expected {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Version { kind, .. } => *kind,
-            Self::Absence { .. } => Kind::Run,
+            Self::Version { kind, .. } | Self::Absence { kind, .. } => *kind,
         }
     }
 
     fn uid(&self) -> &Uid {
         match self {
-            Self::Version { uid, .. } | Self::Absence { uid } => uid,
+            Self::Version { uid, .. } | Self::Absence { uid, .. } => uid,
         }
     }
 }

@@ -22,7 +22,8 @@ pub(super) fn already_seen(target: &Target, vanished: &HashSet<Uid>, expected: &
         }
         // Nothing else is written.
         Expected::Version { .. } => true,
-        Expected::Absence { uid } => !target.runs.contains_key(uid),
+        Expected::Absence { kind: Kind::Execution, uid } => !target.executions.contains_key(uid),
+        Expected::Absence { uid, .. } => !target.runs.contains_key(uid),
     }
 }
 

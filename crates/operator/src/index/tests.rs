@@ -209,7 +209,7 @@ fn what_was_seen_and_found_of_a_run_stays_until_its_execution_has_ended() {
 
     let mut ended = execution("a", "3");
     if let Delivery::Execution(record) = &mut ended {
-        record.execution.state = ExecutionState::Skipped;
+        record.execution.state = ExecutionState::Skipped { completed_at: None };
     }
     index.apply(ended, now());
     assert_eq!((&run_of(&index).seen, &run_of(&index).look), (&Seen::default(), &None));
@@ -306,7 +306,7 @@ fn a_target_is_held_back_until_its_own_write_is_delivered() {
 fn an_answer_that_comes_after_its_delivery_holds_nothing_back() {
     let mut index = synced(vec![execution("a", "9")]);
     index.expect(&key(), written("a", "9"));
-    index.expect(&key(), Expected::Absence { uid: Uid::new("r") });
+    index.expect(&key(), Expected::Absence { kind: Kind::Run, uid: Uid::new("r") });
     assert!(index.ready(&key()).is_some());
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 use wfe_core::action::{Ending, Fact, Waiting};
 use wfe_core::ending::Skip;
@@ -14,12 +14,12 @@ use wfe_core::target::RunNumber;
 use wfe_core::{Time, duration};
 
 use super::{
-    Attempt, EXECUTION_STATUS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work, changed_or_call,
-    expect_object, split,
+    Attempt, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work,
+    changed_or_call, expect_object, split,
 };
 use crate::client::Verb;
 use crate::events::Announcement;
-use crate::index::Kind;
+use crate::index::{Expected, Kind};
 use crate::metrics::OutcomeLabel;
 use crate::status::{self, Commitment, Going, Subject};
 
@@ -109,6 +109,33 @@ impl Performer {
             self.events.announce(Announcement::lock_released(execution, work.target.as_ref()));
         }
         Ok(learned)
+    }
+
+    /// Removes an execution that is still as it was seen.
+    pub(super) async fn remove(&self, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(execution.uid.as_str().to_owned()),
+                resource_version: Some(version.as_str().to_owned()),
+            }),
+            ..DeleteParams::background()
+        };
+        let executions = self.cluster.executions_in(&execution.namespace);
+        match self.cluster.call(Verb::Delete, EXECUTIONS, executions.delete(&execution.name, &params)).await {
+            Ok(answer) => {
+                self.metrics.expired();
+                tracing::info!(wfe = %execution, "removed, as its time to live is over");
+                Ok(match answer.left() {
+                    // Somebody's finalizer holds it for a while.
+                    Some(leaving) => expect_object(Kind::Execution, &leaving),
+                    None => {
+                        let uid = execution.uid.clone();
+                        vec![Learned::Expect(Expected::Absence { kind: Kind::Execution, uid })]
+                    }
+                })
+            }
+            Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "delete")),
+        }
     }
 
     /// Says how far the run is.

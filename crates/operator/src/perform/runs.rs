@@ -118,7 +118,7 @@ impl Performer {
         match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&run.name, &params)).await {
             Ok(_) => {
                 tracing::info!(run = %run, ?why, "deleted");
-                learned.push(Learned::Expect(Expected::Absence { uid: run.uid.clone() }));
+                learned.push(Learned::Expect(Expected::Absence { kind: Kind::Run, uid: run.uid.clone() }));
                 Ok(learned)
             }
             Err(error) => Err(changed_or_call(error, format!("PipelineRun {run}"), "delete")),

@@ -7,7 +7,7 @@ fn a_pending_run_that_nobody_can_commit_to_is_deleted() {
     let leftover = |owner: Execution| actions(&target(vec![owner], vec![run(9, "a", Progress::Pending)]));
     let mut leaving = undecided("a");
     leaving.deleting = true;
-    for owner in [failed("a"), execution("a", ExecutionState::Skipped), leaving] {
+    for owner in [failed("a"), execution("a", ExecutionState::Skipped { completed_at: None }), leaving] {
         assert_eq!(leftover(owner.clone()), [deleted("r9", Unneeded::Leftover, None)], "{owner:?}");
     }
 }

@@ -9,7 +9,7 @@ fn an_execution_on_a_free_target_creates_a_pending_run() {
 
 #[test]
 fn the_number_is_one_above_all_that_is_known() {
-    let mut skipped = execution("s", ExecutionState::Skipped);
+    let mut skipped = execution("s", ExecutionState::Skipped { completed_at: None });
     skipped.run_sequence = Some(6);
     let mut known = target(vec![undecided("a"), failed("b"), skipped], vec![run(4, "b", done(true))]);
     assert_eq!(actions(&known), [create("a", 7)]);

@@ -1,0 +1,104 @@
+//! Removes executions that are over, as `ttlSecondsAfterFinished` asks for (section 3.1), where nothing rests on them any
+//! more (section 7): what is removed changes no later decision.
+
+use super::View;
+use crate::Time;
+use crate::action::{Action, Decision};
+use crate::execution::{Execution, Recorded};
+use crate::history::{End, Past};
+use crate::moment::after;
+use crate::name::Uid;
+
+/// How many are removed at once. A target's work is serial, so those that wait for a turn wait for this too.
+const AT_ONCE: usize = 64;
+
+/// Asks for the removals, oldest first, where nothing else is to be done.
+pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
+    if !decision.actions.is_empty() {
+        return; // when that is done, the target is looked at again
+    }
+    let keeps = Keeps::of(view);
+    // Whether a failure stays that a later success or clearance has made harmless: then that stays too.
+    let mut failure_stays = false;
+    let in_order = view.history.is_in_order();
+    for past in view.history.all().iter().filter(|_| in_order) {
+        let mends = past.end == End::Completed || past.execution.clearance.is_some();
+        let free = !(failure_stays && mends) && !keeps.past(past) && keeps.is_free(past.execution);
+        if !(free && remove(view, past.execution, cools_until(view, past), decision)) {
+            failure_stays |= past.end != End::Completed;
+        }
+    }
+    // Nothing ever rests on what was skipped.
+    for execution in view.target.executions.values().filter(|it| it.is_terminal() && !is_past(view, it)) {
+        if keeps.is_free(execution) {
+            remove(view, execution, None, decision);
+        }
+    }
+}
+
+/// Removes an execution whose time has come, and says whether it does.
+fn remove(view: View<'_>, execution: &Execution, not_before: Option<Time>, decision: &mut Decision) -> bool {
+    let Some((ended_at, ttl)) = execution.ended_at().zip(execution.ttl.or(view.policy.ttl)) else { return false };
+    let expires = after(ended_at, ttl).max(not_before.unwrap_or(ended_at));
+    if view.now < expires {
+        decision.wake_at(expires);
+        return false;
+    }
+    if decision.actions.len() >= AT_ONCE {
+        return false; // when the others are gone, the target is looked at again
+    }
+    decision.actions.push(Action::Remove { execution: execution.id.clone(), version: execution.version.clone() });
+    true
+}
+
+/// Tells until when a success keeps its workflow from running again.
+fn cools_until(view: View<'_>, past: &Past<'_>) -> Option<Time> {
+    (past.end == End::Completed).then_some(after(past.ended_at?, view.policy.cooldown_period))
+}
+
+fn is_past(view: View<'_>, execution: &Execution) -> bool {
+    view.history.all().iter().any(|past| past.execution.id == execution.id)
+}
+
+/// What stays whatever its time.
+struct Keeps<'a> {
+    view: View<'a>,
+    /// The newest of all, the newest that was not skipped, the newest that backoff looks at, the newest that ran, and the
+    /// one with the highest number: the next run's is one higher.
+    newest: [Option<&'a Uid>; 5],
+    /// Whether failures count.
+    counts: bool,
+}
+
+impl<'a> Keeps<'a> {
+    fn of(view: View<'a>) -> Self {
+        let (target, history) = (view.target, view.history);
+        let terminal = target.executions.values().filter(|it| it.is_terminal());
+        let newest = terminal.clone().max_by_key(|it| (it.ended_at(), it.created, &it.id.uid));
+        let number = target.executions.values().max_by_key(|it| (it.run_sequence, &it.id.uid));
+        let newest = [
+            newest.map(|it| &it.id.uid),
+            history.all().last().map(|past| &past.execution.id.uid),
+            history.latest().map(|past| &past.execution.id.uid),
+            history.all().iter().rfind(|past| past.ran()).map(|past| &past.execution.id.uid),
+            number.map(|it| &it.id.uid),
+        ];
+        Self { view, newest, counts: history.consecutive_failures(view.policy, view.now) > 0 }
+    }
+
+    /// Tells whether later decisions read it: it counts, or it blocks.
+    fn past(&self, past: &Past<'_>) -> bool {
+        let View { history, policy, .. } = self.view;
+        let in_a_row = || history.failures().any(|failure| failure.execution.id == past.execution.id);
+        let unrecorded = past.execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Not);
+        unrecorded || self.counts && in_a_row() || history.is_broken(past, policy)
+    }
+
+    /// Tells whether nothing of it is left, and it is none of the newest.
+    fn is_free(&self, execution: &Execution) -> bool {
+        let target = self.view.target;
+        let at_work = target.residue_of(&execution.id).next().is_some()
+            || target.runs.values().any(|run| run.is_owned_by(&execution.id) && run.is_unfinished());
+        !execution.deleting && !execution.draining_shown && !at_work && !self.newest.contains(&Some(&execution.id.uid))
+    }
+}
