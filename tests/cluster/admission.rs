@@ -8,3 +8,4 @@ mod people;
 mod spec;
 mod status;
 mod tools;
+mod workflow;

@@ -97,6 +97,17 @@ impl Stage {
         Ok(())
     }
 
+    /// Returns the client of the administrator.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Tries to create an object, for the answer alone.
+    pub(super) async fn try_create(&self, object: Value) -> Result<Refusal> {
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        refusal(self.namespaced.api.create(&dry_run, &serde_json::from_value(object)?).await)
+    }
+
     /// Tries a merge patch as somebody.
     pub(super) async fn patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
         let url =
@@ -139,14 +150,20 @@ async fn await_policy(canary: &Namespaced, name: &str, patch: &Value) -> Result<
 /// Checks that the API server has nothing against the expressions of the policy on `field`, and that it would be seen if
 /// it had: if the name of the field that holds the person, `by`, were misspelt in them.
 pub(super) async fn expect_policy_fits(field: &str, by: &str) -> Result<()> {
-    let stage = Stage::new(field).await?;
-    let shipped = manifests::read(&repository().join(format!("config/admission/{field}_policy.yaml")))?;
+    expect_shipped_fits(field, &format!("spec.{field}.{by}"), &by.to_lowercase()).await
+}
+
+/// Checks the same of the policy `name` and of one field in it, whose last part would be misspelt as `wrong`.
+pub(super) async fn expect_shipped_fits(name: &str, field: &str, wrong: &str) -> Result<()> {
+    // Whoever may do what plays no part here.
+    let stage = Stage::new("clearance").await?;
+    let shipped = manifests::read(&repository().join(format!("config/admission/{name}_policy.yaml")))?;
     let shipped = shipped.first().context("no policy")?.to_string();
-    let warnings = warnings(&stage.client, &format!("{field}-shipped"), &shipped).await?;
+    let warnings = warnings(&stage.client, &format!("{name}-shipped"), &shipped).await?;
     ensure!(warnings.is_empty(), "{warnings}");
-    let (right, wrong) = (format!("object.spec.{field}.{by}"), by.to_lowercase());
-    let misspelt = shipped.replace(&right, &format!("object.spec.{field}.{wrong}"));
-    let warnings = self::warnings(&stage.client, &format!("{field}-misspelt"), &misspelt).await?;
+    let parent = field.rsplit_once('.').context("a field has a parent")?.0;
+    let misspelt = shipped.replace(&format!("object.{field}"), &format!("object.{parent}.{wrong}"));
+    let warnings = self::warnings(&stage.client, &format!("{name}-misspelt"), &misspelt).await?;
     ensure!(warnings.contains(&format!("undefined field '{wrong}'")), "{warnings}");
     Ok(())
 }

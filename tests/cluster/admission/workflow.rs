@@ -1,0 +1,120 @@
+//! Which workflows may be asked for, and as whom they may run: by the lists of a ConfigMap.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use wfe_testkit::{manifests, repository};
+
+use super::objects::{Refusal, expect, good, report};
+use super::people::{Stage, expect_shipped_fits};
+
+const POLICY: &str = "workflow.workflowexecutions.kubernaut.ai";
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// Binds the shipped policy to a ConfigMap of the stage's own namespace, and to that namespace alone.
+async fn bind(stage: &Stage) -> Result<()> {
+    let namespace = &stage.namespaced.namespace;
+    let shipped = manifests::read(&repository().join("config/admission/workflow_policy_binding.yaml"))?;
+    let mut binding = shipped.into_iter().next().context("no binding")?;
+    binding["metadata"]["name"] = json!(format!("workflow-{namespace}"));
+    binding["spec"]["paramRef"]["namespace"] = json!(namespace);
+    binding["spec"]["matchResources"] =
+        json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}});
+    manifests::apply(stage.client(), &binding).await?;
+    Ok(())
+}
+
+/// Sets the lists, and waits until they are in force: then an account that only the marker allows is refused or not.
+async fn allow(stage: &Stage, mut rules: Value) -> Result<()> {
+    let namespace = &stage.namespaced.namespace;
+    let marker = format!("marker-{}", rules.to_string().len());
+    let accounts = rules["service-accounts"].as_str().unwrap_or("runner").to_owned();
+    rules["service-accounts"] = json!(format!("{accounts}, {marker}"));
+    let config = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "workflowexecution-admission", "namespace": namespace}, "data": rules,
+    });
+    manifests::apply(stage.client(), &config).await?;
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let (unknown, known) = (asks(stage, "unknown", None, None).await?, asks(stage, &marker, None, None).await?);
+        let accounts_say = |refusal: &Refusal| refusal.as_ref().is_some_and(|why| why.contains("serviceAccountName"));
+        if accounts_say(&unknown) && !accounts_say(&known) {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "the lists are not in force: {unknown:?}, {known:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Asks for an execution, for the answer alone.
+async fn asks(stage: &Stage, account: &str, image: Option<&str>, digest: Option<&str>) -> Result<Refusal> {
+    let mut wfe = good();
+    if !account.is_empty() {
+        wfe["spec"]["executionConfig"]["serviceAccountName"] = json!(account);
+    } else if let Some(config) = wfe.pointer_mut("/spec/executionConfig").and_then(Value::as_object_mut) {
+        config.remove("serviceAccountName");
+    }
+    if let Some(image) = image {
+        wfe["spec"]["workflowRef"]["containerImage"] = json!(image);
+    }
+    match digest {
+        Some(digest) => wfe["spec"]["workflowRef"]["containerDigest"] = json!(digest),
+        None => {
+            wfe["spec"]["workflowRef"].as_object_mut().context("no workflowRef")?.remove("containerDigest");
+        }
+    }
+    stage.try_create(wfe).await
+}
+
+#[tokio::test]
+async fn what_the_lists_do_not_allow_is_refused_with_the_list_that_says_so() -> Result<()> {
+    let stage = Stage::new("clearance").await?;
+    bind(&stage).await?;
+    let source = format!("ConfigMap {}/workflowexecution-admission", stage.namespaced.namespace);
+    let (account, image) = ("spec.executionConfig.serviceAccountName: ", "spec.workflowRef.containerImage: ");
+    let digest = "spec.workflowRef.containerDigest: is required by require-digest of ";
+    let good_image = "registry.example/workflows/clean:1";
+    let pinned = format!("{good_image}@{DIGEST}");
+    let mut failures = Vec::new();
+
+    // Without the ConfigMap, nothing is restricted.
+    expect(&mut failures, "no lists", &[], asks(&stage, "anybody", Some("elsewhere.example/x:1"), None).await?);
+
+    allow(&stage, json!({"service-accounts": "runner , cleaner", "image-registries": "registry.example/workflows,mirror.example/"})).await?;
+    let none_of =
+        format!("is from none of the image-registries of {source}: registry.example/workflows,mirror.example/");
+    let not_among = format!("is not among the service-accounts of {source}: runner , cleaner");
+    for (who, from, words) in [
+        ("", good_image, None),
+        ("runner", good_image, None),
+        ("cleaner", "mirror.example/a/b@sha256:0", None),
+        ("runne", good_image, Some([account, not_among.as_str()])),
+        ("default", good_image, Some([account, not_among.as_str()])),
+        ("runner", "registry.example/workflows-of-others/clean:1", Some([image, none_of.as_str()])),
+        ("runner", "registry.example/other/clean:1", Some([image, none_of.as_str()])),
+        ("runner", "registry.example/workflows", Some([image, none_of.as_str()])),
+        ("", "clean:1", Some([image, none_of.as_str()])),
+    ] {
+        let words: Vec<&str> = words.iter().flatten().copied().chain(words.map(|_| POLICY)).collect();
+        expect(&mut failures, &format!("{who} {from}"), &words, asks(&stage, who, Some(from), None).await?);
+    }
+
+    allow(&stage, json!({"require-digest": "true"})).await?;
+    let required = [POLICY, digest, &source];
+    expect(&mut failures, "a tag alone", &required, asks(&stage, "", Some(good_image), None).await?);
+    expect(&mut failures, "a digest beside it", &[], asks(&stage, "", Some(good_image), Some(DIGEST)).await?);
+    expect(&mut failures, "a digest in it", &[], asks(&stage, "", Some(&pinned), None).await?);
+
+    allow(&stage, json!({"require-digest": "false", "image-registries": " , "})).await?;
+    expect(&mut failures, "an empty list", &[image], asks(&stage, "", Some(good_image), None).await?);
+    report(&failures)
+}
+
+/// Of a field that a validation names itself: the API server does not check what variables say.
+#[tokio::test]
+async fn the_policy_fits_the_kind() -> Result<()> {
+    expect_shipped_fits("workflow", "spec.workflowRef.containerDigest", "containerdigest").await
+}
