@@ -229,6 +229,9 @@ mod tests {
         assert!(
             refusal(403, "may not clear").contains("may not clear; nothing was written; the ClusterRole wfe-clear")
         );
-        assert!(refused(&CallError::TimedOut, "node/n").contains("whether it was written is not known"));
+        assert!(
+            refused(&CallError::TimedOut(Duration::from_secs(15)), "node/n")
+                .contains("whether it was written is not known")
+        );
     }
 }

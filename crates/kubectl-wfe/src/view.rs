@@ -23,6 +23,7 @@ use wfe_core::target::{Target, TargetName};
 use wfe_operator::client::{CallError, Cluster};
 use wfe_operator::hearing::Hearing;
 use wfe_operator::index::{Delivery, ExecutionRecord, Index, Kind};
+use wfe_operator::lease::Leadership;
 use wfe_operator::metrics::Metrics;
 use wfe_operator::observe::observe_execution;
 use wfe_operator::watch::{Selection, read, selected};
@@ -76,8 +77,14 @@ impl Lookout {
         let namespace = cluster.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let client = Client::try_from(config.clone()).context("cannot use the kubeconfig; check its certificates")?;
         let metrics = Metrics::new().context("cannot set up the client")?;
-        let cluster = Cluster::connect(config, &args.execution_namespace, metrics, Hearing::default())
-            .context("cannot use the kubeconfig; check its certificates")?;
+        let cluster = Cluster::connect(
+            config,
+            &args.execution_namespace,
+            Leadership::without_election(),
+            metrics,
+            Hearing::default(),
+        )
+        .context("cannot use the kubeconfig; check its certificates")?;
         let (watch_namespace, execution_namespace) = (args.watch_namespace.clone(), args.execution_namespace.clone());
         Ok(Self { cluster, namespace, client, policy, watch_namespace, execution_namespace })
     }

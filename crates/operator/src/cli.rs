@@ -3,6 +3,7 @@
 // Doc comments here are the text of `--help`, where backticks would be noise.
 #![allow(clippy::doc_markdown)]
 
+mod lease;
 mod policy;
 
 use std::net::SocketAddr;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::telemetry::{self, LogFormat};
 
+pub use lease::LeaseArgs;
 pub use policy::{PolicyArgs, ScopeArg};
 
 /// Runs WorkflowExecutions as Tekton PipelineRuns: at most one at a time on a target, and every decision says why.
@@ -81,6 +83,10 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_MAX_STALENESS", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]
     pub max_staleness: Duration,
 
+    /// Which of several replicas decides and writes.
+    #[command(flatten)]
+    pub lease: LeaseArgs,
+
     /// Where Prometheus metrics are served, under /metrics.
     #[arg(long, env = "WFE_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:9090")]
     pub metrics_address: SocketAddr,
@@ -135,6 +141,21 @@ mod tests {
     }
 
     #[test]
+    fn replicas_elect_a_leader_unless_they_are_told_not_to() {
+        for (flags, elects) in [
+            (&[][..], true),
+            (&["--leader-elect"], true),
+            (&["--leader-elect=true"], true),
+            (&["--leader-elect=false"], false),
+            (&["--leader-elect", "false"], false),
+        ] {
+            let cli = Cli::try_parse_from(["wfe-operator", "run"].iter().chain(flags)).unwrap();
+            let Command::Run(args) = cli.command else { panic!("{flags:?}") };
+            assert_eq!(args.lease.leader_elect, elects, "{flags:?}");
+        }
+    }
+
+    #[test]
     fn bad_values_are_refused_with_the_name_of_the_flag() {
         for (flag, value) in [
             ("--default-timeout", "0s"),
@@ -143,6 +164,11 @@ mod tests {
             ("--start-deadline", "0s"),
             ("--pipelinerun-retention", "0"),
             ("--max-staleness", "soon"),
+            ("--leader-elect", "perhaps"),
+            ("--lease-duration", "0s"),
+            ("--lease-name", "Not_A_Name"),
+            ("--identity", "two words"),
+            ("--identity", ""),
             ("--metrics-address", "nowhere"),
             ("--log-level", "wfe_operator=loud"),
         ] {

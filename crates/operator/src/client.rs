@@ -8,6 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::client::ClientBuilder;
 use kube::core::GroupVersionKind;
@@ -17,6 +18,7 @@ use wfe_core::residue::ResidueKind;
 
 use crate::hearing::{Hearing, HearingLayer};
 use crate::index::Kind;
+use crate::lease::Leadership;
 use crate::metrics::Metrics;
 
 /// How long an answer may take. Longer than the ten seconds that the API server gives an admission webhook, so that a
@@ -31,15 +33,18 @@ pub(crate) const PAGE: u32 = 500;
 /// Why a request brought nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// No answer in time; the outcome of a write is unknown.
-    #[error("no answer within {} s", REQUEST_TIMEOUT.as_secs())]
-    TimedOut,
+    /// No answer within this time; the outcome of a write is unknown.
+    #[error("no answer within {} s", .0.as_secs().max(1))]
+    TimedOut(Duration),
     /// The API server refused.
     #[error("{}{}", .0.message, advice(.0))]
     Refused(Box<kube::core::Status>),
     /// The connection failed, or the answer could not be read; the outcome of a write is unknown.
     #[error("{0}")]
     Transport(#[source] Box<kube::Error>),
+    /// Another replica may lead by now. The write was not sent, or its outcome is unknown.
+    #[error("this replica does not lead")]
+    NotLeading,
 }
 
 impl CallError {
@@ -48,7 +53,7 @@ impl CallError {
     pub fn code(&self) -> u16 {
         match self {
             Self::Refused(status) => status.code,
-            Self::TimedOut | Self::Transport(_) => 0,
+            Self::TimedOut(_) | Self::Transport(_) | Self::NotLeading => 0,
         }
     }
 
@@ -68,7 +73,7 @@ impl CallError {
                 .map(|details| u64::from(details.retry_after_seconds))
                 .filter(|seconds| *seconds > 0)
                 .map(Duration::from_secs),
-            Self::TimedOut | Self::Transport(_) => None,
+            Self::TimedOut(_) | Self::Transport(_) | Self::NotLeading => None,
         }
     }
 }
@@ -102,10 +107,19 @@ pub enum Verb {
     List,
     /// Makes one.
     Create,
+    /// Replaces one.
+    Update,
     /// Changes one.
     Patch,
     /// Removes one.
     Delete,
+}
+
+impl Verb {
+    /// Says whether it changes something.
+    fn is_write(self) -> bool {
+        !matches!(self, Self::Get | Self::List)
+    }
 }
 
 impl fmt::Display for Verb {
@@ -114,6 +128,7 @@ impl fmt::Display for Verb {
             Self::Get => "get",
             Self::List => "list",
             Self::Create => "create",
+            Self::Update => "update",
             Self::Patch => "patch",
             Self::Delete => "delete",
         })
@@ -125,17 +140,19 @@ impl fmt::Display for Verb {
 pub struct Cluster {
     client: Client,
     execution_namespace: Arc<str>,
+    leadership: Leadership,
     metrics: Metrics,
 }
 
 impl Cluster {
-    /// Connects as `config` says, but with our own time-outs and without retries.
+    /// Connects as `config` says, but with our own time-outs and without retries. It writes only while this process leads.
     ///
     /// # Errors
     /// When the configuration cannot be used, for example a certificate that cannot be read.
     pub fn connect(
         mut config: Config,
         execution_namespace: &str,
+        leadership: Leadership,
         metrics: Metrics,
         hearing: Hearing,
     ) -> Result<Self, kube::Error> {
@@ -144,7 +161,7 @@ impl Cluster {
         // Watches are long: their own time-out (in `watch`) bounds them. Other requests are bounded by `call`.
         config.read_timeout = None;
         let client = ClientBuilder::try_from(config)?.with_layer(&HearingLayer::new(hearing)).build();
-        Ok(Self { client, execution_namespace: execution_namespace.into(), metrics })
+        Ok(Self { client, execution_namespace: execution_namespace.into(), leadership, metrics })
     }
 
     /// Returns the `WorkflowExecutions` of one namespace.
@@ -190,7 +207,14 @@ impl Cluster {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Makes one request, bounded in time and counted.
+    /// Returns the Leases of one namespace.
+    #[must_use]
+    pub fn leases_in(&self, namespace: &str) -> Api<Lease> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Makes one request, bounded in time and counted. A write goes out only while this process leads: that is asked
+    /// directly before it is sent, and one that is still unanswered when the term ends is given up.
     ///
     /// # Errors
     /// Whatever the request brought instead of an answer.
@@ -200,9 +224,27 @@ impl Cluster {
         resource: &'static str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, CallError> {
-        let result = match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+        let answer = self.ask(verb, resource, REQUEST_TIMEOUT, request);
+        if verb.is_write() {
+            return self.leadership.guard(answer).await.unwrap_or(Err(CallError::NotLeading));
+        }
+        answer.await
+    }
+
+    /// Makes one request, bounded by this time and counted, whoever leads.
+    ///
+    /// # Errors
+    /// Whatever the request brought instead of an answer.
+    pub async fn ask<T>(
+        &self,
+        verb: Verb,
+        resource: &'static str,
+        within: Duration,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, CallError> {
+        let result = match tokio::time::timeout(within, request).await {
             Ok(answer) => answer.map_err(CallError::from),
-            Err(_) => Err(CallError::TimedOut),
+            Err(_) => Err(CallError::TimedOut(within)),
         };
         self.metrics.api_request(verb, resource, result.as_ref().err().map_or(200, CallError::code));
         result

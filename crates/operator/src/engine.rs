@@ -24,6 +24,7 @@ use crate::client::CallError;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::index::{Delivery, Entry, Index, Key, Kind};
+use crate::lease::{Leadership, Term};
 use crate::metrics::{Metrics, StandingGauges};
 use crate::perform::{Learned, PerformError, Performer, Report, Work};
 use crate::queue::Queue;
@@ -50,6 +51,9 @@ pub struct Engine {
     tasks: HashMap<tokio::task::Id, (Key, Instant)>,
     /// The targets whose actions could not be performed.
     failures: HashMap<Key, Failures>,
+    leadership: Leadership,
+    /// Whether a term of this process is under way. Who only follows keeps its view, and decides nothing.
+    leads: bool,
     deliveries: mpsc::Receiver<Delivery>,
     settings: Settings,
     metrics: Metrics,
@@ -109,6 +113,7 @@ impl Engine {
     pub fn new(
         settings: Settings,
         performer: Performer,
+        leadership: Leadership,
         deliveries: mpsc::Receiver<Delivery>,
         metrics: Metrics,
         health: Health,
@@ -121,6 +126,8 @@ impl Engine {
             performing: JoinSet::new(),
             tasks: HashMap::new(),
             failures: HashMap::new(),
+            leadership,
+            leads: false,
             deliveries,
             settings,
             standing: metrics.standing(),
@@ -137,15 +144,17 @@ impl Engine {
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), EngineError> {
         let mut tick = interval(Duration::from_secs(1));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut terms = self.leadership.terms();
         loop {
             let has_room = self.performing.len() < PARALLEL_TARGETS;
             tokio::select! {
-                // In this order: to stop, to finish, to learn, and only then to decide, on the newest view.
+                // In this order: to stop, to lead or not, to finish, to learn, and only then to decide, on the newest view.
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
+                term = terms.next() => self.turn(term),
                 Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
                 Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
-                key = self.queue.next(), if has_room => self.look_at(key),
+                key = self.queue.next(), if has_room && self.leads => self.look_at(key),
                 _ = tick.tick() => self.show(),
             }
         }
@@ -164,9 +173,28 @@ impl Engine {
             self.begin()?;
         }
         for key in self.index.take_dirty() {
-            self.queue.mark(key);
+            if self.leads {
+                self.queue.mark(key);
+            } else if self.performing.is_empty() {
+                self.index.settle(&key);
+            }
         }
         Ok(())
+    }
+
+    /// Begins to decide, on all targets at once, or ceases to. What is under way when a term ends comes to its end: its
+    /// writes are given up, and what is known of those that were made is kept.
+    fn turn(&mut self, term: Term) {
+        self.queue.clear();
+        self.leads = term == Term::Begins;
+        if self.leads {
+            self.failures.clear();
+            self.index.forget_tries();
+            self.index.keys().for_each(|key| self.queue.mark(key.clone()));
+        } else {
+            // Whoever leads shows them.
+            self.standing.forget_all();
+        }
     }
 
     /// All is known now that there is to know: may this process work on it?
@@ -264,7 +292,7 @@ impl Engine {
         }
         let denied_since = self.failures.get(&key).and_then(|failures| failures.denied_since);
         let work = work(key.clone(), entry, decision, now, denied_since);
-        self.index.begin(&key);
+        self.index.settle(&key);
         for execution in work.requests.keys() {
             self.index.tried(&key, execution, now);
         }
@@ -362,11 +390,13 @@ impl Engine {
         let wait = self.retry(key, trouble.map(|_| Held::Actions(report.failed)), retry_after);
         let errors = report.errors.len();
         match worst {
-            PerformError::Changed { .. } | PerformError::Refuted { .. } => {
+            PerformError::Changed { .. }
+            | PerformError::Refuted { .. }
+            | PerformError::Call { source: CallError::NotLeading, .. } => {
                 tracing::debug!(error = %worst, errors, retry_in = ?wait, "looking again");
             }
             PerformError::Call {
-                source: CallError::Refused(_) | CallError::TimedOut | CallError::Transport(_),
+                source: CallError::Refused(_) | CallError::TimedOut(_) | CallError::Transport(_),
                 ..
             } => {
                 tracing::warn!(error = %worst, errors, retry_in = ?wait, "looking again");

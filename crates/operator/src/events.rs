@@ -247,6 +247,8 @@ async fn write(cluster: &Cluster, metrics: &Metrics, forbidden: &AtomicBool, eve
                     break;
                 }
             },
+            // Whoever leads next has nothing to tell of it.
+            Err(CallError::NotLeading) => break,
             Err(_) => tokio::time::sleep(RETRY.after(attempt)).await,
         }
     }

@@ -219,6 +219,20 @@ impl Index {
         }
     }
 
+    /// Forgets what this process knows of its own tries, as another has led since: it begins anew, as after a restart.
+    /// What it has seen stays, and so do its own writes that no watch has delivered yet.
+    pub fn forget_tries(&mut self) {
+        for entry in self.targets.values_mut() {
+            entry.target.trouble = None;
+            entry.target.executions.values_mut().for_each(keep::forget_tries);
+        }
+    }
+
+    /// Returns all targets.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.targets.keys()
+    }
+
     /// Records that a number of the chain is taken by an object that the watch does not show.
     pub fn number_taken(&mut self, key: &Key, number: RunNumber) {
         if let Some(entry) = self.targets.get_mut(key) {
@@ -233,8 +247,8 @@ impl Index {
         }
     }
 
-    /// Records that the actions of a decision are carried out from now on.
-    pub fn begin(&mut self, key: &Key) {
+    /// Records that no write of this process to a target is on its way now.
+    pub fn settle(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.vanished.clear();
         }

@@ -15,6 +15,7 @@ pub mod events;
 pub mod health;
 pub mod hearing;
 pub mod index;
+pub mod lease;
 pub mod metrics;
 pub mod observe;
 pub mod perform;

@@ -43,6 +43,7 @@ struct Inner {
     slow_drains: IntCounter,
     expired: IntCounter,
     synced: IntGauge,
+    leader: IntGauge,
 }
 
 /// How an execution ended, as the label `outcome` says it.
@@ -159,6 +160,10 @@ impl Metrics {
                 "Executions that were removed, as their time to live was over.",
             )?,
             synced: IntGauge::new("workflowexecution_caches_synced", "1 when the caches hold the first full lists.")?,
+            leader: IntGauge::new(
+                "workflowexecution_leader",
+                "1 in the replica that decides and writes; 0 in those that follow.",
+            )?,
             registry,
         };
         inner.register()?;
@@ -213,6 +218,11 @@ impl Metrics {
         self.0.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
         self.0.targets.set(i64::try_from(targets).unwrap_or(i64::MAX));
         self.0.synced.set(i64::from(synced));
+    }
+
+    /// Shows whether this replica leads.
+    pub fn leads(&self, leads: bool) {
+        self.0.leader.set(i64::from(leads));
     }
 
     /// Counts a request.
@@ -284,6 +294,7 @@ impl Inner {
         registry.register(Box::new(self.slow_drains.clone()))?;
         registry.register(Box::new(self.expired.clone()))?;
         registry.register(Box::new(self.synced.clone()))?;
+        registry.register(Box::new(self.leader.clone()))?;
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         self.show_zeros();
         Ok(())

@@ -121,8 +121,9 @@ impl PerformError {
             Self::Changed { .. } => "changed",
             Self::Refuted { .. } => "refuted",
             Self::Call { source, .. } => match source {
-                CallError::TimedOut => "timeout",
+                CallError::TimedOut(_) => "timeout",
                 CallError::Transport(_) => "transport",
+                CallError::NotLeading => "lease",
                 CallError::Refused(status) => match status.code {
                     403 => "forbidden",
                     409 => "conflict",

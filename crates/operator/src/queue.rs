@@ -60,6 +60,15 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
+    /// Forgets all that were asked for, but for those that are being worked on.
+    pub fn clear(&mut self) {
+        self.ready.clear();
+        self.queued.clear();
+        self.again.clear();
+        self.timers.clear();
+        self.timer_of.clear();
+    }
+
     /// Waits for the next key that is due and takes it out. It is not busy until [`start`](Self::start) says so.
     ///
     /// # Cancellation
@@ -146,6 +155,26 @@ mod tests {
         assert_eq!(queue.next().now_or_never(), None);
         advance(Duration::from_secs(6)).await;
         assert_eq!(queue.next().now_or_never(), Some("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn forgets_what_was_asked_for_but_not_what_is_being_worked_on() {
+        let mut queue = Queue::new();
+        queue.mark("busy");
+        let key = queue.next().await;
+        queue.start(key);
+        queue.mark("ready");
+        queue.mark_after("later", Duration::from_secs(1));
+        queue.clear();
+        advance(Duration::from_secs(2)).await;
+        assert_eq!(queue.next().now_or_never(), None);
+        queue.mark("busy");
+        assert_eq!(queue.next().now_or_never(), None);
+        queue.done(&"busy");
+        assert_eq!(queue.next().now_or_never(), Some("busy"));
+        queue.mark_after("later", Duration::ZERO);
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(queue.next().now_or_never(), Some("later"));
     }
 
     #[tokio::test(start_paused = true)]

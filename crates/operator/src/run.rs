@@ -1,6 +1,8 @@
 //! Puts the operator together and runs it until it is asked to stop.
 
 use anyhow::Context;
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use kube::Config;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -13,6 +15,7 @@ use crate::engine::{Engine, Settings};
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::index::Kind;
+use crate::lease::{Elector, Leadership, identity};
 use crate::metrics::Metrics;
 use crate::perform::Performer;
 use crate::watch::Watch;
@@ -29,6 +32,7 @@ const LAST_EVENTS: std::time::Duration = std::time::Duration::from_secs(5);
 /// What keeps it from starting: no cluster named, a bad certificate, a port that is taken.
 pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     let policy = args.policy().context("the flags cannot be used")?;
+    let timing = args.lease.timing().map_err(anyhow::Error::msg).context("the flags cannot be used")?;
     telemetry::start(args.log_format, &args.log_level);
     let metrics = Metrics::new().context("cannot set up the metrics")?;
     let health = Health::new();
@@ -36,22 +40,32 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     let metrics_listener = server::listen("metrics", args.metrics_address).await?;
     let health_listener = server::listen("health", args.health_address).await?;
 
-    let config = Config::infer()
+    let mut config = Config::infer()
         .await
         .context("cannot find a cluster: set KUBECONFIG, or run in a pod with a service account")?;
+    let instance = args.lease.identity.clone().unwrap_or_else(host_name);
+    let identity = identity(&instance);
+    let version = env!("CARGO_PKG_VERSION");
+    let user_agent = HeaderValue::try_from(format!("wfe-operator/{version} {identity}"))
+        .context("the host's name is no name for this replica: set --identity")?;
+    config.headers.push((USER_AGENT, user_agent));
     tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
+        version,
+        identity,
         cluster = %config.cluster_url,
         watch_namespace = args.watch_namespace.as_deref().unwrap_or("(all)"),
         execution_namespace = args.execution_namespace,
         "starting"
     );
-    let cluster = Cluster::connect(config, &args.execution_namespace, metrics.clone(), hearing.clone())
-        .context("cannot use the cluster's configuration")?;
+    let leadership = if args.lease.leader_elect { Leadership::by_election() } else { Leadership::without_election() };
+    metrics.leads(leadership.leads());
+    let cluster =
+        Cluster::connect(config, &args.execution_namespace, leadership.clone(), metrics.clone(), hearing.clone())
+            .context("cannot use the cluster's configuration")?;
 
     let mut servers = JoinSet::new();
     servers.spawn(server::serve_metrics(metrics_listener, metrics.clone()));
-    servers.spawn(server::serve_health(health_listener, health.clone()));
+    servers.spawn(server::serve_health(health_listener, health.clone(), leadership.clone()));
 
     let (sender, deliveries) = mpsc::channel(DELIVERIES);
     let mut watches = JoinSet::new();
@@ -70,35 +84,62 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     drop(sender);
 
     let (events, event_writer) =
-        events::channel(cluster.clone(), metrics.clone(), &instance(), &args.execution_namespace);
+        events::channel(cluster.clone(), metrics.clone(), &instance, &args.execution_namespace);
     let event_writer = tokio::spawn(event_writer.run());
     let defaults = Defaults {
         execution_namespace: args.execution_namespace,
         service_account: args.service_account,
         timeout: args.default_timeout,
     };
+    let elector = args.lease.leader_elect.then(|| {
+        let lease = (args.namespace.as_str(), args.lease.lease_name.as_str());
+        Elector::new(cluster.clone(), lease, &identity, timing, leadership.clone(), metrics.clone())
+    });
     let performer = Performer::new(cluster, defaults, metrics.clone(), events);
     let settings = Settings { watch_namespace: args.watch_namespace, policy, max_staleness: args.max_staleness };
-    let engine = Engine::new(settings, performer, deliveries, metrics, health.clone(), hearing);
+    let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health.clone(), hearing);
     let (stop, stopped) = watch::channel(false);
     let mut engine = tokio::spawn(engine.run(stopped));
+    let (let_go, done) = watch::channel(false);
+    let mut elector = tokio::spawn(elect(elector, done));
 
-    tokio::select! {
-        ended = &mut engine => {
-            ended.context("the engine panicked")??;
-            anyhow::bail!("the engine stopped although nobody asked it to");
+    let ended = tokio::select! {
+        ended = &mut elector => {
+            ended.context("the election panicked")?;
+            anyhow::bail!("the election stopped although nobody asked it to");
         }
-        asked = asked_to_stop() => asked?,
-    }
-    health.stopping();
-    let _ = stop.send(true); // the engine listens until it has stopped
-    engine.await.context("the engine panicked")??;
-    // The performer went with the engine, and with it the last sender of events.
-    if tokio::time::timeout(LAST_EVENTS, event_writer).await.is_err() {
-        tracing::warn!("stopped with events unwritten");
-    }
+        ended = &mut engine => ended.context("the engine panicked").and_then(|ended| {
+            ended?;
+            anyhow::bail!("the engine stopped although nobody asked it to")
+        }),
+        asked = asked_to_stop() => {
+            asked?;
+            health.stopping();
+            let _ = stop.send(true); // the engine listens until it has stopped
+            let ended = engine.await.context("the engine panicked");
+            // The performer went with the engine, and with it the last sender of events.
+            if tokio::time::timeout(LAST_EVENTS, event_writer).await.is_err() {
+                tracing::warn!("stopped with events unwritten");
+            }
+            ended.and_then(|ended| Ok(ended?))
+        }
+    };
+    // Last: until now nobody else could begin.
+    let _ = let_go.send(true);
+    elector.await.context("the election panicked")?;
+    ended?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Takes part in the election, if there is one, until this process has nothing more to write.
+async fn elect(elector: Option<Elector>, mut done: watch::Receiver<bool>) {
+    match elector {
+        Some(elector) => elector.run(done).await,
+        None => {
+            let _ = done.wait_for(|done| *done).await; // whoever would say it is gone
+        }
+    }
 }
 
 /// Waits for SIGTERM, as Kubernetes sends it, or SIGINT from a keyboard.
@@ -112,7 +153,7 @@ async fn asked_to_stop() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The name that events show as their source: in a pod, the pod's.
-fn instance() -> String {
-    std::env::var("HOSTNAME").unwrap_or_else(|_| "wfe-operator".to_owned())
+/// The name of this replica, if it is given none: in a pod, the pod's.
+fn host_name() -> String {
+    std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "wfe-operator".to_owned())
 }

@@ -9,6 +9,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 
 use crate::health::Health;
+use crate::lease::Leadership;
 use crate::metrics::Metrics;
 
 /// Opens a port, or says which one could not be opened.
@@ -30,11 +31,12 @@ pub async fn serve_metrics(listener: TcpListener, metrics: Metrics) -> std::io::
 }
 
 /// Serves `/healthz` and `/readyz` until the process ends.
-pub async fn serve_health(listener: TcpListener, health: Health) -> std::io::Result<()> {
-    let ready = health.clone();
+pub async fn serve_health(listener: TcpListener, health: Health, leadership: Leadership) -> std::io::Result<()> {
+    let alive = health.clone();
+    let ready = move || health.ready().and_then(|()| leadership.standing()).map(|standing| format!("ok; {standing}"));
     let router = Router::new()
-        .route("/healthz", get(move || std::future::ready(answer(health.alive()))))
-        .route("/readyz", get(move || std::future::ready(answer(ready.ready()))));
+        .route("/healthz", get(move || std::future::ready(answer(alive.alive().map(|()| "ok".to_owned())))))
+        .route("/readyz", get(move || std::future::ready(answer(ready()))));
     axum::serve(listener, router).await
 }
 
@@ -45,9 +47,9 @@ fn render(metrics: &Metrics) -> Response {
     }
 }
 
-fn answer(result: Result<(), String>) -> Response {
+fn answer(result: Result<String, String>) -> Response {
     match result {
-        Ok(()) => "ok\n".into_response(),
+        Ok(said) => format!("{said}\n").into_response(),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }
 }

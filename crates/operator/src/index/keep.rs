@@ -45,6 +45,13 @@ pub(super) fn keep_memory(execution: &mut Execution, known: &Execution) {
     }
 }
 
+/// What came of earlier tries to create a run says nothing any more.
+pub(super) fn forget_tries(execution: &mut Execution) {
+    if let ExecutionState::Undecided { refusal, first_try, .. } = &mut execution.state {
+        (*refusal, *first_try) = (None, None);
+    }
+}
+
 /// The tries to create a run have ended with one. Should it be withdrawn, they begin anew, and with them their time.
 pub(super) fn end_tries(execution: &mut Execution) {
     if let ExecutionState::Undecided { first_try, .. } = &mut execution.state {

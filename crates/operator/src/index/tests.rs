@@ -313,7 +313,7 @@ fn an_answer_that_comes_after_its_delivery_holds_nothing_back() {
 #[test]
 fn an_answer_that_comes_after_the_deletion_of_what_was_written_holds_nothing_back() {
     let mut index = synced(vec![execution("a", "5"), execution("b", "5"), run("r", "a", "6")]);
-    index.begin(&key());
+    index.settle(&key());
     index.apply(Delivery::ExecutionDeleted(Uid::new("a")), now());
     index.apply(Delivery::RunDeleted(Uid::new("r")), now());
     index.expect(&key(), written("a", "9"));

@@ -68,6 +68,14 @@ impl StandingGauges {
         self.take_away(key);
     }
 
+    /// Shows nothing of any target any more.
+    pub fn forget_all(&mut self) {
+        let shown: Vec<Key> = self.shown.keys().cloned().collect();
+        for key in &shown {
+            self.take_away(key);
+        }
+    }
+
     /// Takes a target's part out of the gauges, and returns the label that it had.
     fn take_away(&mut self, key: &Key) -> Option<Box<str>> {
         let Shown { label, failures, block } = self.shown.remove(key)?;
@@ -165,6 +173,10 @@ mod tests {
         gauges.forget(&Key::Chain(TargetName::parse("node/b").unwrap().chain()));
         assert_eq!(series(&gauges.failures), []);
         assert_eq!(series(&gauges.blocked), pairs(&[("ExhaustedRetries", 0), ("PreviousExecutionFailed", 0)]));
+        assert!(gauges.shown.is_empty());
+        show(&mut gauges, "node/a", 4, Some(BlockReason::ExhaustedRetries));
+        gauges.forget_all();
+        assert_eq!((series(&gauges.failures), gauges.series), (Vec::new(), 0));
         assert!(gauges.shown.is_empty());
     }
 

@@ -67,7 +67,7 @@ mod tests {
         ] {
             assert_eq!(judge(&refused(code, message)), reason, "{code} {message}");
         }
-        assert_eq!(judge(&CallError::TimedOut), None);
+        assert_eq!(judge(&CallError::TimedOut(std::time::Duration::from_secs(15))), None);
     }
 
     #[test]

@@ -1,0 +1,311 @@
+//! Leader election by a Lease (coordination.k8s.io/v1): one of several replicas decides and writes, the others stand by.
+//!
+//! As client-go does it: read, and write with the version that was read. Nobody compares wall clocks: a candidate times
+//! on its own monotonic clock for how long the record has not changed, and the leader stops by its own before that can
+//! be too long (`choice`). Safety does not rest on this (SPEC section 5, 2); it keeps replicas out of each other's way.
+
+mod choice;
+mod leadership;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::PostParams;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::client::{CallError, Cluster, Verb};
+use crate::metrics::Metrics;
+
+pub use choice::{LONGEST, Timing};
+use choice::{Record, Sighting, Step, step};
+pub use leadership::{Leadership, Term, Terms};
+
+const LEASES: &str = "leases";
+/// A leader whose renewal failed tries again after this part of the retry period: until the renew deadline there is room
+/// for several tries.
+const SOONER: u32 = 4;
+
+/// Returns a name that no other process has: what was given or is the host's, and a random part. Two processes under one
+/// name would both take the Lease for theirs.
+#[must_use]
+pub fn identity(name: &str) -> String {
+    format!("{name}_{:08x}", random() >> 32)
+}
+
+/// Each `RandomState` has keys of its own.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Takes part in the election, and tells the rest of the process how it stands.
+pub struct Elector {
+    cluster: Cluster,
+    leases: Api<Lease>,
+    name: String,
+    identity: String,
+    timing: Timing,
+    leadership: Leadership,
+    metrics: Metrics,
+    /// The Lease as it was last read or written; none where there was none.
+    lease: Option<Lease>,
+    /// Whether `lease` is what this process wrote last, so that it need not be read before it is written again.
+    is_own: bool,
+    seen: Option<Sighting>,
+    /// Until when this process leads, if it does.
+    until: Option<Instant>,
+    failing: Option<Failing>,
+}
+
+/// The Lease can be neither read nor written.
+struct Failing {
+    since: Instant,
+    said: String,
+}
+
+impl Elector {
+    /// Makes a candidate for the Lease of this name in a namespace.
+    #[must_use]
+    pub fn new(
+        cluster: Cluster,
+        (namespace, name): (&str, &str),
+        identity: &str,
+        timing: Timing,
+        leadership: Leadership,
+        metrics: Metrics,
+    ) -> Self {
+        let leases = cluster.leases_in(namespace);
+        let (name, identity) = (name.to_owned(), identity.to_owned());
+        let (lease, seen, until, failing) = (None, None, None, None);
+        Self {
+            cluster,
+            leases,
+            name,
+            identity,
+            timing,
+            leadership,
+            metrics,
+            lease,
+            is_own: false,
+            seen,
+            until,
+            failing,
+        }
+    }
+
+    /// Takes part until it is asked to stop; then lets go of the Lease, so that the next leader need not wait.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        loop {
+            let again = self.turn().await;
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => break,
+                () = sleep_until(again) => {}
+            }
+        }
+        self.release().await;
+    }
+
+    /// Reads the Lease and writes it, where that is due. Returns when to do so again.
+    async fn turn(&mut self) -> Instant {
+        let next = Instant::now() + self.jittered();
+        if self.until.is_some_and(|until| Instant::now() >= until) {
+            // Not taken again in the same breath: the work that was under way has to notice.
+            self.lose("it was not renewed in time");
+            return next;
+        }
+        let step = match self.advance().await {
+            Ok(step) => {
+                self.failing = None;
+                self.leadership.has_trouble(None);
+                step
+            }
+            Err(error) => {
+                self.fail(&error);
+                Step::Renew
+            }
+        };
+        match (self.until, step) {
+            (Some(until), _) if self.is_own => next.min(until),
+            (Some(until), _) => until.min(Instant::now() + self.timing.retry_period / SOONER),
+            (None, Step::Wait { until, .. }) => next.min(until),
+            (None, _) => next,
+        }
+    }
+
+    async fn advance(&mut self) -> Result<Step, CallError> {
+        if !self.is_own {
+            self.look().await?;
+        }
+        let step = step(&self.identity, self.until, self.seen.as_ref(), Instant::now());
+        match &step {
+            Step::Take | Step::Renew => self.hold().await?,
+            Step::Lose(why) => self.lose(why),
+            Step::Wait { .. } => {}
+        }
+        if self.until.is_none() {
+            self.follow();
+        }
+        Ok(step)
+    }
+
+    async fn look(&mut self) -> Result<(), CallError> {
+        let found = self.cluster.ask(Verb::Get, LEASES, self.patience(), self.leases.get_opt(&self.name)).await?;
+        self.note(found);
+        Ok(())
+    }
+
+    /// Takes the Lease or renews it. That another was faster is no error: the next look shows who.
+    async fn hold(&mut self) -> Result<(), CallError> {
+        let takes = self.until.is_none();
+        // Before it is sent: nobody can have seen it earlier.
+        let asked = Instant::now();
+        self.is_own = false;
+        let wanted = self.claim(takes);
+        let transitions = wanted.spec.as_ref().and_then(|spec| spec.lease_transitions);
+        match self.write(wanted).await {
+            Ok(written) => self.note(Some(written)),
+            Err(CallError::Refused(status)) if matches!(status.code, 404 | 409) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        self.is_own = true;
+        let until = asked + self.timing.renew_deadline;
+        self.until = Some(until);
+        if takes {
+            tracing::info!(lease = self.name, identity = self.identity, transitions, "leads");
+            self.metrics.leads(true);
+            self.leadership.begin(until);
+        } else {
+            self.leadership.renew(until);
+        }
+        Ok(())
+    }
+
+    async fn write(&self, lease: Lease) -> Result<Lease, CallError> {
+        let params =
+            PostParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PostParams::default() };
+        let within = self.patience();
+        if self.lease.is_none() {
+            return self.cluster.ask(Verb::Create, LEASES, within, self.leases.create(&params, &lease)).await;
+        }
+        // It has the version that was read, or that the last write made.
+        self.cluster.ask(Verb::Update, LEASES, within, self.leases.replace(&self.name, &params, &lease)).await
+    }
+
+    /// Renders the Lease as this process holds it. Its times are for people: nobody decides by them.
+    fn claim(&self, takes: bool) -> Lease {
+        let now = MicroTime(Timestamp::now());
+        let mut lease = self.lease.clone().unwrap_or_default();
+        lease.metadata.name = Some(self.name.clone());
+        let spec = lease.spec.get_or_insert_default();
+        if takes {
+            spec.acquire_time = Some(now.clone());
+            spec.lease_transitions =
+                Some(spec.lease_transitions.map_or(0, |transitions| transitions.saturating_add(1)));
+        }
+        spec.holder_identity = Some(self.identity.clone());
+        spec.lease_duration_seconds = Some(whole_seconds(self.timing.duration));
+        spec.renew_time = Some(now);
+        lease
+    }
+
+    /// Lets go of the Lease, if it is held; others take it at their next look.
+    async fn release(&mut self) {
+        if self.until.is_none() {
+            return;
+        }
+        self.stop_leading();
+        if !self.is_own && self.look().await.is_err() {
+            return;
+        }
+        let Some(mut lease) = self.lease.clone() else { return };
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_deref() != Some(&self.identity) {
+            return;
+        }
+        *spec = LeaseSpec { holder_identity: None, renew_time: Some(MicroTime(Timestamp::now())), ..spec.clone() };
+        match self.write(lease).await {
+            Ok(_) => tracing::info!(lease = self.name, "released the lease"),
+            Err(error) => tracing::warn!(lease = self.name, %error, "the lease could not be released; it runs out"),
+        }
+    }
+
+    fn lose(&mut self, why: &str) {
+        tracing::warn!(lease = self.name, identity = self.identity, "leads no longer: {why}");
+        self.stop_leading();
+    }
+
+    fn stop_leading(&mut self) {
+        self.until = None;
+        self.leadership.end();
+        self.metrics.leads(false);
+    }
+
+    /// Shows who leads instead.
+    fn follow(&mut self) {
+        let holder = self.seen.as_ref().and_then(|seen| seen.record.holder.as_deref());
+        if self.leadership.follow(holder) {
+            tracing::info!(lease = self.name, identity = self.identity, leader = holder, "follows");
+        }
+    }
+
+    fn note(&mut self, lease: Option<Lease>) {
+        let now = Instant::now();
+        self.seen = lease.as_ref().map(|lease| Sighting::after(self.seen.take(), Record::of(lease), now));
+        self.lease = lease;
+    }
+
+    /// Says once what is wrong, and lets the probes say it when it lasts.
+    fn fail(&mut self, error: &CallError) {
+        self.is_own = false;
+        let said = format!("cannot use Lease {}: {error}", self.name);
+        let is_new = self.failing.as_ref().is_none_or(|failing| failing.said != said);
+        if is_new {
+            tracing::warn!(identity = self.identity, leads = self.until.is_some(), "{said}");
+        }
+        let since = self.failing.as_ref().map_or_else(Instant::now, |failing| failing.since);
+        if since.elapsed() >= self.timing.renew_deadline {
+            self.leadership.has_trouble(Some(said.clone()));
+        }
+        self.failing = Some(Failing { since, said });
+    }
+
+    /// Returns how long a request may take now: never beyond the time at which a leader must have stopped.
+    fn patience(&self) -> Duration {
+        let left = self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+        left.min(self.timing.retry_period)
+    }
+
+    /// Returns the retry period or up to a quarter less, so that replicas that were started together drift apart.
+    fn jittered(&self) -> Duration {
+        let thousandths = u32::try_from(random() % 251).unwrap_or_default();
+        self.timing.retry_period * (1000 - thousandths) / 1000
+    }
+}
+
+/// Rounds up: whoever reads it must not think it shorter.
+fn whole_seconds(duration: Duration) -> i32 {
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    i32::try_from(seconds).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_nobody_elses() {
+        let (one, other) = (identity("pod"), identity("pod"));
+        assert!(one.starts_with("pod_") && one.len() == "pod_".len() + 8, "{one}");
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn seconds_are_rounded_up() {
+        assert_eq!(whole_seconds(Duration::from_millis(8000)), 8);
+        assert_eq!(whole_seconds(Duration::from_millis(8001)), 9);
+    }
+}

@@ -1,0 +1,222 @@
+//! What to do about the Lease: a pure function of what was seen of it, and of the monotonic clock.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::jiff::Timestamp;
+use tokio::time::Instant;
+
+/// The longest that a Lease may last: for so long nobody leads when a leader dies. One that says more, written by hand
+/// or by another program, is not waited for longer.
+pub const LONGEST: Duration = Duration::from_mins(5);
+/// How much longer the Lease must last than its holder writes: for what is on its way when the holder stops.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// How the Lease is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// For how long a record must not have changed before others take the Lease.
+    pub duration: Duration,
+    /// For how long a leader goes on writing after the last renewal that it knows of, counted from when it asked.
+    pub renew_deadline: Duration,
+    /// How often the Lease is renewed, or looked at; and how long one request may take.
+    pub retry_period: Duration,
+}
+
+impl Timing {
+    /// Checks that a leader stops before another can begin, and that one lost request does not end its term.
+    ///
+    /// # Errors
+    /// Which flags contradict each other.
+    pub fn new(duration: Duration, renew_deadline: Duration, retry_period: Duration) -> Result<Self, String> {
+        if duration > LONGEST {
+            return Err(format!("--lease-duration must be at most {} s", LONGEST.as_secs()));
+        }
+        if renew_deadline + MARGIN > duration {
+            return Err("--lease-duration must be at least 1s longer than --renew-deadline".to_owned());
+        }
+        if retry_period * 2 > renew_deadline {
+            return Err("--renew-deadline must be at least twice --retry-period".to_owned());
+        }
+        Ok(Self { duration, renew_deadline, retry_period })
+    }
+}
+
+/// What a Lease says. Its time is compared with earlier ones for being another, and never with a clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Who holds it; none once it is let go.
+    pub(super) holder: Option<Box<str>>,
+    pub(super) duration: Duration,
+    pub(super) renewed: Option<Timestamp>,
+    pub(super) transitions: i32,
+}
+
+impl Record {
+    /// Reads a Lease, of any shape.
+    pub(super) fn of(lease: &Lease) -> Self {
+        let spec = lease.spec.clone().unwrap_or_default();
+        let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        Self {
+            holder: spec.holder_identity.filter(|holder| !holder.is_empty()).map(Into::into),
+            duration: seconds.map_or(LONGEST, Duration::from_secs).min(LONGEST),
+            renewed: spec.renew_time.map(|time| time.0),
+            transitions: spec.lease_transitions.unwrap_or_default(),
+        }
+    }
+}
+
+/// A record, and since when this process has seen it unchanged.
+#[derive(Clone, Debug)]
+pub(super) struct Sighting {
+    pub(super) record: Record,
+    pub(super) since: Instant,
+}
+
+impl Sighting {
+    /// Takes in a record that was read; `now` is when the answer was there.
+    pub(super) fn after(previous: Option<Self>, record: Record, now: Instant) -> Self {
+        previous.filter(|previous| previous.record == record).unwrap_or(Self { record, since: now })
+    }
+
+    /// Returns from when on its holder has certainly stopped, unless the record changes.
+    fn runs_out(&self) -> Instant {
+        self.since + self.record.duration
+    }
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nobody leads: take the Lease.
+    Take,
+    /// This process leads, and goes on.
+    Renew,
+    /// Another leads.
+    Wait {
+        /// When it leads no longer, if nothing more is heard of it.
+        until: Instant,
+    },
+    /// This process leads no longer, and why.
+    Lose(&'static str),
+}
+
+/// Says what a process has to do that leads until then, if it does, and has seen this of the Lease, if there is one.
+pub(super) fn step(me: &str, leads_until: Option<Instant>, seen: Option<&Sighting>, now: Instant) -> Step {
+    let holder = seen.and_then(|seen| seen.record.holder.as_deref());
+    let holds = holder == Some(me);
+    match (leads_until, seen) {
+        (Some(until), _) if now >= until => Step::Lose("it was not renewed in time"),
+        (Some(_), _) if holds => Step::Renew,
+        (Some(_), _) => Step::Lose("somebody else has taken or removed the lease"),
+        // Its own from an earlier term: nobody has led since.
+        (None, Some(seen)) if holder.is_some() && !holds && now < seen.runs_out() => {
+            Step::Wait { until: seen.runs_out() }
+        }
+        (None, _) => Step::Take,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn record(holder: Option<&str>, renewed: i64) -> Record {
+        Record {
+            holder: holder.map(Into::into),
+            duration: SECOND * 8,
+            renewed: Timestamp::from_second(renewed).ok(),
+            transitions: 3,
+        }
+    }
+
+    #[test]
+    fn each_state_has_its_step() {
+        let start = Instant::now();
+        let at = |seconds: u32| start + SECOND * seconds;
+        let wait = |seconds: u32| Step::Wait { until: at(seconds) };
+        let lose_late = Step::Lose("it was not renewed in time");
+        let lose_taken = Step::Lose("somebody else has taken or removed the lease");
+        // Leads until; the holder, where there is a Lease; since when it is seen so; now; the step.
+        for (leads_until, holder, since, now, expected) in [
+            // A candidate.
+            (None, None, 0, 0, Step::Take),
+            (None, Some(None), 0, 0, Step::Take),
+            (None, Some(Some("other")), 0, 0, wait(8)),
+            (None, Some(Some("other")), 0, 7, wait(8)),
+            (None, Some(Some("other")), 0, 8, Step::Take),
+            (None, Some(Some("other")), 5, 8, wait(13)),
+            (None, Some(Some("me")), 0, 1, Step::Take),
+            // A leader.
+            (Some(5), Some(Some("me")), 0, 2, Step::Renew),
+            (Some(5), Some(Some("me")), 0, 4, Step::Renew),
+            (Some(5), Some(Some("me")), 0, 5, lose_late.clone()),
+            (Some(5), Some(Some("me")), 0, 60, lose_late.clone()),
+            (Some(5), Some(Some("other")), 1, 2, lose_taken.clone()),
+            (Some(5), Some(None), 1, 2, lose_taken.clone()),
+            (Some(5), None, 1, 2, lose_taken.clone()),
+            (Some(5), Some(Some("other")), 1, 6, lose_late.clone()),
+        ] {
+            let seen = holder.map(|holder| Sighting { record: record(holder, 0), since: at(since) });
+            let found = step("me", leads_until.map(at), seen.as_ref(), at(now));
+            assert_eq!(found, expected, "{leads_until:?} {holder:?} {since} {now}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_timed_from_its_last_change() {
+        let start = Instant::now();
+        let first = Sighting::after(None, record(Some("other"), 10), start);
+        let same = Sighting::after(Some(first), record(Some("other"), 10), start + SECOND * 3);
+        assert_eq!(same.since, start);
+        // A clock that is set back is a change like any other.
+        let renewed = Sighting::after(Some(same), record(Some("other"), 9), start + SECOND * 4);
+        assert_eq!(renewed.since, start + SECOND * 4);
+        let taken = Sighting::after(Some(renewed), record(Some("third"), 9), start + SECOND * 5);
+        assert_eq!(taken.since, start + SECOND * 5);
+    }
+
+    #[test]
+    fn a_leader_has_stopped_before_a_candidate_begins() {
+        let start = Instant::now();
+        let timing = Timing::new(SECOND * 8, SECOND * 5, SECOND * 2).unwrap();
+        // The candidate sees a renewal the moment it is written, which is when it was asked for at the earliest.
+        let seen = Sighting { record: record(Some("leader"), 0), since: start };
+        for half in 0..40 {
+            let now = start + SECOND * half / 2;
+            let writes = step("leader", Some(start + timing.renew_deadline), Some(&seen), now) == Step::Renew;
+            let takes = step("candidate", None, Some(&seen), now) == Step::Take;
+            assert!(!(writes && takes), "{half}");
+        }
+    }
+
+    #[test]
+    fn a_lease_of_any_shape_is_read() {
+        let lease = |spec: serde_json::Value| -> Lease {
+            serde_json::from_value(serde_json::json!({"metadata": {}, "spec": spec})).unwrap()
+        };
+        let nothing = Record { holder: None, duration: LONGEST, renewed: None, transitions: 0 };
+        assert_eq!(Record::of(&Lease::default()), nothing);
+        assert_eq!(Record::of(&lease(serde_json::json!({"holderIdentity": "", "leaseDurationSeconds": -1}))), nothing);
+        let long = Record::of(&lease(serde_json::json!({"holderIdentity": "x", "leaseDurationSeconds": i32::MAX})));
+        assert_eq!((long.holder.as_deref(), long.duration), (Some("x"), LONGEST));
+    }
+
+    #[test]
+    fn contradictory_times_are_refused_with_the_name_of_the_flag() {
+        for (duration, deadline, retry, flag) in [
+            (5000, 5000, 2000, "--lease-duration"),
+            (5500, 5000, 2000, "--lease-duration"),
+            (301_000, 5000, 2000, "--lease-duration"),
+            (8000, 3000, 2000, "--renew-deadline"),
+        ] {
+            let [duration, deadline, retry] = [duration, deadline, retry].map(Duration::from_millis);
+            let error = Timing::new(duration, deadline, retry).unwrap_err();
+            assert!(error.starts_with(flag), "{error}");
+        }
+        assert!(Timing::new(SECOND * 8, SECOND * 5, SECOND * 2).is_ok());
+        assert!(Timing::new(SECOND * 3, SECOND * 2, SECOND).is_ok());
+    }
+}
