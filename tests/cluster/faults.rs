@@ -5,7 +5,7 @@
 
 mod answers;
 mod crashes;
-mod judge;
+pub(crate) mod judge;
 mod outages;
 mod proxy;
 mod rivals;
@@ -79,7 +79,7 @@ async fn writes_of_a_life(world: &World) -> Result<Vec<String>> {
 }
 
 /// Pushes a pipeline of one task that ends well after 500 ms.
-async fn short(world: &World) -> Result<String> {
+pub(crate) async fn short(world: &World) -> Result<String> {
     world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await
 }
 
@@ -89,28 +89,28 @@ async fn lasting(world: &World) -> Result<String> {
 }
 
 /// Pushes a pipeline of one task that runs until [`finish`].
-async fn held(world: &World) -> Result<String> {
+pub(crate) async fn held(world: &World) -> Result<String> {
     world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold).lasting("100ms")).await
 }
 
 const OWNER: &str = "kubernaut.ai/workflow-execution";
 
 /// Waits until the task of a held workflow runs.
-async fn await_task(world: &World, wfe: &str) -> Result<()> {
+pub(crate) async fn await_task(world: &World, wfe: &str) -> Result<()> {
     let runs = |pod: &Value| pod["metadata"]["labels"][OWNER] == *wfe && pod["status"]["phase"] == "Running";
     world.await_pod(&format!("of {wfe} runs"), runs).await?;
     Ok(())
 }
 
 /// Ends the task of a held workflow well.
-async fn finish(world: &World, wfe: &str) -> Result<()> {
+pub(crate) async fn finish(world: &World, wfe: &str) -> Result<()> {
     await_task(world, wfe).await?;
     world.set_outcome(&format!("{OWNER}={wfe}"), "ok").await?;
     Ok(())
 }
 
 /// Waits until an execution has completed and its target is free.
-async fn await_free(world: &World, wfe: &str) -> Result<Value> {
+pub(crate) async fn await_free(world: &World, wfe: &str) -> Result<Value> {
     let is_free = |wfe: &Value| wfe["status"]["phase"] == "Completed" && condition(wfe, "TargetLocked") == "False Free";
     world.await_wfe(wfe, "has completed and its target is free", is_free).await
 }

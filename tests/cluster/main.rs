@@ -17,6 +17,7 @@ mod expect;
 mod faults;
 mod history;
 mod kubectl_wfe;
+mod leader;
 mod lifecycle;
 mod lock;
 mod orchestrator;

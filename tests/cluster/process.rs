@@ -30,6 +30,8 @@ fn help_explains_every_flag_with_its_default_and_its_variable() -> Result<()> {
         ("--default-timeout", "[default: 30m]", "WFE_DEFAULT_TIMEOUT"),
         ("--metrics-address", "[default: 0.0.0.0:9090]", "WFE_METRICS_ADDRESS"),
         ("--health-address", "[default: 0.0.0.0:8081]", "WFE_HEALTH_ADDRESS"),
+        ("--leader-elect", "[default: true]", "WFE_LEADER_ELECT"),
+        ("--lease-duration", "[default: 8s]", "WFE_LEASE_DURATION"),
         ("--log-format", "[default: text]", "WFE_LOG_FORMAT"),
         ("--log-level", "[default: info]", "WFE_LOG_LEVEL"),
     ] {
@@ -73,6 +75,12 @@ fn settings_that_contradict_are_refused_at_the_start_with_the_name_of_the_flag()
         ("backoff-jitter", "1.5"),
         ("cooldown-period", "99999999999999999999h"),
         ("previous-execution-failed-scope", "Cluster"),
+        ("lease-duration", "5s"), // the renew deadline
+        ("lease-duration", "10m"),
+        ("renew-deadline", "3s"), // less than two retry periods
+        ("retry-period", "4s"),
+        ("leader-elect", "maybe"),
+        ("identity", "a b"),
     ] {
         let (ok, _, said) = output(&["run", &format!("--{flag}={value}")])?;
         assert!(!ok && said.contains(flag), "--{flag}={value}: {said}");

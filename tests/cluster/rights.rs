@@ -8,9 +8,10 @@ use anyhow::{Context as _, Result};
 use chrono::{DateTime, Utc};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
-use wfe_testkit::{Operator, Outcome, Pipeline, Right, World, manifests, rights};
+use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, Right, World, manifests, rights};
 
 use crate::expect::{condition, text};
+use crate::leader;
 use crate::refused::{await_unready, check_refused};
 
 /// One test per right. A right that is shipped and stands not here fails a test.
@@ -51,6 +52,9 @@ taken_away! {
     without_delete_workflowexecutions: "delete kubernaut.ai/workflowexecutions" => what_is_over_stays_and_others_go_on;
     without_patch_status: "patch kubernaut.ai/workflowexecutions/status" => a_pending_run_is_not_committed;
     without_create_events: "create events.k8s.io/events" => all_goes_on_untold;
+    without_get_leases: "get coordination.k8s.io/leases" => nobody_leads;
+    without_create_leases: "create coordination.k8s.io/leases" => nobody_leads;
+    without_update_leases: "update coordination.k8s.io/leases" => nobody_leads;
 }
 
 #[test]
@@ -301,6 +305,28 @@ async fn all_goes_on_untold(world: World, right: Right) -> Result<()> {
     world.give_back(&right).await?;
     world.wfe("told").workflow("other").image(&bundle).create().await?;
     world.await_event("told", "WorkflowCompleted").await?;
+    world.close().await
+}
+
+// What the election needs.
+
+async fn nobody_leads(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let operator = leader::quick(world.operator().replica("only")).spawn().await?;
+    await_warning(&operator, &right).await?;
+    // It may have led for a moment: who may create the Lease and not update it does.
+    let unready = leader::await_standing(&operator, |status, _| status == 503).await?;
+    assert!(unready.contains("cannot use Lease wfe-operator") && unready.contains(&right.missing()), "{unready}");
+    world.wfe("patient").image(&bundle).create().await?;
+    let deliveries = "workflowexecution_watch_deliveries_total";
+    let has_seen = |metrics: &Metrics| metrics.value(deliveries, &[("resource", "workflowexecutions")]) >= 1.0;
+    operator.await_metrics("the execution seen", has_seen).await?;
+    assert_eq!(world.get_wfe("patient").await?["status"], Value::Null);
+    assert_eq!(world.runs().await?.len(), 0);
+    world.give_back(&right).await?;
+    world.await_phase("patient", "Completed").await?;
+    leader::await_standing(&operator, |status, said| status == 200 && said.contains("leading")).await?;
     world.close().await
 }
 

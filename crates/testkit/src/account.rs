@@ -83,7 +83,7 @@ impl World {
     }
 
     async fn await_right(&self, account: &str, namespace: Option<&str>, right: &Right) -> Result<()> {
-        rbac::await_review(&self.client(), &self.user(account), namespace, right, true).await
+        rbac::await_review(&self.client(), &self.user(account), (namespace, None), right, true).await
     }
 
     async fn log_in(&self, account: &str) -> Result<PathBuf> {

@@ -50,6 +50,13 @@ impl<'w> OperatorBuilder<'w> {
             .arg("--health-address", "127.0.0.1:0")
             .arg("--log-format", "json")
             .arg("--log-level", "debug")
+            // Most tests have one, or rivals on purpose.
+            .arg("--leader-elect", "false")
+    }
+
+    /// Makes it a replica that takes part in the election, with this at the beginning of its identity.
+    pub fn replica(self, name: &str) -> Self {
+        self.arg("--leader-elect", "true").arg("--identity", name)
     }
 
     /// Sets a flag with a value, in place of an earlier value.

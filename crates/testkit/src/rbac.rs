@@ -61,9 +61,11 @@ pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<
     rights.extend(places.execution.map(|namespace| (Some(namespace), "tekton.dev", "pipelineruns")));
     for (namespace, group, resource) in rights {
         let right = Right { verb: "watch".to_owned(), group: group.to_owned(), resource: resource.to_owned() };
-        await_review(client, user, namespace, &right, true).await?;
+        await_review(client, user, (namespace, None), &right, true).await?;
     }
-    Ok(())
+    let right =
+        Right { verb: "create".to_owned(), group: "coordination.k8s.io".to_owned(), resource: "leases".to_owned() };
+    await_review(client, user, (Some(places.system), None), &right, true).await
 }
 
 /// Gives the operator of a world all that is shipped but for one right, or that too, and waits until it is so.
@@ -74,6 +76,7 @@ pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right:
             continue;
         }
         found = true;
+        let name = rights::name_of(&object, right);
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let namespace = match (kind.as_str(), object["metadata"]["name"].as_str()) {
             ("Role", _) => places.of_role(&object),
@@ -84,17 +87,18 @@ pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right:
         let object = if given { object } else { rights::without(object, right) };
         let Some(object) = retarget(object, &kind, places) else { continue };
         manifests::apply(client, &object).await?;
-        await_review(client, user, namespace, right, given).await?;
+        await_review(client, user, (namespace, name.as_deref()), right, given).await?;
     }
     ensure!(found, "config/rbac does not give: {right}");
     Ok(())
 }
 
-/// Waits until the API server's authorizer lets a user do something in a namespace (or everywhere), or does not.
+/// Waits until the API server's authorizer lets a user do something in a namespace (or everywhere), to the object of
+/// this name (or to any), or does not.
 pub(crate) async fn await_review(
     client: &Client,
     user: &str,
-    namespace: Option<&str>,
+    (namespace, name): (Option<&str>, Option<&str>),
     right: &Right,
     allowed: bool,
 ) -> Result<()> {
@@ -108,6 +112,7 @@ pub(crate) async fn await_review(
             "group": right.group,
             "resource": resource,
             "subresource": subresource,
+            "name": name,
             "verb": right.verb,
         },
     }}))?;

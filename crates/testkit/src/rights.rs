@@ -55,16 +55,22 @@ pub fn shipped() -> Result<BTreeSet<Right>> {
 
 /// Returns the rights that a role gives; none for any other object.
 pub(crate) fn rights_of(role: &Value) -> Vec<Right> {
+    rules_of(role).flat_map(rights_of_rule).collect()
+}
+
+fn rules_of(role: &Value) -> impl Iterator<Item = &Value> {
+    role["rules"].as_array().into_iter().flatten()
+}
+
+fn rights_of_rule(rule: &Value) -> Vec<Right> {
     let texts = |list: &Value| -> Vec<String> {
         list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let mut rights = Vec::new();
-    for rule in role["rules"].as_array().into_iter().flatten() {
-        for group in texts(&rule["apiGroups"]) {
-            for resource in texts(&rule["resources"]) {
-                for verb in texts(&rule["verbs"]) {
-                    rights.push(Right { verb, group: group.clone(), resource: resource.clone() });
-                }
+    for group in texts(&rule["apiGroups"]) {
+        for resource in texts(&rule["resources"]) {
+            for verb in texts(&rule["verbs"]) {
+                rights.push(Right { verb, group: group.clone(), resource: resource.clone() });
             }
         }
     }
@@ -73,12 +79,27 @@ pub(crate) fn rights_of(role: &Value) -> Vec<Right> {
 
 /// Returns the role without one of its rights.
 pub(crate) fn without(mut role: Value, taken: &Right) -> Value {
-    let left = rights_of(&role).into_iter().filter(|right| right != taken);
-    let rules: Vec<Value> = left
-        .map(|right| json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb]}))
-        .collect();
-    role["rules"] = json!(rules);
+    let mut left = Vec::new();
+    for rule in rules_of(&role) {
+        for right in rights_of_rule(rule).into_iter().filter(|right| right != taken) {
+            let mut rule = json!({
+                "resourceNames": rule["resourceNames"],
+                "apiGroups": [right.group],
+                "resources": [right.resource],
+                "verbs": [right.verb],
+            });
+            rule.as_object_mut().into_iter().for_each(|rule| rule.retain(|_, value| !value.is_null()));
+            left.push(rule);
+        }
+    }
+    role["rules"] = json!(left);
     role
+}
+
+/// Returns the name of the one object that a role limits a right to, if it does.
+pub(crate) fn name_of(role: &Value, right: &Right) -> Option<String> {
+    let rule = rules_of(role).find(|rule| rights_of_rule(rule).contains(right))?;
+    rule["resourceNames"][0].as_str().map(str::to_owned)
 }
 
 /// Says whether a request was made by an operator under the shipped roles, and allowed.
@@ -97,6 +118,12 @@ mod tests {
             {"apiGroups": ["tekton.dev"], "resources": ["taskruns", "customruns"], "verbs": ["get", "list"]},
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
         ]});
+        let limited =
+            json!({"apiGroups": [""], "resources": ["x"], "resourceNames": ["one"], "verbs": ["get", "update"]});
+        let limited = json!({"kind": "Role", "rules": [limited]});
+        let update = Right { verb: "update".to_owned(), group: String::new(), resource: "x".to_owned() };
+        let get = Right { verb: "get".to_owned(), ..update.clone() };
+        assert_eq!(name_of(&without(limited, &update), &get).as_deref(), Some("one"));
         let told = |role: &Value| rights_of(role).iter().map(ToString::to_string).collect::<Vec<_>>();
         let taken = Right { verb: "list".to_owned(), group: "tekton.dev".to_owned(), resource: "taskruns".to_owned() };
         assert_eq!(

@@ -110,11 +110,12 @@ impl Stage {
         self.remove_executions().await
     }
 
-    /// Returns what the operator is told beside the defaults: in somebody's cluster, to keep to the demo's namespace.
+    /// Returns what the operator is told beside the defaults: in somebody's cluster, to keep to the demo's namespace, and
+    /// not to wait for another operator that leads there.
     pub(super) fn operator_args(&self) -> &'static [&'static str] {
         match self.place {
             Place::Own(_) => &[],
-            Place::Given => &["--watch-namespace", NAMESPACE],
+            Place::Given => &["--watch-namespace", NAMESPACE, "--leader-elect=false"],
         }
     }
 
