@@ -27,14 +27,14 @@ pub(crate) fn quick(replica: OperatorBuilder<'_>) -> OperatorBuilder<'_> {
     replica.arg("--lease-duration", "4s").arg("--renew-deadline", "2s").arg("--retry-period", "1s")
 }
 
-/// Waits until `/readyz` answers as `is` wants it, and returns what it says.
-pub(crate) async fn await_standing(operator: &Operator, is: impl Fn(u16, &str) -> bool) -> Result<String> {
+/// Waits until `/readyz` answers as `is` wants it.
+pub(crate) async fn await_standing(operator: &Operator, is: impl Fn(u16, &str) -> bool) -> Result<()> {
     let begun = Instant::now();
     loop {
         // It may not listen yet.
         let seen = operator.get("health", "/readyz").await;
         match seen {
-            Ok((status, said)) if is(status, &said) => return Ok(said),
+            Ok((status, said)) if is(status, &said) => return Ok(()),
             seen if begun.elapsed() > DEADLINE => bail!("{}: {seen:?}", operator.log_path().display()),
             _ => tokio::time::sleep(Duration::from_millis(20)).await,
         }
@@ -42,15 +42,13 @@ pub(crate) async fn await_standing(operator: &Operator, is: impl Fn(u16, &str) -
 }
 
 async fn await_leading(operator: &Operator) -> Result<()> {
-    await_standing(operator, |status, said| status == 200 && said == "ok; leading\n").await?;
-    Ok(())
+    await_standing(operator, |status, said| status == 200 && said == "ok; leading\n").await
 }
 
 /// Waits until a replica is ready and follows the one of this name.
 async fn await_following(operator: &Operator, leader: &str) -> Result<()> {
     let following = format!("ok; following {leader}_");
-    await_standing(operator, |status, said| status == 200 && said.starts_with(&following)).await?;
-    Ok(())
+    await_standing(operator, |status, said| status == 200 && said.starts_with(&following)).await
 }
 
 #[tokio::test]
@@ -279,8 +277,8 @@ async fn a_leader_that_nobody_replaces_leads_again() -> Result<()> {
     world.wfe("running").target("node/running").image(&held).create().await?;
     await_task(&world, "running").await?;
     proxy.on(|request| if is_lease(request) { Fault::Close } else { Fault::Pass });
-    let unready = await_standing(&operator, |status, _| status == 503).await?;
-    assert!(unready.contains("cannot use Lease wfe-operator"), "{unready}");
+    let is_told = |status, said: &str| status == 503 && said.contains("cannot use Lease wfe-operator");
+    await_standing(&operator, is_told).await?;
     assert!((operator.metrics().await?.value("workflowexecution_leader", &[])) < 1.0);
     finish(&world, "running").await?;
     let since = DateTime::parse_from_rfc3339(&chrono::Utc::now().to_rfc3339())?;

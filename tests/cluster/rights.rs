@@ -316,8 +316,8 @@ async fn nobody_leads(world: World, right: Right) -> Result<()> {
     let operator = leader::quick(world.operator().replica("only")).spawn().await?;
     await_warning(&operator, &right).await?;
     // It may have led for a moment: who may create the Lease and not update it does.
-    let unready = leader::await_standing(&operator, |status, _| status == 503).await?;
-    assert!(unready.contains("cannot use Lease wfe-operator") && unready.contains(&right.missing()), "{unready}");
+    let says_it = |said: &str| said.contains("cannot use Lease wfe-operator") && said.contains(&right.missing());
+    leader::await_standing(&operator, |status, said| status == 503 && says_it(said)).await?;
     world.wfe("patient").image(&bundle).create().await?;
     let deliveries = "workflowexecution_watch_deliveries_total";
     let has_seen = |metrics: &Metrics| metrics.value(deliveries, &[("resource", "workflowexecutions")]) >= 1.0;

@@ -268,7 +268,7 @@ impl Elector {
         }
         let since = self.failing.as_ref().map_or_else(Instant::now, |failing| failing.since);
         if since.elapsed() >= self.timing.renew_deadline {
-            self.leadership.has_trouble(Some(said.clone()));
+            self.leadership.has_trouble(Some(&said));
         }
         self.failing = Some(Failing { since, said });
     }
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn seconds_are_rounded_up() {
-        assert_eq!(whole_seconds(Duration::from_millis(8000)), 8);
+        assert_eq!(whole_seconds(Duration::from_secs(8)), 8);
         assert_eq!(whole_seconds(Duration::from_millis(8001)), 9);
     }
 }

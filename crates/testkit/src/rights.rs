@@ -82,14 +82,11 @@ pub(crate) fn without(mut role: Value, taken: &Right) -> Value {
     let mut left = Vec::new();
     for rule in rules_of(&role) {
         for right in rights_of_rule(rule).into_iter().filter(|right| right != taken) {
-            let mut rule = json!({
-                "resourceNames": rule["resourceNames"],
-                "apiGroups": [right.group],
-                "resources": [right.resource],
-                "verbs": [right.verb],
-            });
-            rule.as_object_mut().into_iter().for_each(|rule| rule.retain(|_, value| !value.is_null()));
-            left.push(rule);
+            let mut one = json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb]});
+            if let Some(names) = rule.get("resourceNames") {
+                one["resourceNames"] = names.clone();
+            }
+            left.push(one);
         }
     }
     role["rules"] = json!(left);
@@ -98,8 +95,8 @@ pub(crate) fn without(mut role: Value, taken: &Right) -> Value {
 
 /// Returns the name of the one object that a role limits a right to, if it does.
 pub(crate) fn name_of(role: &Value, right: &Right) -> Option<String> {
-    let rule = rules_of(role).find(|rule| rights_of_rule(rule).contains(right))?;
-    rule["resourceNames"][0].as_str().map(str::to_owned)
+    let giving = rules_of(role).find(|rule| rights_of_rule(rule).contains(right))?;
+    giving["resourceNames"][0].as_str().map(str::to_owned)
 }
 
 /// Says whether a request was made by an operator under the shipped roles, and allowed.

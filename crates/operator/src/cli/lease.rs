@@ -12,7 +12,6 @@ const MAX_NAME: usize = 253;
 
 /// The flags of leader election.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Leader election")]
 pub struct LeaseArgs {
     /// Whether replicas elect one of them, which alone decides and writes. Without it no Lease is touched: for a single
     /// process, or for several that may get in each other's way.

@@ -415,3 +415,21 @@ fn the_time_for_a_create_begins_anew_when_a_run_was_withdrawn() {
     assert_eq!(first_try(&index), None);
     assert!(index.entry(&key()).unwrap().beside(&Uid::new("a")).had_run);
 }
+
+#[test]
+fn a_new_term_knows_nothing_of_earlier_tries_and_still_waits_for_its_own_writes() {
+    let mut index = synced(vec![execution("a", "1")]);
+    let refusal = Refusal { reason: wfe_core::ending::FailureReason::Forbidden, message: "no".into(), number: 1 };
+    index.tried(&key(), &Uid::new("a"), now());
+    index.refuse(&key(), &Uid::new("a"), refusal);
+    index.trouble(&key(), Some("the API server is away".to_owned()));
+    index.expect(&key(), Expected::Version { kind: Kind::Execution, uid: Uid::new("a"), version: Version::new("2") });
+    index.forget_tries();
+    let target = &index.entry(&key()).unwrap().target;
+    let state = &target.executions[&Uid::new("a")].state;
+    assert!(matches!(state, ExecutionState::Undecided { refusal: None, first_try: None, .. }), "{state:?}");
+    assert_eq!(target.trouble, None);
+    assert!(index.ready(&key()).is_none(), "its own write is not seen");
+    index.apply(execution("a", "2"), now());
+    assert!(index.ready(&key()).is_some());
+}

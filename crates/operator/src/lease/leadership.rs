@@ -124,8 +124,13 @@ impl Leadership {
         })
     }
 
-    pub(super) fn has_trouble(&self, trouble: Option<String>) {
-        self.0.send_if_modified(|state| std::mem::replace(&mut state.trouble, trouble.clone()) != trouble);
+    /// Notes why the Lease cannot be used; `None`: it can.
+    pub(super) fn has_trouble(&self, trouble: Option<&str>) {
+        self.0.send_if_modified(|state| {
+            let is_news = state.trouble.as_deref() != trouble;
+            state.trouble = trouble.map(Into::into);
+            is_news
+        });
     }
 }
 
@@ -257,7 +262,7 @@ mod tests {
         assert!(leadership.follow(Some("other")));
         assert!(!leadership.follow(Some("other")));
         assert_eq!(leadership.standing().as_deref(), Ok("following other"));
-        leadership.has_trouble(Some("cannot use it".to_owned()));
+        leadership.has_trouble(Some("cannot use it"));
         assert_eq!(leadership.standing().unwrap_err(), "cannot use it");
     }
 }
