@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use chrono::{DateTime, FixedOffset};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, DeleteParams};
 use serde_json::Value;
 use wfe_testkit::awaits::DEADLINE;
 use wfe_testkit::proxy::Request;
@@ -297,6 +299,36 @@ async fn a_leader_that_nobody_replaces_leads_again() -> Result<()> {
     let meanwhile = writes.iter().filter(|entry| is_by(entry, "only") && (since..healed).contains(&received(entry)));
     let meanwhile: Vec<_> = meanwhile.collect();
     assert!(meanwhile.is_empty(), "{meanwhile:#?}");
+    world.close().await
+}
+
+#[tokio::test]
+async fn a_lease_that_is_deleted_is_made_again() -> Result<()> {
+    let world = World::new("deleted-lease").await?;
+    let bundle = short(&world).await?;
+    let recording = world.record().await?;
+    let operator = quick(world.operator().replica("only")).start().await?;
+    await_leading(&operator).await?;
+    let leases: Api<Lease> = Api::namespaced(world.client(), &world.system_namespace());
+    let first = leases.get("wfe-operator").await?.metadata.uid;
+    leases.delete("wfe-operator", &DeleteParams::default()).await?;
+    let begun = Instant::now();
+    let is_new = |lease: &Lease| {
+        lease.metadata.uid != first && lease.spec.as_ref().is_some_and(|it| it.holder_identity.is_some())
+    };
+    while !leases.get_opt("wfe-operator").await?.as_ref().is_some_and(is_new) {
+        ensure!(begun.elapsed() < DEADLINE, "nobody makes it again");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    println!("made again {:?} after it was deleted", begun.elapsed());
+    await_leading(&operator).await?;
+    world.wfe("after").image(&bundle).create().await?;
+    world.await_phase("after", "Completed").await?;
+    await_free(&world, "after").await?;
+    operator.terminate().await?;
+    let released = leases.get("wfe-operator").await?.spec.unwrap_or_default();
+    assert_eq!(released.holder_identity, None, "{released:?}");
+    History::judged(&world, recording).await?;
     world.close().await
 }
 

@@ -168,7 +168,7 @@ impl Elector {
         let transitions = wanted.spec.as_ref().and_then(|spec| spec.lease_transitions);
         match self.write(wanted).await {
             Ok(written) => self.note(Some(written)),
-            Err(CallError::Refused(status)) if matches!(status.code, 404 | 409) => return Ok(()),
+            Err(error) if self.was_overtaken(&error) => return Ok(()),
             Err(error) => return Err(error),
         }
         self.is_own = true;
@@ -182,6 +182,11 @@ impl Elector {
             self.leadership.renew(until);
         }
         Ok(())
+    }
+
+    /// It was written, made or deleted since it was read. (A create that finds nothing finds no namespace.)
+    fn was_overtaken(&self, error: &CallError) -> bool {
+        error.code() == 409 || error.code() == 404 && self.lease.is_some()
     }
 
     async fn write(&self, lease: Lease) -> Result<Lease, CallError> {
