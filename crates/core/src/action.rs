@@ -272,6 +272,8 @@ pub enum Waiting {
     Draining,
     /// Nothing new starts in its namespace.
     Paused(Box<str>),
+    /// Nothing new starts anywhere, as this says.
+    PausedEverywhere(Box<str>),
     /// The API server does not let the decision be carried out.
     ApiErrors(Box<str>),
     /// The operator cannot see what it needs to see.
@@ -291,7 +293,7 @@ impl Waiting {
             Self::RivalUndecided => "RivalUndecided",
             Self::OwnerLate => "OwnerLate",
             Self::Draining => "Draining",
-            Self::Paused(_) => "Paused",
+            Self::Paused(_) | Self::PausedEverywhere(_) => "Paused",
             Self::ApiErrors(_) => "ApiErrors",
             Self::Blind(_) => "CacheNotSynced",
             Self::Withdrawn => "Withdrawn",
@@ -317,6 +319,9 @@ impl Waiting {
             }
             Self::Paused(why) => format!(
                 "nothing new starts in this namespace: {why}; it ends when the annotation kubernaut.ai/paused is taken off the namespace"
+            ),
+            Self::PausedEverywhere(by) => format!(
+                "nothing new starts anywhere: {by} says paused: true; ask whoever has set that, it ends with paused: false"
             ),
             Self::ApiErrors(what) => format!("the operator tries again: {what}"),
             Self::Blind(what) => format!("the operator cannot see what runs: {what}"),

@@ -28,6 +28,8 @@ pub struct Policy {
     pub failure_quiet_period: Option<Duration>,
     /// How long after a success the same workflow is not run again on the target (section 6, rule 5); zero: no time.
     pub cooldown_period: Duration,
+    /// What says that nothing new starts anywhere (section 14), so that people know whom to ask. None: nothing does.
+    pub paused_by: Option<Box<str>>,
 }
 
 /// Whom an execution failure blocks.
@@ -54,6 +56,7 @@ impl Default for Policy {
             backoff: Backoff::doubling(Duration::from_mins(1), Duration::from_mins(10), 4),
             failure_quiet_period: None,
             cooldown_period: Duration::from_mins(5),
+            paused_by: None,
         }
     }
 }
@@ -95,8 +98,12 @@ const DEMANDS: &[Demand] = &[
 impl Policy {
     /// Checks that no value contradicts another one.
     pub fn validate(&self) -> Result<(), PolicyError> {
-        let broken = DEMANDS.iter().find(|(_, holds, _)| !holds(self));
-        broken.map_or(Ok(()), |(flag, _, why)| Err(PolicyError { flag, why }))
+        self.contradictions().next().map_or(Ok(()), Err)
+    }
+
+    /// Returns all that is wrong with the values, one by one.
+    pub fn contradictions(&self) -> impl Iterator<Item = PolicyError> {
+        DEMANDS.iter().filter(|(_, holds, _)| !holds(self)).map(|(flag, _, why)| PolicyError { flag, why })
     }
 }
 

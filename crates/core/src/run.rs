@@ -1,5 +1,7 @@
 //! One run of a chain (a `PipelineRun` object), as far as decisions need it.
 
+use std::time::Duration;
+
 use crate::Time;
 use crate::evidence::Proof;
 use crate::findings::{Findings, TaskCount};
@@ -33,6 +35,8 @@ pub struct Run {
     pub total_tasks: Option<u32>,
     /// How many of them were skipped.
     pub skipped_tasks: u32,
+    /// The time-out that it was made with: the configuration may have another default since.
+    pub timeout: Option<Duration>,
     /// What was seen of what it made.
     pub seen: Seen,
     /// What a live look at it has found, where it has failed.

@@ -103,6 +103,7 @@ pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
         doing: "Running".into(),
         total_tasks: None,
         skipped_tasks: 0,
+        timeout: None,
         seen: Seen::default(),
         look: None,
         // So long ago that nothing is waited for.

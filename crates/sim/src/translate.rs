@@ -182,6 +182,7 @@ impl Translation {
             doing: "Running".into(),
             total_tasks: None,
             skipped_tasks: 0,
+            timeout: None,
             seen: run::Seen::default(),
             // Long ago: what is found of a run changes nothing in the cluster.
             look: Some(Box::new(Look { at: moment(60), findings: Findings::unread("message".into()) })),

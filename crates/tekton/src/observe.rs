@@ -1,11 +1,13 @@
 //! Reads a `PipelineRun` into the little that decisions need. Total: any shape of object has an answer.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use wfe_api::labels;
 use wfe_api::limits::cut;
+use wfe_core::duration;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{Residue, ResidueId, ResidueKind};
 use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, Seen};
@@ -46,6 +48,7 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         doing: doing(data),
         total_tasks: total_tasks(data),
         skipped_tasks: skipped_tasks(data),
+        timeout: timeout(data),
         seen: Seen::default(),
         look: None,
         progress,
@@ -108,6 +111,12 @@ fn total_tasks(data: &Value) -> Option<u32> {
 fn skipped_tasks(data: &Value) -> u32 {
     let names: BTreeSet<&str> = list(&data["status"], "skippedTasks").filter_map(|task| text(task, "name")).collect();
     u32::try_from(names.len()).unwrap_or(u32::MAX)
+}
+
+/// Reads the time-out that it was made with; none where it says nothing that is one, or has none at all (zero).
+fn timeout(data: &Value) -> Option<Duration> {
+    let text = data.pointer("/spec/timeouts/pipeline").and_then(Value::as_str)?;
+    duration::parse(text).ok().filter(|timeout| !timeout.is_zero())
 }
 
 fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
@@ -211,6 +220,18 @@ mod tests {
         let done =
             json!({"conditions": condition("True", "Completed"), "pipelineSpec": pipeline, "skippedTasks": skipped});
         assert_eq!(read(done), (String::new(), Some(3), 1));
+    }
+
+    #[test]
+    fn reads_the_time_out_that_a_run_was_made_with() {
+        let read = |timeouts: Value| {
+            let data = json!({"spec": {"timeouts": timeouts}});
+            observe_run(&meta(NAME, &[]), &data, Order(1)).unwrap().1.timeout
+        };
+        assert_eq!(read(json!({"pipeline": "1h30m0s"})), Some(Duration::from_mins(90)));
+        for none in [json!({"pipeline": "0s"}), json!({"pipeline": "soon"}), json!({"pipeline": 5}), json!({}), json!(1)] {
+            assert_eq!(read(none), None);
+        }
     }
 
     #[test]

@@ -81,7 +81,8 @@ impl<'a> Check<'a> {
         let is_late = start_before.is_some_and(|start_before| start_before < self.now);
         self.expect("3.1", !is_late, || format!("{verb} {execution} after its startBefore"));
         self.expect("3.1", contender.cancellation.is_none(), || format!("{verb} {execution}, which is cancelled"));
-        self.expect("14", contender.paused.is_none(), || format!("{verb} {execution}, which is paused"));
+        let is_paused = contender.paused.is_some() || self.policy.paused_by.is_some();
+        self.expect("14", !is_paused, || format!("{verb} {execution}, which is paused"));
         self.expect("6", !contender.deleting, || format!("{verb} {execution}, which is on its way out"));
         let strange = self.target.residue.values().any(|left| !left.owner.is(execution));
         self.expect("16.1", !strange, || format!("{verb} {execution} while the target drains"));

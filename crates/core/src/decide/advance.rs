@@ -117,7 +117,7 @@ impl<'a> Running<'a> {
     /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish.
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
         let started_at = self.started_at?;
-        let finish = after(started_at, self.timeout().saturating_add(TIMEOUT_GRACE));
+        let finish = after(started_at, self.timeout(run).saturating_add(TIMEOUT_GRACE));
         if run.seen.has_stirred || self.proof(run).is_some() {
             return Some((finish, CancelReason::TimedOut));
         }
@@ -125,8 +125,9 @@ impl<'a> Running<'a> {
         Some(if start < finish { (start, CancelReason::NotStarted) } else { (finish, CancelReason::TimedOut) })
     }
 
-    fn timeout(self) -> Duration {
-        self.execution.timeout.unwrap_or(self.view.policy.default_timeout)
+    /// Returns the time-out by which Tekton ends the run: a default that was changed since then does not reach it.
+    fn timeout(self, run: &Run) -> Duration {
+        self.execution.timeout.or(run.timeout).unwrap_or(self.view.policy.default_timeout)
     }
 }
 

@@ -1,11 +1,12 @@
-//! Nothing new starts in a paused namespace; what is undecided waits (SPEC section 14).
+//! Nothing new starts while all is paused, or in a paused namespace; what is undecided waits (SPEC section 14).
 
 use super::{Contender, Verdict};
 use crate::action::Waiting;
 use crate::explain::Finding;
 
-/// Holds an execution back while its namespace is paused.
+/// Holds an execution back while everything is paused, or its namespace.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
-    let paused = contender.execution.paused.clone();
-    Finding::of(paused.map(|why| Verdict::Wait(Waiting::Paused(why))), "its namespace is not paused")
+    let everywhere = contender.policy.paused_by.clone().map(Waiting::PausedEverywhere);
+    let waiting = everywhere.or_else(|| contender.execution.paused.clone().map(Waiting::Paused));
+    Finding::of(waiting.map(Verdict::Wait), "neither everything nor its namespace is paused")
 }

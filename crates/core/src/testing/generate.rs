@@ -186,13 +186,17 @@ pub(crate) fn any_policy() -> impl Strategy<Value = Policy> {
         });
     let quiet = prop::option::of(0..300_u64);
     let cooldown = prop::sample::select(vec![0, 1_000, 59_500, 60_000, 100_000, 3_600_000]);
-    (scope, 0..4_u32, backoff, quiet, cooldown).prop_map(|(scope, limit, backoff, quiet, cooldown)| Policy {
-        previous_execution_failed_scope: scope,
-        max_consecutive_failures: limit,
-        backoff,
-        // At least as long as the longest wait with its jitter.
-        failure_quiet_period: quiet.map(|more| backoff.max * 2 + Duration::from_secs(more)),
-        cooldown_period: Duration::from_millis(cooldown),
-        ..Policy::default()
+    let paused = prop::bool::weighted(0.05);
+    (scope, 0..4_u32, backoff, quiet, cooldown, paused).prop_map(|(scope, limit, backoff, quiet, cooldown, paused)| {
+        Policy {
+            previous_execution_failed_scope: scope,
+            max_consecutive_failures: limit,
+            backoff,
+            // At least as long as the longest wait with its jitter.
+            failure_quiet_period: quiet.map(|more| backoff.max * 2 + Duration::from_secs(more)),
+            cooldown_period: Duration::from_millis(cooldown),
+            paused_by: paused.then(|| "a test".into()),
+            ..Policy::default()
+        }
     })
 }

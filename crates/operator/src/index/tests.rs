@@ -46,6 +46,7 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
         doing: "Running".into(),
         total_tasks: None,
         skipped_tasks: 0,
+        timeout: None,
         seen: Seen::default(),
         look: None,
         done_seen: None,

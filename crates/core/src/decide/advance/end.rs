@@ -125,7 +125,7 @@ impl<'a> Running<'a> {
                 }
             }
             (Some(CancelReason::TimedOut), _) => {
-                let timeout = duration::format(self.timeout());
+                let timeout = duration::format(self.timeout(run));
                 let message = format!(
                     "not done a minute after its time-out of {timeout}, so it was cancelled; Tekton says {said}"
                 );

@@ -25,6 +25,25 @@ fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline() {
 }
 
 #[test]
+fn a_default_time_out_that_changes_does_not_reach_what_runs() {
+    let mut released = run(1, "a", Progress::Released);
+    released.seen.has_stirred = true;
+    released.timeout = Some(Duration::from_hours(2));
+    let deadline = at(0) + Duration::from_hours(2) + Duration::from_mins(1);
+    let policy = Policy { default_timeout: Duration::from_secs(1), ..Policy::default() };
+    let decided = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &policy, at(400));
+    assert_eq!((decided.actions, decided.wake), (vec![], Some(deadline)));
+    let mut own = running("a", "r1");
+    own.timeout = Some(Duration::from_mins(10));
+    let decided = decide(&target(vec![own], vec![released]), &policy, at(400));
+    assert_eq!(
+        decided.wake,
+        Some(at(0) + Duration::from_mins(11)),
+        "that of its own spec is what the run was made with"
+    );
+}
+
+#[test]
 fn the_message_of_a_run_that_we_cancelled_says_why() {
     for (why, reason, words) in [
         (CancelReason::NotStarted, FailureReason::Unknown, "within 5m0s"),

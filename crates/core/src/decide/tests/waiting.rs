@@ -52,6 +52,23 @@ fn in_a_paused_namespace_nothing_new_starts_and_what_runs_goes_on() {
 }
 
 #[test]
+fn while_all_is_paused_nothing_new_starts_what_runs_goes_on_and_what_ended_stays() {
+    let paused = Policy { paused_by: Some("ConfigMap ops/config".into()), ..Policy::default() };
+    let decided = |target: &Target| decide(target, &paused, at(50));
+    let waits = Waiting::PausedEverywhere("ConfigMap ops/config".into());
+    let asked = decided(&target(vec![undecided("a")], vec![]));
+    assert_eq!((asked.actions, asked.waiting), (vec![], vec![(id("a"), waits)]));
+    let looking = target(vec![undecided("a")], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(decided(&looking).actions, [gives_up("a", 1)]);
+    let committed = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Pending)]);
+    assert_eq!(decided(&committed).actions, [Action::Release { run: run_id("r1") }]);
+    let ended = target(vec![running("a", "r1")], vec![run(1, "a", done(true))]);
+    assert_eq!(decided(&ended).actions, actions(&ended), "it ends as if nothing were paused");
+    let skipped = target(vec![Execution { state: ExecutionState::Skipped, ..undecided("a") }], vec![]);
+    assert_eq!(decided(&skipped), decide(&skipped, &Policy::default(), at(50)));
+}
+
+#[test]
 fn the_status_says_what_an_execution_waits_for_after_ten_seconds_and_once() {
     let mut paused = undecided("a");
     paused.paused = Some("ask sre".into());

@@ -50,6 +50,8 @@ const BLINDNESSES: &[(&str, Blindness)] = &[
         each(row, |it| it.clearance.iter_mut().for_each(|it| it.recorded = crate::execution::Recorded::Not));
     }),
     ("recoveryOf", |row| row.asks.recovery_of = None),
+    ("the pause of a namespace", |row| row.asks.paused = None),
+    ("the pause of all", |row| row.policy.paused_by = None),
     ("namespaces", |row| row.asks.id.namespace = "ops".into()),
     ("workflows", |row| {
         row.asks.workflow_id = "w".into();

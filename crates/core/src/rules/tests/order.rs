@@ -22,6 +22,10 @@ fn pause(execution: &mut Execution) {
     execution.paused = Some("ask".into());
 }
 
+fn pause_all(policy: &mut Policy) {
+    policy.paused_by = Some("a test".into());
+}
+
 fn busy(mut row: Row) -> Row {
     let target = target(vec![running("holder", "r9")], vec![run(9, "holder", Progress::Released)]);
     row.target.executions.extend(target.executions);
@@ -41,7 +45,9 @@ pub(super) fn rows() -> Vec<Row> {
         row("unusable before cancelled", vec![], 0, "0 unusable spec").with(spoil).with(cancel),
         row("cancelled before late", vec![], 0, "cancellation").with(cancel).with(expire),
         row("late before paused", vec![], 0, "startBefore").with(expire).with(pause),
+        row("late before all is paused", vec![], 0, "startBefore").with(expire).policy(pause_all),
         busy(row("paused before busy", vec![], 0, "pause").with(pause)),
+        busy(row("all paused before busy", vec![], 0, "pause").policy(pause_all)),
         busy(row("busy before broken", broken.clone(), 0, BUSY)),
         row("broken before exhausted", broken, 0, BROKEN),
         row("exhausted before backoff", exhausted(), 0, EXHAUSTED),

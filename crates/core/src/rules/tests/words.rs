@@ -28,6 +28,24 @@ fn an_explanation_tells_what_each_rule_compared_and_what_would_change_it() {
 }
 
 #[test]
+fn who_is_paused_is_told_by_what_and_what_ends_it() {
+    let everywhere = |policy: &mut Policy| policy.paused_by = Some("ConfigMap ops/config".into());
+    let namespace = |asks: &mut Execution| asks.paused = Some("upgrade, ask sre".into());
+    let all = "pause: waits, Paused: nothing new starts anywhere: ConfigMap ops/config says paused: true; ask whoever has \
+               set that, it ends with paused: false";
+    let one =
+        "pause: waits, Paused: nothing new starts in this namespace: upgrade, ask sre; it ends when the annotation";
+    for (row, words) in [
+        (row("", vec![], 0, "pause").policy(everywhere), all),
+        (row("", vec![], 0, "pause").with(namespace).policy(everywhere), all),
+        (row("", vec![], 0, "pause").with(namespace), one),
+    ] {
+        let text = said(&row);
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
 fn the_execution_at_fault_is_named_with_what_is_odd_about_it() {
     let undated = past("odd", "w", 1, ExecutionState::Completed { completed_at: None });
     let text = said(&row("", vec![undated], 0, COOLDOWN));
