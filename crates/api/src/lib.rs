@@ -26,7 +26,7 @@ pub use crd::{crds, crds_yaml};
 pub use orchestrator::{
     ExecutionFailure, Failure, Holder, NextStep, PreviousExecution, Progress, StatusView, UNSAID_WAIT,
 };
-pub use target::{TargetError, target_resource};
+pub use target::{TargetError, is_dns_label, target_resource};
 pub use workflow_execution::{
     AttemptStatus, Cancellation, Clearance, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
     FailureDetails, FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation,

@@ -72,7 +72,8 @@ pub(crate) fn check(text: &str) -> Result<(), TargetError> {
 }
 
 /// Says whether `text` is a DNS label: at most 63 of a-z, 0-9 and `-`, no `-` at either end.
-pub(crate) fn is_dns_label(text: &str) -> bool {
+#[must_use]
+pub fn is_dns_label(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=limit(limits::NAMESPACE)).contains(&text.len())
         && text.bytes().all(legal)

@@ -7,6 +7,7 @@ mod lease;
 mod policy;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -30,8 +31,23 @@ pub struct Cli {
 pub enum Command {
     /// Run the operator against the cluster that KUBECONFIG (or the pod's own service account) names.
     Run(Box<RunArgs>),
+    /// Print what the operator would run by, and where each value comes from: its flags, their environment variables, and
+    /// over both the ConfigMap. Lists what is wrong and fails, where something is. Takes the flags of run.
+    Config(Box<ConfigArgs>),
     /// Print the CustomResourceDefinitions as YAML, for `kubectl apply -f -`.
     Crd,
+}
+
+/// The flags of `config`.
+#[derive(Clone, Debug, Args)]
+pub struct ConfigArgs {
+    /// A file with the ConfigMap (YAML), in place of the one in the cluster, which is not asked then; - for standard input.
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+
+    /// The flags of the operator.
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 /// The flags of `run`.
@@ -42,16 +58,21 @@ pub struct RunArgs {
     pub watch_namespace: Option<String>,
 
     /// The namespace of the operator's own objects.
-    #[arg(long, env = "WFE_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-system")]
+    #[arg(long, env = "WFE_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-system", value_parser = parse_namespace)]
     pub namespace: String,
+
+    /// The ConfigMap in that namespace whose keys are flags without the dashes, and win over them. It may be absent, and
+    /// is followed while the operator runs.
+    #[arg(long, env = "WFE_CONFIG_MAP", value_name = "NAME", default_value = "workflowexecution-config", value_parser = parse_name)]
+    pub config_map: String,
 
     /// The namespace in which all PipelineRuns are made. Operators that share it exclude each other on a target;
     /// operators that do not, do not.
-    #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-workflows")]
+    #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-workflows", value_parser = parse_namespace)]
     pub execution_namespace: String,
 
     /// The service account of a workflow's pods, where its spec names none. It lives in the execution namespace.
-    #[arg(long, env = "WFE_SERVICE_ACCOUNT", value_name = "NAME", default_value = "kubernaut-workflow-runner")]
+    #[arg(long, env = "WFE_SERVICE_ACCOUNT", value_name = "NAME", default_value = "kubernaut-workflow-runner", value_parser = parse_name)]
     pub service_account: String,
 
     /// How long a workflow may take, where its spec says nothing (a Go duration, 1s to 24h).
@@ -91,7 +112,8 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:9090")]
     pub metrics_address: SocketAddr,
 
-    /// Where the probes ask: /healthz (alive) and /readyz (caches synced, watches working).
+    /// Where the probes ask: /healthz (alive) and /readyz (caches synced, watches working). /configz shows what is in
+    /// force.
     #[arg(long, env = "WFE_HEALTH_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:8081")]
     pub health_address: SocketAddr,
 
@@ -106,6 +128,25 @@ pub struct RunArgs {
 
 /// The shortest duration that a deadline of the operator's may have: statuses hold whole seconds.
 const SHORTEST: Duration = Duration::from_secs(1);
+
+fn parse_namespace(text: &str) -> Result<String, String> {
+    if wfe_api::is_dns_label(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("is not the name of a namespace (1 to 63 of a-z, 0-9 and -)".to_owned())
+    }
+}
+
+/// The longest name that most objects can have.
+const LONGEST_NAME: usize = 253;
+
+fn parse_name(text: &str) -> Result<String, String> {
+    if text.len() <= LONGEST_NAME && text.split('.').all(wfe_api::is_dns_label) {
+        Ok(text.to_owned())
+    } else {
+        Err("is not the name of an object (1 to 253 of a-z, 0-9, - and .)".to_owned())
+    }
+}
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let duration = wfe_core::duration::parse(text).map_err(|error| error.to_string())?;
@@ -158,6 +199,10 @@ mod tests {
     #[test]
     fn bad_values_are_refused_with_the_name_of_the_flag() {
         for (flag, value) in [
+            ("--namespace", ""),
+            ("--execution-namespace", "a.b"),
+            ("--service-account", "run/ner"),
+            ("--config-map", "Upper"),
             ("--default-timeout", "0s"),
             ("--default-timeout", "25h"),
             ("--default-timeout", "99999999999999999999h"),
@@ -171,6 +216,7 @@ mod tests {
             ("--identity", ""),
             ("--metrics-address", "nowhere"),
             ("--log-level", "wfe_operator=loud"),
+            ("--log-level", ""),
         ] {
             let error = Cli::try_parse_from(["wfe-operator", "run", flag, value]).unwrap_err().to_string();
             assert!(error.contains(flag), "{error}");

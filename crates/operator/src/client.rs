@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::client::ClientBuilder;
 use kube::core::GroupVersionKind;
@@ -162,6 +163,24 @@ impl Cluster {
         config.read_timeout = None;
         let client = ClientBuilder::try_from(config)?.with_layer(&HearingLayer::new(hearing)).build();
         Ok(Self { client, execution_namespace: execution_namespace.into(), leadership, metrics })
+    }
+
+    /// Returns the same cluster with another execution namespace.
+    #[must_use]
+    pub fn with_execution_namespace(self, execution_namespace: &str) -> Self {
+        Self { execution_namespace: execution_namespace.into(), ..self }
+    }
+
+    /// Returns the namespace of all runs.
+    #[must_use]
+    pub fn execution_namespace(&self) -> &str {
+        &self.execution_namespace
+    }
+
+    /// Returns the `ConfigMaps` of one namespace.
+    #[must_use]
+    pub fn config_maps_in(&self, namespace: &str) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), namespace)
     }
 
     /// Returns the `WorkflowExecutions` of one namespace.

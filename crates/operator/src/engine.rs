@@ -15,12 +15,12 @@ use wfe_core::backoff::Backoff;
 use wfe_core::decide::{decide, decide_blind};
 use wfe_core::execution::ExecutionState;
 use wfe_core::name::{ExecutionId, Uid, Version};
-use wfe_core::policy::Policy;
 use wfe_core::run::Owner;
 use wfe_core::target::TargetName;
 use wfe_tekton::{Evidence, RunRequest};
 
 use crate::client::CallError;
+use crate::config::InForce;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::index::{Delivery, Entry, Index, Key, Kind};
@@ -56,6 +56,7 @@ pub struct Engine {
     leads: bool,
     deliveries: mpsc::Receiver<Delivery>,
     settings: Settings,
+    config: watch::Receiver<Arc<InForce>>,
     metrics: Metrics,
     standing: StandingGauges,
     health: Health,
@@ -87,8 +88,6 @@ enum Held {
 pub struct Settings {
     /// The one namespace whose executions are watched; `None`: all.
     pub watch_namespace: Option<String>,
-    /// The policy of decisions.
-    pub policy: Policy,
     /// How long a watch may be silent before its view is not trusted any more.
     pub max_staleness: Duration,
 }
@@ -112,6 +111,7 @@ impl Engine {
     #[must_use]
     pub fn new(
         settings: Settings,
+        config: watch::Receiver<Arc<InForce>>,
         performer: Performer,
         leadership: Leadership,
         deliveries: mpsc::Receiver<Delivery>,
@@ -130,6 +130,7 @@ impl Engine {
             leads: false,
             deliveries,
             settings,
+            config,
             standing: metrics.standing(),
             metrics,
             health,
@@ -148,10 +149,13 @@ impl Engine {
         loop {
             let has_room = self.performing.len() < PARALLEL_TARGETS;
             tokio::select! {
-                // In this order: to stop, to lead or not, to finish, to learn, and only then to decide, on the newest view.
+                // In this order: to stop, to lead or not, to obey, to finish, to learn, and only then to decide, on the newest
+                // view.
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 term = terms.next() => self.turn(term),
+                // All that comes later is decided by what is in force now; and what waits may not have to any more.
+                Ok(()) = self.config.changed() => self.index.keys().for_each(|key| self.queue.mark(key.clone())),
                 Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
                 Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
                 key = self.queue.next(), if has_room && self.leads => self.look_at(key),
@@ -247,6 +251,7 @@ impl Engine {
         }
         // The one place where a decision learns the time.
         let now = chrono::Utc::now();
+        let config = Arc::clone(&self.config.borrow());
         let started = Instant::now();
         // A key has one timer: what comes first counts.
         let mut again = held.as_ref().map(|(wait, _)| *wait);
@@ -258,7 +263,7 @@ impl Engine {
             }
             decision
         } else if self.index.ready(&key).is_some() {
-            let decision = decide(&entry.target, &self.settings.policy, now);
+            let decision = decide(&entry.target, &config.policy, now);
             self.standing.show(&key, entry.name.as_ref().map(TargetName::as_str), &decision.standing);
             decision
         } else {
@@ -291,7 +296,7 @@ impl Engine {
             return;
         }
         let denied_since = self.failures.get(&key).and_then(|failures| failures.denied_since);
-        let work = work(key.clone(), entry, decision, now, denied_since);
+        let work = work(key.clone(), entry, decision, now, denied_since, &config);
         self.index.settle(&key);
         for execution in work.requests.keys() {
             self.index.tried(&key, execution, now);
@@ -435,7 +440,7 @@ impl Engine {
 }
 
 /// Gathers what performing the actions needs beside them.
-fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Option<Time>) -> Work {
+fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Option<Time>, config: &InForce) -> Work {
     let mut subjects: HashMap<Uid, Subject> = HashMap::new();
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
     let mut had_runs: HashMap<Uid, Version> = HashMap::new();
@@ -482,5 +487,6 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Op
         }
     }
     let target = entry.name.clone();
-    Work { key, target, actions: decision.actions, subjects, denied_since, had_runs, requests, evidence, now }
+    let defaults = config.defaults.clone();
+    Work { key, target, actions: decision.actions, subjects, denied_since, had_runs, requests, evidence, defaults, now }
 }

@@ -2,6 +2,7 @@
 //!
 //! An event has a deterministic name, made of the execution's uid and the transition, and is created after the status
 //! write that it tells of; "already exists" means done. A crash between the two loses it: the conditions hold the truth.
+//! One about the `ConfigMap` is named by its uid and version, so that several replicas tell of a version once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,16 +33,49 @@ const PARALLEL: usize = 4;
 const MAX_NOTE: usize = 1024;
 /// The API server refuses a longer `reportingInstance`.
 const MAX_INSTANCE: usize = 128;
-/// How much of the execution's name an event's name shows: 180 + a uid of 36 + the longest transition stay below 253.
-const MAX_NAME: usize = 180;
+/// How much of the object's name an event's name shows: 170 + a uid of 36 + a version of 20 + the longest transition stay
+/// below 253.
+const MAX_NAME: usize = 170;
 /// How often and how fast an event is tried.
 const TRIES: u32 = 4;
 const RETRY: Backoff = Backoff::doubling(std::time::Duration::from_millis(250), std::time::Duration::from_secs(5), 5);
 
-/// Something that happened to an execution, to be told as an event.
+/// What an event is about.
+#[derive(Clone, Debug)]
+enum About {
+    Execution(ExecutionId),
+    ConfigMap(ConfigVersion),
+}
+
+/// One version of the operator's `ConfigMap`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigVersion {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its resourceVersion.
+    pub version: String,
+}
+
+impl From<&ExecutionId> for About {
+    fn from(execution: &ExecutionId) -> Self {
+        Self::Execution(execution.clone())
+    }
+}
+
+impl From<&ConfigVersion> for About {
+    fn from(version: &ConfigVersion) -> Self {
+        Self::ConfigMap(version.clone())
+    }
+}
+
+/// Something that happened to an execution, or to the configuration, to be told as an event.
 #[derive(Clone, Debug)]
 pub struct Announcement {
-    execution: ExecutionId,
+    about: About,
     run: Option<RunId>,
     reason: &'static str,
     action: &'static str,
@@ -121,25 +155,55 @@ impl Announcement {
         Self { warning: true, ..Self::normal(execution, "ClockSkewed", "Finish", note) }
     }
 
-    fn normal(execution: &ExecutionId, reason: &'static str, action: &'static str, note: String) -> Self {
-        Self { execution: execution.clone(), run: None, reason, action, warning: false, note }
+    /// A version of the `ConfigMap` cannot be used.
+    #[must_use]
+    pub fn config_refused(config: &ConfigVersion, note: String) -> Self {
+        Self { warning: true, ..Self::normal(config, "ConfigRefused", "Configure", note) }
+    }
+
+    /// A version of the `ConfigMap` is in force.
+    #[must_use]
+    pub fn config_applied(config: &ConfigVersion, note: String) -> Self {
+        Self::normal(config, "ConfigApplied", "Configure", note)
+    }
+
+    fn normal(about: impl Into<About>, reason: &'static str, action: &'static str, note: String) -> Self {
+        Self { about: about.into(), run: None, reason, action, warning: false, note }
     }
 
     fn name(&self) -> String {
-        let name = &self.execution.name;
+        let (name, uid, transition) = match &self.about {
+            About::Execution(id) => (&*id.name, id.uid.as_str(), String::new()),
+            About::ConfigMap(config) => (config.name.as_str(), config.uid.as_str(), format!("{}.", config.version)),
+        };
         let head = name[..name.len().min(MAX_NAME)].trim_end_matches(['.', '-']);
-        format!("{head}.{}.{}", self.execution.uid, self.reason.to_ascii_lowercase())
+        format!("{head}.{uid}.{transition}{}", self.reason.to_ascii_lowercase())
+    }
+
+    fn regarding(&self) -> ObjectReference {
+        match &self.about {
+            About::Execution(id) => ObjectReference {
+                api_version: Some(format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION)),
+                kind: Some("WorkflowExecution".to_owned()),
+                namespace: Some(id.namespace.to_string()),
+                name: Some(id.name.to_string()),
+                uid: Some(id.uid.to_string()),
+                ..ObjectReference::default()
+            },
+            About::ConfigMap(config) => ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("ConfigMap".to_owned()),
+                namespace: Some(config.namespace.clone()),
+                name: Some(config.name.clone()),
+                uid: Some(config.uid.clone()),
+                resource_version: Some(config.version.clone()),
+                ..ObjectReference::default()
+            },
+        }
     }
 
     fn render(&self, instance: &str, run_namespace: &str, at: Timestamp) -> Event {
-        let regarding = ObjectReference {
-            api_version: Some(format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION)),
-            kind: Some("WorkflowExecution".to_owned()),
-            namespace: Some(self.execution.namespace.to_string()),
-            name: Some(self.execution.name.to_string()),
-            uid: Some(self.execution.uid.to_string()),
-            ..ObjectReference::default()
-        };
+        let regarding = self.regarding();
         let related = self.run.as_ref().map(|run| ObjectReference {
             api_version: Some(format!("{}/{}", wfe_tekton::GROUP, wfe_tekton::VERSION)),
             kind: Some(wfe_tekton::KIND.to_owned()),
@@ -151,7 +215,7 @@ impl Announcement {
         Event {
             metadata: ObjectMeta {
                 name: Some(self.name()),
-                namespace: Some(self.execution.namespace.to_string()),
+                namespace: regarding.namespace.clone(),
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(at)),
@@ -270,5 +334,13 @@ mod tests {
         assert_ne!(first, name(&id("fix", "u-2"), "Skipped"));
         let long = name(&id(&"x".repeat(253), "0123456789abcdef0123456789abcdef0123"), "PipelineRunCreated");
         assert!(long.len() <= 253, "{}", long.len());
+        let config = ConfigVersion {
+            namespace: "ops".into(),
+            name: "x".repeat(253),
+            uid: "0123456789abcdef0123456789abcdef0123".into(),
+            version: u64::MAX.to_string(),
+        };
+        let name = Announcement::config_refused(&config, note()).name();
+        assert!(name.len() <= 253 && name.ends_with(".18446744073709551615.configrefused"), "{name}");
     }
 }

@@ -23,6 +23,8 @@ struct State {
     engine_alive: Instant,
     synced: bool,
     stopping: bool,
+    /// What keeps it from starting to work.
+    awaits: Option<String>,
     failing: HashMap<Kind, (Instant, String)>,
 }
 
@@ -30,7 +32,13 @@ impl Health {
     /// Makes the record of a process that has just started.
     #[must_use]
     pub fn new() -> Self {
-        let state = State { engine_alive: Instant::now(), synced: false, stopping: false, failing: HashMap::new() };
+        let state = State {
+            engine_alive: Instant::now(),
+            synced: false,
+            stopping: false,
+            awaits: None,
+            failing: HashMap::new(),
+        };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -39,6 +47,14 @@ impl Health {
         self.update(|state| {
             state.engine_alive = Instant::now();
             state.synced = synced;
+        });
+    }
+
+    /// The process cannot start to work before something that is told here; `None`: it can.
+    pub fn awaits(&self, what: Option<String>) {
+        self.update(|state| {
+            state.engine_alive = Instant::now();
+            state.awaits = what;
         });
     }
 
@@ -84,6 +100,9 @@ impl Health {
         self.read(|state| {
             if state.stopping {
                 return Err("stopping".to_owned());
+            }
+            if let Some(what) = &state.awaits {
+                return Err(what.clone());
             }
             let failing = state.failing.iter().filter(|(_, (since, _))| since.elapsed() < FAILING_FOR || !state.synced);
             let mut failing: Vec<String> =

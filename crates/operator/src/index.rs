@@ -187,6 +187,11 @@ impl Index {
         self.targets.get(key)
     }
 
+    /// Returns the targets that are known.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.targets.keys()
+    }
+
     /// Returns how many targets are known.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -226,11 +231,6 @@ impl Index {
             entry.target.trouble = None;
             entry.target.executions.values_mut().for_each(keep::forget_tries);
         }
-    }
-
-    /// Returns all targets.
-    pub fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.targets.keys()
     }
 
     /// Records that a number of the chain is taken by an object that the watch does not show.

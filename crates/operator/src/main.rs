@@ -4,10 +4,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use wfe_operator::cli::{Cli, Command};
+use wfe_operator::config::{self, Flags};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Run(args) => run(*args),
+        Command::Run(args) => start(wfe_operator::run::run(*args, Flags::of_process())),
+        Command::Config(args) => start(config::print(*args, Flags::of_process())),
         Command::Crd => wfe_api::crds_yaml().map(|yaml| print!("{yaml}")).map_err(anyhow::Error::from),
     };
     match result {
@@ -20,6 +22,6 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: wfe_operator::cli::RunArgs) -> anyhow::Result<()> {
-    tokio::runtime::Runtime::new()?.block_on(wfe_operator::run::run(args))
+fn start(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::runtime::Runtime::new()?.block_on(command)
 }

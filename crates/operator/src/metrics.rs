@@ -44,6 +44,8 @@ struct Inner {
     expired: IntCounter,
     synced: IntGauge,
     leader: IntGauge,
+    config_info: IntGaugeVec,
+    config_refused: IntGauge,
 }
 
 /// How an execution ended, as the label `outcome` says it.
@@ -164,6 +166,15 @@ impl Metrics {
                 "workflowexecution_leader",
                 "1 in the replica that decides and writes; 0 in those that follow.",
             )?,
+            config_info: gauges(
+                "workflowexecution_config_info",
+                "1, with the resourceVersion of the ConfigMap that is in force, or none.",
+                &["version"],
+            )?,
+            config_refused: IntGauge::new(
+                "workflowexecution_config_refused",
+                "1 while the newest version of the ConfigMap is refused and an older configuration is in force.",
+            )?,
             registry,
         };
         inner.register()?;
@@ -245,6 +256,17 @@ impl Metrics {
         self.0.foreign_runs.inc();
     }
 
+    /// Shows which version of the configuration is in force.
+    pub fn config_in_force(&self, version: &str) {
+        self.0.config_info.reset();
+        self.0.config_info.with_label_values(&[version]).set(1);
+    }
+
+    /// Shows whether the newest version of the configuration is refused.
+    pub fn config_refused(&self, refused: bool) {
+        self.0.config_refused.set(i64::from(refused));
+    }
+
     /// Counts a target that does not drain in time.
     pub fn drain_slow(&self) {
         self.0.slow_drains.inc();
@@ -295,6 +317,8 @@ impl Inner {
         registry.register(Box::new(self.expired.clone()))?;
         registry.register(Box::new(self.synced.clone()))?;
         registry.register(Box::new(self.leader.clone()))?;
+        registry.register(Box::new(self.config_info.clone()))?;
+        registry.register(Box::new(self.config_refused.clone()))?;
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         self.show_zeros();
         Ok(())
@@ -338,6 +362,8 @@ mod tests {
         metrics.skipped(&Skip::Cooldown { last: latest, cooldown: Duration::from_secs(1), until: None });
         metrics.ended(OutcomeLabel::Completed, Some(Duration::from_secs(3)));
         metrics.api_request(Verb::Get, "pipelineruns", 404);
+        metrics.config_in_force("7");
+        metrics.config_in_force("8");
         let text = String::from_utf8(metrics.render().unwrap()).unwrap();
         for line in [
             "workflowexecution_total{outcome=\"Completed\"} 1",
@@ -349,6 +375,8 @@ mod tests {
             "workflowexecution_blocked_targets{reason=\"PreviousExecutionFailed\"} 0",
             "workflowexecution_duration_seconds_sum{outcome=\"Completed\"} 3",
             "workflowexecution_api_requests_total{code=\"404\",resource=\"pipelineruns\",verb=\"get\"} 1",
+            "workflowexecution_config_info{version=\"8\"} 1",
+            "workflowexecution_config_refused 0",
             "# HELP workflowexecution_queue_depth ",
             "# HELP process_resident_memory_bytes ",
         ] {

@@ -53,6 +53,8 @@ pub struct Work {
     pub requests: HashMap<Uid, Arc<RunRequest>>,
     /// What was seen of the runs that the actions look at.
     pub evidence: HashMap<Uid, Evidence>,
+    /// What the configuration that the decision was made by holds for a spec that is silent.
+    pub defaults: Defaults,
     /// The time of the decision.
     pub now: Time,
 }
@@ -146,7 +148,6 @@ type Result<T> = std::result::Result<T, PerformError>;
 #[derive(Clone)]
 pub struct Performer {
     cluster: Cluster,
-    defaults: Arc<Defaults>,
     metrics: Metrics,
     events: Events,
 }
@@ -154,8 +155,8 @@ pub struct Performer {
 impl Performer {
     /// Makes a performer.
     #[must_use]
-    pub fn new(cluster: Cluster, defaults: Defaults, metrics: Metrics, events: Events) -> Self {
-        Self { cluster, defaults: Arc::new(defaults), metrics, events }
+    pub fn new(cluster: Cluster, metrics: Metrics, events: Events) -> Self {
+        Self { cluster, metrics, events }
     }
 
     /// Carries out one decision. The actions are independent of each other, and so is their failure.

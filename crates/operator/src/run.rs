@@ -7,10 +7,10 @@ use kube::Config;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use wfe_tekton::Defaults;
 
 use crate::cli::RunArgs;
 use crate::client::Cluster;
+use crate::config::{Flags, Follower, Page, Place, read_first};
 use crate::engine::{Engine, Settings};
 use crate::health::Health;
 use crate::hearing::Hearing;
@@ -29,11 +29,12 @@ const LAST_EVENTS: std::time::Duration = std::time::Duration::from_secs(5);
 /// Runs the operator.
 ///
 /// # Errors
-/// What keeps it from starting: no cluster named, a bad certificate, a port that is taken.
-pub async fn run(args: RunArgs) -> anyhow::Result<()> {
-    let policy = args.policy().context("the flags cannot be used")?;
+/// What keeps it from starting: no cluster named, a bad certificate, a port that is taken, a configuration that cannot be
+/// used.
+pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
+    args.policy().context("the flags cannot be used")?;
     let timing = args.lease.timing().map_err(anyhow::Error::msg).context("the flags cannot be used")?;
-    telemetry::start(args.log_format, &args.log_level);
+    let log_level = telemetry::start(args.log_format, &args.log_level);
     let metrics = Metrics::new().context("cannot set up the metrics")?;
     let health = Health::new();
     let hearing = Hearing::default();
@@ -54,7 +55,6 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
         identity,
         cluster = %config.cluster_url,
         watch_namespace = args.watch_namespace.as_deref().unwrap_or("(all)"),
-        execution_namespace = args.execution_namespace,
         "starting"
     );
     let leadership = if args.lease.leader_elect { Leadership::by_election() } else { Leadership::without_election() };
@@ -65,7 +65,19 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
 
     let mut servers = JoinSet::new();
     servers.spawn(server::serve_metrics(metrics_listener, metrics.clone()));
-    servers.spawn(server::serve_health(health_listener, health.clone(), leadership.clone()));
+    let (place, page) = (Place::of(&args), Page::new(Place::of(&args)));
+    servers.spawn(server::serve_health(health_listener, health.clone(), leadership.clone(), page.clone()));
+
+    let first = tokio::select! {
+        first = read_first(&cluster, &place, &health) => first?,
+        asked = asked_to_stop() => return asked,
+    };
+    let follower = Follower::begin(flags, place, first.as_ref(), page, metrics.clone(), log_level)?;
+    let in_force = follower.in_force();
+    let start = in_force.borrow().clone();
+    let execution_namespace = start.defaults.execution_namespace.as_str();
+    let cluster = cluster.with_execution_namespace(execution_namespace);
+    tracing::info!(version = start.version, execution_namespace, "configuration in force");
 
     let (sender, deliveries) = mpsc::channel(DELIVERIES);
     let mut watches = JoinSet::new();
@@ -74,7 +86,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
             kind,
             api: cluster.watched(kind, args.watch_namespace.as_deref()),
             watch_namespace: args.watch_namespace.clone(),
-            execution_namespace: args.execution_namespace.clone(),
+            execution_namespace: execution_namespace.to_owned(),
             max_staleness: args.max_staleness,
             health: health.clone(),
             hearing: hearing.clone(),
@@ -83,21 +95,16 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
     }
     drop(sender);
 
-    let (events, event_writer) =
-        events::channel(cluster.clone(), metrics.clone(), &instance, &args.execution_namespace);
+    let (events, event_writer) = events::channel(cluster.clone(), metrics.clone(), &instance, execution_namespace);
     let event_writer = tokio::spawn(event_writer.run());
-    let defaults = Defaults {
-        execution_namespace: args.execution_namespace,
-        service_account: args.service_account,
-        timeout: args.default_timeout,
-    };
+    let mut following = tokio::spawn(follower.follow(cluster.clone(), events.clone()));
     let elector = args.lease.leader_elect.then(|| {
         let lease = (args.namespace.as_str(), args.lease.lease_name.as_str());
         Elector::new(cluster.clone(), lease, &identity, timing, leadership.clone(), metrics.clone())
     });
-    let performer = Performer::new(cluster, defaults, metrics.clone(), events);
-    let settings = Settings { watch_namespace: args.watch_namespace, policy, max_staleness: args.max_staleness };
-    let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health.clone(), hearing);
+    let performer = Performer::new(cluster, metrics.clone(), events);
+    let settings = Settings { watch_namespace: args.watch_namespace, max_staleness: args.max_staleness };
+    let engine = Engine::new(settings, in_force, performer, leadership, deliveries, metrics, health.clone(), hearing);
     let (stop, stopped) = watch::channel(false);
     let mut engine = tokio::spawn(engine.run(stopped));
     let (let_go, done) = watch::channel(false);
@@ -112,12 +119,18 @@ pub async fn run(args: RunArgs) -> anyhow::Result<()> {
             ended?;
             anyhow::bail!("the engine stopped although nobody asked it to")
         }),
+        ended = &mut following => {
+            ended.context("what follows the ConfigMap panicked")?;
+            anyhow::bail!("the ConfigMap is not followed any more although nobody asked for that");
+        }
         asked = asked_to_stop() => {
             asked?;
             health.stopping();
             let _ = stop.send(true); // the engine listens until it has stopped
             let ended = engine.await.context("the engine panicked");
-            // The performer went with the engine, and with it the last sender of events.
+            following.abort();
+            let _ = following.await; // aborted
+            // The performer went with the engine, and the follower: with them the last senders of events.
             if tokio::time::timeout(LAST_EVENTS, event_writer).await.is_err() {
                 tracing::warn!("stopped with events unwritten");
             }

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
 
+use crate::config::Page;
 use crate::health::Health;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
@@ -30,13 +31,19 @@ pub async fn serve_metrics(listener: TcpListener, metrics: Metrics) -> std::io::
     axum::serve(listener, Router::new().route("/metrics", get(handler))).await
 }
 
-/// Serves `/healthz` and `/readyz` until the process ends.
-pub async fn serve_health(listener: TcpListener, health: Health, leadership: Leadership) -> std::io::Result<()> {
+/// Serves `/healthz`, `/readyz` and `/configz` until the process ends.
+pub async fn serve_health(
+    listener: TcpListener,
+    health: Health,
+    leadership: Leadership,
+    config: Page,
+) -> std::io::Result<()> {
     let alive = health.clone();
     let ready = move || health.ready().and_then(|()| leadership.standing()).map(|standing| format!("ok; {standing}"));
     let router = Router::new()
         .route("/healthz", get(move || std::future::ready(answer(alive.alive().map(|()| "ok".to_owned())))))
-        .route("/readyz", get(move || std::future::ready(answer(ready()))));
+        .route("/readyz", get(move || std::future::ready(answer(ready()))))
+        .route("/configz", get(move || std::future::ready(config.to_string())));
     axum::serve(listener, router).await
 }
 

@@ -229,7 +229,9 @@ mod tests {
             observe_run(&meta(NAME, &[]), &data, Order(1)).unwrap().1.timeout
         };
         assert_eq!(read(json!({"pipeline": "1h30m0s"})), Some(Duration::from_mins(90)));
-        for none in [json!({"pipeline": "0s"}), json!({"pipeline": "soon"}), json!({"pipeline": 5}), json!({}), json!(1)] {
+        for none in
+            [json!({"pipeline": "0s"}), json!({"pipeline": "soon"}), json!({"pipeline": 5}), json!({}), json!(1)]
+        {
             assert_eq!(read(none), None);
         }
     }

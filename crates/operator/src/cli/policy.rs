@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use wfe_core::backoff::{Backoff, Thousandths};
 use wfe_core::policy::{Policy, PolicyError, Scope};
 
@@ -26,7 +26,7 @@ pub struct PolicyArgs {
     pub previous_execution_failed_scope: ScopeArg,
 
     /// How many failures in a row before anything ran exhaust a target, until a person clears it. 0: no number does.
-    #[arg(long, env = "WFE_MAX_CONSECUTIVE_FAILURES", value_name = "NUMBER", default_value = "5")]
+    #[arg(long, env = "WFE_MAX_CONSECUTIVE_FAILURES", value_name = "NUMBER", default_value = "5", value_parser = parse_number)]
     pub max_consecutive_failures: u32,
 
     /// How long a target is left alone after a failure before anything ran (a Go duration); it doubles with each further
@@ -39,7 +39,7 @@ pub struct PolicyArgs {
     pub max_cooldown_period: Duration,
 
     /// How often that time doubles at the most, 0 to 33.
-    #[arg(long, env = "WFE_MAX_BACKOFF_EXPONENT", value_name = "NUMBER", default_value = "4")]
+    #[arg(long, env = "WFE_MAX_BACKOFF_EXPONENT", value_name = "NUMBER", default_value = "4", value_parser = parse_number)]
     pub max_backoff_exponent: u32,
 
     /// How much longer than that a target may be left alone, as a share of it from 0 to 1, so that targets which failed
@@ -54,6 +54,10 @@ pub struct PolicyArgs {
     /// How long after a success the same workflow is not run again on the target. 0: no time.
     #[arg(long, env = "WFE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "5m", value_parser = parse_or_off)]
     pub cooldown_period: Duration,
+
+    /// Whether nothing new starts, on any target. What runs goes on; what is undecided waits and says so.
+    #[arg(long, env = "WFE_PAUSED", value_name = "true|false", default_value = "false", action = ArgAction::Set, hide_possible_values = true)]
+    pub paused: bool,
 }
 
 impl RunArgs {
@@ -62,7 +66,14 @@ impl RunArgs {
     /// # Errors
     /// Which flag contradicts another one.
     pub fn policy(&self) -> Result<Policy, PolicyError> {
-        self.policy.over(&Policy {
+        let policy = self.unchecked_policy();
+        policy.validate()?;
+        Ok(policy)
+    }
+
+    /// As [`RunArgs::policy`], for whoever wants to know all that is wrong with it.
+    pub(crate) fn unchecked_policy(&self) -> Policy {
+        self.policy.put_over(&Policy {
             default_timeout: self.default_timeout,
             start_deadline: self.start_deadline,
             drain_deadline: self.drain_deadline,
@@ -79,7 +90,13 @@ impl PolicyArgs {
     /// # Errors
     /// Which flag contradicts another one.
     pub fn over(&self, rest: &Policy) -> Result<Policy, PolicyError> {
-        let policy = Policy {
+        let policy = self.put_over(rest);
+        policy.validate()?;
+        Ok(policy)
+    }
+
+    fn put_over(&self, rest: &Policy) -> Policy {
+        Policy {
             previous_execution_failed_scope: match self.previous_execution_failed_scope {
                 ScopeArg::Target => Scope::Target,
                 ScopeArg::Workflow => Scope::Workflow,
@@ -91,10 +108,9 @@ impl PolicyArgs {
             },
             failure_quiet_period: Some(self.failure_quiet_period).filter(|quiet| !quiet.is_zero()),
             cooldown_period: self.cooldown_period,
+            paused_by: self.paused.then(|| "the flag --paused (WFE_PAUSED)".into()),
             ..rest.clone()
-        };
-        policy.validate()?;
-        Ok(policy)
+        }
     }
 }
 
@@ -103,6 +119,10 @@ pub(super) fn parse_or_off(text: &str) -> Result<Duration, String> {
         Ok(Duration::ZERO) => Ok(Duration::ZERO),
         _ => parse_duration(text),
     }
+}
+
+fn parse_number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("is not a whole number from 0 to {}", u32::MAX))
 }
 
 fn parse_share(text: &str) -> Result<Thousandths, String> {
@@ -140,6 +160,7 @@ mod tests {
             "--backoff-jitter=0.25",
             "--failure-quiet-period=1h",
             "--cooldown-period=0",
+            "--paused=true",
         ]);
         let backoff = Backoff {
             jitter: Thousandths(250),
@@ -151,6 +172,7 @@ mod tests {
             backoff,
             failure_quiet_period: Some(Duration::from_hours(1)),
             cooldown_period: Duration::ZERO,
+            paused_by: Some("the flag --paused (WFE_PAUSED)".into()),
             ..Policy::default()
         };
         assert_eq!(changed, Ok(expected));
@@ -164,6 +186,7 @@ mod tests {
             (&["--max-consecutive-failures=-1"], "--max-consecutive-failures"),
             (&["--previous-execution-failed-scope=Cluster"], "--previous-execution-failed-scope"),
             (&["--cooldown-period=10ms"], "--cooldown-period"),
+            (&["--paused=yes"], "--paused"),
             (&["--base-cooldown-period=0"], "--base-cooldown-period"),
             (&["--max-cooldown-period=30s"], "max-cooldown-period: must not be less than base-cooldown-period"),
             (&["--max-backoff-exponent=34"], "max-backoff-exponent"),

@@ -42,7 +42,7 @@ impl Performer {
             self.confirm_drained(execution, target).await?;
         }
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(learned) };
-        let namespace = &self.defaults.execution_namespace;
+        let namespace = self.cluster.execution_namespace();
         let run = commitment.run;
         let status = status::running(work.target.as_ref(), subject, commitment, namespace, work.now);
         learned.extend(self.write_status(execution, version, subject, &status).await?);

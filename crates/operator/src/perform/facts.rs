@@ -43,7 +43,7 @@ impl Performer {
     /// as ineffective clears nothing.
     pub(super) async fn confirm_stands(&self, execution: &ExecutionId) -> Result<()> {
         let found = self.read_execution(execution).await?;
-        let found = found.and_then(|found| observe_execution(&found, &self.defaults.execution_namespace));
+        let found = found.and_then(|found| observe_execution(&found, self.cluster.execution_namespace()));
         let found = found.map(|found| found.execution).filter(|found| found.id.uid == execution.uid);
         let stands = found.is_some_and(|found| match found.state {
             ExecutionState::Completed { .. } => true,

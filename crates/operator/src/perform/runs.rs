@@ -29,7 +29,7 @@ impl Performer {
         }
         let name = request.target.chain().run(number);
         let rendered: DynamicObject =
-            serde_json::from_value(render_run(request, number, &self.defaults)).map_err(|error| {
+            serde_json::from_value(render_run(request, number, &work.defaults)).map_err(|error| {
                 PerformError::Call {
                     what: format!("render PipelineRun {name}"),
                     source: CallError::Transport(Box::new(kube::Error::SerdeError(error))),

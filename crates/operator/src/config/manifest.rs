@@ -1,0 +1,81 @@
+//! Reads a `ConfigMap`: an object of the API server's, or a file that is to become one.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::Value;
+
+use super::{Document, Place};
+use crate::events::ConfigVersion;
+
+/// What a version is called that no API server has seen.
+const OF_FILE: &str = "(file)";
+
+impl Document {
+    /// Reads an object of the API server's: what is in `data` is text there.
+    #[must_use]
+    pub fn of(object: ConfigMap) -> Self {
+        let texts = object.data.unwrap_or_default().into_iter().map(|(key, text)| (key, Ok(text)));
+        let binaries = object.binary_data.unwrap_or_default().into_keys().map(|key| (key, Err("is binary, not text")));
+        Self {
+            uid: object.metadata.uid.unwrap_or_default(),
+            version: object.metadata.resource_version.unwrap_or_default(),
+            values: texts.chain(binaries).collect(),
+        }
+    }
+
+    /// Reads a file with the `ConfigMap` that the operator reads, and nothing or other objects beside it.
+    ///
+    /// # Errors
+    /// When there is none in it.
+    pub fn of_yaml(text: &str, place: &Place) -> anyhow::Result<Self> {
+        let objects: Vec<Value> =
+            serde_saphyr::from_multiple(text).map_err(|error| anyhow::anyhow!("not YAML: {error}"))?;
+        let named = |object: &&Value| object.pointer("/metadata/name").is_some_and(|name| *name == place.name);
+        let found: Vec<&Value> = objects.iter().filter(|object| object["kind"] == "ConfigMap").collect();
+        let object = match (&found[..], found.iter().copied().find(named)) {
+            (_, Some(object)) => object,
+            ([], None) => bail!("it holds no ConfigMap"),
+            (_, None) => bail!("it holds no ConfigMap {}; --config-map names another one", place.name),
+        };
+        let data = &object["data"];
+        ensure!(data.is_object() || data.is_null(), "its data is not a map of keys to texts");
+        let mut values = BTreeMap::new();
+        for (key, value) in data.as_object().into_iter().flatten() {
+            let text = value.as_str().map(str::to_owned).ok_or("is not a text: put it in quotes");
+            values.insert(key.clone(), text);
+        }
+        for (key, _) in object["binaryData"].as_object().into_iter().flatten() {
+            values.insert(key.clone(), Err("is binary, not text"));
+        }
+        Ok(Self { uid: String::new(), version: OF_FILE.to_owned(), values })
+    }
+
+    /// Names this version of the `ConfigMap`.
+    pub(super) fn id(&self, place: &Place) -> ConfigVersion {
+        ConfigVersion {
+            namespace: place.namespace.clone(),
+            name: place.name.clone(),
+            uid: self.uid.clone(),
+            version: self.version.clone(),
+        }
+    }
+}
+
+/// How large a file may be, in bytes: all that a chart renders, with room to spare.
+pub(super) const LARGEST_FILE: u64 = 8 << 20;
+
+/// Reads a file to its end; `-` is standard input.
+pub(super) fn read_file(file: &std::path::Path) -> anyhow::Result<String> {
+    use std::io::Read;
+    let source: Box<dyn Read> = if file == std::path::Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(file).context("it cannot be read")?)
+    };
+    let mut text = String::new();
+    source.take(LARGEST_FILE + 1).read_to_string(&mut text).context("it cannot be read")?;
+    ensure!(text.len() as u64 <= LARGEST_FILE, "it is larger than {LARGEST_FILE} bytes");
+    Ok(text)
+}

@@ -1,0 +1,95 @@
+//! The page `/configz`: what is in force, what was refused and why, and whether the `ConfigMap` is heard of.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wfe_api::limits::cut;
+
+use super::{InForce, NO_VERSION, Place, Refused, SHOWN, Setting};
+
+/// How long a failure of the watch is told of: longer than its longest wait between two tries and the time that one may
+/// take, so that one that goes on failing is told of all the time.
+const FAILING_FOR: Duration = Duration::from_secs(30);
+
+/// The page. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Page(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    place: Place,
+    in_force: Option<Arc<InForce>>,
+    refused: Option<Refused>,
+    failed: Option<(Instant, String)>,
+}
+
+impl Page {
+    /// Makes the page of a process that has read nothing yet.
+    #[must_use]
+    pub fn new(place: Place) -> Self {
+        Self(Arc::new(Mutex::new(State { place, in_force: None, refused: None, failed: None })))
+    }
+
+    /// Shows what is in force from now on: nothing newer is refused.
+    pub(super) fn apply(&self, in_force: Arc<InForce>) {
+        self.update(|state| (state.in_force, state.refused) = (Some(in_force), None));
+    }
+
+    /// Shows that the newest version is refused.
+    pub(super) fn refuse(&self, refused: Refused) {
+        self.update(|state| state.refused = Some(refused));
+    }
+
+    /// Shows that the `ConfigMap` cannot be followed now.
+    pub(super) fn fail(&self, error: String) {
+        self.update(|state| state.failed = Some((Instant::now(), error)));
+    }
+
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(in_force) = &state.in_force else { return writeln!(f, "{}: not read yet", state.place) };
+        writeln!(f, "{}", heading(&state.place, in_force))?;
+        if let Some(refused) = &state.refused {
+            writeln!(f, "version {} is refused:", refused.version)?;
+            refused.problems.iter().try_for_each(|problem| writeln!(f, "  {problem}"))?;
+        }
+        if let Some((since, error)) = state.failed.as_ref().filter(|(since, _)| since.elapsed() < FAILING_FOR) {
+            writeln!(f, "it cannot be followed, as of {} s ago: {error}", since.elapsed().as_secs())?;
+        }
+        in_force.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))?;
+        write!(f, "\n{}", Table(&in_force.settings))
+    }
+}
+
+/// Says which version is in force.
+pub(super) fn heading(place: &Place, in_force: &InForce) -> String {
+    match in_force.version.as_str() {
+        NO_VERSION => format!("{place}: there is none, the flags are in force"),
+        version => format!("{place}: version {version} is in force"),
+    }
+}
+
+/// Settings, one a line, below each other.
+pub(super) struct Table<'a>(pub(super) &'a [Setting]);
+
+impl fmt::Display for Table<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<String> = self.0.iter().map(|setting| cut(&setting.value, SHOWN)).collect();
+        let width = |longest: Option<usize>, heading: &str| longest.unwrap_or_default().max(heading.len());
+        let keys = width(self.0.iter().map(|setting| setting.key.len()).max(), "KEY");
+        let wide = width(values.iter().map(|value| value.chars().count()).max(), "VALUE");
+        writeln!(f, "{:keys$}  {:wide$}  SOURCE", "KEY", "VALUE")?;
+        for (setting, value) in self.0.iter().zip(values) {
+            writeln!(f, "{:keys$}  {value:wide$}  {}", setting.key, setting.origin())?;
+        }
+        Ok(())
+    }
+}
