@@ -68,7 +68,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let (place, page) = (Place::of(&args), Page::new(Place::of(&args)));
     servers.spawn(server::serve_health(health_listener, health.clone(), leadership.clone(), page.clone()));
 
-    let first = tokio::select! {
+    let (first, versions) = tokio::select! {
         first = read_first(&cluster, &place, &health) => first?,
         asked = asked_to_stop() => return asked,
     };
@@ -97,7 +97,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
 
     let (events, event_writer) = events::channel(cluster.clone(), metrics.clone(), &instance, execution_namespace);
     let event_writer = tokio::spawn(event_writer.run());
-    let mut following = tokio::spawn(follower.follow(cluster.clone(), events.clone()));
+    let mut following = tokio::spawn(follower.follow(versions, events.clone()));
     let elector = args.lease.leader_elect.then(|| {
         let lease = (args.namespace.as_str(), args.lease.lease_name.as_str());
         Elector::new(cluster.clone(), lease, &identity, timing, leadership.clone(), metrics.clone())

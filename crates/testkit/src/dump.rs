@@ -21,7 +21,9 @@ pub(crate) fn print(world: &World) {
     ] {
         query(world, &["get", kind, "-n", namespace, "-o", "wide"]);
     }
-    for namespace in [world.namespace(), &execution] {
+    let system = world.system_namespace();
+    query(world, &["get", "configmaps", "-n", &system, "-o", "yaml"]);
+    for namespace in [world.namespace(), &execution, &system] {
         query(world, &["get", "events", "-n", namespace, "--sort-by=.metadata.creationTimestamp"]);
     }
     query(world, &["get", "workflowexecutions", "-n", world.namespace(), "-o", "yaml"]);

@@ -128,7 +128,12 @@ impl World {
 
     /// Waits until an event about a WorkflowExecution has this reason, and returns it.
     pub async fn await_event(&self, about: &str, reason: &str) -> Result<Value> {
-        let api = self.api(&manifests::resource("events.k8s.io/v1", "Event"), self.namespace());
+        self.await_event_in(self.namespace(), about, reason).await
+    }
+
+    /// Waits until an event about an object of this name in a namespace has this reason, and returns it.
+    pub async fn await_event_in(&self, namespace: &str, about: &str, reason: &str) -> Result<Value> {
+        let api = self.api(&manifests::resource("events.k8s.io/v1", "Event"), namespace);
         let what = format!("an event {reason} about {about}");
         self.search(api, watcher::Config::default(), &what, DEADLINE, |objects| {
             let fits = |event: &&Value| event["reason"] == reason && event["regarding"]["name"] == about;
@@ -160,7 +165,12 @@ impl World {
 
     /// Returns the events of the namespace of the WorkflowExecutions (`events.k8s.io/v1`).
     pub async fn events(&self) -> Result<Vec<Value>> {
-        self.list(&manifests::resource("events.k8s.io/v1", "Event"), self.namespace()).await
+        self.events_in(self.namespace()).await
+    }
+
+    /// Returns the events of a namespace (`events.k8s.io/v1`).
+    pub async fn events_in(&self, namespace: &str) -> Result<Vec<Value>> {
+        self.list(&manifests::resource("events.k8s.io/v1", "Event"), namespace).await
     }
 
     /// Returns the pods of the execution namespace.

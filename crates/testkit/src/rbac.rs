@@ -21,6 +21,9 @@ const SYSTEM: &str = "kubernaut-system";
 /// The role on namespaces: cluster-scoped objects, so that only a `ClusterRoleBinding` grants it.
 const NAMESPACES: &str = "wfe-operator-namespaces";
 
+/// The one `ConfigMap` that the operator may read.
+const CONFIG_MAP: &str = "workflowexecution-config";
+
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where the shipped objects go.
@@ -57,11 +60,15 @@ pub(crate) fn shipped_to(places: &Places<'_>) -> Result<Vec<Value>> {
 /// Waits until the API server's authorizer has seen the bindings, so that an operator is not refused at its start.
 pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<'_>) -> Result<()> {
     // One right of each binding.
-    let mut rights = vec![(Some(places.watched), "kubernaut.ai", "workflowexecutions"), (None, "", "namespaces")];
-    rights.extend(places.execution.map(|namespace| (Some(namespace), "tekton.dev", "pipelineruns")));
-    for (namespace, group, resource) in rights {
+    let mut rights = vec![
+        (Some(places.watched), "kubernaut.ai", "workflowexecutions", None),
+        (None, "", "namespaces", None),
+        (Some(places.system), "", "configmaps", Some(CONFIG_MAP)),
+    ];
+    rights.extend(places.execution.map(|namespace| (Some(namespace), "tekton.dev", "pipelineruns", None)));
+    for (namespace, group, resource, name) in rights {
         let right = Right { verb: "watch".to_owned(), group: group.to_owned(), resource: resource.to_owned() };
-        await_review(client, user, (namespace, None), &right, true).await?;
+        await_review(client, user, (namespace, name), &right, true).await?;
     }
     let right =
         Right { verb: "create".to_owned(), group: "coordination.k8s.io".to_owned(), resource: "leases".to_owned() };
@@ -84,6 +91,7 @@ pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right:
             _ if places.all_namespaces => None,
             _ => Some(places.watched),
         };
+        let name = rights::name_of(&object, right);
         let object = if given { object } else { rights::without(object, right) };
         let Some(object) = retarget(object, &kind, places) else { continue };
         manifests::apply(client, &object).await?;
@@ -109,6 +117,7 @@ pub(crate) async fn await_review(
         "groups": ["system:serviceaccounts", "system:authenticated"],
         "resourceAttributes": {
             "namespace": namespace,
+            "name": name,
             "group": right.group,
             "resource": resource,
             "subresource": subresource,

@@ -77,7 +77,7 @@ fn rights_of_rule(rule: &Value) -> Vec<Right> {
     rights
 }
 
-/// Returns the role without one of its rights.
+/// Returns the role without one of its rights. What is left holds for the objects that it held for.
 pub(crate) fn without(mut role: Value, taken: &Right) -> Value {
     let mut left = Vec::new();
     for rule in rules_of(&role) {
@@ -113,7 +113,7 @@ mod tests {
     fn a_role_loses_one_right_and_keeps_the_others() {
         let role = json!({"kind": "Role", "rules": [
             {"apiGroups": ["tekton.dev"], "resources": ["taskruns", "customruns"], "verbs": ["get", "list"]},
-            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+            {"apiGroups": [""], "resources": ["pods"], "resourceNames": ["one"], "verbs": ["get"]},
         ]});
         let limited =
             json!({"apiGroups": [""], "resources": ["x"], "resourceNames": ["one"], "verbs": ["get", "update"]});
@@ -123,6 +123,7 @@ mod tests {
         assert_eq!(name_of(&without(limited, &update), &get).as_deref(), Some("one"));
         let told = |role: &Value| rights_of(role).iter().map(ToString::to_string).collect::<Vec<_>>();
         let taken = Right { verb: "list".to_owned(), group: "tekton.dev".to_owned(), resource: "taskruns".to_owned() };
+        assert_eq!(without(role.clone(), &taken)["rules"][3]["resourceNames"], json!(["one"]));
         assert_eq!(
             told(&without(role, &taken)),
             ["get tekton.dev/taskruns", "get tekton.dev/customruns", "list tekton.dev/customruns", "get pods"]

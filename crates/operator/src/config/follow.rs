@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use futures::StreamExt;
+use futures::stream::BoxStream;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use wfe_core::backoff::Backoff;
 
 use super::{Document, Flags, InForce, Page, Place, Refused};
@@ -24,6 +26,8 @@ use crate::telemetry::LogLevel;
 
 /// How long one watch request lasts, in seconds: no longer does a connection that died silently go unnoticed.
 const WATCH_SECONDS: u32 = 120;
+/// How long the first answer may take.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 /// How fast a read or a watch that failed is tried again.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(10), 6);
 /// How long a watch must have gone without failing before the next failure counts as the first.
@@ -44,7 +48,7 @@ impl Place {
     }
 }
 
-/// Reads the `ConfigMap` as it is now; `None` where there is none.
+/// Reads the `ConfigMap` as it is now, once; `None` where there is none.
 ///
 /// # Errors
 /// Whatever the request brought instead of an answer.
@@ -55,22 +59,59 @@ pub(super) async fn read(cluster: &Cluster, place: &Place) -> Result<Option<Docu
     Ok(found.items.into_iter().next().map(Document::of))
 }
 
-/// Reads the `ConfigMap` before anything is decided, and waits for an API server that does not answer.
+/// The versions of the `ConfigMap`, as a list and the watch after it bring them.
+pub struct Versions {
+    events: BoxStream<'static, watcher::Result<Event<ConfigMap>>>,
+    /// What the list that is under way has brought.
+    listed: Option<Document>,
+}
+
+impl Versions {
+    fn new(cluster: &Cluster, place: &Place) -> Self {
+        let config = watcher::Config::default().fields(&place.field()).timeout(WATCH_SECONDS);
+        Self { events: watcher::watcher(cluster.config_maps_in(&place.namespace), config).boxed(), listed: None }
+    }
+
+    /// Waits for what the `ConfigMap` is next; `None` where there is none. After an error it goes on where it was.
+    async fn next(&mut self) -> Result<Option<Document>, CallError> {
+        while let Some(event) = self.events.next().await {
+            match event.map_err(call_error)? {
+                Event::Init => self.listed = None,
+                Event::InitApply(object) => self.listed = Some(Document::of(object)),
+                Event::InitDone => return Ok(self.listed.take()),
+                Event::Apply(object) => return Ok(Some(Document::of(object))),
+                Event::Delete(_) => return Ok(None),
+            }
+        }
+        std::future::pending().await // kube's watcher never ends
+    }
+}
+
+/// Reads the `ConfigMap` before anything is decided, and waits for an API server that does not answer. Returns what is
+/// there, and what brings the versions that follow.
 ///
 /// # Errors
 /// When the operator may not read it: to go on would be to run by other values than somebody has set.
-pub async fn read_first(cluster: &Cluster, place: &Place, health: &Health) -> anyhow::Result<Option<Document>> {
+pub async fn read_first(
+    cluster: &Cluster,
+    place: &Place,
+    health: &Health,
+) -> anyhow::Result<(Option<Document>, Versions)> {
     let begun = Instant::now();
-    for attempt in 1.. {
-        let error = match read(cluster, place).await {
-            Ok(found) => {
+    let mut attempt = 0_u32;
+    loop {
+        attempt = attempt.saturating_add(1);
+        let mut versions = Versions::new(cluster, place);
+        let error = match timeout(ANSWERS_WITHIN, versions.next()).await {
+            Ok(Ok(first)) => {
                 health.awaits(None);
-                return Ok(found);
+                return Ok((first, versions));
             }
-            Err(error) => error,
+            Ok(Err(error)) => error,
+            Err(_) => CallError::TimedOut,
         };
         if error.lacks_right() && begun.elapsed() >= STANDS_BY {
-            return Err(error).with_context(|| format!("cannot read {place}, and does not start without what it says"));
+            return Err(error).with_context(|| format!("cannot read {place}, and does not start without it"));
         }
         let wait = RETRY.after(attempt).max(error.retry_after().unwrap_or_default());
         health.awaits(Some(format!("cannot read {place}: {error}")));
@@ -79,7 +120,6 @@ pub async fn read_first(cluster: &Cluster, place: &Place, health: &Health) -> an
         }
         tokio::time::sleep(wait).await;
     }
-    Ok(None) // not before four thousand million tries
 }
 
 /// Follows the `ConfigMap` of one operator.
@@ -131,30 +171,26 @@ impl Follower {
     }
 
     /// Follows the `ConfigMap` for as long as the process lives.
-    pub async fn follow(mut self, cluster: Cluster, told: Events) {
-        let config = watcher::Config::default().fields(&self.place.field()).timeout(WATCH_SECONDS);
-        let mut events = watcher::watcher(cluster.config_maps_in(&self.place.namespace), config).boxed();
-        let mut listed = None;
+    pub async fn follow(mut self, mut versions: Versions, told: Events) {
         let (mut failures, mut last_failure) = (0_u32, None::<Instant>);
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(Event::Init) => listed = None,
-                Ok(Event::InitApply(object)) => listed = Some(Document::of(object)),
-                Ok(Event::InitDone) => self.take_in(listed.take(), &told),
-                Ok(Event::Apply(object)) => self.take_in(Some(Document::of(object)), &told),
-                Ok(Event::Delete(_)) => self.take_in(None, &told),
-                Err(error) => {
-                    failures = if last_failure.is_none_or(|last| last.elapsed() > CALM) { 1 } else { failures + 1 };
-                    last_failure = Some(Instant::now());
-                    let (error, wait) = (said(&error), RETRY.after(failures));
-                    // The first failure is often an expired watch: worth a line only when it goes on.
-                    if failures > 1 {
-                        tracing::warn!(%error, retry_in = ?wait, "cannot follow {}; what is in force stays", self.place);
-                    }
-                    self.page.fail(error);
-                    tokio::time::sleep(wait).await;
+        loop {
+            let error = match versions.next().await {
+                Ok(document) => {
+                    self.take_in(document, &told);
+                    continue;
                 }
+                Err(error) => error,
+            };
+            let recovered = last_failure.is_none_or(|last| last.elapsed() > CALM);
+            failures = if recovered { 1 } else { failures.saturating_add(1) };
+            last_failure = Some(Instant::now());
+            let wait = RETRY.after(failures);
+            // The first failure is often an expired watch: worth a line only when it goes on.
+            if failures > 1 {
+                tracing::warn!(%error, retry_in = ?wait, "cannot follow {}; what is in force stays", self.place);
             }
+            self.page.fail(error.to_string());
+            tokio::time::sleep(wait).await;
         }
     }
 
@@ -224,14 +260,11 @@ impl Document {
     }
 }
 
-/// Says what is wrong, in the API server's words where it has any, and what to do about a right that is missing.
-fn said(error: &watcher::Error) -> String {
-    use watcher::Error::{InitialListFailed, WatchError, WatchFailed, WatchStartFailed};
+fn call_error(error: watcher::Error) -> CallError {
+    use watcher::Error::{InitialListFailed, NoResourceVersion, WatchError, WatchFailed, WatchStartFailed};
     match error {
-        InitialListFailed(kube::Error::Api(status))
-        | WatchStartFailed(kube::Error::Api(status))
-        | WatchFailed(kube::Error::Api(status))
-        | WatchError(status) => CallError::Refused(status.clone()).to_string(),
-        other => other.to_string(),
+        InitialListFailed(error) | WatchStartFailed(error) | WatchFailed(error) => error.into(),
+        WatchError(status) => CallError::Refused(status),
+        NoResourceVersion => kube::Error::Service("a list without a resourceVersion".into()).into(),
     }
 }
