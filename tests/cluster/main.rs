@@ -11,6 +11,7 @@ mod audited;
 mod blocked;
 mod budget;
 mod clearing;
+mod configuration;
 mod control_plane;
 mod evidence;
 mod expect;

@@ -10,6 +10,7 @@ use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, Right, World, manifests, rights};
 
+use crate::configuration;
 use crate::expect::{condition, text};
 use crate::leader;
 use crate::refused::{await_unready, check_refused};
@@ -51,6 +52,8 @@ taken_away! {
     without_delete_pipelineruns: "delete tekton.dev/pipelineruns" => what_has_expired_stays_and_its_target_is_free;
     without_delete_workflowexecutions: "delete kubernaut.ai/workflowexecutions" => what_is_over_stays_and_others_go_on;
     without_patch_status: "patch kubernaut.ai/workflowexecutions/status" => a_pending_run_is_not_committed;
+    without_list_configmaps: "list configmaps" => it_does_not_start;
+    without_watch_configmaps: "watch configmaps" => what_was_read_at_the_start_stays_in_force;
     without_create_events: "create events.k8s.io/events" => all_goes_on_untold;
     without_get_leases: "get coordination.k8s.io/leases" => nobody_leads;
     without_create_leases: "create coordination.k8s.io/leases" => nobody_leads;
@@ -115,6 +118,40 @@ async fn unseen(world: World, right: Right, told_in_the_status: bool) -> Result<
         let blind = DateTime::parse_from_rfc3339(&write.received_at)? < before;
         assert!(!blind || write.request["status"]["phase"] == "Pending", "{write:#?}");
     }
+    world.close().await
+}
+
+// What the configuration needs.
+
+async fn it_does_not_start(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let mut operator = world.operator().spawn().await?;
+    assert!(!operator.wait().await?.success(), "it would run by other values than somebody has set");
+    let log = std::fs::read_to_string(operator.log_path())?;
+    let last = log.lines().last().unwrap_or_default();
+    assert!(last.starts_with("wfe-operator: cannot read ConfigMap "), "{last}");
+    assert!(last.contains(&right.missing()) && last.contains("give the operator this right"), "{last}");
+    world.give_back(&right).await?;
+    let _operator = world.operator().start().await?;
+    another_target_works(&world, &bundle).await?;
+    world.close().await
+}
+
+async fn what_was_read_at_the_start_stays_in_force(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let first = configuration::set(&world, &[("cooldown-period", "0")]).await?;
+    let operator = world.operator().start().await?;
+    configuration::await_in_force(&operator, &first).await?;
+    await_warning(&operator, &right).await?;
+    another_target_works(&world, &bundle).await?;
+    let second = configuration::set(&world, &[("cooldown-period", "1m")]).await?;
+    let (_, page) = operator.get("health", "/configz").await?;
+    assert!(page.contains("it cannot be followed") && page.contains(&right.missing()), "{page}");
+    assert!(page.contains(&format!("version {first} is in force")), "{page}");
+    world.give_back(&right).await?;
+    configuration::await_in_force(&operator, &second).await?;
     world.close().await
 }
 

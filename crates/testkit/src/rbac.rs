@@ -83,7 +83,6 @@ pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right:
             continue;
         }
         found = true;
-        let name = rights::name_of(&object, right);
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let namespace = match (kind.as_str(), object["metadata"]["name"].as_str()) {
             ("Role", _) => places.of_role(&object),

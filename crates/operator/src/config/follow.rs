@@ -108,7 +108,7 @@ pub async fn read_first(
                 return Ok((first, versions));
             }
             Ok(Err(error)) => error,
-            Err(_) => CallError::TimedOut,
+            Err(_) => CallError::TimedOut(ANSWERS_WITHIN),
         };
         if error.lacks_right() && begun.elapsed() >= STANDS_BY {
             return Err(error).with_context(|| format!("cannot read {place}, and does not start without it"));

@@ -1,0 +1,74 @@
+//! A pause of everything, while executions are in every phase.
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+use wfe_testkit::{Outcome, Pipeline, World};
+
+use super::{await_in_force, set, short};
+use crate::expect::{condition, text};
+
+#[tokio::test]
+async fn nothing_new_starts_what_runs_ends_what_ended_stays_and_all_goes_on_after_it() -> Result<()> {
+    let world = World::new("config-pause").await?;
+    let bundle = short(&world).await?;
+    let held = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
+    let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit(3))).await?;
+    let operator = world.operator().start().await?;
+    world.wfe("completed").target("node/a").image(&bundle).create().await?;
+    world.wfe("failed").target("node/b").image(&broken).create().await?;
+    world.await_phase("completed", "Completed").await?;
+    world.await_phase("failed", "Failed").await?;
+    world.wfe("running").target("node/c").image(&held).create().await?;
+    world.await_running_step().await?;
+    world.wfe("skipped").target("node/c").image(&held).create().await?;
+    world.await_phase("skipped", "Skipped").await?;
+    // One that waits already, as its namespace is paused.
+    annotate(&world, json!("upgrade, ask jo")).await?;
+    world.wfe("pending").target("node/d").image(&bundle).create().await?;
+    let pending = world.await_wfe("pending", "waits", is_paused).await?;
+    assert_eq!(pending["status"]["phase"], "Pending");
+    let before = [world.get_wfe("completed").await?, world.get_wfe("failed").await?, world.get_wfe("skipped").await?];
+
+    let version = set(&world, &[("paused", "true")]).await?;
+    await_in_force(&operator, &version).await?;
+    annotate(&world, Value::Null).await?;
+    let runs = world.runs().await?.len();
+    world.wfe("undecided").target("node/e").image(&bundle).create().await?;
+    world.wfe("rival").target("node/c").image(&held).create().await?;
+    world.set_outcome("", "ok").await?;
+    world.await_phase("running", "Completed").await?;
+    world.await_event("running", "LockReleased").await?;
+    for name in ["undecided", "rival"] {
+        let waits = world.await_wfe(name, "says that it waits", is_paused).await?;
+        assert_eq!(waits["status"]["phase"], "Pending");
+        let conditions = waits["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let whom = format!("ConfigMap {}/{} says paused: true", world.system_namespace(), super::NAME);
+        assert!(conditions.iter().any(|it| text(&it["message"]).contains(&whom)), "{whom} is missing in {waits:#}");
+    }
+    assert_eq!(world.get_wfe("pending").await?["status"]["phase"], "Pending");
+    assert_eq!(world.runs().await?.len(), runs, "nothing new was created");
+    let after = [world.get_wfe("completed").await?, world.get_wfe("failed").await?, world.get_wfe("skipped").await?];
+    assert_eq!(before, after);
+
+    let version = set(&world, &[("paused", "false")]).await?;
+    await_in_force(&operator, &version).await?;
+    for name in ["undecided", "pending"] {
+        world.await_phase(name, "Completed").await?;
+    }
+    // The same workflow has just completed there.
+    assert_eq!(world.await_terminal("rival").await?["status"]["skipDetails"]["reason"], "RecentlyRemediated");
+    world.close().await
+}
+
+fn is_paused(wfe: &Value) -> bool {
+    condition(wfe, "Waiting") == "True Paused"
+}
+
+async fn annotate(world: &World, why: Value) -> Result<()> {
+    let patch = json!({"metadata": {"annotations": {"kubernaut.ai/paused": why}}});
+    let namespaces: Api<Namespace> = Api::all(world.client());
+    namespaces.patch(world.namespace(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+    Ok(())
+}
