@@ -1,4 +1,4 @@
-//! The ConfigMap of a running operator: what changes, what is refused, who is told (SPEC section 14).
+//! The `ConfigMap` of a running operator: what changes, what is refused, who is told (SPEC section 14).
 
 mod pause;
 mod start;
@@ -18,7 +18,7 @@ pub(crate) const NAME: &str = "workflowexecution-config";
 /// How soon a change is in force.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Makes the ConfigMap of a world what these keys say, and returns its resourceVersion.
+/// Makes the `ConfigMap` of a world what these keys say, and returns its resourceVersion.
 pub(crate) async fn set(world: &World, values: &[(&str, &str)]) -> Result<String> {
     let data: Map<String, Value> = values.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
     let object = json!({

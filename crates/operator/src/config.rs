@@ -172,7 +172,7 @@ impl Flags {
         let refused = |problems| Refused { version: document.version.clone(), problems };
         let keys = self.read_keys(document).map_err(refused)?;
         let (args, matches) = self.parse(&keys).map_err(|error| {
-            let problem = Problem::of(("(all keys together)", ""), Source::ConfigMap, why(&error));
+            let problem = Problem::of(("(all keys together)", ""), Source::ConfigMap, &why(&error));
             refused(vec![problem])
         })?;
         let settings = settings(&matches, &keys);
@@ -213,7 +213,7 @@ impl Flags {
                 Ok(text) => keys.push((key, text)),
                 Err(why) => {
                     let text = value.as_deref().unwrap_or_default();
-                    problems.push(Problem::of((key, text), Source::ConfigMap, why));
+                    problems.push(Problem::of((key, text), Source::ConfigMap, &why));
                 }
             }
         }
@@ -260,7 +260,7 @@ fn why(error: &clap::Error) -> String {
 fn contradiction(key: &'static str, why: &str, settings: &[Setting]) -> Problem {
     let setting = settings.iter().find(|setting| setting.key == key);
     let (value, source) = setting.map_or(("", Source::Default), |setting| (&setting.value, setting.source));
-    Problem::of((key, value), source, why.to_owned())
+    Problem::of((key, value), source, why)
 }
 
 /// Says which keys do nothing.
@@ -347,8 +347,8 @@ impl fmt::Display for Source {
 }
 
 impl Problem {
-    fn of((key, value): (&str, &str), source: Source, why: String) -> Self {
-        Self { key: key.to_owned(), value: cut(value, SHOWN), source, why: cut(&why, 4 * SHOWN) }
+    fn of((key, value): (&str, &str), source: Source, why: &str) -> Self {
+        Self { key: key.to_owned(), value: cut(value, SHOWN), source, why: cut(why, 4 * SHOWN) }
     }
 }
 

@@ -9,6 +9,9 @@ use tracing_subscriber::{EnvFilter, reload};
 /// kube logs each failed connection and each failed watch on its own, without what to do; ours say that, once.
 const KUBE_OFF: &str = "kube_client::client::builder=off,kube_runtime::watcher=off";
 
+/// How much can be logged.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
@@ -24,8 +27,12 @@ pub enum LogFormat {
 /// # Errors
 /// When it is neither.
 pub fn parse_level(text: &str) -> Result<String, String> {
+    // A word that is no level would be the name of a target, and silence all others.
+    let is_level = |directive: &str| LEVELS.contains(&directive.rsplit('=').next().unwrap_or_default());
+    if let Some(strange) = text.split(',').find(|directive| !is_level(directive)) {
+        return Err(format!("names no level in {strange:?}: one of {}", LEVELS.join(", ")));
+    }
     let filter = match text {
-        "" => return Err("must not be empty".to_owned()),
         "error" | "warn" | "info" | "debug" | "trace" => format!("warn,{KUBE_OFF},wfe_operator={text}"),
         _ => text.to_owned(),
     };

@@ -1,4 +1,4 @@
-//! What the ConfigMap says at the start, and the subcommand that shows it.
+//! What the `ConfigMap` says at the start, and the subcommand that shows it.
 
 use std::fs;
 use std::process::Command;
@@ -11,13 +11,13 @@ use super::{NAME, await_in_force, decided, line, page, set, short};
 #[tokio::test]
 async fn a_bad_one_is_refused_at_the_start_in_one_line_with_key_and_value() -> Result<()> {
     let world = World::new("config-start").await?;
-    let bad = set(&world, &[("base-cooldown-period", "1h"), ("log-level", "loud=")]).await?;
+    let bad = set(&world, &[("base-cooldown-period", "1h"), ("log-level", "loud")]).await?;
     let mut operator = world.operator().spawn().await?;
     assert!(!operator.wait().await?.success());
     let log = fs::read_to_string(operator.log_path())?;
     let last = log.lines().last().unwrap_or_default();
     let start = format!("wfe-operator: ConfigMap {}/{NAME}, version {bad}, cannot be used", world.system_namespace());
-    assert!(last.starts_with(&start) && last.contains("log-level: \"loud=\""), "{last}");
+    assert!(last.starts_with(&start) && last.contains("log-level: \"loud\""), "{last}");
 
     set(&world, &[("base-cooldown-period", "1h")]).await?;
     let mut operator = world.operator().spawn().await?;

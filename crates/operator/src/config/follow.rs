@@ -176,7 +176,7 @@ impl Follower {
         loop {
             let error = match versions.next().await {
                 Ok(document) => {
-                    self.take_in(document, &told);
+                    self.take_in(document.as_ref(), &told);
                     continue;
                 }
                 Err(error) => error,
@@ -195,15 +195,15 @@ impl Follower {
     }
 
     /// Takes in what the `ConfigMap` is now.
-    fn take_in(&mut self, document: Option<Document>, told: &Events) {
-        let key = document.as_ref().map(Document::key);
+    fn take_in(&mut self, document: Option<&Document>, told: &Events) {
+        let key = document.map(Document::key);
         if key == self.newest {
             return;
         }
         self.newest = key;
-        match self.flags.under(&self.place, document.as_ref()) {
-            Ok(next) => self.apply(next, document.as_ref(), told),
-            Err(refused) => self.refuse(refused, document.as_ref(), told),
+        match self.flags.under(&self.place, document) {
+            Ok(next) => self.apply(next, document, told),
+            Err(refused) => self.refuse(refused, document, told),
         }
     }
 
@@ -212,20 +212,21 @@ impl Follower {
         let changes = next.changes_since(&self.in_force.borrow());
         let was_refused = std::mem::take(&mut self.is_refused);
         let next = Arc::new(next);
+        // First: what is shown to be in force is.
+        self.in_force.send_replace(Arc::clone(&next));
         self.show(&next);
         let what = if changes.is_empty() { "no value changes".to_owned() } else { changes.join(", ") };
         let place = &self.place;
-        match document {
-            Some(_) => tracing::info!(version = next.version, changes = what, "{place} is in force"),
-            None => tracing::info!(changes = what, "{place} is gone: the flags are in force"),
+        if document.is_some() {
+            tracing::info!(version = next.version, changes = what, "{place} is in force");
+        } else {
+            tracing::info!(changes = what, "{place} is gone: the flags are in force");
         }
         // A label or an annotation of the ConfigMap is worth no event.
         if let Some(document) = document.filter(|_| was_refused || !changes.is_empty() || !next.warnings.is_empty()) {
             let note = [vec![what], next.warnings.clone()].concat().join("; ");
             told.announce(Announcement::config_applied(&document.id(place), format!("in force: {note}")));
         }
-        // Last: whoever sees its effect finds the rest told.
-        self.in_force.send_replace(next);
     }
 
     fn refuse(&mut self, refused: Refused, document: Option<&Document>, told: &Events) {

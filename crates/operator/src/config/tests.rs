@@ -113,7 +113,10 @@ fn bad_values_of_every_key_are_refused_with_key_and_value() {
         ("start-deadline", &["0", "0s", "999ms"]),
         ("drain-deadline", &["0", "0s"]),
         ("pipelinerun-retention", &["0", "0s"]),
-        ("log-level", &["", "wfe_operator=loud", "a=b=c"]),
+        (
+            "log-level",
+            &["", "wfe_operator=loud", "a=b=c", "loud", "loud=", ",", "info,loud", "info,", "5", "[=info", "info "],
+        ),
     ];
     assert!(more.iter().map(|(key, _)| *key).eq(KEYS), "every key has its rows");
     for (key, values) in more {
@@ -145,7 +148,11 @@ fn what_is_said_of_a_bad_value_helps() {
         ("max-backoff-exponent", "x", r#"max-backoff-exponent: "x" is not a whole number from 0 to 4294967295"#),
         ("max-backoff-exponent", "34", r#"max-backoff-exponent: "34" must be at most 33"#),
         ("backoff-jitter", "2", r#"backoff-jitter: "2" must be between 0 and 1"#),
-        ("log-level", "", r#"log-level: "" must not be empty"#),
+        (
+            "log-level",
+            "loud",
+            r#"log-level: "loud" names no level in "loud": one of off, error, warn, info, debug, trace"#,
+        ),
         (
             "base-cooldown-period",
             "11m",
