@@ -260,6 +260,27 @@ fn a_file_is_read_as_the_object_would_be_and_what_is_no_text_is_refused() {
     assert!(none("{").starts_with("not YAML: "), "{}", none("{"));
 }
 
+fn repository(file: &str) -> String {
+    let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn the_sample_and_the_page_of_the_book_have_every_key_with_its_default() {
+    let place = Place { namespace: "kubernaut-system".to_owned(), name: "workflowexecution-config".to_owned() };
+    let sample = Document::of_yaml(&repository("config/samples/configmap.yaml"), &place).unwrap();
+    let in_force = flags(&[]).under(&place, Some(&sample)).unwrap();
+    let defaults = flags(&[]).under(&place, None).unwrap();
+    assert_eq!((in_force.policy, in_force.defaults), (defaults.policy, defaults.defaults.clone()));
+    assert_eq!(in_force.warnings, [""; 0]);
+    assert!(in_force.settings.iter().all(|setting| setting.source == Source::ConfigMap), "{:?}", in_force.settings);
+    let page = repository("docs/configuration.md");
+    let row = |setting: &Setting| format!("| `{}` | `{}` |", setting.key, setting.value);
+    for row in defaults.settings.iter().map(row) {
+        assert!(page.contains(&row), "docs/configuration.md has no row {row}");
+    }
+}
+
 #[test]
 fn the_page_tells_what_is_in_force_and_what_is_refused() {
     let page = Page::new(place());

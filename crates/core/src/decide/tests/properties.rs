@@ -1,6 +1,7 @@
 //! Properties of any view whatsoever. What no decision may do is told by `check`, and tested there.
 
 use super::*;
+use crate::backoff::{Backoff, Thousandths};
 use crate::explain::{Finding, OTHERWISE};
 use crate::history::Charge;
 use crate::name::ExecutionId;
@@ -57,6 +58,29 @@ proptest! {
                 prop_assert_eq!(&before, &answer(&target, &policy, early), "changed before {}, at {}", wake, early);
             }
             prop_assert_ne!(&before, &answer(&target, &policy, wake), "did not change at {}", wake);
+    }
+
+    #[test]
+    fn the_largest_and_the_smallest_values_of_a_policy_are_decided_by(
+        target in prop_oneof![any_target(), any_history()],
+        seconds in prop::sample::select(vec![1, 9_223_372_036]),
+    ) {
+        let longest = Duration::from_secs(seconds);
+        let policy = Policy {
+            default_timeout: longest,
+            start_deadline: longest,
+            drain_deadline: longest,
+            retention: longest,
+            max_consecutive_failures: u32::MAX,
+            backoff: Backoff { jitter: Thousandths::ONE, ..Backoff::doubling(longest, longest, 33) },
+            failure_quiet_period: Some(longest * 2),
+            cooldown_period: longest,
+            ..Policy::default()
+        };
+        prop_assert_eq!(policy.validate(), Ok(()));
+        let decision = decide(&target, &policy, at(NOW));
+        let found = crate::check::violations(&target, &policy, at(NOW), &decision);
+        prop_assert!(found.is_empty(), "{:#?}", found);
     }
 
     #[test]
