@@ -285,6 +285,19 @@ pub enum Waiting {
 }
 
 impl Waiting {
+    /// All reasons.
+    pub const REASONS: [&str; 9] = [
+        "Turn",
+        "RivalUndecided",
+        "OwnerLate",
+        "Draining",
+        "Paused",
+        "ApiErrors",
+        "CacheNotSynced",
+        "Withdrawn",
+        "Deleting",
+    ];
+
     /// Returns the reason of the condition `Waiting`.
     #[must_use]
     pub fn reason(&self) -> &'static str {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use crate::execution::Execution;
 use crate::name::{ExecutionId, RunId, Uid};
 use crate::residue::Residue;
-use crate::run::{Owner, Run};
+use crate::run::{Owner, Progress, Run};
 
 /// Everything that is known of one target.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +76,12 @@ impl Target {
     /// Returns what is left of an execution's runs.
     pub fn residue_of(&self, execution: &ExecutionId) -> impl Iterator<Item = &Residue> {
         self.residue.values().filter(|residue| residue.owner.is(execution))
+    }
+
+    /// Tells whether the target drains: nothing runs on it, and something of what ran is left (SPEC section 5, 6).
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        !self.residue.is_empty() && !self.runs.values().any(|run| matches!(run.progress, Progress::Released))
     }
 
     /// Tells whether nothing is known any more, so that the target can be forgotten.

@@ -25,7 +25,7 @@ use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::index::{Delivery, Entry, Index, Key, Kind};
 use crate::lease::{Leadership, Term};
-use crate::metrics::{Metrics, StandingGauges};
+use crate::metrics::{BusyGauges, Metrics, PANIC, StandingGauges};
 use crate::perform::{Learned, PerformError, Performer, Report, Work};
 use crate::queue::Queue;
 use crate::status::Subject;
@@ -59,6 +59,7 @@ pub struct Engine {
     config: watch::Receiver<Arc<InForce>>,
     metrics: Metrics,
     standing: StandingGauges,
+    busy: BusyGauges,
     health: Health,
     hearing: Hearing,
 }
@@ -132,6 +133,7 @@ impl Engine {
             settings,
             config,
             standing: metrics.standing(),
+            busy: metrics.busy(),
             metrics,
             health,
             hearing,
@@ -198,6 +200,7 @@ impl Engine {
         } else {
             // Whoever leads shows them.
             self.standing.forget_all();
+            self.busy.forget_all();
         }
     }
 
@@ -235,6 +238,10 @@ impl Engine {
     fn show(&self) {
         self.health.engine_alive(self.index.is_synced());
         self.metrics.load(self.queue.depth(), self.index.len(), self.index.is_synced());
+        self.metrics.paused(self.index.paused_namespaces());
+        for kind in Kind::ALL {
+            self.metrics.silent(kind, self.hearing.silence(kind));
+        }
     }
 
     /// Decides on one target and starts what was decided.
@@ -242,6 +249,7 @@ impl Engine {
         let Some(entry) = self.index.entry(&key) else {
             self.failures.remove(&key);
             self.standing.forget(&key);
+            self.busy.forget(&key);
             return;
         };
         let held = self.held(&key).map(|(wait, held)| (wait, held.clone()));
@@ -270,6 +278,7 @@ impl Engine {
             return; // the watch brings what it waits for, and marks it again
         };
         self.metrics.decided(started.elapsed());
+        self.busy.show(&key, &entry.target, &decision.waiting);
         for (execution, waiting) in &decision.waiting {
             tracing::debug!(wfe = %execution, ?waiting, "waits");
         }
@@ -343,7 +352,7 @@ impl Engine {
         let all_done = match finished {
             Ok((_, (_, report))) => self.take_report(&key, report),
             Err(error) => {
-                self.metrics.error("panic");
+                self.metrics.error(PANIC);
                 tracing::error!(%error, "performing a decision panicked; the target is looked at again");
                 self.retry(&key, Some(Held::Everything), None);
                 false

@@ -133,6 +133,13 @@ impl Index {
         self.places[&Kind::Run].contains_key(uid)
     }
 
+    /// Returns in how many of the watched namespaces nothing new starts.
+    #[must_use]
+    pub fn paused_namespaces(&self) -> usize {
+        let watched = |name: &str| self.watch_namespace.as_deref().is_none_or(|watched| watched == name);
+        self.paused.keys().filter(|name| watched(name)).count()
+    }
+
     /// Takes in what a watch has delivered at a time.
     pub fn apply(&mut self, delivery: Delivery, now: Time) {
         match delivery {

@@ -1,22 +1,29 @@
 //! What Prometheus sees. Every label has a closed set of values, and every series a help text.
 
+mod busy;
 mod standing;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::{
-    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry, TextEncoder,
 };
 use wfe_api::SkipReason;
+use wfe_core::action::Waiting;
 use wfe_core::ending::Skip;
 use wfe_core::standing::BlockReason;
 
 use crate::client::Verb;
 use crate::index::Kind;
+use crate::perform::PerformError;
 
+pub use busy::BusyGauges;
 pub use standing::StandingGauges;
+
+/// The cause of an error that is a panic.
+pub const PANIC: &str = "panic";
 
 /// The operator's metrics. Cheap to clone.
 #[derive(Clone)]
@@ -46,6 +53,10 @@ struct Inner {
     leader: IntGauge,
     config_info: IntGaugeVec,
     config_refused: IntGauge,
+    waiting: IntGaugeVec,
+    draining: IntGaugeVec,
+    paused_namespaces: IntGauge,
+    watch_silence: GaugeVec,
 }
 
 /// How an execution ended, as the label `outcome` says it.
@@ -175,6 +186,28 @@ impl Metrics {
                 "workflowexecution_config_refused",
                 "1 while the newest version of the ConfigMap is refused and an older configuration is in force.",
             )?,
+            waiting: gauges(
+                "workflowexecution_waiting",
+                "Executions that are undecided because something is in the way, by reason of the condition Waiting.",
+                &["reason"],
+            )?,
+            draining: gauges(
+                "workflowexecution_draining_targets",
+                "Targets on which nothing runs and something of a run is left, by whether that is so for longer than the \
+                 drain deadline.",
+                &["slow"],
+            )?,
+            paused_namespaces: IntGauge::new(
+                "workflowexecution_paused_namespaces",
+                "Watched namespaces in which nothing new starts.",
+            )?,
+            watch_silence: GaugeVec::new(
+                Opts::new(
+                    "workflowexecution_watch_silence_seconds",
+                    "Time since a watch was last heard of, by resource; the API server sends a bookmark every minute.",
+                ),
+                &["resource"],
+            )?,
             registry,
         };
         inner.register()?;
@@ -202,6 +235,12 @@ impl Metrics {
     #[must_use]
     pub fn standing(&self) -> StandingGauges {
         StandingGauges::new(self.0.consecutive_failures.clone(), self.0.blocked_targets.clone())
+    }
+
+    /// Returns the gauges of what goes on at each target.
+    #[must_use]
+    pub fn busy(&self) -> BusyGauges {
+        BusyGauges::new(self.0.waiting.clone(), self.0.draining.clone())
     }
 
     /// Counts a run that was created.
@@ -234,6 +273,16 @@ impl Metrics {
     /// Shows whether this replica leads.
     pub fn leads(&self, leads: bool) {
         self.0.leader.set(i64::from(leads));
+    }
+
+    /// Shows in how many namespaces nothing new starts.
+    pub fn paused(&self, namespaces: usize) {
+        self.0.paused_namespaces.set(i64::try_from(namespaces).unwrap_or(i64::MAX));
+    }
+
+    /// Shows for how long a watch has been silent.
+    pub fn silent(&self, kind: Kind, silence: Duration) {
+        self.0.watch_silence.with_label_values(&[kind.label()]).set(silence.as_secs_f64());
     }
 
     /// Counts a request.
@@ -319,6 +368,10 @@ impl Inner {
         registry.register(Box::new(self.leader.clone()))?;
         registry.register(Box::new(self.config_info.clone()))?;
         registry.register(Box::new(self.config_refused.clone()))?;
+        registry.register(Box::new(self.waiting.clone()))?;
+        registry.register(Box::new(self.draining.clone()))?;
+        registry.register(Box::new(self.paused_namespaces.clone()))?;
+        registry.register(Box::new(self.watch_silence.clone()))?;
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         self.show_zeros();
         Ok(())
@@ -338,12 +391,26 @@ impl Inner {
         for reason in BlockReason::ALL {
             let _ = self.blocked_targets.with_label_values(&[reason.as_str()]);
         }
+        for reason in Waiting::REASONS {
+            let _ = self.waiting.with_label_values(&[reason]);
+        }
+        for slow in [false, true] {
+            let _ = self.draining.with_label_values(&[busy::slow_label(slow)]);
+        }
+        for cause in PerformError::LABELS.into_iter().chain([PANIC]) {
+            let _ = self.errors.with_label_values(&[cause]);
+        }
+        for kind in Kind::ALL {
+            let _ = self.deliveries.with_label_values(&[kind.label()]);
+            let _ = self.watch_silence.with_label_values(&[kind.label()]);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::CallError;
     use wfe_core::ending::Remediation;
     use wfe_core::name::{ExecutionId, Uid};
 
@@ -364,6 +431,8 @@ mod tests {
         metrics.api_request(Verb::Get, "pipelineruns", 404);
         metrics.config_in_force("7");
         metrics.config_in_force("8");
+        metrics.paused(2);
+        metrics.silent(Kind::Pod, Duration::from_millis(1500));
         let text = String::from_utf8(metrics.render().unwrap()).unwrap();
         for line in [
             "workflowexecution_total{outcome=\"Completed\"} 1",
@@ -377,10 +446,37 @@ mod tests {
             "workflowexecution_api_requests_total{code=\"404\",resource=\"pipelineruns\",verb=\"get\"} 1",
             "workflowexecution_config_info{version=\"8\"} 1",
             "workflowexecution_config_refused 0",
+            "workflowexecution_waiting{reason=\"Paused\"} 0",
+            "workflowexecution_draining_targets{slow=\"true\"} 0",
+            "workflowexecution_paused_namespaces 2",
+            "workflowexecution_watch_silence_seconds{resource=\"pods\"} 1.5",
+            "workflowexecution_watch_silence_seconds{resource=\"taskruns\"} 0",
+            "workflowexecution_reconcile_errors_total{cause=\"forbidden\"} 0",
+            "workflowexecution_reconcile_errors_total{cause=\"panic\"} 0",
             "# HELP workflowexecution_queue_depth ",
             "# HELP process_resident_memory_bytes ",
         ] {
             assert!(text.contains(line), "{line} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn every_cause_of_an_error_is_listed() {
+        let call = |source| PerformError::Call { what: "try".into(), source };
+        let refused = |code| call(CallError::Refused(Box::new(kube::core::Status { code, ..Default::default() })));
+        let what = || "it".to_owned();
+        let all = [
+            PerformError::Changed { what: what() },
+            PerformError::Refuted { what: what() },
+            call(CallError::TimedOut),
+            call(CallError::Transport(Box::new(kube::Error::LinesCodecMaxLineLengthExceeded))),
+            refused(403),
+            refused(409),
+            refused(422),
+            refused(429),
+            refused(500),
+            refused(400),
+        ];
+        assert_eq!(all.map(|error| error.label()), PerformError::LABELS);
     }
 }

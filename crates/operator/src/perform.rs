@@ -116,6 +116,20 @@ pub enum PerformError {
 }
 
 impl PerformError {
+    /// All labels.
+    pub const LABELS: [&str; 10] = [
+        "changed",
+        "refuted",
+        "timeout",
+        "transport",
+        "forbidden",
+        "conflict",
+        "invalid",
+        "throttled",
+        "server",
+        "refused",
+    ];
+
     /// Returns the closed label for metrics.
     #[must_use]
     pub fn label(&self) -> &'static str {

@@ -1,0 +1,142 @@
+//! The gauges of what goes on at each target: who waits and for what, and whether the target drains.
+//!
+//! They are sums over all targets. What a target adds is kept, so that a decision costs one look into a map.
+
+use std::collections::HashMap;
+
+use prometheus::IntGaugeVec;
+use wfe_core::action::Waiting;
+use wfe_core::name::ExecutionId;
+use wfe_core::target::Target;
+
+use crate::index::Key;
+
+/// Shows what goes on at targets. Owned by whoever decides.
+pub struct BusyGauges {
+    waiting: IntGaugeVec,
+    draining: IntGaugeVec,
+    /// What each target adds; one that adds nothing is not here.
+    shown: HashMap<Key, Busy>,
+}
+
+/// What a target adds.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Busy {
+    /// The reasons of those that wait.
+    waiting: Vec<&'static str>,
+    /// Whether it drains, and if so, whether for too long.
+    draining: Option<bool>,
+}
+
+impl BusyGauges {
+    pub(super) fn new(waiting: IntGaugeVec, draining: IntGaugeVec) -> Self {
+        Self { waiting, draining, shown: HashMap::new() }
+    }
+
+    /// Shows a target and who waits on it.
+    pub fn show(&mut self, key: &Key, target: &Target, waiting: &[(ExecutionId, Waiting)]) {
+        let busy = Busy {
+            waiting: waiting.iter().map(|(_, waiting)| waiting.reason()).collect(),
+            draining: target.is_draining().then_some(target.drain_warned),
+        };
+        if busy == *self.shown.get(key).unwrap_or(&Busy::default()) {
+            return;
+        }
+        self.forget(key);
+        self.add(&busy, 1);
+        if busy != Busy::default() {
+            self.shown.insert(key.clone(), busy);
+        }
+    }
+
+    /// Shows nothing of a target any more.
+    pub fn forget(&mut self, key: &Key) {
+        if let Some(busy) = self.shown.remove(key) {
+            self.add(&busy, -1);
+        }
+    }
+
+    /// Shows nothing of any target any more.
+    pub fn forget_all(&mut self) {
+        let keys: Vec<Key> = self.shown.keys().cloned().collect();
+        keys.iter().for_each(|key| self.forget(key));
+    }
+
+    fn add(&self, busy: &Busy, count: i64) {
+        for reason in &busy.waiting {
+            self.waiting.with_label_values(&[reason]).add(count);
+        }
+        if let Some(slow) = busy.draining {
+            self.draining.with_label_values(&[slow_label(slow)]).add(count);
+        }
+    }
+}
+
+/// Returns the value of the label `slow`.
+pub(super) fn slow_label(slow: bool) -> &'static str {
+    if slow { "true" } else { "false" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus::Opts;
+    use wfe_core::name::Uid;
+    use wfe_core::residue::{Residue, ResidueId, ResidueKind};
+    use wfe_core::run::Owner;
+    use wfe_core::target::TargetName;
+
+    fn key(name: &str) -> Key {
+        Key::Chain(TargetName::parse(name).unwrap().chain())
+    }
+
+    fn waits(waiting: Waiting) -> (ExecutionId, Waiting) {
+        (ExecutionId { namespace: "ops".into(), name: "w".into(), uid: Uid::new("u") }, waiting)
+    }
+
+    fn draining(slow: bool) -> Target {
+        let id = ResidueId { kind: ResidueKind::Pod, name: "p".into(), uid: Uid::new("p") };
+        let residue = Residue { id, owner: Owner::Nobody, created: wfe_core::Time::UNIX_EPOCH };
+        Target { residue: [(residue.id.uid.clone(), residue)].into(), drain_warned: slow, ..Target::default() }
+    }
+
+    #[test]
+    fn a_target_adds_what_it_is_now_and_nothing_of_what_it_was() {
+        let gauge = |name: &str, label: &str| IntGaugeVec::new(Opts::new(name, "h"), &[label]).unwrap();
+        let mut gauges = BusyGauges::new(gauge("waiting", "reason"), gauge("draining", "slow"));
+        let seen = |gauges: &BusyGauges| {
+            let waiting = |reason| gauges.waiting.with_label_values(&[reason]).get();
+            let draining = |slow| gauges.draining.with_label_values(&[slow]).get();
+            (waiting("Turn"), waiting("Paused"), draining("false"), draining("true"))
+        };
+        let (a, b, idle) = (key("node/a"), key("node/b"), Target::default());
+        gauges.show(&a, &idle, &[waits(Waiting::Turn), waits(Waiting::Turn)]);
+        gauges.show(&b, &draining(false), &[waits(Waiting::Paused("maintenance".into()))]);
+        assert_eq!(seen(&gauges), (2, 1, 1, 0));
+        gauges.show(&a, &idle, &[waits(Waiting::Turn)]);
+        gauges.show(&b, &draining(true), &[]);
+        gauges.show(&b, &draining(true), &[]);
+        assert_eq!(seen(&gauges), (1, 0, 0, 1));
+        gauges.show(&a, &idle, &[]);
+        gauges.forget(&b);
+        assert_eq!(seen(&gauges), (0, 0, 0, 0));
+        assert!(gauges.shown.is_empty());
+    }
+
+    #[test]
+    fn every_reason_to_wait_is_listed() {
+        let why = || "why".into();
+        let all = [
+            Waiting::Turn,
+            Waiting::RivalUndecided,
+            Waiting::OwnerLate,
+            Waiting::Draining,
+            Waiting::Paused(why()),
+            Waiting::ApiErrors(why()),
+            Waiting::Blind(why()),
+            Waiting::Withdrawn,
+            Waiting::Deleting,
+        ];
+        assert_eq!(all.map(|waiting| waiting.reason()), Waiting::REASONS);
+    }
+}
