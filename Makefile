@@ -39,11 +39,11 @@ control-plane: versions-rust assets bins ## Run a control plane with Tekton in t
 # --- to test ---------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: versions-rust assets bins ## Run all tests (minutes)
+test: versions-rust assets assets-prometheus bins ## Run all tests (minutes)
 	@.ci/test
 
 .PHONY: test-all
-test-all: versions-rust assets assets-oldest bins ## Run all tests, the long variants too (half an hour)
+test-all: versions-rust assets assets-oldest assets-prometheus bins ## Run all tests, the long variants too (half an hour)
 	@WFE_TEST_ALL=1 .ci/test
 	cargo run --quiet --bin soak -- --minutes 1
 	cargo run --quiet --release -p wfe-sim --bin model
@@ -115,6 +115,11 @@ assets: versions-go
 .PHONY: assets-oldest
 assets-oldest: versions-go
 	@tests/controlplane/build --tekton oldest
+
+# The Prometheus that the tests of metrics and alerts run.
+.PHONY: assets-prometheus
+assets-prometheus:
+	@tests/prometheus/fetch
 
 .PHONY: bins
 bins: versions-rust
