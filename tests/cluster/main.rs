@@ -25,6 +25,7 @@ mod orchestrator;
 mod outcomes;
 mod poison;
 mod process;
+mod prometheus;
 mod refused;
 mod rights;
 mod storm;

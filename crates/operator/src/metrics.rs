@@ -382,6 +382,9 @@ impl Inner {
         for outcome in [OutcomeLabel::Completed, OutcomeLabel::Failed, OutcomeLabel::Skipped] {
             let _ = self.executions.with_label_values(&[outcome.as_str()]);
         }
+        for outcome in [OutcomeLabel::Completed, OutcomeLabel::Failed] {
+            let _ = self.duration.with_label_values(&[outcome.as_str()]);
+        }
         for reason in SkipReason::ALL {
             let _ = self.skips.with_label_values(&[reason.as_str()]);
         }

@@ -6,6 +6,7 @@
 //!      └─ World ── namespaces of one test, shipped RBAC
 //!           ├─ Operator     the real binary, its own process and token
 //!           ├─ Proxy        between an operator and the API server: faults
+//!           ├─ Prometheus   a real one, that scrapes an operator
 //!           ├─ wfe(..)      builders
 //!           ├─ await_..(..) watches with deadlines
 //!           └─ record()     every change, for judging afterwards
@@ -32,6 +33,7 @@ mod pki;
 mod place;
 mod prepared;
 pub mod process;
+pub mod prometheus;
 pub mod proxy;
 mod random;
 mod rbac;
@@ -55,6 +57,7 @@ pub use look::is_terminal;
 pub use metrics::Metrics;
 pub use operator::{Operator, OperatorBuilder};
 pub use pipeline::{Outcome, Pipeline};
+pub use prometheus::Prometheus;
 pub use proxy::{Fault, Gate, Proxy, Refusal, When};
 pub use record::{Change, Observed, Recording};
 pub use rights::Right;

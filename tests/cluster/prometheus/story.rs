@@ -1,0 +1,172 @@
+//! A real Prometheus that scrapes a real operator while executions succeed, fail and are skipped, and while a target is
+//! exhausted: what fires, and what the dashboard shows of it.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use wfe_testkit::prometheus::Scraped;
+use wfe_testkit::{Outcome, Pipeline, Prometheus, World};
+
+use super::{dashboard, plots, rules_file};
+use crate::clearing::clear;
+use crate::expect::text;
+
+const JOB: &str = "wfe-operator";
+/// How long it goes on for the plots of the documentation.
+const PLOTTED: Duration = Duration::from_secs(plots::SECONDS);
+const DATA_WITHIN: Duration = Duration::from_mins(1);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The shipped rules, but for the time that an alert waits before it fires: here it waits for none.
+fn impatient_rules() -> Result<String> {
+    let shipped = std::fs::read_to_string(rules_file())?;
+    let lines = shipped.lines().map(|line| match line.trim_start().strip_prefix("for: ") {
+        Some(time) => line.replace(time, "0s"),
+        None => line.to_owned(),
+    });
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// The workflows of the story.
+struct Images {
+    works: String,
+    breaks: String,
+    /// Its image cannot be pulled.
+    missing: String,
+}
+
+#[tokio::test]
+async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_dashboard_shows_it() -> Result<()> {
+    let world = World::new("prometheus").await?;
+    let images = Images {
+        works: world.push_pipeline("works", &Pipeline::new().task("apply", Outcome::Ok)).await?,
+        breaks: world.push_pipeline("breaks", &Pipeline::new().task("apply", Outcome::Exit(1))).await?,
+        missing: world.push_pipeline("missing", &Pipeline::new().task("apply", Outcome::ImagePull)).await?,
+    };
+    // A target is left alone for a second after a failure, so that five in a row take some seconds.
+    let short = |flag| (flag, "1s");
+    let flags = ["--base-cooldown-period", "--max-cooldown-period"].map(short);
+    let operator = flags.into_iter().fold(world.operator(), |it, (flag, time)| it.arg(flag, time)).start().await?;
+    let address = operator.address("metrics").await.context("no address of the metrics")?;
+    let namespace = world.system_namespace();
+    let scraped = Scraped { address, job: JOB.to_owned(), namespace: namespace.clone() };
+    let prometheus = Prometheus::start(&world, &[scraped], &impatient_rules()?).await?;
+    prometheus.await_firing("that nothing fires while all is well", |firing| firing.is_empty()).await?;
+
+    let begun = Instant::now();
+    round(&world, &images, 0).await?;
+    exhaust(&world, &images.missing).await?;
+    let firing = prometheus
+        .await_firing("the alert of an exhausted target", |it| it.contains_key("WorkflowExecutionTargetExhausted"))
+        .await?;
+    let told = text(&firing["WorkflowExecutionTargetExhausted"]["annotations"]["description"]);
+    assert!(told.contains("node/exhausted (5)"), "the alert names the target: {told}");
+    let firing = prometheus
+        .await_firing("what waits for a review", |it| it.contains_key("WorkflowExecutionManualReviewWaiting"))
+        .await?;
+    // On a fast machine, the skips in between are many enough for a storm.
+    let expected = ["TargetExhausted", "ManualReviewWaiting", "BackoffStorm"];
+    let others: Vec<&String> =
+        firing.keys().filter(|name| !expected.contains(&name.trim_start_matches("WorkflowExecution"))).collect();
+    assert!(others.is_empty(), "nothing else is wrong, and yet there fire {others:?}: {firing:#?}");
+
+    if std::env::var_os("WFE_WRITE_PLOTS").is_some() {
+        for number in 1.. {
+            if begun.elapsed() > PLOTTED {
+                break;
+            }
+            round(&world, &images, number).await?;
+        }
+        plots::write(&prometheus, &dashboard::read(&namespace, JOB)?).await?;
+    }
+    let without = await_data(&prometheus, &queries(&namespace)?).await?;
+    assert!(without.is_empty(), "Prometheus has no data for what dashboard or rules read:\n{}", without.join("\n"));
+
+    operator.terminate().await?;
+    let is_missed =
+        |firing: &std::collections::BTreeMap<String, Value>| firing.keys().eq(["WorkflowExecutionOperatorDown"]);
+    prometheus.await_firing("that the operator is missed, and nothing else", is_missed).await?;
+    world.close().await
+}
+
+/// Executions that succeed, that fail half way, and that are skipped for either, and rivals.
+async fn round(world: &World, images: &Images, number: u32) -> Result<()> {
+    let create = async |name: &str, target: &str, workflow: &str, image: &str| {
+        let (name, target) = (format!("{name}-{number}"), format!("node/{target}-{number}"));
+        world.wfe(&name).target(&target).workflow(workflow).image(image).create().await
+    };
+    let ends = async |name: &str| world.await_terminal(&format!("{name}-{number}")).await;
+    for name in ["rival-a", "rival-b", "rival-c"] {
+        create(name, "contended", "restart", &images.works).await?;
+    }
+    create("works", "repaired", "restart", &images.works).await?;
+    create("breaks", "broken", "restart", &images.breaks).await?;
+    assert_eq!(ends("works").await?["status"]["phase"], "Completed");
+    create("again", "repaired", "restart", &images.works).await?;
+    assert_eq!(ends("breaks").await?["status"]["phase"], "Failed");
+    create("after", "broken", "scale", &images.works).await?;
+    for name in ["again", "after", "rival-a", "rival-b", "rival-c"] {
+        ends(name).await?;
+    }
+    // Somebody looks at it a little later.
+    if let Some(earlier) = number.checked_sub(4).filter(|earlier| *earlier > 0) {
+        clear(world, &format!("breaks-{earlier}"), "looked at it, all in order").await?;
+    }
+    Ok(())
+}
+
+/// Asks for a turn on one target until five executions have failed there, as their image cannot be pulled.
+async fn exhaust(world: &World, image: &str) -> Result<()> {
+    let mut failures = 0;
+    for ask in 0..500 {
+        let name = format!("missing-{ask}");
+        world.wfe(&name).target("node/exhausted").workflow(&name).image(image).create().await?;
+        let status = world.await_terminal(&name).await?["status"].take();
+        match text(&status["phase"]) {
+            "Skipped" if failures == 5 => {
+                assert_eq!(status["skipDetails"]["reason"], "ExhaustedRetries", "{status:#}");
+                return Ok(());
+            }
+            "Skipped" => {}
+            _ => {
+                failures += 1;
+                let details = &status["failureDetails"];
+                let seen = (&details["reason"], &details["wasExecutionFailure"], &status["consecutiveFailures"]);
+                assert_eq!(seen, (&json!("ImagePullBackOff"), &json!(false), &json!(failures)), "{status:#}");
+            }
+        }
+    }
+    bail!("only {failures} of five executions have failed, and the others were skipped");
+}
+
+/// Returns the queries of the dashboard, and the metrics that the rules name.
+fn queries(namespace: &str) -> Result<BTreeSet<String>> {
+    let rows = dashboard::read(namespace, JOB)?;
+    let panels = rows.into_iter().flat_map(|row| row.panels);
+    let shown = panels.flat_map(|panel| panel.queries).map(|(query, _)| query);
+    let rules = std::fs::read_to_string(rules_file())?;
+    let words = rules.split(|it: char| !(it.is_ascii_alphanumeric() || "_:".contains(it)));
+    let named = words.filter(|word| word.starts_with("workflowexecution_") || word.starts_with("workflowexecution:"));
+    Ok(shown.chain(named.map(str::to_owned)).collect())
+}
+
+/// Waits until all queries have data, and returns those that have none after a while.
+async fn await_data(prometheus: &Prometheus, queries: &BTreeSet<String>) -> Result<Vec<String>> {
+    let deadline = Instant::now() + DATA_WITHIN;
+    loop {
+        let mut without = Vec::new();
+        for query in queries {
+            let series = prometheus.query(query).await?;
+            let is_number = |it: &Value| text(&it["value"][1]).parse::<f64>().is_ok_and(f64::is_finite);
+            if !series.iter().any(is_number) {
+                without.push(query.clone());
+            }
+        }
+        if without.is_empty() || Instant::now() > deadline {
+            return Ok(without);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
