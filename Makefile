@@ -62,6 +62,10 @@ fixtures: versions-rust assets assets-oldest bins ## Record again what both vers
 outcomes: versions-rust assets assets-oldest bins ## Write the reference page of outcomes anew, from what both versions of Tekton do
 	WFE_TEST_ALL=1 WFE_WRITE_OUTCOMES=1 cargo test --package wfe-tests --test cluster -- executions_tell_the_truth
 
+.PHONY: plots
+plots: versions-rust assets assets-prometheus bins ## Draw anew what the dashboard shows, for docs/monitoring.md
+	WFE_WRITE_PLOTS=1 cargo test --package wfe-tests --test cluster -- prometheus::story
+
 # --- to check --------------------------------------------------------------------------------------------------------
 
 .PHONY: check

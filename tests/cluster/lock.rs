@@ -165,7 +165,8 @@ async fn in_a_paused_namespace_nothing_starts_and_the_status_says_who_to_ask() -
     world.close().await
 }
 
-async fn pause(world: &World, why: Value) -> Result<()> {
+/// Pauses the namespace of a world for a reason; `null` ends that.
+pub(crate) async fn pause(world: &World, why: Value) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"kubernaut.ai/paused": why}}});
     let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(world.client());
     namespaces.patch(world.namespace(), &PatchParams::default(), &Patch::Merge(&patch)).await?;

@@ -2,6 +2,7 @@
 //! who use them.
 
 mod dashboard;
+mod gauges;
 mod plots;
 mod runbooks;
 mod story;
@@ -13,8 +14,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
-use wfe_testkit::prometheus::promtool;
-use wfe_testkit::{World, manifests, repository};
+use wfe_testkit::prometheus::{Scraped, promtool};
+use wfe_testkit::{Operator, Prometheus, World, manifests, repository};
 
 use crate::expect::text;
 
@@ -34,6 +35,26 @@ async fn succeeds(mut command: Command, input: &[u8]) -> Result<String> {
 
 fn rules_file() -> PathBuf {
     repository().join("deploy/chart/files/rules.yaml")
+}
+
+/// The label `job` of the operators here.
+const JOB: &str = "wfe-operator";
+
+/// Starts a Prometheus that scrapes an operator.
+async fn scrape(world: &World, operator: &Operator) -> Result<Prometheus> {
+    let address = operator.address("metrics").await.context("the operator does not say where its metrics are")?;
+    let scraped = Scraped { address, job: JOB.to_owned(), namespace: world.system_namespace() };
+    Prometheus::start(world, &[scraped], &impatient_rules()?).await
+}
+
+/// The shipped rules, but for the time that an alert waits before it fires: here it waits for none.
+fn impatient_rules() -> Result<String> {
+    let shipped = std::fs::read_to_string(rules_file())?;
+    let lines = shipped.lines().map(|line| match line.trim_start().strip_prefix("for: ") {
+        Some(time) => line.replace(time, "0s"),
+        None => line.to_owned(),
+    });
+    Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns all shipped rules.

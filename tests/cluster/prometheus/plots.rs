@@ -116,7 +116,7 @@ fn plot(panel: &Panel, lines: &[Line]) -> String {
             points.collect::<Vec<_>>().join(" ")
         );
         #[expect(clippy::cast_precision_loss, reason = "six lines at the most")]
-        let (x, y) = (left + (at % 2) as f64 * width / 2.0, top + height + 14.0 + (at / 2) as f64 * 13.0);
+        let (x, y) = (8.0 + (at % 2) as f64 * WIDTH / 2.0, top + height + 14.0 + (at / 2) as f64 * 13.0);
         let _ = writeln!(
             svg,
             "<rect x=\"{x}\" y=\"{}\" width=\"8\" height=\"3\" fill=\"{color}\"/><text x=\"{}\" y=\"{y}\">{}</text>",

@@ -1,33 +1,21 @@
 //! A real Prometheus that scrapes a real operator while executions succeed, fail and are skipped, and while a target is
 //! exhausted: what fires, and what the dashboard shows of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use wfe_testkit::prometheus::Scraped;
 use wfe_testkit::{Outcome, Pipeline, Prometheus, World};
 
-use super::{dashboard, plots, rules_file};
+use super::{JOB, dashboard, plots, rules_file, scrape};
 use crate::clearing::clear;
 use crate::expect::text;
 
-const JOB: &str = "wfe-operator";
 /// How long it goes on for the plots of the documentation.
 const PLOTTED: Duration = Duration::from_secs(plots::SECONDS);
 const DATA_WITHIN: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// The shipped rules, but for the time that an alert waits before it fires: here it waits for none.
-fn impatient_rules() -> Result<String> {
-    let shipped = std::fs::read_to_string(rules_file())?;
-    let lines = shipped.lines().map(|line| match line.trim_start().strip_prefix("for: ") {
-        Some(time) => line.replace(time, "0s"),
-        None => line.to_owned(),
-    });
-    Ok(lines.collect::<Vec<_>>().join("\n"))
-}
 
 /// The workflows of the story.
 struct Images {
@@ -49,11 +37,8 @@ async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_das
     let short = |flag| (flag, "1s");
     let flags = ["--base-cooldown-period", "--max-cooldown-period"].map(short);
     let operator = flags.into_iter().fold(world.operator(), |it, (flag, time)| it.arg(flag, time)).start().await?;
-    let address = operator.address("metrics").await.context("no address of the metrics")?;
-    let namespace = world.system_namespace();
-    let scraped = Scraped { address, job: JOB.to_owned(), namespace: namespace.clone() };
-    let prometheus = Prometheus::start(&world, &[scraped], &impatient_rules()?).await?;
-    prometheus.await_firing("that nothing fires while all is well", |firing| firing.is_empty()).await?;
+    let prometheus = scrape(&world, &operator).await?;
+    prometheus.await_firing("that nothing fires while all is well", BTreeMap::is_empty).await?;
 
     let begun = Instant::now();
     round(&world, &images, 0).await?;
@@ -79,15 +64,14 @@ async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_das
             }
             round(&world, &images, number).await?;
         }
-        plots::write(&prometheus, &dashboard::read(&namespace, JOB)?).await?;
+        plots::write(&prometheus, &dashboard::read(&world.system_namespace(), JOB)?).await?;
     }
-    let without = await_data(&prometheus, &queries(&namespace)?).await?;
-    assert!(without.is_empty(), "Prometheus has no data for what dashboard or rules read:\n{}", without.join("\n"));
+    let without = await_data(&prometheus, queries(&world.system_namespace())?).await?;
 
     operator.terminate().await?;
-    let is_missed =
-        |firing: &std::collections::BTreeMap<String, Value>| firing.keys().eq(["WorkflowExecutionOperatorDown"]);
+    let is_missed = |firing: &BTreeMap<String, Value>| firing.keys().eq(["WorkflowExecutionOperatorDown"]);
     prometheus.await_firing("that the operator is missed, and nothing else", is_missed).await?;
+    assert!(without.is_empty(), "Prometheus has had no data for what dashboard or rules read: {without:#?}");
     world.close().await
 }
 
@@ -152,16 +136,15 @@ fn queries(namespace: &str) -> Result<BTreeSet<String>> {
     Ok(shown.chain(named.map(str::to_owned)).collect())
 }
 
-/// Waits until all queries have data, and returns those that have none after a while.
-async fn await_data(prometheus: &Prometheus, queries: &BTreeSet<String>) -> Result<Vec<String>> {
+/// Waits until each query has had data, and returns those that have had none after a while.
+async fn await_data(prometheus: &Prometheus, queries: BTreeSet<String>) -> Result<Vec<String>> {
     let deadline = Instant::now() + DATA_WITHIN;
+    let is_number = |it: &Value| text(&it["value"][1]).parse::<f64>().is_ok_and(f64::is_finite);
+    let mut without: Vec<String> = queries.into_iter().collect();
     loop {
-        let mut without = Vec::new();
-        for query in queries {
-            let series = prometheus.query(query).await?;
-            let is_number = |it: &Value| text(&it["value"][1]).parse::<f64>().is_ok_and(f64::is_finite);
-            if !series.iter().any(is_number) {
-                without.push(query.clone());
+        for query in std::mem::take(&mut without) {
+            if !prometheus.query(&query).await?.iter().any(is_number) {
+                without.push(query);
             }
         }
         if without.is_empty() || Instant::now() > deadline {
