@@ -86,7 +86,7 @@ async fn each_alert_is_tested_for_when_it_fires_and_for_when_it_must_not() -> Re
     for alert in alerts {
         let file = repository().join(format!("tests/rules/{alert}.yaml"));
         let tests = manifests::read(&file)?.remove(0)["tests"].take();
-        let cases = tests.as_array().into_iter().flatten().flat_map(|test| test["alert_rule_test"].as_array());
+        let cases = tests.as_array().into_iter().flatten().filter_map(|test| test["alert_rule_test"].as_array());
         let expected: Vec<usize> = cases
             .flatten()
             .filter(|case| case["alertname"] == alert)

@@ -1,17 +1,17 @@
 //! What Prometheus sees. Every label has a closed set of values, and every series a help text.
 
 mod busy;
+mod now;
 mod standing;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::{
-    Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-    Opts, Registry, TextEncoder,
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
+    TextEncoder,
 };
 use wfe_api::SkipReason;
-use wfe_core::action::Waiting;
 use wfe_core::ending::Skip;
 use wfe_core::standing::BlockReason;
 
@@ -20,6 +20,7 @@ use crate::index::Kind;
 use crate::perform::PerformError;
 
 pub use busy::BusyGauges;
+use now::Now;
 pub use standing::StandingGauges;
 
 /// The cause of an error that is a panic.
@@ -41,22 +42,13 @@ struct Inner {
     decisions: Histogram,
     performs: Histogram,
     errors: IntCounterVec,
-    queue_depth: IntGauge,
-    targets: IntGauge,
     api_requests: IntCounterVec,
     deliveries: IntCounterVec,
     events_lost: IntCounter,
     foreign_runs: IntCounter,
     slow_drains: IntCounter,
     expired: IntCounter,
-    synced: IntGauge,
-    leader: IntGauge,
-    config_info: IntGaugeVec,
-    config_refused: IntGauge,
-    waiting: IntGaugeVec,
-    draining: IntGaugeVec,
-    paused_namespaces: IntGauge,
-    watch_silence: GaugeVec,
+    now: Now,
 }
 
 /// How an execution ended, as the label `outcome` says it.
@@ -141,11 +133,6 @@ impl Metrics {
                 "Actions that could not be performed and are tried again, by cause.",
                 &["cause"],
             )?,
-            queue_depth: IntGauge::new(
-                "workflowexecution_queue_depth",
-                "Targets that wait for work or are worked on.",
-            )?,
-            targets: IntGauge::new("workflowexecution_targets", "Targets that have an execution or a run.")?,
             api_requests: counters(
                 "workflowexecution_api_requests_total",
                 "Requests to the API server but for lists and watches, by verb, resource and code (0: no answer).",
@@ -172,42 +159,7 @@ impl Metrics {
                 "workflowexecution_expired_total",
                 "Executions that were removed, as their time to live was over.",
             )?,
-            synced: IntGauge::new("workflowexecution_caches_synced", "1 when the caches hold the first full lists.")?,
-            leader: IntGauge::new(
-                "workflowexecution_leader",
-                "1 in the replica that decides and writes; 0 in those that follow.",
-            )?,
-            config_info: gauges(
-                "workflowexecution_config_info",
-                "1, with the resourceVersion of the ConfigMap that is in force, or none.",
-                &["version"],
-            )?,
-            config_refused: IntGauge::new(
-                "workflowexecution_config_refused",
-                "1 while the newest version of the ConfigMap is refused and an older configuration is in force.",
-            )?,
-            waiting: gauges(
-                "workflowexecution_waiting",
-                "Executions that are undecided because something is in the way, by reason of the condition Waiting.",
-                &["reason"],
-            )?,
-            draining: gauges(
-                "workflowexecution_draining_targets",
-                "Targets on which nothing runs and something of a run is left, by whether that is so for longer than the \
-                 drain deadline.",
-                &["slow"],
-            )?,
-            paused_namespaces: IntGauge::new(
-                "workflowexecution_paused_namespaces",
-                "Watched namespaces in which nothing new starts.",
-            )?,
-            watch_silence: GaugeVec::new(
-                Opts::new(
-                    "workflowexecution_watch_silence_seconds",
-                    "Time since a watch was last heard of, by resource; the API server sends a bookmark every minute.",
-                ),
-                &["resource"],
-            )?,
+            now: Now::new()?,
             registry,
         };
         inner.register()?;
@@ -240,7 +192,7 @@ impl Metrics {
     /// Returns the gauges of what goes on at each target.
     #[must_use]
     pub fn busy(&self) -> BusyGauges {
-        BusyGauges::new(self.0.waiting.clone(), self.0.draining.clone())
+        BusyGauges::new(self.0.now.waiting.clone(), self.0.now.draining.clone())
     }
 
     /// Counts a run that was created.
@@ -265,24 +217,24 @@ impl Metrics {
 
     /// Shows how much there is to do and to know.
     pub fn load(&self, queue_depth: usize, targets: usize, synced: bool) {
-        self.0.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
-        self.0.targets.set(i64::try_from(targets).unwrap_or(i64::MAX));
-        self.0.synced.set(i64::from(synced));
+        self.0.now.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
+        self.0.now.targets.set(i64::try_from(targets).unwrap_or(i64::MAX));
+        self.0.now.synced.set(i64::from(synced));
     }
 
     /// Shows whether this replica leads.
     pub fn leads(&self, leads: bool) {
-        self.0.leader.set(i64::from(leads));
+        self.0.now.leader.set(i64::from(leads));
     }
 
     /// Shows in how many namespaces nothing new starts.
     pub fn paused(&self, namespaces: usize) {
-        self.0.paused_namespaces.set(i64::try_from(namespaces).unwrap_or(i64::MAX));
+        self.0.now.paused_namespaces.set(i64::try_from(namespaces).unwrap_or(i64::MAX));
     }
 
     /// Shows for how long a watch has been silent.
     pub fn silent(&self, kind: Kind, silence: Duration) {
-        self.0.watch_silence.with_label_values(&[kind.label()]).set(silence.as_secs_f64());
+        self.0.now.watch_silence.with_label_values(&[kind.label()]).set(silence.as_secs_f64());
     }
 
     /// Counts a request.
@@ -307,13 +259,13 @@ impl Metrics {
 
     /// Shows which version of the configuration is in force.
     pub fn config_in_force(&self, version: &str) {
-        self.0.config_info.reset();
-        self.0.config_info.with_label_values(&[version]).set(1);
+        self.0.now.config_info.reset();
+        self.0.now.config_info.with_label_values(&[version]).set(1);
     }
 
     /// Shows whether the newest version of the configuration is refused.
     pub fn config_refused(&self, refused: bool) {
-        self.0.config_refused.set(i64::from(refused));
+        self.0.now.config_refused.set(i64::from(refused));
     }
 
     /// Counts a target that does not drain in time.
@@ -356,22 +308,13 @@ impl Inner {
         registry.register(Box::new(self.decisions.clone()))?;
         registry.register(Box::new(self.performs.clone()))?;
         registry.register(Box::new(self.errors.clone()))?;
-        registry.register(Box::new(self.queue_depth.clone()))?;
-        registry.register(Box::new(self.targets.clone()))?;
         registry.register(Box::new(self.api_requests.clone()))?;
         registry.register(Box::new(self.deliveries.clone()))?;
         registry.register(Box::new(self.events_lost.clone()))?;
         registry.register(Box::new(self.foreign_runs.clone()))?;
         registry.register(Box::new(self.slow_drains.clone()))?;
         registry.register(Box::new(self.expired.clone()))?;
-        registry.register(Box::new(self.synced.clone()))?;
-        registry.register(Box::new(self.leader.clone()))?;
-        registry.register(Box::new(self.config_info.clone()))?;
-        registry.register(Box::new(self.config_refused.clone()))?;
-        registry.register(Box::new(self.waiting.clone()))?;
-        registry.register(Box::new(self.draining.clone()))?;
-        registry.register(Box::new(self.paused_namespaces.clone()))?;
-        registry.register(Box::new(self.watch_silence.clone()))?;
+        self.now.register(registry)?;
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         self.show_zeros();
         Ok(())
@@ -394,18 +337,11 @@ impl Inner {
         for reason in BlockReason::ALL {
             let _ = self.blocked_targets.with_label_values(&[reason.as_str()]);
         }
-        for reason in Waiting::REASONS {
-            let _ = self.waiting.with_label_values(&[reason]);
-        }
-        for slow in [false, true] {
-            let _ = self.draining.with_label_values(&[busy::slow_label(slow)]);
-        }
         for cause in PerformError::LABELS.into_iter().chain([PANIC]) {
             let _ = self.errors.with_label_values(&[cause]);
         }
         for kind in Kind::ALL {
             let _ = self.deliveries.with_label_values(&[kind.label()]);
-            let _ = self.watch_silence.with_label_values(&[kind.label()]);
         }
     }
 }

@@ -11,7 +11,8 @@ impl Figures {
     pub(super) fn parse(text: &str) -> Self {
         let samples = text.lines().filter(|line| line.starts_with("workflowexecution_"));
         let samples = samples.filter_map(|line| line.rsplit_once(' '));
-        let counted = samples.filter(|(series, _)| !series.contains("_bucket") && !series.contains("_sum"));
+        let is_left_out = |series: &str| ["_bucket", "_sum", "_seconds{"].iter().any(|part| series.contains(part));
+        let counted = samples.filter(|(series, _)| !is_left_out(series));
         Self(counted.filter_map(|(series, value)| Some((series.to_owned(), value.parse().ok()?))).collect())
     }
 
@@ -44,7 +45,8 @@ mod tests {
         );
         let after = Figures::parse(
             "workflowexecution_total{outcome=\"Completed\"} 3\nworkflowexecution_targets 2\n\
-             workflowexecution_duration_seconds_bucket{le=\"1\"} 7\nprocess_cpu 9\n",
+             workflowexecution_duration_seconds_bucket{le=\"1\"} 7\nprocess_cpu 9\n\
+             workflowexecution_watch_silence_seconds{resource=\"pods\"} 3\n",
         );
         let changes = after.changes(&before);
         assert_eq!(changes.len(), 1, "{changes:?}");

@@ -1,0 +1,95 @@
+//! The gauges of how things are now, which decisions and the tick of a second bring up to date.
+
+use prometheus::{GaugeVec, IntGauge, IntGaugeVec, Opts, Registry};
+use wfe_core::action::Waiting;
+
+use super::busy::slow_label;
+use crate::index::Kind;
+
+/// How things are now.
+pub(super) struct Now {
+    pub(super) queue_depth: IntGauge,
+    pub(super) targets: IntGauge,
+    pub(super) synced: IntGauge,
+    pub(super) leader: IntGauge,
+    pub(super) config_info: IntGaugeVec,
+    pub(super) config_refused: IntGauge,
+    pub(super) waiting: IntGaugeVec,
+    pub(super) draining: IntGaugeVec,
+    pub(super) paused_namespaces: IntGauge,
+    pub(super) watch_silence: GaugeVec,
+}
+
+impl Now {
+    /// Makes them. Those with known labels start at 0.
+    pub(super) fn new() -> prometheus::Result<Self> {
+        let gauges = |name: &str, help: &str, labels: &[&str]| IntGaugeVec::new(Opts::new(name, help), labels);
+        let now = Self {
+            queue_depth: IntGauge::new(
+                "workflowexecution_queue_depth",
+                "Targets that wait for work or are worked on.",
+            )?,
+            targets: IntGauge::new("workflowexecution_targets", "Targets that have an execution or a run.")?,
+            synced: IntGauge::new("workflowexecution_caches_synced", "1 when the caches hold the first full lists.")?,
+            leader: IntGauge::new(
+                "workflowexecution_leader",
+                "1 in the replica that decides and writes; 0 in those that follow.",
+            )?,
+            config_info: gauges(
+                "workflowexecution_config_info",
+                "1, with the resourceVersion of the ConfigMap that is in force, or none.",
+                &["version"],
+            )?,
+            config_refused: IntGauge::new(
+                "workflowexecution_config_refused",
+                "1 while the newest version of the ConfigMap is refused and an older configuration is in force.",
+            )?,
+            waiting: gauges(
+                "workflowexecution_waiting",
+                "Executions that are undecided because something is in the way, by reason of the condition Waiting.",
+                &["reason"],
+            )?,
+            draining: gauges(
+                "workflowexecution_draining_targets",
+                "Targets on which nothing runs and something of a run is left, by whether that is so for longer than the \
+                 drain deadline.",
+                &["slow"],
+            )?,
+            paused_namespaces: IntGauge::new(
+                "workflowexecution_paused_namespaces",
+                "Watched namespaces in which nothing new starts.",
+            )?,
+            watch_silence: GaugeVec::new(
+                Opts::new(
+                    "workflowexecution_watch_silence_seconds",
+                    "Time since a watch was last heard of, by resource; the API server sends a bookmark every minute.",
+                ),
+                &["resource"],
+            )?,
+        };
+        for reason in Waiting::REASONS {
+            let _ = now.waiting.with_label_values(&[reason]);
+        }
+        for slow in [false, true] {
+            let _ = now.draining.with_label_values(&[slow_label(slow)]);
+        }
+        for kind in Kind::ALL {
+            let _ = now.watch_silence.with_label_values(&[kind.label()]);
+        }
+        Ok(now)
+    }
+
+    /// Registers them.
+    pub(super) fn register(&self, registry: &Registry) -> prometheus::Result<()> {
+        registry.register(Box::new(self.queue_depth.clone()))?;
+        registry.register(Box::new(self.targets.clone()))?;
+        registry.register(Box::new(self.synced.clone()))?;
+        registry.register(Box::new(self.leader.clone()))?;
+        registry.register(Box::new(self.config_info.clone()))?;
+        registry.register(Box::new(self.config_refused.clone()))?;
+        registry.register(Box::new(self.waiting.clone()))?;
+        registry.register(Box::new(self.draining.clone()))?;
+        registry.register(Box::new(self.paused_namespaces.clone()))?;
+        registry.register(Box::new(self.watch_silence.clone()))
+    }
+}
