@@ -39,11 +39,11 @@ control-plane: versions-rust assets bins ## Run a control plane with Tekton in t
 # --- to test ---------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: versions-rust assets assets-prometheus bins ## Run all tests (minutes)
+test: versions-rust assets assets-helm assets-prometheus bins ## Run all tests (minutes)
 	@.ci/test
 
 .PHONY: test-all
-test-all: versions-rust assets assets-oldest assets-prometheus bins ## Run all tests, the long variants too (half an hour)
+test-all: versions-rust assets assets-oldest assets-helm assets-prometheus bins ## Run all tests, the long variants too (half an hour)
 	@WFE_TEST_ALL=1 .ci/test
 	cargo run --quiet --bin soak -- --minutes 1
 	cargo run --quiet --release -p wfe-sim --bin model
@@ -124,6 +124,11 @@ assets-oldest: versions-go
 .PHONY: assets-prometheus
 assets-prometheus:
 	@tests/prometheus/fetch
+
+# Helm, which the tests of the chart need.
+.PHONY: assets-helm
+assets-helm: versions-go
+	@tests/controlplane/build --helm
 
 .PHONY: bins
 bins: versions-rust
