@@ -24,23 +24,7 @@ impl Assets {
         if let Some(dir) = std::env::var_os(variable) {
             return Ok(Self { dir: dir.into() });
         }
-        let build = repository().join("tests/controlplane/build");
-        let output = Command::new(&build)
-            .args(args)
-            .arg("--print-dir")
-            .output()
-            .with_context(|| format!("{} could not be run", build.display()))?;
-        if output.status.code() == Some(3) {
-            bail!(
-                "the control plane is not built yet: run tests/controlplane/build {} (once; it says how long it takes)",
-                args.join(" ")
-            );
-        }
-        if !output.status.success() {
-            bail!("tests/controlplane/build: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        let dir = String::from_utf8(output.stdout).context("the assets directory is not UTF-8")?;
-        Ok(Self { dir: dir.trim_end().into() })
+        Ok(Self { dir: built("the control plane", args)? })
     }
 
     /// Returns the directory itself.
@@ -67,6 +51,33 @@ impl Assets {
         let version = std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
         Ok(version.trim_end().to_owned())
     }
+}
+
+/// Finds Helm: `WFE_HELM` where it is set, else what `tests/controlplane/build --helm` has built.
+pub fn helm() -> Result<PathBuf> {
+    match std::env::var_os("WFE_HELM") {
+        Some(program) => Ok(program.into()),
+        None => Ok(built("Helm", &["--helm"])?.join("helm")),
+    }
+}
+
+/// Returns the directory of what `tests/controlplane/build` has built, as `args` ask for it.
+fn built(what: &str, args: &[&str]) -> Result<PathBuf> {
+    let build = repository().join("tests/controlplane/build");
+    let output = Command::new(&build)
+        .args(args)
+        .arg("--print-dir")
+        .output()
+        .with_context(|| format!("{} could not be run", build.display()))?;
+    if output.status.code() == Some(3) {
+        let args = args.join(" ");
+        bail!("{what} is not built yet: run tests/controlplane/build {args} (once; it says how long it takes)");
+    }
+    if !output.status.success() {
+        bail!("tests/controlplane/build: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let dir = String::from_utf8(output.stdout).context("the assets directory is not UTF-8")?;
+    Ok(dir.trim_end().into())
 }
 
 /// Returns the root of the repository that this crate was compiled in; `WFE_REPOSITORY` overrides it.

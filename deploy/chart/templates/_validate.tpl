@@ -1,0 +1,77 @@
+{{- /* Values that contradict each other. What one value alone may be, the schema says. */ -}}
+{{- define "wfe-operator.validate" -}}
+{{- $v := .Values -}}
+
+{{- if and (gt (int $v.replicaCount) 1) (not $v.leaderElection.enabled) -}}
+{{- fail "replicaCount: more than 1 needs leaderElection.enabled: all of them would act at once" -}}
+{{- end -}}
+{{- if $v.leaderElection.enabled -}}
+{{- $lease := include "wfe-operator.moment" $v.leaderElection.leaseDuration | int64 -}}
+{{- $renew := include "wfe-operator.moment" $v.leaderElection.renewDeadline | int64 -}}
+{{- $retry := include "wfe-operator.moment" $v.leaderElection.retryPeriod | int64 -}}
+{{- if ge $renew $lease -}}
+{{- fail (printf "leaderElection.renewDeadline: %s must be less than leaseDuration (%s): a leader must have stopped before another begins" $v.leaderElection.renewDeadline $v.leaderElection.leaseDuration) -}}
+{{- end -}}
+{{- if ge $retry $renew -}}
+{{- fail (printf "leaderElection.retryPeriod: %s must be less than renewDeadline (%s): a leader must try more than once" $v.leaderElection.retryPeriod $v.leaderElection.renewDeadline) -}}
+{{- end -}}
+{{- end -}}
+
+{{- with $v.podDisruptionBudget -}}
+{{- if .enabled -}}
+{{- $min := toString (default "" .minAvailable) -}}
+{{- $max := ternary "" (toString .maxUnavailable) (kindIs "invalid" .maxUnavailable) -}}
+{{- if and $min $max -}}
+{{- fail "podDisruptionBudget: set maxUnavailable or minAvailable, and the other to null" -}}
+{{- end -}}
+{{- if not (or $min $max) -}}
+{{- fail "podDisruptionBudget: set maxUnavailable or minAvailable, or enabled to false" -}}
+{{- end -}}
+{{- if has $max (list "0" "0%") -}}
+{{- fail "podDisruptionBudget.maxUnavailable: 0 would let no node be drained" -}}
+{{- end -}}
+{{- if or (eq $min "100%") (and $min (not (hasSuffix "%" $min)) (ge (int $min) (int $v.replicaCount))) -}}
+{{- fail (printf "podDisruptionBudget.minAvailable: %s of %d replicas would let no node be drained" $min (int $v.replicaCount)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- if eq $v.executionNamespace.name .Release.Namespace -}}
+{{- fail (printf "executionNamespace.name: must not be %s, where the operator lives: a workflow could run with its service account" .Release.Namespace) -}}
+{{- end -}}
+{{- if and (not $v.serviceAccount.create) (not $v.serviceAccount.name) -}}
+{{- fail "serviceAccount.name: must be set where serviceAccount.create is false" -}}
+{{- end -}}
+{{- if and $v.config (not $v.configMap.create) -}}
+{{- fail "config: would be written nowhere, because configMap.create is false" -}}
+{{- end -}}
+{{- $base := default "1m" (index $v.config "base-cooldown-period") -}}
+{{- $longest := default "10m" (index $v.config "max-cooldown-period") -}}
+{{- if lt (include "wfe-operator.moment" $longest | int64) (include "wfe-operator.moment" $base | int64) -}}
+{{- fail (printf "config.max-cooldown-period: %s must not be less than base-cooldown-period (%s)" $longest $base) -}}
+{{- end -}}
+{{- if eq (int $v.metrics.port) (int $v.health.port) -}}
+{{- fail (printf "health.port: %d is the port of the metrics too" (int $v.health.port)) -}}
+{{- end -}}
+{{- if and $v.serviceMonitor.enabled (not $v.metrics.service.enabled) -}}
+{{- fail "serviceMonitor.enabled: needs metrics.service.enabled; a podMonitor does not" -}}
+{{- end -}}
+{{- if and $v.serviceMonitor.enabled $v.podMonitor.enabled -}}
+{{- fail "podMonitor.enabled: serviceMonitor is enabled too, and everything would be scraped twice" -}}
+{{- end -}}
+
+{{- $set := list "--watch-namespace" -}}
+{{- range include "wfe-operator.args" . | fromYamlArray -}}
+{{- $set = append $set (splitList "=" . | first) -}}
+{{- end -}}
+{{- range $v.extraArgs -}}
+{{- if has (splitList "=" . | first) $set -}}
+{{- fail (printf "extraArgs: %s is set by another value already" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- /* A Go duration as a number that can be compared with another one's: the time so long after some moment. */ -}}
+{{- define "wfe-operator.moment" -}}
+{{ (mustDateModify . (toDate "2006-01-02" "2000-01-01")).UnixMilli }}
+{{- end }}
