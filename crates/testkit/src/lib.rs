@@ -22,6 +22,7 @@ pub mod bundle;
 mod components;
 mod control_plane;
 pub mod demo;
+mod deployed;
 mod dump;
 mod http;
 pub mod look;
@@ -49,7 +50,7 @@ pub mod witness;
 mod world;
 
 pub use account::rights_of_people;
-pub use assets::{Assets, repository};
+pub use assets::{Assets, helm, repository};
 pub use audit::AuditEntry;
 pub use bundle::Bundle;
 pub use control_plane::{ComponentHandle, ControlPlane};

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Client;
 use kube::api::{Api, PostParams};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -144,7 +145,15 @@ pub(crate) async fn write_kubeconfig(
     url: Option<&str>,
     path: &Path,
 ) -> Result<()> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(world.client(), namespace);
+    let token = token(&world.client(), namespace, account).await?;
+    let control_plane = world.control_plane();
+    let url = url.unwrap_or(control_plane.url());
+    place::write_kubeconfig(path, url, &control_plane.authority(), &token, world.namespace())
+}
+
+/// Returns a new token of a service account.
+pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Result<String> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let request = TokenRequest {
         spec: Some(TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() }),
         ..TokenRequest::default()
@@ -153,10 +162,7 @@ pub(crate) async fn write_kubeconfig(
         .create_token_request(account, &PostParams::default(), &request)
         .await
         .with_context(|| format!("no token for the service account {account}"))?;
-    let token = answer.status.and_then(|status| status.token).context("a token request without an answer")?;
-    let control_plane = world.control_plane();
-    let url = url.unwrap_or(control_plane.url());
-    place::write_kubeconfig(path, url, &control_plane.authority(), &token, world.namespace())
+    answer.status.and_then(|status| status.token).context("a token request without an answer")
 }
 
 /// A running operator. Dropping it kills it; if it had panicked, the test fails.
@@ -169,7 +175,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    fn new(mut command: Command, log: PathBuf) -> Result<Self> {
+    pub(crate) fn new(mut command: Command, log: PathBuf) -> Result<Self> {
         let child = command.spawn().context("the operator cannot be started")?;
         Ok(Self { child, log, status: None, judged: false })
     }

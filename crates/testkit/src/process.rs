@@ -7,12 +7,14 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::chroot;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use rustix::thread::clear_ambient_capability_set;
 
 /// Finds a binary of this workspace: beside the running one, or one directory above (tests run from `deps/`).
 pub fn workspace_binary(name: &str) -> Result<PathBuf> {
@@ -42,6 +44,15 @@ pub fn exec(parent: u32, program: &OsStr, args: &[std::ffi::OsString]) -> Result
     }
     let error = Command::new(program).args(args).exec();
     bail!("{} cannot be started: {error}", program.display());
+}
+
+/// Goes into `root`, gives up all capabilities, and becomes `program` as [`exec`] does: the end of `confined`, a script
+/// of `tests/controlplane`.
+pub fn confine(parent: u32, root: &Path, program: &OsStr, args: &[std::ffi::OsString]) -> Result<()> {
+    chroot(root).with_context(|| format!("{} cannot be the root", root.display()))?;
+    std::env::set_current_dir("/")?;
+    clear_ambient_capability_set().context("the capabilities cannot be given up")?;
+    exec(parent, program, args)
 }
 
 /// Sends a signal to a child that has not been waited for yet.

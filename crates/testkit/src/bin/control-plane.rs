@@ -1,6 +1,7 @@
 //! The control plane as a program: `up` for people, `serve` and `exec` for the tests.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -28,6 +29,19 @@ enum Command {
         #[arg(long)]
         parent: u32,
         /// The program and its arguments
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Becomes another program, in another root and without capabilities
+    #[command(hide = true)]
+    Confine {
+        /// Id of the process that starts this
+        #[arg(long)]
+        parent: u32,
+        /// The directory that is to be the root
+        #[arg(long)]
+        root: PathBuf,
+        /// The program, as it is called in that root, and its arguments
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
@@ -61,6 +75,10 @@ fn main() -> Result<()> {
         Command::Serve(parts) => run(supervisor::serve(parts.into())),
         Command::Exec { parent, command } => match command.split_first() {
             Some((program, args)) => process::exec(parent, program, args),
+            None => Ok(()),
+        },
+        Command::Confine { parent, root, command } => match command.split_first() {
+            Some((program, args)) => process::confine(parent, &root, program, args),
             None => Ok(()),
         },
     }
