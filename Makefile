@@ -48,6 +48,17 @@ test-all: versions-rust assets assets-oldest assets-helm assets-prometheus bins 
 	cargo run --quiet --bin soak -- --minutes 1
 	cargo run --quiet --release -p wfe-sim --bin model
 	cargo build --workspace --bins --release
+	$(MAKE) --no-print-directory test-static
+
+# The image's binary: it needs no library, and runs in a root that holds nothing else. With --target, the flags are not
+# for build scripts and macros.
+HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
+STATIC = $(CURDIR)/target/$(HOST)/release/wfe-operator
+
+.PHONY: test-static
+test-static: versions-rust assets assets-helm bins ## Build the image's static binary, and run it as the chart deploys it
+	RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --package wfe-operator --target $(HOST)
+	WFE_STATIC_OPERATOR=$(STATIC) cargo test --package wfe-tests --test cluster -- chart::installed
 
 .PHONY: soak
 soak: versions-rust assets bins ## Run two operators under load and faults for MINUTES, and judge what happened
@@ -65,6 +76,10 @@ outcomes: versions-rust assets assets-oldest bins ## Write the reference page of
 .PHONY: plots
 plots: versions-rust assets assets-prometheus bins ## Draw anew what the dashboard shows, for docs/monitoring.md
 	WFE_WRITE_PLOTS=1 cargo test --package wfe-tests --test cluster -- prometheus::story
+
+.PHONY: golden
+golden: versions-rust assets assets-helm bins ## Write anew what the chart renders, on record in tests/golden
+	WFE_WRITE_GOLDEN=1 cargo test --package wfe-tests --test cluster -- chart::rendered
 
 # --- to check --------------------------------------------------------------------------------------------------------
 

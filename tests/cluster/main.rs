@@ -10,6 +10,7 @@ mod admission;
 mod audited;
 mod blocked;
 mod budget;
+mod chart;
 mod clearing;
 mod configuration;
 mod control_plane;

@@ -1,0 +1,148 @@
+//! The chart installed by the real Helm on a control plane of its own, upgraded and uninstalled; and the operator as the
+//! Deployment in it says.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use chrono::TimeDelta;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
+use serde_json::{Value, json};
+use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, World, look, manifests};
+
+use super::{Helm, NAMESPACE, RELEASE, chart, people};
+use crate::history::past::{Past, past};
+
+const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
+const GONE_WITHIN: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(20);
+
+#[tokio::test]
+async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> Result<()> {
+    let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
+    let helm = Helm { kubeconfig: Some(control_plane.kubeconfig().to_owned()), ..Helm::new("installed")? };
+    let package = helm.package()?;
+    let on_release = |words: &[&str]| {
+        let usual = ["--namespace", NAMESPACE, "--wait", "--timeout", "2m"];
+        helm.run(&[words, &usual].concat())
+    };
+
+    let notes = on_release(&["install", RELEASE, &older_chart(&helm)?, "--create-namespace"])?;
+    for command in ["rollout status deployment/wfe-operator", "kubectl get workflowexecutions --all-namespaces"] {
+        ensure!(notes.contains(command), "{notes}");
+    }
+    let short_names = async || {
+        let crd = ["get", "crd", "workflowexecutions.kubernaut.ai", "--output", "jsonpath={.spec.names.shortNames}"];
+        control_plane.kubectl(&crd).await
+    };
+    assert_eq!(short_names().await?, "", "the older CRD");
+    on_release(&["upgrade", RELEASE, &package, "--set-json", "config.cooldown-period=0"])?;
+    assert_eq!(short_names().await?, r#"["wfe"]"#, "the CRD after the upgrade");
+
+    let manifest = manifests::parse(&helm.run(&["get", "manifest", RELEASE, "--namespace", NAMESPACE])?)?;
+    let deployment = manifest.iter().find(|object| object["kind"] == "Deployment").context("no Deployment")?;
+    let world = World::on(&control_plane, "deployed").await?;
+    past(&world, "broken", "node/n", "other", 1, TimeDelta::hours(1), Past::Ran).await?;
+    let operator = Operator::deployed(&control_plane, deployment).await?;
+    a_workflow_completes_twice(&world).await?;
+    people::each_role_gives_what_its_name_says(&world).await?;
+    ensure!(operator.terminate().await?.success(), "it was terminated and did not end well");
+
+    on_release(&["uninstall", RELEASE])?;
+    what_stays_is_what_was_kept(&world, &manifest).await?;
+    // Again, over what was kept.
+    on_release(&["install", RELEASE, &package])?;
+    assert_eq!(world.get_wfe("first").await?["status"]["phase"], "Completed");
+    world.close().await
+}
+
+/// Makes a chart of an earlier version, whose CRD lacks something.
+fn older_chart(helm: &Helm) -> Result<String> {
+    let older = helm.dir.join("older");
+    copy(Path::new(&chart()), &older)?;
+    let change = |file: &str, from: &str, to: &str| -> Result<()> {
+        let text = fs::read_to_string(older.join(file))?;
+        ensure!(text.contains(from), "no {from:?} in {file}");
+        Ok(fs::write(older.join(file), text.replace(from, to))?)
+    };
+    change("Chart.yaml", concat!("\nversion: ", env!("CARGO_PKG_VERSION")), "\nversion: 0.0.1")?;
+    change("files/crds/kubernaut.ai_workflowexecutions.yaml", "    shortNames:\n    - wfe\n", "")?;
+    Ok(older.to_string_lossy().into_owned())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
+}
+
+/// The second time because the `ConfigMap` of the release says that there is no cooldown.
+async fn a_workflow_completes_twice(world: &World) -> Result<()> {
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    for name in ["first", "again"] {
+        world.wfe(name).image(&bundle).create().await?;
+        let wfe = world.await_terminal(name).await?;
+        ensure!(wfe["status"]["phase"] == "Completed", "{wfe:#}");
+        assert_eq!(wfe["status"]["pipelineRunRef"]["namespace"], EXECUTION_NAMESPACE);
+    }
+    let runs = world.api(&look::pipeline_runs(), EXECUTION_NAMESPACE).list(&ListParams::default()).await?;
+    assert_eq!(runs.items.len(), 2);
+    for run in runs {
+        let account = &run.data["spec"]["taskRunTemplate"]["serviceAccountName"];
+        assert_eq!(account, "kubernaut-workflow-runner");
+    }
+    Ok(())
+}
+
+/// Of the objects of the release those that say so stay, and nothing waits to be deleted; nor do pods or executions.
+async fn what_stays_is_what_was_kept(world: &World, manifest: &[Value]) -> Result<()> {
+    let mut kept = Vec::new();
+    for object in manifest {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (kind, name, namespace) = (text("/kind"), text("/metadata/name"), text("/metadata/namespace"));
+        let resource = manifests::resource(text("/apiVersion"), kind);
+        let api: Api<DynamicObject> = match namespace {
+            "" => Api::all_with(world.client(), &resource),
+            _ => world.api(&resource, namespace),
+        };
+        let found = api.get_opt(name).await?;
+        let keep = object["metadata"]["annotations"]["helm.sh/resource-policy"] == json!("keep");
+        assert_eq!(found.is_some(), keep, "{kind} {namespace} {name} is there");
+        if let Some(found) = found {
+            assert_eq!(found.metadata.deletion_timestamp, None, "{kind} {namespace} {name}");
+            kept.push(format!("{kind} {name}"));
+        }
+    }
+    kept.sort();
+    let expected = [
+        "CustomResourceDefinition workflowexecutions.kubernaut.ai",
+        "Namespace kubernaut-workflows",
+        "ServiceAccount kubernaut-workflow-runner",
+    ];
+    assert_eq!(kept, expected);
+    let pods = world.api(&look::pods(), NAMESPACE);
+    let deadline = Instant::now() + GONE_WITHIN;
+    loop {
+        let left = pods.list(&ListParams::default()).await?.items;
+        if left.is_empty() {
+            break;
+        }
+        ensure!(Instant::now() < deadline, "pods are left of the release: {left:#?}");
+        tokio::time::sleep(PAUSE).await;
+    }
+    for wfe in world.wfes().await? {
+        assert_eq!(wfe["metadata"]["deletionTimestamp"], Value::Null, "{wfe:#}");
+    }
+    assert_eq!(world.get_wfe("first").await?["status"]["phase"], "Completed");
+    Ok(())
+}

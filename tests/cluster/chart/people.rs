@@ -1,0 +1,157 @@
+//! Who has only one of the roles for people can do what its name says and nothing else: by the authorizer, and by doing it.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use serde_json::{Value, json};
+use wfe_testkit::{World, manifests, wfe};
+
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(50);
+
+const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+const RESOURCES: [&str; 4] = [
+    "workflowexecutions",
+    "workflowexecutions/status",
+    "workflowexecutions/cancellation",
+    "workflowexecutions/clearance",
+];
+
+const VIEW: &[&str] = &["get workflowexecutions", "list workflowexecutions", "watch workflowexecutions"];
+const EDIT: &[&str] = &[
+    "get workflowexecutions",
+    "list workflowexecutions",
+    "watch workflowexecutions",
+    "create workflowexecutions",
+    "patch workflowexecutions",
+    "delete workflowexecutions",
+];
+const CLEAR: &[&str] = &["get workflowexecutions", "patch workflowexecutions", "update workflowexecutions/clearance"];
+
+/// A cluster role, whose one subject has its name; and what that may do with executions. Those without a prefix are the
+/// cluster's own, which ours are aggregated to.
+const ROLES: [(&str, &[&str]); 6] =
+    [("wfe-view", VIEW), ("wfe-edit", EDIT), ("wfe-clear", CLEAR), ("view", VIEW), ("edit", EDIT), ("admin", EDIT)];
+
+/// Needs the execution `first`, and `broken`, which has failed.
+pub(super) async fn each_role_gives_what_its_name_says(world: &World) -> Result<()> {
+    for (role, _) in ROLES {
+        let group = "rbac.authorization.k8s.io";
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+            "metadata": {"name": role, "namespace": world.namespace()},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": role}],
+        });
+        manifests::apply(&world.client(), &binding).await?;
+    }
+    for (role, expected) in ROLES {
+        await_rights(world, role, expected).await?;
+    }
+    who_may_view_changes_nothing(world).await?;
+    who_may_edit_asks_and_takes_back(world).await?;
+    who_may_clear_vouches_for_what_failed(world).await
+}
+
+/// Waits until a user has these rights and no other ones.
+async fn await_rights(world: &World, user: &str, expected: &[&str]) -> Result<()> {
+    let expected: BTreeSet<String> = expected.iter().map(|right| (*right).to_owned()).collect();
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let given = rights(world, user).await?;
+        if given == expected {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "{user} may {given:?}, and not {expected:?}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Asks the authorizer for all rights on executions that a user has.
+async fn rights(world: &World, user: &str) -> Result<BTreeSet<String>> {
+    let reviews: Api<SubjectAccessReview> = Api::all(world.client());
+    let mut rights = BTreeSet::new();
+    for right in RESOURCES {
+        let (resource, subresource) = right.split_once('/').unwrap_or((right, ""));
+        for verb in VERBS {
+            let review = serde_json::from_value(json!({"spec": {"user": user, "resourceAttributes": {
+                "namespace": world.namespace(), "group": "kubernaut.ai", "resource": resource,
+                "subresource": subresource, "verb": verb,
+            }}}))?;
+            let answer = reviews.create(&PostParams::default(), &review).await?;
+            if answer.status.is_some_and(|status| status.allowed) {
+                rights.insert(format!("{verb} {right}"));
+            }
+        }
+    }
+    Ok(rights)
+}
+
+async fn who_may_view_changes_nothing(world: &World) -> Result<()> {
+    let api = executions_as(world, "wfe-view").await?;
+    ensure!(!api.list(&ListParams::default()).await?.items.is_empty(), "sees nothing");
+    api.get("first").await?;
+    let another = serde_json::from_value(world.wfe("another").json())?;
+    refused("create", api.create(&PostParams::default(), &another).await)?;
+    refused("patch", patch(&api, "first", json!({"metadata": {"labels": {"seen": "yes"}}})).await)?;
+    refused("delete", api.delete("first", &DeleteParams::default()).await)
+}
+
+async fn who_may_edit_asks_and_takes_back(world: &World) -> Result<()> {
+    let api = executions_as(world, "wfe-edit").await?;
+    let theirs = serde_json::from_value(world.wfe("theirs").target("node/theirs").json())?;
+    api.create(&PostParams::default(), &theirs).await?;
+    patch(&api, "theirs", json!({"metadata": {"labels": {"ticket": "1"}}})).await?;
+    let cancellation = json!({"spec": {"cancellation": {"reason": "why", "requestedBy": "wfe-edit"}}});
+    refused("may not cancel this WorkflowExecution", patch(&api, "theirs", cancellation).await)?;
+    refused("may not clear this WorkflowExecution", patch(&api, "broken", clearance("wfe-edit")).await)?;
+    let status = Patch::Merge(json!({"status": {"phase": "Skipped"}}));
+    refused("workflowexecutions/status", api.patch_status("theirs", &PatchParams::default(), &status).await)?;
+    api.delete("theirs", &DeleteParams::default()).await?;
+    Ok(())
+}
+
+async fn who_may_clear_vouches_for_what_failed(world: &World) -> Result<()> {
+    let api = executions_as(world, "wfe-clear").await?;
+    refused("list", api.list(&ListParams::default()).await)?;
+    let another = serde_json::from_value(world.wfe("another").json())?;
+    refused("create", api.create(&PostParams::default(), &another).await)?;
+    refused("delete", api.delete("broken", &DeleteParams::default()).await)?;
+    refused("must be your own user name", patch(&api, "broken", clearance("somebody")).await)?;
+    refused("may be set only on an execution that is Failed", patch(&api, "first", clearance("wfe-clear")).await)?;
+    patch(&api, "broken", clearance("wfe-clear")).await?;
+    assert_eq!(api.get("broken").await?.data["spec"]["clearance"]["clearedBy"], "wfe-clear");
+    Ok(())
+}
+
+fn clearance(by: &str) -> Value {
+    json!({"spec": {"clearance": {"reason": "looked", "clearedBy": by}}})
+}
+
+async fn patch(api: &Api<DynamicObject>, name: &str, patch: Value) -> kube::Result<DynamicObject> {
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// Checks that the API server refused, with these words.
+fn refused<T>(words: &str, answer: kube::Result<T>) -> Result<()> {
+    match answer {
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) && status.message.contains(words) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_) => anyhow::bail!("was not refused: {words}"),
+    }
+}
+
+/// Makes an API for the executions of the world that is used in somebody's name.
+async fn executions_as(world: &World, user: &str) -> Result<Api<DynamicObject>> {
+    let mut kubeconfig = Kubeconfig::read_from(world.control_plane().kubeconfig())?;
+    for one in &mut kubeconfig.auth_infos {
+        one.auth_info.get_or_insert_default().impersonate = Some(user.to_owned());
+    }
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(Api::namespaced_with(Client::try_from(config)?, world.namespace(), &wfe::resource()))
+}

@@ -1,0 +1,120 @@
+//! What the chart renders, compared with what is on record and with the kustomize base.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use wfe_testkit::{Assets, Tekton, manifests, repository};
+
+use super::{Helm, NAMESPACE, RELEASE, chart};
+
+/// Sets of values, each a file in tests/golden/chart but for the defaults.
+const SETS: [&str; 3] = ["default", "everything", "one-namespace"];
+
+/// What the chart takes in whole from elsewhere; on record is only where.
+const TAKEN_IN: [&str; 3] =
+    ["files/crds/kubernaut.ai_workflowexecutions.yaml", "files/rules.yaml", "files/dashboard.json"];
+
+#[test]
+fn three_sets_of_values_render_what_is_on_record() -> Result<()> {
+    let helm = Helm::new("golden")?;
+    helm.run(&["lint", "--strict", &chart()])?;
+    let package = helm.package()?;
+    let golden = repository().join("tests/golden/chart");
+    let mut differ = Vec::new();
+    for set in SETS {
+        let values = golden.join(format!("{set}.values.yaml")).to_string_lossy().into_owned();
+        let mut args = vec!["template", RELEASE, &package, "--namespace", NAMESPACE];
+        if set != "default" {
+            args.extend(["--values", &values]);
+        }
+        let rendered = without_what_is_taken_in(&helm.run(&args)?)?;
+        let path = golden.join(format!("{set}.yaml"));
+        if std::env::var_os("WFE_WRITE_GOLDEN").is_some_and(|value| value == "1") {
+            fs::write(&path, &rendered)?;
+        } else if fs::read_to_string(&path).unwrap_or_default() != rendered {
+            let seen = helm.dir.join(format!("{set}.yaml"));
+            fs::write(&seen, &rendered)?;
+            differ.push(format!("diff {} {}", path.display(), seen.display()));
+        }
+    }
+    ensure!(differ.is_empty(), "where the chart is right, `make golden` takes this over:\n{}", differ.join("\n"));
+    Ok(())
+}
+
+/// Puts the name of a file for its text, however it is indented.
+fn without_what_is_taken_in(rendered: &str) -> Result<String> {
+    let mut rendered = rendered.to_owned();
+    for name in TAKEN_IN {
+        let path = repository().join("deploy/chart").join(name);
+        let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+        // The head of a generated file.
+        let text = text.split_once("\n---\n").map_or(text.as_str(), |(_, text)| text);
+        for indent in ["", "  ", "    "] {
+            let lines: Vec<String> = text.trim_end().lines().map(|line| format!("{indent}{line}")).collect();
+            // The chart adds one annotation to the CRD, which the comparison with the kustomize base sees.
+            let keep = "metadata:\n  annotations:\n    helm.sh/resource-policy: keep\n";
+            for lines in [lines.join("\n"), lines.join("\n").replacen("metadata:\n", keep, 1)] {
+                rendered = rendered.replace(&lines, &format!("{indent}<{name}>"));
+            }
+        }
+    }
+    Ok(rendered)
+}
+
+#[test]
+fn its_defaults_are_what_kustomize_builds() -> Result<()> {
+    let helm = Helm::new("kustomize")?;
+    let rendered = helm.run(&["template", RELEASE, &chart(), "--namespace", NAMESPACE])?;
+    let kubectl = Assets::find(Tekton::Current)?.program("kubectl");
+    let built = Command::new(kubectl).arg("kustomize").arg(repository().join("config/default")).output()?;
+    ensure!(built.status.success(), "kubectl kustomize: {}", String::from_utf8_lossy(&built.stderr));
+    let (rendered, built) = (by_name(&rendered)?, by_name(&String::from_utf8(built.stdout)?)?);
+    let names = |objects: &BTreeMap<String, Value>| objects.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&rendered), names(&built));
+    for (name, object) in &rendered {
+        let (chart, kustomize) = (format!("{object:#}"), format!("{:#}", built[name]));
+        let differ = chart.lines().zip(kustomize.lines()).find(|(by_chart, by_kustomize)| by_chart != by_kustomize);
+        assert!(chart == kustomize, "{name}: by the chart, and by kustomize: {differ:?}");
+    }
+    Ok(())
+}
+
+/// The objects by their names, without what only Helm says of them.
+fn by_name(manifest: &str) -> Result<BTreeMap<String, Value>> {
+    let mut objects = BTreeMap::new();
+    for mut object in manifests::parse(manifest)? {
+        whole_numbers(&mut object);
+        let metadata = object["metadata"].as_object_mut().context("no metadata")?;
+        for (map, of_helm) in [("labels", &["app.kubernetes.io/", "helm.sh/"][..]), ("annotations", &["helm.sh/"])] {
+            let Some(pairs) = metadata.get_mut(map).and_then(Value::as_object_mut) else { continue };
+            pairs.retain(|key, _| !of_helm.iter().any(|prefix| key.starts_with(prefix)));
+            if pairs.is_empty() {
+                metadata.remove(map);
+            }
+        }
+        let name = format!("{} {} {}", object["kind"], object["metadata"]["namespace"], object["metadata"]["name"]);
+        // Helm makes the namespace of a release itself.
+        if object["kind"] == "Namespace" && object["metadata"]["name"] == json!(NAMESPACE) {
+            continue;
+        }
+        ensure!(objects.insert(name.clone(), object).is_none(), "{name} is there twice");
+    }
+    Ok(objects)
+}
+
+/// Writes 1.0 as 1: kustomize does, and to the API server it is the same.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(whole) = number.as_f64().filter(|number| number.fract() == 0.0) {
+                *value = json!(format!("{whole:.0}"));
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        _ => (),
+    }
+}

@@ -1,0 +1,118 @@
+//! Values that are wrong, or that contradict each other: none renders, and each is told by its name.
+
+use anyhow::{Result, ensure};
+
+use super::{Helm, NAMESPACE, RELEASE, chart};
+
+/// What is set (as `--set-json` takes it), and what the refusal says.
+const REFUSED: &[(&[&str], &[&str])] = &[
+    // The schema: what one value may be.
+    (&["replicaCounts=2"], &["replicaCounts"]),
+    (&["replicaCount=0"], &["replicaCount", "minimum"]),
+    (&["replicaCount=\"2\""], &["replicaCount", "want integer"]),
+    (&["replicaCount=11"], &["replicaCount", "maximum"]),
+    (&["image={\"name\": \"x\"}"], &["image", "name"]),
+    (&["image.tag=\"a b\""], &["/image/tag"]),
+    (&["image.digest=\"latest\""], &["/image/digest"]),
+    (&["image.pullPolicy=\"Sometimes\""], &["/image/pullPolicy"]),
+    (&["imagePullSecrets=[\"pull\"]"], &["/imagePullSecrets/0"]),
+    (&["fullnameOverride=\"Upper\""], &["/fullnameOverride"]),
+    (&["commonLabels={\"a\": 1}"], &["/commonLabels/a"]),
+    (&["crds.keep=\"yes\""], &["/crds/keep", "want boolean"]),
+    (&["watchNamespace=\"a,b\""], &["/watchNamespace"]),
+    (&["watchNamespace=[\"a\"]"], &["/watchNamespace"]),
+    (&["executionNamespace.name=\"\""], &["/executionNamespace/name"]),
+    (&["leaderElection.leaseDuration=8"], &["/leaderElection/leaseDuration"]),
+    (&["leaderElection.leaseDuration=\"-8s\""], &["/leaderElection/leaseDuration"]),
+    (&["leaderElection.retryPeriod=\"0s\""], &["/leaderElection/retryPeriod"]),
+    (&["configMap.name=\"\""], &["/configMap/name"]),
+    (&["config.cooldown=\"5m\""], &["/config", "cooldown"]),
+    (&["config.execution-namespace=\"elsewhere\""], &["/config", "execution-namespace"]),
+    (&["config.service-account=\"other\""], &["/config", "service-account"]),
+    (&["config.cooldown-period=\"1d\""], &["/config/cooldown-period"]),
+    (&["config.base-cooldown-period=\"0s\""], &["/config/base-cooldown-period"]),
+    (&["config.max-backoff-exponent=34"], &["/config/max-backoff-exponent"]),
+    (&["config.max-consecutive-failures=-1"], &["/config/max-consecutive-failures"]),
+    (&["config.backoff-jitter=1.5"], &["/config/backoff-jitter"]),
+    (&["config.previous-execution-failed-scope=\"Cluster\""], &["/config/previous-execution-failed-scope"]),
+    (&["config.paused=\"true\""], &["/config/paused"]),
+    (&["log.format=\"xml\""], &["/log/format"]),
+    (&["bindAddress=\"localhost\""], &["/bindAddress"]),
+    (&["metrics.port=70000"], &["/metrics/port"]),
+    (&["extraArgs=[\"run\"]"], &["/extraArgs/0"]),
+    (&["resources.request={}"], &["/resources", "request"]),
+    (&["podDisruptionBudget.maxUnavailable=\"half\""], &["/podDisruptionBudget/maxUnavailable"]),
+    (&["networkPolicy.apiServer.cidrs=[\"10.0.0.1\"]"], &["/networkPolicy/apiServer/cidrs/0"]),
+    (&["serviceMonitor.interval=\"often\""], &["/serviceMonitor/interval"]),
+    // The templates: what values may be together.
+    (&["leaderElection.enabled=false"], &["replicaCount: more than 1 needs leaderElection.enabled"]),
+    (&["leaderElection.renewDeadline=\"8000ms\""], &["leaderElection.renewDeadline: 8000ms must be less than"]),
+    (&["leaderElection.leaseDuration=\"1.5s\""], &["leaderElection.renewDeadline: 5s must be less than", "(1.5s)"]),
+    (&["leaderElection.retryPeriod=\"1m\""], &["leaderElection.retryPeriod: 1m must be less than renewDeadline (5s)"]),
+    (&["podDisruptionBudget.minAvailable=1"], &["podDisruptionBudget: set maxUnavailable or minAvailable"]),
+    (&["podDisruptionBudget.maxUnavailable=null"], &["podDisruptionBudget: set maxUnavailable or minAvailable"]),
+    (&["podDisruptionBudget.maxUnavailable=0"], &["podDisruptionBudget.maxUnavailable: 0 would let no node"]),
+    (&["podDisruptionBudget.maxUnavailable=\"0%\""], &["podDisruptionBudget.maxUnavailable: 0 would let no node"]),
+    (
+        &["podDisruptionBudget.maxUnavailable=null", "podDisruptionBudget.minAvailable=2"],
+        &["podDisruptionBudget.minAvailable: 2 of 2 replicas would let no node be drained"],
+    ),
+    (
+        &["podDisruptionBudget.maxUnavailable=null", "podDisruptionBudget.minAvailable=\"100%\""],
+        &["podDisruptionBudget.minAvailable: 100% of 2 replicas"],
+    ),
+    (&["executionNamespace.name=\"kubernaut-system\""], &["executionNamespace.name: must not be kubernaut-system"]),
+    (&["serviceAccount.create=false"], &["serviceAccount.name: must be set"]),
+    (&["configMap.create=false", "config.paused=true"], &["config: would be written nowhere"]),
+    (&["config.max-cooldown-period=\"59s\""], &["config.max-cooldown-period: 59s must not be less than", "(1m)"]),
+    (&["config.base-cooldown-period=\"601s\""], &["config.max-cooldown-period: 10m must not be less than", "(601s)"]),
+    (&["health.port=9090"], &["health.port: 9090 is the port of the metrics too"]),
+    (&["serviceMonitor.enabled=true", "metrics.service.enabled=false"], &["serviceMonitor.enabled: needs"]),
+    (
+        &["serviceMonitor.enabled=true", "podMonitor.enabled=true"],
+        &["podMonitor.enabled: serviceMonitor is enabled too"],
+    ),
+    (&["extraArgs=[\"--log-level=debug\"]"], &["extraArgs: --log-level=debug is set by another value"]),
+    (&["extraArgs=[\"--watch-namespace=a\"]"], &["extraArgs: --watch-namespace=a is set by another value"]),
+];
+
+/// At the edge of what is refused.
+const ACCEPTED: &[&[&str]] = &[
+    &["replicaCount=1", "leaderElection.enabled=false"],
+    &["leaderElection.renewDeadline=\"7999ms\""],
+    &["leaderElection.leaseDuration=\"1h0m0.5s\"", "leaderElection.renewDeadline=\"1h\""],
+    &["podDisruptionBudget.maxUnavailable=null", "podDisruptionBudget.minAvailable=1"],
+    &["podDisruptionBudget.maxUnavailable=\"50%\""],
+    &["podDisruptionBudget.enabled=false", "podDisruptionBudget.maxUnavailable=null"],
+    &["config.base-cooldown-period=\"10m\""],
+    &["config.cooldown-period=0", "config.failure-quiet-period=\"0\""],
+    &["image.digest=\"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\""],
+];
+
+#[test]
+fn values_that_are_wrong_or_contradict_each_other_are_refused_by_name() -> Result<()> {
+    let helm = Helm::new("values")?;
+    let chart = chart();
+    let render = |set: &[&str]| {
+        let mut args = vec!["template", RELEASE, &chart, "--namespace", NAMESPACE];
+        args.extend(set.iter().flat_map(|value| ["--set-json", value]));
+        helm.try_run(&args)
+    };
+    let mut failures = Vec::new();
+    for (set, words) in REFUSED {
+        let (ok, said) = render(set)?;
+        if ok {
+            failures.push(format!("{set:?}: rendered"));
+        } else if !words.iter().all(|word| said.contains(word)) {
+            failures.push(format!("{set:?}: not {words:?}: {said}"));
+        }
+    }
+    for set in ACCEPTED {
+        let (ok, said) = render(set)?;
+        if !ok {
+            failures.push(format!("{set:?}: {said}"));
+        }
+    }
+    ensure!(failures.is_empty(), "{} rows:\n{}", failures.len(), failures.join("\n"));
+    Ok(())
+}
