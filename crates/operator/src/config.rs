@@ -31,7 +31,7 @@ pub use print::print;
 const EXECUTION_NAMESPACE: &str = "execution-namespace";
 
 /// The keys of the `ConfigMap`, each of which is a flag too.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "base-cooldown-period",
     "max-cooldown-period",
     "max-backoff-exponent",
@@ -47,6 +47,7 @@ const KEYS: [&str; 16] = [
     "start-deadline",
     "drain-deadline",
     "pipelinerun-retention",
+    "ttl-after-finished",
     "log-level",
 ];
 

@@ -407,7 +407,7 @@ mod tests {
         let all = [
             PerformError::Changed { what: what() },
             PerformError::Refuted { what: what() },
-            call(CallError::TimedOut),
+            call(CallError::TimedOut(Duration::from_secs(1))),
             call(CallError::Transport(Box::new(kube::Error::LinesCodecMaxLineLengthExceeded))),
             refused(403),
             refused(409),
@@ -415,6 +415,7 @@ mod tests {
             refused(429),
             refused(500),
             refused(400),
+            call(CallError::NotLeading),
         ];
         assert_eq!(all.map(|error| error.label()), PerformError::LABELS);
     }

@@ -117,7 +117,7 @@ pub enum PerformError {
 
 impl PerformError {
     /// All labels.
-    pub const LABELS: [&str; 10] = [
+    pub const LABELS: [&str; 11] = [
         "changed",
         "refuted",
         "timeout",
@@ -128,6 +128,7 @@ impl PerformError {
         "throttled",
         "server",
         "refused",
+        "lease",
     ];
 
     /// Returns the closed label for metrics.

@@ -131,6 +131,7 @@ pub(super) fn good() -> Value {
             "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
             "startBefore": "2099-01-01T00:00:00Z",
             "recoveryOf": "payment-scale",
+            "ttlSecondsAfterFinished": 60,
         },
     })
 }

@@ -27,6 +27,7 @@ fn full() -> Value {
             "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
             "startBefore": time,
             "recoveryOf": "payment-scale",
+            "ttlSecondsAfterFinished": 604_800,
             "cancellation": {"reason": "wrong cluster", "requestedBy": "jane"},
             "clearance": {"reason": "looked at it", "clearedBy": "jane"}
         },

@@ -63,6 +63,7 @@ fn every_key_changes_its_value() {
         ("start-deadline", "2m"),
         ("drain-deadline", "3m"),
         ("pipelinerun-retention", "4m"),
+        ("ttl-after-finished", "5m"),
         ("log-level", "kube=debug"),
     ])
     .unwrap();
@@ -72,6 +73,7 @@ fn every_key_changes_its_value() {
         start_deadline: minutes(2),
         drain_deadline: minutes(3),
         retention: minutes(4),
+        ttl: Some(minutes(5)),
         previous_execution_failed_scope: Scope::Workflow,
         max_consecutive_failures: 0,
         backoff: Backoff { jitter: Thousandths(250), ..Backoff::doubling(seconds(2), seconds(9), 7) },
@@ -113,6 +115,7 @@ fn bad_values_of_every_key_are_refused_with_key_and_value() {
         ("start-deadline", &["0", "0s", "999ms"]),
         ("drain-deadline", &["0", "0s"]),
         ("pipelinerun-retention", &["0", "0s"]),
+        ("ttl-after-finished", &["10ms"]),
         (
             "log-level",
             &["", "wfe_operator=loud", "a=b=c", "loud", "loud=", ",", "info,loud", "info,", "5", "[=info", "info "],
@@ -124,7 +127,7 @@ fn bad_values_of_every_key_are_refused_with_key_and_value() {
             "max-backoff-exponent" | "max-consecutive-failures" => NUMBERS,
             "execution-namespace" | "service-account" => NAMES,
             key if key.ends_with("period") || key.ends_with("deadline") => DURATIONS,
-            "default-timeout" | "pipelinerun-retention" => DURATIONS,
+            "default-timeout" | "pipelinerun-retention" | "ttl-after-finished" => DURATIONS,
             _ => &[],
         };
         for value in all.iter().chain(*values).copied().chain([huge.as_str()]) {
