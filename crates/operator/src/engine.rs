@@ -56,7 +56,6 @@ pub struct Engine {
     leads: bool,
     deliveries: mpsc::Receiver<Delivery>,
     settings: Settings,
-    config: watch::Receiver<Arc<InForce>>,
     metrics: Metrics,
     standing: StandingGauges,
     busy: BusyGauges,
@@ -91,6 +90,8 @@ pub struct Settings {
     pub watch_namespace: Option<String>,
     /// How long a watch may be silent before its view is not trusted any more.
     pub max_staleness: Duration,
+    /// What else is in force; it changes.
+    pub config: watch::Receiver<Arc<InForce>>,
 }
 
 /// Why the engine refuses to work.
@@ -112,7 +113,6 @@ impl Engine {
     #[must_use]
     pub fn new(
         settings: Settings,
-        config: watch::Receiver<Arc<InForce>>,
         performer: Performer,
         leadership: Leadership,
         deliveries: mpsc::Receiver<Delivery>,
@@ -131,7 +131,6 @@ impl Engine {
             leads: false,
             deliveries,
             settings,
-            config,
             standing: metrics.standing(),
             busy: metrics.busy(),
             metrics,
@@ -157,7 +156,7 @@ impl Engine {
                 _ = stop.wait_for(|stop| *stop) => break,
                 term = terms.next() => self.turn(term),
                 // All that comes later is decided by what is in force now; and what waits may not have to any more.
-                Ok(()) = self.config.changed() => self.index.keys().for_each(|key| self.queue.mark(key.clone())),
+                Ok(()) = self.settings.config.changed() => self.index.keys().for_each(|key| self.queue.mark(key.clone())),
                 Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
                 Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
                 key = self.queue.next(), if has_room && self.leads => self.look_at(key),
@@ -259,7 +258,7 @@ impl Engine {
         }
         // The one place where a decision learns the time.
         let now = chrono::Utc::now();
-        let config = Arc::clone(&self.config.borrow());
+        let config = Arc::clone(&self.settings.config.borrow());
         let started = Instant::now();
         // A key has one timer: what comes first counts.
         let mut again = held.as_ref().map(|(wait, _)| *wait);

@@ -26,6 +26,9 @@ const DELIVERIES: usize = 1024;
 /// How long the last events may take at the end.
 const LAST_EVENTS: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// The version of this build.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Runs the operator.
 ///
 /// # Errors
@@ -41,17 +44,11 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let metrics_listener = server::listen("metrics", args.metrics_address).await?;
     let health_listener = server::listen("health", args.health_address).await?;
 
-    let mut config = Config::infer()
-        .await
-        .context("cannot find a cluster: set KUBECONFIG, or run in a pod with a service account")?;
     let instance = args.lease.identity.clone().unwrap_or_else(host_name);
     let identity = identity(&instance);
-    let version = env!("CARGO_PKG_VERSION");
-    let user_agent = HeaderValue::try_from(format!("wfe-operator/{version} {identity}"))
-        .context("the host's name is no name for this replica: set --identity")?;
-    config.headers.push((USER_AGENT, user_agent));
+    let config = find_cluster(&identity).await?;
     tracing::info!(
-        version,
+        version = VERSION,
         identity,
         cluster = %config.cluster_url,
         watch_namespace = args.watch_namespace.as_deref().unwrap_or("(all)"),
@@ -103,8 +100,9 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         Elector::new(cluster.clone(), lease, &identity, timing, leadership.clone(), metrics.clone())
     });
     let performer = Performer::new(cluster, metrics.clone(), events);
-    let settings = Settings { watch_namespace: args.watch_namespace, max_staleness: args.max_staleness };
-    let engine = Engine::new(settings, in_force, performer, leadership, deliveries, metrics, health.clone(), hearing);
+    let (watch_namespace, max_staleness) = (args.watch_namespace, args.max_staleness);
+    let settings = Settings { watch_namespace, max_staleness, config: in_force };
+    let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health.clone(), hearing);
     let (stop, stopped) = watch::channel(false);
     let mut engine = tokio::spawn(engine.run(stopped));
     let (let_go, done) = watch::channel(false);
@@ -143,6 +141,17 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     ended?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Finds the cluster, and has every request say who makes it.
+async fn find_cluster(identity: &str) -> anyhow::Result<Config> {
+    let mut config = Config::infer()
+        .await
+        .context("cannot find a cluster: set KUBECONFIG, or run in a pod with a service account")?;
+    let user_agent = HeaderValue::try_from(format!("wfe-operator/{VERSION} {identity}"))
+        .context("the host's name is no name for this replica: set --identity")?;
+    config.headers.push((USER_AGENT, user_agent));
+    Ok(config)
 }
 
 /// Takes part in the election, if there is one, until this process has nothing more to write.

@@ -266,10 +266,9 @@ impl Translation {
                 self.owners_gone(gone.as_slice()),
                 Request::Cancel { run: read_run(run), number: number_of(run) },
             ),
-            // No execution here has a time to live.
-            Action::Remove { .. } => return None,
-            // Conditions alone, which no decision of the protocol reads.
-            Action::ShowWaiting { .. }
+            // Conditions alone, which no decision of the protocol reads; and no execution here has a time to live.
+            Action::Remove { .. }
+            | Action::ShowWaiting { .. }
             | Action::ShowBlocked { .. }
             | Action::Examine { .. }
             | Action::ShowProgress { .. }

@@ -104,6 +104,8 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         (RECOVERY, json!("Payment"), recovery),
         (RECOVERY, json!("payment/restart"), recovery),
         (RECOVERY, json!("x".repeat(254)), &["spec.recoveryOf: Too long"]),
+        ("/spec/ttlSecondsAfterFinished", json!(-1), &["spec.ttlSecondsAfterFinished", "greater than or equal to 0"]),
+        ("/spec/ttlSecondsAfterFinished", json!("1h"), &["spec.ttlSecondsAfterFinished", "must be of type integer"]),
         ("/spec/confidence", json!(-0.01), &["spec.confidence", "greater than or equal to 0"]),
         ("/spec/confidence", json!(1.01), &["spec.confidence", "less than or equal to 1"]),
         ("/spec/rationale", json!("x".repeat(32_769)), &["spec.rationale: Too long"]),
@@ -230,7 +232,7 @@ async fn nothing_is_accepted_and_ignored() -> Result<()> {
     let name = namespaced.create_in("").await?;
     let strict = PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::default() };
     let mut failures = Vec::new();
-    for field in ["retry", "ttlSecondsAfterFinished", "targetresource"] {
+    for field in ["retry", "ttlSeconds", "targetresource"] {
         let answer = namespaced.api.patch(&name, &strict, &Patch::Merge(json!({"spec": {field: "x"}}))).await;
         let words = [&*format!("unknown field \"spec.{field}\"")];
         expect(&mut failures, field, &words, refusal(answer)?);
@@ -253,6 +255,7 @@ async fn spec_is_immutable() -> Result<()> {
         json!({"executionConfig": null}),
         json!({"startBefore": "2099-01-01T00:00:01Z"}),
         json!({"recoveryOf": "another"}),
+        json!({"ttlSecondsAfterFinished": 1}),
     ];
     for field in good()["spec"].as_object().context("spec is no object")?.keys() {
         changes.push(json!({field: null}));

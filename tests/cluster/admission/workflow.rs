@@ -1,4 +1,4 @@
-//! Which workflows may be asked for, and as whom they may run: by the lists of a ConfigMap.
+//! Which workflows may be asked for, and as whom they may run: by the lists of a `ConfigMap`.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const POLICY: &str = "workflow.workflowexecutions.kubernaut.ai";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// Binds the shipped policy to a ConfigMap of the stage's own namespace, and to that namespace alone.
+/// Binds the shipped policy to a `ConfigMap` of the stage's own namespace, and to that namespace alone.
 async fn bind(stage: &Stage) -> Result<()> {
     let namespace = &stage.namespaced.namespace;
     let shipped = manifests::read(&repository().join("config/admission/workflow_policy_binding.yaml"))?;

@@ -23,7 +23,8 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     let in_order = view.history.is_in_order();
     for past in view.history.all().iter().filter(|_| in_order) {
         let mends = past.end == End::Completed || past.execution.clearance.is_some();
-        let free = !(failure_stays && mends) && !keeps.past(past) && keeps.is_free(past.execution);
+        let is_needed = failure_stays && mends || keeps.past(past);
+        let free = !is_needed && keeps.is_free(past.execution);
         if !(free && remove(view, past.execution, cools_until(view, past), decision)) {
             failure_stays |= past.end != End::Completed;
         }

@@ -58,8 +58,9 @@ impl BusyGauges {
 
     /// Shows nothing of any target any more.
     pub fn forget_all(&mut self) {
-        let keys: Vec<Key> = self.shown.keys().cloned().collect();
-        keys.iter().for_each(|key| self.forget(key));
+        for (_, busy) in std::mem::take(&mut self.shown) {
+            self.add(&busy, -1);
+        }
     }
 
     fn add(&self, busy: &Busy, count: i64) {

@@ -125,14 +125,10 @@ impl Performer {
             Ok(answer) => {
                 self.metrics.expired();
                 tracing::info!(wfe = %execution, "removed, as its time to live is over");
-                Ok(match answer.left() {
-                    // Somebody's finalizer holds it for a while.
-                    Some(leaving) => expect_object(Kind::Execution, &leaving),
-                    None => {
-                        let uid = execution.uid.clone();
-                        vec![Learned::Expect(Expected::Absence { kind: Kind::Execution, uid })]
-                    }
-                })
+                let absence = Expected::Absence { kind: Kind::Execution, uid: execution.uid.clone() };
+                // Somebody's finalizer may hold it for a while.
+                let leaving = answer.left().map(|leaving| expect_object(Kind::Execution, &leaving));
+                Ok(leaving.unwrap_or_else(|| vec![Learned::Expect(absence)]))
             }
             Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "delete")),
         }

@@ -64,7 +64,8 @@ fn while_all_is_paused_nothing_new_starts_what_runs_goes_on_and_what_ended_stays
     assert_eq!(decided(&committed).actions, [Action::Release { run: run_id("r1") }]);
     let ended = target(vec![running("a", "r1")], vec![run(1, "a", done(true))]);
     assert_eq!(decided(&ended).actions, actions(&ended), "it ends as if nothing were paused");
-    let skipped = target(vec![Execution { state: ExecutionState::Skipped { completed_at: None }, ..undecided("a") }], vec![]);
+    let skipped =
+        target(vec![Execution { state: ExecutionState::Skipped { completed_at: None }, ..undecided("a") }], vec![]);
     assert_eq!(decided(&skipped), decide(&skipped, &Policy::default(), at(50)));
 }
 
