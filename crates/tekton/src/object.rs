@@ -101,8 +101,16 @@ impl<'a> TaskRun<'a> {
     }
 
     /// Tells whether a step ended in a way that proves neither that it ran nor that it did not: without a container, and
-    /// not at the time at which Tekton says that something began which never did.
+    /// not at the time at which Tekton says that something began which never did. What is no list of steps at all proves
+    /// nothing either.
     pub(crate) fn is_ambiguous(self) -> bool {
+        let is_odd = |value: &Value, key: &str| {
+            let objects = |list: &Vec<Value>| list.iter().all(Value::is_object);
+            value.get(key).is_some_and(|it| !it.is_null() && !it.as_array().is_some_and(objects))
+        };
+        if is_odd(&self.0.data["status"], "retriesStatus") || self.attempts().any(|it| is_odd(it.0, "steps")) {
+            return true;
+        }
         let created = self.0.meta.creation_timestamp.as_ref().map(moment);
         self.attempts().flat_map(Attempt::steps).any(|step| {
             step.terminated().is_some_and(|terminated| {
