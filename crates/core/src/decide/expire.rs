@@ -1,10 +1,12 @@
 //! Removes executions that are over, as `ttlSecondsAfterFinished` asks for (section 3.1), where nothing rests on them any
 //! more (section 7): what is removed changes no later decision.
 
+use std::collections::BTreeSet;
+
 use super::View;
 use crate::Time;
 use crate::action::{Action, Decision};
-use crate::execution::{Execution, Recorded};
+use crate::execution::{Execution, ExecutionState, Recorded};
 use crate::history::{End, Past};
 use crate::moment::after;
 use crate::name::Uid;
@@ -16,6 +18,10 @@ const AT_ONCE: usize = 64;
 pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     if !decision.actions.is_empty() {
         return; // when that is done, the target is looked at again
+    }
+    let ends_by_time = |it: &Execution| it.ttl.or(view.policy.ttl).is_some();
+    if !view.target.executions.values().any(ends_by_time) {
+        return; // as on most targets
     }
     let keeps = Keeps::of(view);
     // Whether a failure stays that a later success or clearance has made harmless: then that stays too.
@@ -30,8 +36,8 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
         }
     }
     // Nothing ever rests on what was skipped.
-    for execution in view.target.executions.values().filter(|it| it.is_terminal() && !is_past(view, it)) {
-        if keeps.is_free(execution) {
+    for execution in view.target.executions.values() {
+        if matches!(execution.state, ExecutionState::Skipped { .. }) && keeps.is_free(execution) {
             remove(view, execution, None, decision);
         }
     }
@@ -57,18 +63,14 @@ fn cools_until(view: View<'_>, past: &Past<'_>) -> Option<Time> {
     (past.end == End::Completed).then_some(after(past.ended_at?, view.policy.cooldown_period))
 }
 
-fn is_past(view: View<'_>, execution: &Execution) -> bool {
-    view.history.all().iter().any(|past| past.execution.id == execution.id)
-}
-
 /// What stays whatever its time.
 struct Keeps<'a> {
     view: View<'a>,
     /// The newest of all, the newest that was not skipped, the newest that backoff looks at, the newest that ran, and the
     /// one with the highest number: the next run's is one higher.
     newest: [Option<&'a Uid>; 5],
-    /// Whether failures count.
-    counts: bool,
+    /// Who counts or blocks. Gathered once: a history may be long.
+    needed: BTreeSet<&'a Uid>,
 }
 
 impl<'a> Keeps<'a> {
@@ -84,15 +86,16 @@ impl<'a> Keeps<'a> {
             history.all().iter().rfind(|past| past.ran()).map(|past| &past.execution.id.uid),
             number.map(|it| &it.id.uid),
         ];
-        Self { view, newest, counts: history.consecutive_failures(view.policy, view.now) > 0 }
+        let counts = history.consecutive_failures(view.policy, view.now) > 0;
+        let in_a_row = history.failures().filter(|_| counts);
+        let needed = in_a_row.chain(history.unmended(view.policy)).map(|past| &past.execution.id.uid).collect();
+        Self { view, newest, needed }
     }
 
     /// Tells whether later decisions read it: it counts, or it blocks.
     fn past(&self, past: &Past<'_>) -> bool {
-        let View { history, policy, .. } = self.view;
-        let in_a_row = || history.failures().any(|failure| failure.execution.id == past.execution.id);
         let unrecorded = past.execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Not);
-        unrecorded || self.counts && in_a_row() || history.is_broken(past, policy)
+        unrecorded || self.needed.contains(&past.execution.id.uid)
     }
 
     /// Tells whether nothing of it is left, and it is none of the newest.

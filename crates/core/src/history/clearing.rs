@@ -88,10 +88,10 @@ impl<'a> History<'a> {
         blocks.into_iter().map(|(_, skip)| skip).collect()
     }
 
-    /// Tells whether something of an execution ran and broke, and no success and no clearance has mended it: it blocks, or
-    /// says which workflows are no recovery of the one that does.
-    pub(crate) fn is_broken(&self, past: &Past<'_>, policy: &Policy) -> bool {
-        self.broken(policy).iter().any(|(_, broken)| broken.execution.id == past.execution.id)
+    /// Returns those of which something ran and broke, and which no success and no clearance has mended: they block, or say
+    /// which workflows are no recovery of the one that does.
+    pub(crate) fn unmended(&self, policy: &Policy) -> impl Iterator<Item = &Past<'a>> {
+        self.broken(policy).into_iter().map(|(_, broken)| broken)
     }
 
     /// Returns the uncleared execution failures that block a workflow, newest first, with their places.
