@@ -1,18 +1,23 @@
 //! Objects that got past an older CRD: each harms only itself, and none stops a watch.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context as _, Result};
 use chrono::{TimeDelta, Utc};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World};
+use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, WfeBuilder, World};
 
 use crate::expect::text;
 use crate::history::{assert_skipped, past};
 
 /// The name of an execution, a word of its failure, and what is wrong with it.
 type Poison = (&'static str, &'static str, fn(&mut Value));
+
+/// How long the API server may take to go by a changed schema.
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Replaces the schema by one that takes anything, as a CRD of long ago might.
 async fn take_anything(control_plane: &ControlPlane) -> Result<()> {
@@ -31,6 +36,19 @@ async fn take_anything(control_plane: &ControlPlane) -> Result<()> {
     version["additionalPrinterColumns"] = Value::Null;
     let patch = json!({"spec": crd["spec"]});
     crds.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    Ok(())
+}
+
+/// Creates what only the replaced schema takes: a changed schema is in force some time after its write is answered.
+async fn create_once_taken(wfe: &WfeBuilder) -> Result<()> {
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    while let Err(error) = wfe.create().await {
+        let refused = matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 422);
+        if !refused || Instant::now() > deadline {
+            return Err(error.context("the schema that takes anything does not take this"));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     Ok(())
 }
 
@@ -81,7 +99,7 @@ async fn what_an_older_crd_let_through_fails_alone_and_the_others_go_on() -> Res
         }),
     ];
     for (name, _, poison) in &poisons {
-        world.wfe(name).target(&format!("node/{name}")).image(&bundle).patch(poison).create().await?;
+        create_once_taken(&world.wfe(name).target(&format!("node/{name}")).image(&bundle).patch(poison)).await?;
     }
     let statuses = statuses();
     for (name, status, _) in &statuses {
