@@ -64,6 +64,19 @@ test-static: versions-rust assets assets-helm bins ## Build the image's static b
 soak: versions-rust assets bins ## Run two operators under load and faults for MINUTES, and judge what happened
 	cargo run --quiet --bin soak -- --minutes $(or $(MINUTES),10) $(ARGS)
 
+# The operator as it is released, beside a program that measures it.
+BENCH = cargo run --quiet --profile harness --package wfe-tests --bin bench --
+
+.PHONY: bench
+bench: versions-rust assets $(if $(QUICK),,bench-micro) ## Measure what the operator costs (QUICK=1: in minutes; KEEP=1: for the docs)
+	cargo build --quiet --release --package wfe-operator
+	cargo build --quiet --profile harness --package wfe-testkit --bin control-plane
+	$(BENCH) run --operator target/release/wfe-operator $(if $(QUICK),--quick,$(MICRO)) $(if $(KEEP),--keep) $(ARGS)
+
+.PHONY: bench-page
+bench-page: versions-rust ## Write the page of the benchmark anew, from the runs that were kept
+	@$(BENCH) page
+
 .PHONY: fixtures
 fixtures: versions-rust assets assets-oldest bins ## Record again what both versions of Tekton write of each outcome
 	cargo run --quiet --bin recorder -- $(ARGS)

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::place::Place;
+use crate::stack::Audit;
 
 /// How to see that a component serves.
 #[derive(Debug, Clone)]
@@ -66,8 +67,12 @@ pub(crate) fn etcd(place: &Place, client: u16, peer: u16) -> Component {
         .arg("--log-level=warn")
 }
 
-pub(crate) fn api_server(place: &Place, port: u16, etcd: u16) -> Component {
+pub(crate) fn api_server(place: &Place, port: u16, etcd: u16, audit: Audit) -> Component {
     let pki = place.pki();
+    let policy = match audit {
+        Audit::Bodies => "audit-policy.yaml",
+        Audit::Counts => "audit-policy-counts.yaml",
+    };
     Component::new(place, "kube-apiserver", Probe::Api(place.kubeconfig("admin")))
         .arg(format!("--etcd-servers=http://127.0.0.1:{etcd}"))
         .arg("--bind-address=127.0.0.1")
@@ -83,7 +88,7 @@ pub(crate) fn api_server(place: &Place, port: u16, etcd: u16) -> Component {
         .arg("--authorization-mode=RBAC")
         .arg("--service-cluster-ip-range=10.0.0.0/24")
         .arg("--allow-privileged")
-        .path("--audit-policy-file", &Place::source("audit-policy.yaml"))
+        .path("--audit-policy-file", &Place::source(policy))
         .path("--audit-log-path", &place.audit_log())
         // Megabytes; the default rotates at 100, and a witness must not lose pages.
         .arg("--audit-log-maxsize=4000")

@@ -211,8 +211,9 @@ impl ComponentHandle {
 impl Supervisor {
     fn spawn(options: Options) -> Result<Self> {
         let mut command = Command::new(process::workspace_binary("control-plane")?);
-        let tekton = options.tekton.to_possible_value();
+        let (tekton, audit) = (options.tekton.to_possible_value(), options.audit.to_possible_value());
         command.args(["serve", "--tekton"]).args(tekton.as_ref().map(PossibleValue::get_name));
+        command.arg("--audit").args(audit.as_ref().map(PossibleValue::get_name));
         for (wanted, flag) in [(!options.pods, "--no-pods"), (options.webhook, "--webhook"), (!options.crd, "--no-crd")]
         {
             if wanted {

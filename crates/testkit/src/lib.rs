@@ -62,7 +62,7 @@ pub use prometheus::Prometheus;
 pub use proxy::{Fault, Gate, Proxy, Refusal, When};
 pub use record::{Change, Observed, Recording};
 pub use rights::Right;
-pub use stack::{Info, Options, Tekton};
+pub use stack::{Audit, Info, Options, Tekton};
 pub use terminal::Terminal;
 pub use wfe::WfeBuilder;
 pub use world::{World, WorldOptions};

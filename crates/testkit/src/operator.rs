@@ -38,11 +38,13 @@ pub struct OperatorBuilder<'w> {
     kubeconfig: Option<PathBuf>,
     /// Where it finds the API server, if not where that is.
     url: Option<String>,
+    /// Another binary than the one beside this program.
+    program: Option<PathBuf>,
 }
 
 impl<'w> OperatorBuilder<'w> {
     pub(crate) fn new(world: &'w World) -> Self {
-        let builder = Self { world, args: Vec::new(), env: Vec::new(), kubeconfig: None, url: None };
+        let builder = Self { world, args: Vec::new(), env: Vec::new(), kubeconfig: None, url: None, program: None };
         let builder = if world.watches_all() { builder } else { builder.arg("--watch-namespace", world.namespace()) };
         builder
             .arg("--namespace", &world.system_namespace())
@@ -97,6 +99,12 @@ impl<'w> OperatorBuilder<'w> {
         self
     }
 
+    /// Runs this binary, in place of the one beside this program.
+    pub fn program(mut self, path: &Path) -> Self {
+        self.program = Some(path.to_owned());
+        self
+    }
+
     /// Starts it and waits until `/readyz` answers 200.
     pub async fn start(self) -> Result<Operator> {
         let mut operator = self.spawn().await?;
@@ -106,7 +114,7 @@ impl<'w> OperatorBuilder<'w> {
 
     /// Starts it and waits for nothing.
     pub async fn spawn(self) -> Result<Operator> {
-        let program = process::workspace_binary("wfe-operator")?;
+        let program = self.program.map_or_else(|| process::workspace_binary("wfe-operator"), Ok)?;
         let number = self.world.number_operator();
         let dir = self.world.control_plane().dir().join("worlds").join(self.world.namespace());
         fs::create_dir_all(&dir)?;

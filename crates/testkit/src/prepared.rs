@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::pki::Pki;
 use crate::place::Place;
-use crate::stack::Stack;
+use crate::stack::{Audit, Stack};
 use crate::{components, manifests, random};
 
 /// Counts up when what is applied here changes.
@@ -93,7 +93,7 @@ async fn make(place: &Place, target: &Path) -> Result<()> {
 
 async fn fill(stack: &mut Stack) -> Result<()> {
     Pki::create(&stack.place.dir.join("pki"))?;
-    stack.start_api().await?;
+    stack.start_api(Audit::Bodies).await?;
     let client = manifests::client(&stack.place.kubeconfig("admin")).await?;
     stack.spawn(|place| Ok(components::controller_manager(place)))?;
     stack.launch(|place| Ok(components::kwok(place, random::free_port()?))).await?;

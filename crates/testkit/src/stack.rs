@@ -26,6 +26,15 @@ pub enum Tekton {
     Oldest,
 }
 
+/// What the API server writes down of each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Audit {
+    /// Writes of our kinds with what was asked and answered: what the auditor reads.
+    Bodies,
+    /// Who asked for what, and nothing more: where it is measured, bodies would be most of the work.
+    Counts,
+}
+
 /// What a control plane consists of, beyond etcd, API server and controller-manager.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -37,18 +46,20 @@ pub struct Options {
     pub webhook: bool,
     /// The kinds of this repository (`crds/*.yaml`).
     pub crd: bool,
+    /// How much the audit log holds.
+    pub audit: Audit,
 }
 
 impl Default for Options {
     /// All that most tests need: everything but the webhook.
     fn default() -> Self {
-        Self { tekton: Tekton::Current, pods: true, webhook: false, crd: true }
+        Self { tekton: Tekton::Current, pods: true, webhook: false, crd: true, audit: Audit::Bodies }
     }
 }
 
 impl Options {
     /// An API server with controllers and nothing else: no Tekton, no pods, no kinds of ours.
-    pub const BARE: Self = Self { tekton: Tekton::None, pods: false, webhook: false, crd: false };
+    pub const BARE: Self = Self { tekton: Tekton::None, pods: false, webhook: false, crd: false, audit: Audit::Bodies };
 }
 
 /// Where a running control plane can be reached.
@@ -93,7 +104,7 @@ impl Stack {
         } else {
             Pki::create(&self.place.dir.join("pki"))?;
         }
-        let url = self.start_api().await?;
+        let url = self.start_api(options.audit).await?;
         let client = manifests::client(&self.place.kubeconfig("admin")).await?;
 
         // These need only the API server: start them all, then wait for all.
@@ -140,7 +151,7 @@ impl Stack {
     }
 
     /// Starts etcd and the API server and returns the URL of the latter.
-    pub(crate) async fn start_api(&mut self) -> Result<String> {
+    pub(crate) async fn start_api(&mut self, audit: Audit) -> Result<String> {
         let mut client_port = 0;
         self.launch(|place| {
             client_port = random::free_port()?;
@@ -152,7 +163,7 @@ impl Stack {
             let port = random::free_port()?;
             url = format!("https://127.0.0.1:{port}");
             place.write_kubeconfigs(&url)?;
-            Ok(components::api_server(place, port, client_port))
+            Ok(components::api_server(place, port, client_port, audit))
         })
         .await?;
         Ok(url)

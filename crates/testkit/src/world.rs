@@ -1,6 +1,6 @@
 //! A test's own corner of a control plane: namespaces, the shipped RBAC, an operator, objects and waits.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::bundle::{self, Bundle};
 use crate::control_plane::ControlPlane;
-use crate::operator::OperatorBuilder;
+use crate::operator::{self, OperatorBuilder};
 use crate::pipeline::Pipeline;
 use crate::rbac::{self, Places};
 use crate::rights::Right;
@@ -201,6 +201,12 @@ impl World {
         OperatorBuilder::new(self)
     }
 
+    /// Writes a kubeconfig with a new token of the operator's service account: whatever the shipped roles do not give, its
+    /// user cannot. With `url`, the API server is found there, as through a proxy.
+    pub async fn write_operator_kubeconfig(&self, url: Option<&str>, path: &Path) -> Result<()> {
+        operator::write_kubeconfig(self, (&self.system_namespace(), rbac::OPERATOR), url, path).await
+    }
+
     /// Begins a WorkflowExecution in this world.
     pub fn wfe(&self, name: &str) -> WfeBuilder {
         WfeBuilder::new(self.client(), &self.name, name)
@@ -212,7 +218,7 @@ impl World {
     }
 
     /// Pushes a bundle with the objects of a YAML file, and returns the image reference.
-    pub async fn push_file(&self, name: &str, path: &std::path::Path) -> Result<String> {
+    pub async fn push_file(&self, name: &str, path: &Path) -> Result<String> {
         Ok(self.push_objects(name, &manifests::read(path)?).await?.image)
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use wfe_testkit::{Options, Tekton, process, supervisor};
+use wfe_testkit::{Audit, Options, Tekton, process, supervisor};
 
 /// Runs a real Kubernetes control plane with Tekton on this machine, without containers.
 #[derive(Debug, Parser)]
@@ -61,11 +61,15 @@ struct Parts {
     /// Leave out the kinds of this repository
     #[arg(long)]
     no_crd: bool,
+    /// How much the audit log holds
+    #[arg(long, value_enum, default_value_t = Audit::Bodies)]
+    audit: Audit,
 }
 
 impl From<Parts> for Options {
     fn from(parts: Parts) -> Self {
-        Self { tekton: parts.tekton, pods: !parts.no_pods, webhook: parts.webhook, crd: !parts.no_crd }
+        let Parts { tekton, no_pods, webhook, no_crd, audit } = parts;
+        Self { tekton, pods: !no_pods, webhook, crd: !no_crd, audit }
     }
 }
 

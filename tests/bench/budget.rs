@@ -1,0 +1,182 @@
+//! The budgets, and how a run's measures stand to them.
+
+use crate::results::{Measure, Results};
+
+/// One line of the table.
+pub(crate) struct Budget {
+    pub(crate) what: &'static str,
+    pub(crate) limit: Limit,
+    /// How it is written.
+    pub(crate) unit: &'static str,
+    value: fn(&Results) -> Option<f64>,
+}
+
+/// Where the line is.
+#[derive(Clone, Copy)]
+pub(crate) enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Budget {
+    /// Returns what a run measured; nothing where the run left it out.
+    pub(crate) fn value(&self, results: &Results) -> Option<f64> {
+        (self.value)(results).filter(|value| value.is_finite())
+    }
+
+    /// Says whether a value is within it.
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        match self.limit {
+            Limit::AtMost(limit) => value <= limit,
+            Limit::AtLeast(limit) => value >= limit,
+        }
+    }
+}
+
+fn median(results: &Results, name: &str) -> Option<f64> {
+    results.get(name).map(Measure::median)
+}
+
+/// The sum of requests of these kinds for each execution of the throughput rounds.
+fn requests(results: &Results, kinds: &[&str]) -> Option<f64> {
+    results.get("throughput/ratio")?;
+    let of = |kind: &&str| median(results, &format!("throughput/operator/requests/{kind}")).unwrap_or_default();
+    Some(kinds.iter().map(of).sum())
+}
+
+fn quotient(results: &Results, above: &str, below: &str) -> Option<f64> {
+    Some(median(results, above)? / median(results, below)?)
+}
+
+/// All budgets, in the order of the table.
+pub(crate) const BUDGETS: &[Budget] = &[
+    Budget {
+        what: "writes for an execution that succeeds within 5 s",
+        limit: Limit::AtMost(4.0),
+        unit: "",
+        value: |results| {
+            requests(
+                results,
+                &[
+                    "create pipelineruns",
+                    "patch pipelineruns",
+                    "patch workflowexecutions/status",
+                    "delete pipelineruns",
+                ],
+            )
+        },
+    },
+    Budget {
+        what: "its events",
+        limit: Limit::AtMost(3.0),
+        unit: "",
+        value: |results| requests(results, &["create events"]),
+    },
+    Budget {
+        what: "its live reads",
+        limit: Limit::AtMost(1.0),
+        unit: "",
+        value: |results| requests(results, &["get pipelineruns", "get workflowexecutions"]),
+    },
+    Budget {
+        what: "its lists",
+        limit: Limit::AtMost(0.0),
+        unit: "",
+        value: |results| {
+            results.get("throughput/ratio")?;
+            let lists =
+                results.measures.iter().filter(|(name, _)| name.starts_with("throughput/operator/requests/list "));
+            Some(lists.map(|(_, measure)| measure.median()).sum())
+        },
+    },
+    Budget {
+        what: "throughput to Running, 1,000 targets, to the floor's",
+        limit: Limit::AtLeast(0.8),
+        unit: "",
+        value: |results| median(results, "throughput/ratio"),
+    },
+    Budget {
+        what: "a storm of 1,000 on one target, to the floor's time",
+        limit: Limit::AtMost(1.5),
+        unit: "",
+        value: |results| median(results, "storm/ratio/1000"),
+    },
+    Budget {
+        what: "a storm of 10,000 on one target, to the floor's time",
+        limit: Limit::AtMost(1.5),
+        unit: "",
+        value: |results| median(results, "storm/ratio/10000"),
+    },
+    Budget {
+        what: "time of each in a storm of 10,000, to that in one of 1,000 (work is linear)",
+        limit: Limit::AtMost(1.3),
+        unit: "",
+        value: |results| quotient(results, "storm/operator/us/10000", "storm/operator/us/1000"),
+    },
+    Budget {
+        what: "live reads of the holder for each execution of a storm of 1,000 (one a batch)",
+        limit: Limit::AtMost(0.2),
+        unit: "",
+        value: |results| median(results, "storm/operator/get pipelineruns/1000"),
+    },
+    Budget {
+        what: "create to PipelineRun, idle: p99 above the floor's",
+        limit: Limit::AtMost(25.0),
+        unit: "ms",
+        value: |results| median(results, "latency/idle/p99_above_floor"),
+    },
+    Budget {
+        what: "memory of the index for each terminal execution with its run",
+        limit: Limit::AtMost(1500.0),
+        unit: "bytes",
+        value: |results| median(results, "index/bytes_per_terminal_execution_with_run"),
+    },
+    Budget {
+        what: "resident memory with 50,000 executions and their runs",
+        limit: Limit::AtMost(150.0),
+        unit: "MB",
+        value: |results| median(results, "memory/resident/50000"),
+    },
+    Budget {
+        what: "start to ready with 50,000 executions and their runs, to a bare list",
+        limit: Limit::AtMost(1.3),
+        unit: "",
+        value: |results| median(results, "start/ratio/50000"),
+    },
+    Budget {
+        what: "writes of that start",
+        limit: Limit::AtMost(0.0),
+        unit: "",
+        value: |results| median(results, "start/writes/50000"),
+    },
+    Budget {
+        what: "processor, idle with 50,000",
+        limit: Limit::AtMost(0.5),
+        unit: "% of a core",
+        value: |results| median(results, "idle/cpu/50000"),
+    },
+    Budget {
+        what: "`decide` with a history of 10",
+        limit: Limit::AtMost(5.0),
+        unit: "µs",
+        value: |results| Some(median(results, "micro/decide/judge/10")? / 1e3),
+    },
+    Budget {
+        what: "`decide` with a history of 1,000, to ten times that with 100 (no faster than the history)",
+        limit: Limit::AtMost(1.3),
+        unit: "",
+        value: |results| Some(quotient(results, "micro/decide/judge/1000", "micro/decide/judge/100")? / 10.0),
+    },
+    Budget {
+        what: "the operator's binary, stripped",
+        limit: Limit::AtMost(20.0),
+        unit: "MB",
+        value: |results| median(results, "binary/size"),
+    },
+    Budget {
+        what: "its start until it serves health",
+        limit: Limit::AtMost(100.0),
+        unit: "ms",
+        value: |results| median(results, "binary/health"),
+    },
+];

@@ -1,0 +1,83 @@
+//! What the API server counted: its requests, its refusals, and whether it is still the same process.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use kube::Client;
+use wfe_testkit::Metrics;
+
+use crate::api;
+
+/// One kind of request, such as `patch workflowexecutions/status`.
+pub(crate) type Request = String;
+
+/// The API server's counters at some time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counters {
+    requests: BTreeMap<Request, f64>,
+    /// Answers of 429 and of 500 and more.
+    refused: f64,
+    started_at: f64,
+}
+
+/// What happened between two readings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counted {
+    /// How many requests of each kind, those that were none left out.
+    pub(crate) requests: BTreeMap<Request, f64>,
+    /// What disturbed it, in words.
+    pub(crate) disturbed: Vec<String>,
+}
+
+impl Counters {
+    /// Reads them.
+    pub(crate) async fn read(client: &Client) -> Result<Self> {
+        let answer = api::get(client, "/metrics").await.context("the API server's metrics")?;
+        let text = String::from_utf8_lossy(&answer.body);
+        let wanted = ["apiserver_request_total{", "process_start_time_seconds "];
+        let lines: Vec<&str> =
+            text.lines().filter(|line| wanted.iter().any(|wanted| line.starts_with(wanted))).collect();
+        let metrics = Metrics::parse(&lines.join("\n"))?;
+        let mut counters = Self::default();
+        for sample in metrics.samples() {
+            let label = |name: &str| sample.labels.get(name).map(String::as_str).unwrap_or_default();
+            if sample.name == "process_start_time_seconds" {
+                counters.started_at = sample.value;
+                continue;
+            }
+            if label("code") == "429" || label("code").starts_with('5') {
+                counters.refused += sample.value;
+            }
+            let verb = match label("verb") {
+                "POST" => "create".to_owned(),
+                "PUT" => "update".to_owned(),
+                "APPLY" => "patch".to_owned(),
+                other => other.to_lowercase(),
+            };
+            let (resource, subresource) = (label("resource"), label("subresource"));
+            let slash = if subresource.is_empty() { "" } else { "/" };
+            *counters.requests.entry(format!("{verb} {resource}{slash}{subresource}")).or_default() += sample.value;
+        }
+        Ok(counters)
+    }
+
+    /// Says what was counted since then.
+    pub(crate) async fn since(&self, client: &Client) -> Result<Counted> {
+        let now = Self::read(client).await?;
+        let mut counted = Counted::default();
+        if now.started_at > self.started_at {
+            counted.disturbed.push("the API server was restarted".to_owned());
+            return Ok(counted);
+        }
+        for (request, count) in now.requests {
+            let more = count - self.requests.get(&request).copied().unwrap_or_default();
+            if more > 0.0 {
+                counted.requests.insert(request, more);
+            }
+        }
+        if now.refused > self.refused {
+            counted.disturbed.push(format!("the API server refused {} requests", now.refused - self.refused));
+        }
+        Ok(counted)
+    }
+}

@@ -1,0 +1,233 @@
+//! The floor: a client that sends for each execution what the operator sends, and decides nothing.
+//!
+//! It runs as a process of its own under the operator's service account, with as many targets at once and as many events
+//! at once as the operator has, and reads the same watches. What the operator takes longer is what deciding costs.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::Client;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use crate::api::{self, Change, Object, changes, drain};
+use crate::template::{Names, Rendered, Step, Templates};
+
+/// As many as the operator works on at once (`engine.rs`).
+const PARALLEL_TARGETS: usize = 32;
+/// As many writes as the operator makes at once on one target (`perform.rs`).
+const PARALLEL_SKIPS: usize = 16;
+/// As many as the operator writes at once (`events.rs`).
+const PARALLEL_EVENTS: usize = 4;
+
+/// What the floor client is told.
+#[derive(Debug, Args)]
+pub(crate) struct FloorArgs {
+    #[arg(long)]
+    pub(crate) kubeconfig: PathBuf,
+    #[arg(long)]
+    pub(crate) templates: PathBuf,
+    #[arg(long)]
+    pub(crate) namespace: String,
+    #[arg(long)]
+    pub(crate) execution_namespace: String,
+    /// All executions have one target: the first runs, and the others are skipped
+    #[arg(long)]
+    pub(crate) storm: bool,
+}
+
+/// Sends what is to be sent. Cheap to clone.
+#[derive(Clone)]
+struct Sender {
+    client: Client,
+    templates: Arc<Templates>,
+    events: mpsc::UnboundedSender<Rendered>,
+}
+
+impl Sender {
+    async fn send(&self, step: Step, names: &Names) -> Result<Object> {
+        let Rendered { method, uri, content, body } = self.templates.render(step, names)?;
+        let answer = api::send(&self.client, method, &uri, content, body).await?;
+        answer.object().with_context(|| format!("{step:?} of {}", names.wfe))
+    }
+
+    fn announce(&self, step: Step, names: &Names) -> Result<()> {
+        self.events.send(self.templates.render(step, names)?).context("nobody writes events")
+    }
+
+    /// The first three writes, and their event.
+    async fn begin(self, mut names: Names) -> Result<Names> {
+        names.run = format!("floor-{}-1", names.wfe);
+        let run = self.send(Step::Create, &names).await?;
+        names.run_uid = run.metadata.uid;
+        names.run_version = run.metadata.resource_version;
+        names.wfe_version = self.send(Step::Commit, &names).await?.metadata.resource_version;
+        self.announce(Step::EventCreated, &names)?;
+        names.run_version = self.send(Step::Release, &names).await?.metadata.resource_version;
+        Ok(names)
+    }
+
+    async fn end(self, names: Names) -> Result<()> {
+        self.send(Step::End, &names).await?;
+        self.announce(Step::EventCompleted, &names)?;
+        self.announce(Step::EventReleased, &names)
+    }
+
+    async fn skip(self, names: Names) -> Result<()> {
+        self.send(Step::Skip, &names).await?;
+        self.announce(Step::EventSkipped, &names)
+    }
+}
+
+/// Runs until it is killed, or a request fails: a floor that does less is none.
+pub(crate) async fn run(args: FloorArgs) -> Result<()> {
+    let client = api::client(&args.kubeconfig).await?;
+    let templates: Templates = serde_json::from_slice(&std::fs::read(&args.templates)?)?;
+    let (events, queue) = mpsc::unbounded_channel();
+    let writer = tokio::spawn(write_events(client.clone(), queue));
+    let sender = Sender { client: client.clone(), templates: Arc::new(templates), events };
+
+    let (to, mut changed) = mpsc::channel(4096);
+    let mut watches = JoinSet::new();
+    let mut lists = Vec::new();
+    for (index, collection) in api::watched(&args.namespace, &args.execution_namespace).into_iter().enumerate() {
+        let client = client.clone();
+        lists.push(async move {
+            let mut there: Vec<Object> = Vec::new();
+            let version = if index < 2 {
+                collection.list(&client, |page| there.extend(page)).await?
+            } else {
+                collection.list_bare(&client).await?
+            };
+            let stream = collection.watch(&client, &version).await?;
+            anyhow::Ok((index, there, stream))
+        });
+    }
+    for (index, there, stream) in futures::future::try_join_all(lists).await? {
+        let to = to.clone();
+        watches.spawn(async move {
+            if index >= 2 {
+                return drain(stream).await;
+            }
+            let is_run = index == 1;
+            let there = there.into_iter().map(|object| Ok(Change { kind: "ADDED".to_owned(), object }));
+            let mut all = std::pin::pin!(stream::iter(there).chain(changes(stream)));
+            while let Some(change) = all.try_next().await? {
+                to.send((is_run, change)).await?;
+            }
+            Ok(())
+        });
+    }
+    #[allow(clippy::print_stdout)]
+    {
+        println!("ready");
+    }
+
+    let mut floor = Floor {
+        sender,
+        storm: args.storm,
+        targets: Arc::new(Semaphore::new(PARALLEL_TARGETS)),
+        skips: Arc::new(Semaphore::new(PARALLEL_SKIPS)),
+        work: JoinSet::new(),
+        states: HashMap::new(),
+    };
+    let place = Names { namespace: args.namespace, execution_namespace: args.execution_namespace, ..Names::default() };
+    loop {
+        tokio::select! {
+            Some((is_run, change)) = changed.recv() => match (is_run, change.object) {
+                (true, run) if !run.status.completion_time.is_empty() => floor.run_is_over(&run.metadata.labels.owner),
+                (false, Object { metadata, .. }) if change.kind == "ADDED" => floor.begin(Names {
+                    wfe: metadata.name,
+                    wfe_uid: metadata.uid,
+                    wfe_version: metadata.resource_version,
+                    ..place.clone()
+                }),
+                _ => {}
+            },
+            Some(done) = floor.work.join_next() => {
+                if let Some(names) = done?? {
+                    floor.has_begun(names);
+                }
+            }
+            Some(ended) = watches.join_next() => {
+                ended??;
+                bail!("a watch ended");
+            }
+        }
+        ensure!(!writer.is_finished(), "an event was refused");
+    }
+}
+
+/// How far an execution is.
+enum State {
+    /// Its first writes are under way.
+    Beginning,
+    /// They are, and its run is over already.
+    EndsAtOnce,
+    Running(Box<Names>),
+    Over,
+}
+
+struct Floor {
+    sender: Sender,
+    storm: bool,
+    targets: Arc<Semaphore>,
+    skips: Arc<Semaphore>,
+    /// What is under way; what began brings its names.
+    work: JoinSet<Result<Option<Names>>>,
+    states: HashMap<String, State>,
+}
+
+impl Floor {
+    fn begin(&mut self, names: Names) {
+        let is_skipped = self.storm && !self.states.is_empty();
+        if self.states.contains_key(&names.wfe) {
+            return;
+        }
+        self.states.insert(names.wfe.clone(), State::Beginning);
+        let (sender, slots) = (self.sender.clone(), Arc::clone(if is_skipped { &self.skips } else { &self.targets }));
+        self.work.spawn(async move {
+            let _slot = slots.acquire_owned().await?;
+            if is_skipped { sender.skip(names).await.map(|()| None) } else { sender.begin(names).await.map(Some) }
+        });
+    }
+
+    fn has_begun(&mut self, names: Names) {
+        match self.states.get_mut(&names.wfe) {
+            Some(state @ State::Beginning) => *state = State::Running(Box::new(names)),
+            _ => self.end(names),
+        }
+    }
+
+    fn run_is_over(&mut self, wfe: &str) {
+        let Some(state) = self.states.get_mut(wfe) else { return };
+        match std::mem::replace(state, State::Over) {
+            State::Beginning | State::EndsAtOnce => *state = State::EndsAtOnce,
+            State::Running(names) => self.end(*names),
+            State::Over => {}
+        }
+    }
+
+    fn end(&mut self, names: Names) {
+        self.states.insert(names.wfe.clone(), State::Over);
+        let (sender, slots) = (self.sender.clone(), Arc::clone(&self.targets));
+        self.work.spawn(async move {
+            let _slot = slots.acquire_owned().await?;
+            sender.end(names).await.map(|()| None)
+        });
+    }
+}
+
+async fn write_events(client: Client, queue: mpsc::UnboundedReceiver<Rendered>) -> Result<()> {
+    stream::unfold(queue, async |mut queue| queue.recv().await.map(|next| (next, queue)))
+        .map(Ok)
+        .try_for_each_concurrent(PARALLEL_EVENTS, async |event: Rendered| {
+            api::send(&client, event.method, &event.uri, event.content, event.body).await?.object().map(drop)
+        })
+        .await
+        .inspect_err(|error| eprintln!("an event was refused: {error:#}"))
+}

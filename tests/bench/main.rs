@@ -1,0 +1,308 @@
+//! The benchmark: the operator beside a floor client that sends the same requests and decides nothing, on one machine,
+//! in one run, in turns.
+//!
+//! ```text
+//! Stage ── a control plane without controllers: API server and etcd, and who uses them
+//!   ├─ Subject   the operator's release binary under the shipped roles, or the floor client; each a process
+//!   ├─ Player    finishes runs in place of Tekton, by writing their status
+//!   ├─ Observer  sees from outside when runs are created and phases change, the same for both
+//!   └─ Counters  the API server's own
+//! Results ── every sample, as JSON; Page ── tables and charts of the last two runs, for docs/
+//! ```
+
+// A program for tests: what it prints is its output, and an error ends it.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod api;
+mod budget;
+mod counters;
+mod faults;
+mod floor;
+mod micro;
+mod numbers;
+mod observer;
+mod page;
+mod past;
+mod player;
+mod results;
+mod rounds;
+mod subject;
+mod template;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Parser, Subcommand};
+use kube::Client;
+use wfe_testkit::{Audit, ControlPlane, Options, World, repository};
+
+use crate::floor::FloorArgs;
+use crate::numbers::{float, millis};
+use crate::player::Mode;
+use crate::results::Results;
+use crate::subject::{Operator, Subjects};
+
+/// Where the last two runs are kept that the documentation shows.
+const KEPT: &str = "docs/benchmark";
+
+/// Measures what the operator costs, beside a floor.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measures, compares with the last run that was kept, and shows the budgets
+    Run(RunArgs),
+    /// Writes the page and the charts of the runs that were kept
+    Page {
+        /// Only says whether they are up to date
+        #[arg(long)]
+        check: bool,
+    },
+    /// Sends what the operator sends, and decides nothing
+    #[command(hide = true)]
+    Floor(FloorArgs),
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The operator's binary, as it is released
+    #[arg(long)]
+    operator: PathBuf,
+    /// Criterion's directory, of which the estimates are taken over
+    #[arg(long)]
+    criterion: Option<PathBuf>,
+    /// What the index was found to hold, a JSON object a line
+    #[arg(long)]
+    bytes: Option<PathBuf>,
+    /// Fewer and smaller rounds, within five minutes
+    #[arg(long)]
+    quick: bool,
+    /// Only the steps whose name begins so: binary, throughput, latency, storm, targets, tasks, disturbed, past
+    #[arg(long)]
+    only: Option<String>,
+    /// Where the results go
+    #[arg(long, default_value = "target/bench/results.json")]
+    out: PathBuf,
+    /// Keeps the results for the documentation; those that were kept become the ones before
+    #[arg(long)]
+    keep: bool,
+}
+
+/// The worlds: one for each subject, so that neither sees what the other left, and one with a past.
+#[derive(Clone)]
+struct Worlds {
+    floor: Arc<World>,
+    operator: Arc<World>,
+    past: Arc<World>,
+}
+
+/// A run that is under way.
+struct Bench {
+    client: Client,
+    worlds: Worlds,
+    subjects: Subjects,
+    results: Results,
+    round: usize,
+    begun: Instant,
+}
+
+impl Bench {
+    fn say(&self, line: &str) {
+        println!("{:>5} s  {line}", self.begun.elapsed().as_secs());
+    }
+
+    /// Remembers that something was disturbed, so that nobody takes its numbers for more than they are.
+    fn disturbed(&mut self, what: &str, how: &str) {
+        let line = format!("{what}: {how}");
+        self.say(&format!("DISTURBED: {line}"));
+        self.results.disturbed.push(line);
+    }
+}
+
+// Operators die with the thread that starts them: this one, which lives to the end.
+#[tokio::main]
+async fn main() -> Result<()> {
+    match Cli::parse().command {
+        Command::Floor(args) => floor::run(args).await,
+        Command::Page { check } => page::write(&repository().join(KEPT), check),
+        Command::Run(args) => run(&args).await,
+    }
+}
+
+async fn run(args: &RunArgs) -> Result<()> {
+    let program =
+        args.operator.canonicalize().with_context(|| format!("{}: build it first", args.operator.display()))?;
+    let begun = Instant::now();
+    let mut results = Results::begin(args.quick);
+    if let Some(dir) = &args.criterion {
+        micro::estimates(dir, &mut results).context("the micro-benchmarks")?;
+    }
+    if let Some(file) = &args.bytes {
+        micro::bytes(file, &mut results)?;
+    }
+    let control_plane =
+        ControlPlane::start(Options { pods: false, audit: Audit::Counts, ..Options::default() }).await?;
+    let mut bench = stage(&control_plane, &program, results, begun).await?;
+    measure(&mut bench, args).await?;
+    bench.results.took_seconds = begun.elapsed().as_secs();
+    finish(&bench.results, args)
+}
+
+/// Makes the worlds, and then stops everything that would work beside what is measured.
+async fn stage(control_plane: &ControlPlane, program: &Path, mut results: Results, begun: Instant) -> Result<Bench> {
+    let client = control_plane.client().await?;
+    let version = client.apiserver_version().await?.git_version;
+    results.versions.insert("kubernetes".to_owned(), version);
+    results.versions.insert("tekton's kinds".to_owned(), control_plane.tekton_version());
+    let worlds = Worlds {
+        floor: Arc::new(World::on(control_plane, "floor").await?),
+        operator: Arc::new(World::on(control_plane, "operator").await?),
+        past: Arc::new(World::on(control_plane, "past").await?),
+    };
+    for component in ["tekton-controller", "tekton-resolvers", "kube-controller-manager"] {
+        control_plane.component(component).stop().await?;
+    }
+    let subjects = Subjects::prepare(&worlds.floor, program).await?;
+    player::clear(&worlds.floor).await?;
+    Ok(Bench { client, worlds, subjects, results, round: 0, begun })
+}
+
+/// How large each step is.
+struct Size {
+    pairs: usize,
+    blocks: usize,
+    load_seconds: u64,
+    storms: &'static [(usize, usize)],
+    targets: usize,
+    past: &'static [usize],
+    starts: usize,
+    idle: Duration,
+}
+
+const FULL: Size = Size {
+    pairs: 8,
+    blocks: 8,
+    load_seconds: 10,
+    storms: &[(100, 4), (1000, 8), (3000, 2), (10_000, 2)],
+    targets: 5000,
+    past: &[0, 10_000, 50_000, 100_000],
+    starts: 3,
+    idle: Duration::from_secs(30),
+};
+
+const QUICK: Size = Size {
+    pairs: 3,
+    blocks: 2,
+    load_seconds: 4,
+    storms: &[(100, 2), (1000, 2)],
+    targets: 2000,
+    past: &[0, 5000],
+    starts: 1,
+    idle: Duration::from_secs(5),
+};
+
+async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
+    let size = if args.quick { QUICK } else { FULL };
+    let wanted = |step: &str| args.only.as_deref().is_none_or(|only| step.starts_with(only));
+    if wanted("binary") {
+        binary(bench).await?;
+    }
+    if wanted("throughput") {
+        // The first round warms caches, pools and the floor's file; it does not count.
+        rounds::throughput(bench, "warm-up", 200, 1, Mode::Plain).await?;
+        bench.results.measures.retain(|name, _| !name.starts_with("warm-up"));
+        rounds::throughput(bench, "throughput", 1000, size.pairs, Mode::Plain).await?;
+        proof(bench).await?;
+    }
+    if wanted("latency") {
+        rounds::latency(bench, size.blocks, 25).await?;
+        rounds::latency_under_load(bench, size.load_seconds).await?;
+    }
+    if wanted("storm") {
+        for (count, pairs) in size.storms {
+            rounds::storm(bench, *count, *pairs).await?;
+        }
+    }
+    if wanted("targets") {
+        rounds::throughput(bench, "targets", size.targets, 1, Mode::Plain).await?;
+    }
+    if wanted("tasks") {
+        rounds::throughput(bench, "tasks", 500, size.pairs.min(2), Mode::Tasks).await?;
+    }
+    if wanted("disturbed") {
+        faults::faults(bench).await?;
+    }
+    if wanted("past") {
+        past::past(bench, size.past, size.starts, size.idle).await?;
+    }
+    Ok(())
+}
+
+/// The size of the binary, and how soon it serves health.
+async fn binary(bench: &mut Bench) -> Result<()> {
+    let bytes = usize::try_from(std::fs::metadata(&bench.subjects.program)?.len())?;
+    bench.results.add("binary/size", "MB", float(bytes) / 1e6);
+    let world = Arc::clone(&bench.worlds.operator);
+    for _ in 0..10 {
+        let operator = Operator::spawn(&world, &bench.subjects.program, None).await?;
+        let begun = Instant::now();
+        while operator.health().await != Some(true) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        bench.results.add("binary/health", "ms", millis(begun.elapsed()));
+        operator.stop().await?;
+    }
+    Ok(())
+}
+
+/// Counts in the API server's audit log what each of the two has sent in the throughput rounds.
+async fn proof(bench: &mut Bench) -> Result<()> {
+    for (who, world) in [("floor", &bench.worlds.floor), ("operator", &bench.worlds.operator)] {
+        let mut executions = 0_usize;
+        let mut requests = std::collections::BTreeMap::<String, usize>::new();
+        for entry in world.audit().await?.into_iter().filter(|entry| entry.user == world.operator_user()) {
+            // The floor's requests were recorded in its world, of an operator, before any round.
+            let is_floor = entry.user_agent == api::AGENT;
+            if (who == "floor") == is_floor && entry.is_write() && (200..300).contains(&entry.code) {
+                let slash = if entry.subresource.is_empty() { "" } else { "/" };
+                let request = format!("{} {}{slash}{}", entry.verb, entry.resource, entry.subresource);
+                executions += usize::from(request == "create pipelineruns");
+                *requests.entry(request).or_default() += 1;
+            }
+        }
+        for (request, count) in requests {
+            let each = float(count) / float(executions.max(1));
+            bench.results.add(&format!("audit/{who}/{request}"), "per execution", each);
+        }
+    }
+    Ok(())
+}
+
+fn finish(results: &Results, args: &RunArgs) -> Result<()> {
+    results.write(&args.out)?;
+    println!("\n{}", page::budgets(&[results]));
+    let (last, before) = (repository().join(KEPT).join("last.json"), repository().join(KEPT).join("before.json"));
+    if last.is_file() && !results.quick {
+        let moved = results.moved_since(&Results::read(&last)?);
+        println!("moved beyond the noise since {}: {}", last.display(), if moved.is_empty() { "nothing" } else { "" });
+        for line in moved {
+            println!("  {line}");
+        }
+    }
+    if args.keep {
+        if last.is_file() {
+            std::fs::rename(&last, &before)?;
+        }
+        results.write(&last)?;
+        page::write(&repository().join(KEPT), false)?;
+    }
+    println!("results: {}", args.out.display());
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Sees from outside when executions get their runs and change their phases, the same for the operator and the floor.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use futures::StreamExt as _;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use wfe_testkit::World;
+
+use crate::api::{self, Change, Collection, Object, changes};
+use crate::player::PATIENCE;
+
+/// What has been seen.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// When the run of an execution was created.
+    pub(crate) created: HashMap<String, Instant>,
+    /// When each execution began to run.
+    pub(crate) running: HashMap<String, Instant>,
+    /// When each was decided to be skipped.
+    pub(crate) skipped: HashMap<String, Instant>,
+    /// When each ended, well or not.
+    pub(crate) ended: HashMap<String, Instant>,
+    broken: Option<String>,
+}
+
+impl Seen {
+    /// When the first run was created.
+    pub(crate) fn first_run(&self) -> Option<Instant> {
+        self.created.values().min().copied()
+    }
+
+    fn take_in(&mut self, is_run: bool, object: Object) {
+        let now = Instant::now();
+        let name = object.metadata.name;
+        if is_run {
+            self.created.entry(object.metadata.labels.owner).or_insert(now);
+            return;
+        }
+        let times = match object.status.phase.as_str() {
+            "Running" => &mut self.running,
+            "Skipped" => &mut self.skipped,
+            "Completed" | "Failed" => &mut self.ended,
+            _ => return,
+        };
+        times.entry(name).or_insert(now);
+    }
+}
+
+/// Two watches in one world. It ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    seen: Arc<(Mutex<Seen>, Notify)>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Observer {
+    /// Begins to watch; what was there before is not seen.
+    pub(crate) async fn start(world: &World) -> Result<Self> {
+        let seen: Arc<(Mutex<Seen>, Notify)> = Arc::default();
+        let mut tasks = Vec::new();
+        let of_world = [(api::executions(world.namespace()), false), (api::runs(&world.execution_namespace()), true)];
+        for (collection, is_run) in of_world {
+            let client = world.client();
+            let version = collection.list_bare(&client).await?;
+            let seen = Arc::clone(&seen);
+            tasks.push(tokio::spawn(async move {
+                let result = follow(&client, &collection, version, is_run, &seen).await;
+                let why = result.err().map_or_else(|| "the watch ended".to_owned(), |error| format!("{error:#}"));
+                lock(&seen.0).broken = Some(why);
+                seen.1.notify_waiters();
+            }));
+        }
+        Ok(Self { seen, tasks })
+    }
+
+    /// Waits until `found` returns something, and returns that.
+    pub(crate) async fn until<T>(&self, what: &str, found: impl Fn(&Seen) -> Option<T>) -> Result<T> {
+        let search = async {
+            loop {
+                let news = self.seen.1.notified();
+                let mut news = std::pin::pin!(news);
+                news.as_mut().enable();
+                {
+                    let seen = lock(&self.seen.0);
+                    if let Some(found) = found(&seen) {
+                        return Ok(found);
+                    }
+                    if let Some(why) = &seen.broken {
+                        bail!("awaited {what}, and then {why}");
+                    }
+                }
+                news.await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, search).await.with_context(|| {
+            let seen = lock(&self.seen.0);
+            let counts = (seen.created.len(), seen.running.len(), seen.skipped.len(), seen.ended.len());
+            format!("awaited {what} for {PATIENCE:?}; created, running, skipped, ended: {counts:?}")
+        })?
+    }
+}
+
+/// Follows one collection. A watch that an API server closes as it stops is opened again where it was.
+async fn follow(
+    client: &kube::Client,
+    collection: &Collection,
+    mut version: String,
+    is_run: bool,
+    seen: &(Mutex<Seen>, Notify),
+) -> Result<()> {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE * 4 {
+        let Ok(stream) = collection.watch(client, &version).await else {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            continue;
+        };
+        let mut changes = std::pin::pin!(changes(stream));
+        while let Some(change) = changes.next().await {
+            // A connection that breaks in the middle of a line.
+            let Ok(Change { kind, object }) = change else { break };
+            if kind == "ERROR" {
+                bail!("the watch of {} expired", collection.path);
+            }
+            version.clone_from(&object.metadata.resource_version);
+            if kind != "DELETED" {
+                lock(&seen.0).take_in(is_run, object);
+                seen.1.notify_waiters();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}

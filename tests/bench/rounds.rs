@@ -1,0 +1,300 @@
+//! The rounds in which operator and floor do the same work, in turns.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use wfe_testkit::World;
+
+use crate::Bench;
+use crate::counters::{Counted, Counters};
+use crate::numbers::{float, median, millis, per_second, percentile};
+use crate::observer::{Observer, Seen};
+use crate::player::{self, Mode, Player};
+use crate::subject::{Kind, Subject, cpu_seconds};
+
+/// What one subject needed for many targets.
+struct Many {
+    /// From the first run's creation until the last execution was Running.
+    until_running: Duration,
+    /// From when runs were finished until the last execution was.
+    until_ended: Duration,
+    cpu_seconds: f64,
+    counted: Counted,
+}
+
+/// Counts names up over the whole benchmark, so that no round meets what another left.
+fn names(bench: &mut Bench, count: usize) -> Vec<String> {
+    bench.round += 1;
+    (0..count).map(|index| format!("r{:03}-{index:05}", bench.round)).collect()
+}
+
+fn last(times: &std::collections::HashMap<String, Instant>) -> Option<Instant> {
+    times.values().max().copied()
+}
+
+/// Waits until as many events have been written as are to be, or no more come.
+async fn await_events(bench: &Bench, before: &Counters, wanted: usize) -> Result<Counted> {
+    const QUIET: Duration = Duration::from_secs(3);
+    let mut last = (0.0, Instant::now());
+    loop {
+        let counted = before.since(&bench.client).await?;
+        let events = counted.requests.get("create events").copied().unwrap_or_default();
+        if events > last.0 {
+            last = (events, Instant::now());
+        }
+        if events >= float(wanted) || last.1.elapsed() > QUIET || !counted.disturbed.is_empty() {
+            return Ok(counted);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn many(bench: &mut Bench, world: &World, kind: Kind, count: usize, mode: Mode) -> Result<Many> {
+    let names = names(bench, count);
+    player::create_all(world, names.iter().map(|name| (name.clone(), format!("node/{name}")))).await?;
+    let before = Counters::read(&bench.client).await?;
+    let observer = Observer::start(world).await?;
+    let subject = bench.subjects.start(kind, world, false).await?;
+    let ready = Counters::read(&bench.client).await?;
+    let all = |seen: &Seen| seen.first_run().zip(last(&seen.running)).filter(|_| seen.running.len() == count);
+    let (first, running) = observer.until("all run", all).await?;
+    let played = Instant::now();
+    let tekton = Player::start(world.client(), &world.execution_namespace(), mode);
+    let ended =
+        observer.until("all have ended", |seen| last(&seen.ended).filter(|_| seen.ended.len() == count)).await?;
+    let mut counted = await_events(bench, &before, 3 * count).await?;
+    // A start lists; after it nobody does.
+    let lists = ready.since(&bench.client).await?.requests;
+    counted.requests.retain(|request, _| !request.starts_with("list "));
+    counted.requests.extend(lists.into_iter().filter(|(request, _)| request.starts_with("list ")));
+    let cpu_seconds = cpu_seconds(subject.pid())?;
+    if let Subject::Operator(operator) = &subject {
+        counted.disturbed.extend(operator.troubles().await?);
+    }
+    drop((tekton, observer));
+    subject.stop().await?;
+    player::clear(world).await?;
+    Ok(Many { until_running: running - first, until_ended: ended - played, cpu_seconds, counted })
+}
+
+/// Runs operator and floor in turns, each first as often as second.
+async fn pair(bench: &mut Bench, number: usize, count: usize, mode: Mode) -> Result<(Many, Many)> {
+    let worlds = bench.worlds.clone();
+    if number.is_multiple_of(2) {
+        let floor = many(bench, &worlds.floor, Kind::Floor, count, mode).await?;
+        Ok((floor, many(bench, &worlds.operator, Kind::Operator, count, mode).await?))
+    } else {
+        let operator = many(bench, &worlds.operator, Kind::Operator, count, mode).await?;
+        Ok((many(bench, &worlds.floor, Kind::Floor, count, mode).await?, operator))
+    }
+}
+
+/// How many executions on as many targets are brought to run, and to their end, a second.
+pub(crate) async fn throughput(bench: &mut Bench, name: &str, count: usize, pairs: usize, mode: Mode) -> Result<()> {
+    for number in 0..pairs {
+        let (floor, operator) = pair(bench, number, count, mode).await?;
+        let disturbed: Vec<&String> = floor.counted.disturbed.iter().chain(&operator.counted.disturbed).collect();
+        if !disturbed.is_empty() {
+            bench.disturbed(name, &format!("{disturbed:?}"));
+            continue;
+        }
+        let results = &mut bench.results;
+        let ratio = floor.until_running.as_secs_f64() / operator.until_running.as_secs_f64();
+        results.add(&format!("{name}/ratio"), "of the floor", ratio);
+        results.add(
+            &format!("{name}/end_ratio"),
+            "of the floor",
+            floor.until_ended.as_secs_f64() / operator.until_ended.as_secs_f64(),
+        );
+        for (who, one) in [("floor", &floor), ("operator", &operator)] {
+            results.add(&format!("{name}/{who}/running_per_second"), "1/s", per_second(count, one.until_running));
+            results.add(&format!("{name}/{who}/ended_per_second"), "1/s", per_second(count, one.until_ended));
+            results.add(&format!("{name}/{who}/cpu_ms"), "ms per execution", one.cpu_seconds * 1e3 / float(count));
+            for (request, times) in requests_of_subject(&one.counted) {
+                results.add(&format!("{name}/{who}/requests/{request}"), "per execution", times / float(count));
+            }
+        }
+        bench.say(&format!(
+            "{name} {}/{pairs}: {:.0}/s, floor {:.0}/s, ratio {ratio:.2}",
+            number + 1,
+            per_second(count, operator.until_running),
+            per_second(count, floor.until_running),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the requests that nobody but a subject makes while a round is counted. A watch counts when it ends.
+fn requests_of_subject(counted: &Counted) -> impl Iterator<Item = (&String, f64)> {
+    const OURS: [&str; 7] = [
+        "create pipelineruns",
+        "patch pipelineruns",
+        "delete pipelineruns",
+        "patch workflowexecutions/status",
+        "create events",
+        "get pipelineruns",
+        "get workflowexecutions",
+    ];
+    counted
+        .requests
+        .iter()
+        .filter(|(request, _)| OURS.contains(&request.as_str()) || request.starts_with("list "))
+        .map(|(request, times)| (request, *times))
+}
+
+/// How long one execution alone waits for its run.
+pub(crate) async fn latency(bench: &mut Bench, blocks: usize, samples: usize) -> Result<()> {
+    let worlds = bench.worlds.clone();
+    let (mut of_floor, mut of_operator) = (Vec::new(), Vec::new());
+    for block in 0..2 * blocks {
+        let (kind, world, times) = if block.is_multiple_of(2) {
+            (Kind::Floor, &worlds.floor, &mut of_floor)
+        } else {
+            (Kind::Operator, &worlds.operator, &mut of_operator)
+        };
+        let observer = Observer::start(world).await?;
+        let subject = bench.subjects.start(kind, world, false).await?;
+        for name in names(bench, samples) {
+            let begun = Instant::now();
+            player::execution(world, &name, &format!("node/{name}")).create().await?;
+            let created = observer.until("its run is created", |seen| seen.created.get(&name).copied()).await?;
+            times.push(millis(created - begun));
+            // It does not meet what the last one still has to write.
+            observer.until("it runs", |seen| seen.running.get(&name).copied()).await?;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        subject.stop().await?;
+        player::clear(world).await?;
+    }
+    for (who, times) in [("floor", &of_floor), ("operator", &of_operator)] {
+        for time in times {
+            bench.results.add(&format!("latency/idle/{who}"), "ms", *time);
+        }
+    }
+    for (name, part) in [("p50", 0.5), ("p99", 0.99)] {
+        let above = percentile(&of_operator, part) - percentile(&of_floor, part);
+        bench.results.add(&format!("latency/idle/{name}_above_floor"), "ms", above);
+    }
+    bench.say(&format!(
+        "latency idle: p50 {:.1} ms, floor {:.1} ms; p99 {:.1} ms, floor {:.1} ms",
+        median(&of_operator),
+        median(&of_floor),
+        percentile(&of_operator, 0.99),
+        percentile(&of_floor, 0.99)
+    ));
+    Ok(())
+}
+
+/// How long executions wait for their runs while half of what the operator can do is asked for.
+pub(crate) async fn latency_under_load(bench: &mut Bench, seconds: u64) -> Result<()> {
+    let rate = bench.results.get("throughput/operator/running_per_second").map_or(100.0, |it| it.median() / 2.0);
+    let worlds = bench.worlds.clone();
+    for (kind, who, world) in [(Kind::Floor, "floor", &worlds.floor), (Kind::Operator, "operator", &worlds.operator)] {
+        let observer = Observer::start(world).await?;
+        let subject = bench.subjects.start(kind, world, false).await?;
+        let player = Player::start(world.client(), &world.execution_namespace(), Mode::Plain);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousands")]
+        let count = (rate * Duration::from_secs(seconds).as_secs_f64()) as usize;
+        let mut pace = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
+        let mut creates = tokio::task::JoinSet::new();
+        for name in names(bench, count) {
+            pace.tick().await;
+            let wfe = player::execution(world, &name, &format!("node/{name}"));
+            creates.spawn(async move {
+                let begun = Instant::now();
+                wfe.create().await.map(|_| (name, begun))
+            });
+        }
+        let mut begun = Vec::new();
+        while let Some(created) = creates.join_next().await {
+            begun.push(created??);
+        }
+        observer.until("all have ended", |seen| (seen.ended.len() == count).then_some(())).await?;
+        let times = observer
+            .until("all runs are there", |seen| {
+                begun
+                    .iter()
+                    .map(|(name, begun)| Some(millis(*seen.created.get(name)? - *begun)))
+                    .collect::<Option<Vec<f64>>>()
+            })
+            .await?;
+        bench.results.add(&format!("latency/load/{who}/p50"), "ms", median(&times));
+        bench.results.add(&format!("latency/load/{who}/p99"), "ms", percentile(&times, 0.99));
+        bench.say(&format!(
+            "latency at {rate:.0}/s, {who}: p50 {:.1} ms, p99 {:.1} ms",
+            median(&times),
+            percentile(&times, 0.99)
+        ));
+        drop((player, observer));
+        subject.stop().await?;
+        player::clear(world).await?;
+    }
+    bench.results.add("latency/load/rate", "1/s", rate);
+    Ok(())
+}
+
+/// One storm: many executions for one target, from the first create until all are decided.
+async fn one_storm(bench: &mut Bench, world: &World, kind: Kind, count: usize) -> Result<(Duration, Counted, f64)> {
+    let names = names(bench, count);
+    let target = format!("node/{}", names[0]);
+    let before = Counters::read(&bench.client).await?;
+    let observer = Observer::start(world).await?;
+    let subject = bench.subjects.start(kind, world, true).await?;
+    let idle = cpu_seconds(subject.pid())?;
+    let begun = Instant::now();
+    player::create_all(world, names.into_iter().map(|name| (name, target.clone()))).await?;
+    let decided = |seen: &Seen| last(&seen.skipped).filter(|_| seen.skipped.len() + seen.running.len() == count);
+    let decided = observer.until("all are decided", decided).await?;
+    let mut counted = await_events(bench, &before, count).await?;
+    let cpu = cpu_seconds(subject.pid())? - idle;
+    if let Subject::Operator(operator) = &subject {
+        counted.disturbed.extend(operator.troubles().await?);
+    }
+    drop(observer);
+    subject.stop().await?;
+    player::clear(world).await?;
+    Ok((decided - begun, counted, cpu))
+}
+
+/// What a storm costs, beside a floor client that sends the same for each.
+pub(crate) async fn storm(bench: &mut Bench, count: usize, pairs: usize) -> Result<()> {
+    let worlds = bench.worlds.clone();
+    for number in 0..pairs {
+        let mut order = [(Kind::Floor, &worlds.floor), (Kind::Operator, &worlds.operator)];
+        if !number.is_multiple_of(2) {
+            order.reverse();
+        }
+        let (mut took, mut disturbed) = ([Duration::ZERO; 2], Vec::new());
+        for (kind, world) in order {
+            let (time, counted, cpu) = one_storm(bench, world, kind, count).await?;
+            let who = if kind == Kind::Floor { "floor" } else { "operator" };
+            took[usize::from(kind == Kind::Operator)] = time;
+            let of_each = |request: &str| counted.requests.get(request).copied().unwrap_or_default() / float(count);
+            for request in ["create events", "get pipelineruns", "patch workflowexecutions/status"] {
+                bench.results.add(&format!("storm/{who}/{request}/{count}"), "per execution", of_each(request));
+            }
+            bench.results.add(&format!("storm/{who}/cpu_ms/{count}"), "ms per execution", cpu * 1e3 / float(count));
+            disturbed.extend(counted.disturbed);
+        }
+        if !disturbed.is_empty() {
+            bench.disturbed(&format!("storm of {count}"), &format!("{disturbed:?}"));
+            continue;
+        }
+        let [floor, operator] = took;
+        let ratio = operator.as_secs_f64() / floor.as_secs_f64();
+        bench.results.add(&format!("storm/ratio/{count}"), "times the floor", ratio);
+        bench.results.add(&format!("storm/floor/us/{count}"), "µs per execution", millis(floor) * 1e3 / float(count));
+        bench.results.add(
+            &format!("storm/operator/us/{count}"),
+            "µs per execution",
+            millis(operator) * 1e3 / float(count),
+        );
+        bench.say(&format!(
+            "storm of {count} {}/{pairs}: {:.2} s, floor {:.2} s, {ratio:.2} times",
+            number + 1,
+            operator.as_secs_f64(),
+            floor.as_secs_f64()
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! What is measured: an operator, or the floor client in its place. Each is a process of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use wfe_testkit::{Proxy, World, process};
+
+use crate::numbers::float;
+use crate::template::Templates;
+
+/// How long a subject may take until it is ready.
+const READY_WITHIN: Duration = Duration::from_mins(3);
+const PAUSE: Duration = Duration::from_millis(5);
+/// The mean time of a decision's writes above which an API server is slow, in seconds: with all that a benchmark asks of
+/// it at once, a write takes some tens of milliseconds.
+const SLOW: f64 = 0.18;
+/// The kernel's unit of processor time; the same on every Linux that runs this.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Floor,
+    Operator,
+}
+
+/// An operator under the shipped roles, with default settings.
+pub(crate) struct Operator(wfe_testkit::Operator);
+
+impl Operator {
+    /// Starts one and waits until it is ready.
+    pub(crate) async fn start(world: &World, program: &Path, through: Option<&Proxy>) -> Result<Self> {
+        let mut operator = Self::spawn(world, program, through).await?;
+        operator.await_ready().await?;
+        Ok(operator)
+    }
+
+    /// Starts one.
+    pub(crate) async fn spawn(world: &World, program: &Path, through: Option<&Proxy>) -> Result<Self> {
+        let builder = world.operator().program(program).arg("--log-level", "info");
+        let builder = match through {
+            Some(proxy) => builder.through(proxy),
+            None => builder,
+        };
+        Ok(Self(builder.spawn().await?))
+    }
+
+    /// Starts one that takes part in the election, as it is shipped.
+    pub(crate) async fn spawn_replica(world: &World, program: &Path) -> Result<Self> {
+        let builder = world.operator().replica("bench").program(program).arg("--log-level", "info");
+        Ok(Self(builder.spawn().await?))
+    }
+
+    /// Waits until it is ready.
+    pub(crate) async fn await_ready(&mut self) -> Result<()> {
+        let deadline = Instant::now() + READY_WITHIN;
+        while !self.0.ready().await {
+            if let Some(status) = self.0.ended() {
+                bail!("the operator ended: {status}; its log is {}", self.0.log_path().display());
+            }
+            if Instant::now() > deadline {
+                bail!("the operator is not ready after {READY_WITHIN:?}; its log is {}", self.0.log_path().display());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Says what kept it from its work, by its own metrics.
+    pub(crate) async fn troubles(&self) -> Result<Vec<String>> {
+        let metrics = self.0.metrics().await?;
+        let mut troubles = Vec::new();
+        for (code, what) in [("429", "throttled"), ("500", "failed"), ("503", "failed"), ("0", "without an answer")] {
+            let count = metrics.value("workflowexecution_api_requests_total", &[("code", code)]);
+            if count > 0.0 {
+                troubles.push(format!("{count} requests of the operator were {what}"));
+            }
+        }
+        let lost = metrics.value("workflowexecution_events_lost_total", &[]);
+        if lost > 0.0 {
+            troubles.push(format!("{lost} events were lost"));
+        }
+        let took = metrics.value("workflowexecution_reconcile_duration_seconds_sum", &[])
+            / metrics.value("workflowexecution_reconcile_duration_seconds_count", &[]).max(1.0);
+        if took > SLOW {
+            troubles.push(format!("carrying out a decision took {:.0} ms", took * 1e3));
+        }
+        Ok(troubles)
+    }
+
+    /// Returns its health endpoint's address, when it listens.
+    pub(crate) async fn health(&self) -> Option<bool> {
+        let (status, _) = self.0.get("health", "/healthz").await.ok()?;
+        Some(status == 200)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.pid()
+    }
+
+    pub(crate) async fn stop(self) -> Result<()> {
+        self.0.terminate().await.map(drop)
+    }
+}
+
+/// A subject that runs.
+pub(crate) enum Subject {
+    Operator(Operator),
+    Floor(Floor),
+}
+
+impl Subject {
+    pub(crate) fn pid(&self) -> u32 {
+        match self {
+            Self::Operator(operator) => operator.pid(),
+            Self::Floor(floor) => floor.child.id(),
+        }
+    }
+
+    /// Ends it. A floor client that had ended by itself did less than it should have: an error.
+    pub(crate) async fn stop(self) -> Result<()> {
+        match self {
+            Self::Operator(operator) => operator.stop().await,
+            Self::Floor(mut floor) => match floor.child.try_wait()? {
+                None => Ok(()),
+                Some(status) => bail!("the floor client ended: {status}; {}", process::last_lines(&floor.log, 5)),
+            },
+        }
+    }
+}
+
+/// The floor client's process. Dropping it kills it.
+pub(crate) struct Floor {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Drop for Floor {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// What both kinds are started from.
+pub(crate) struct Subjects {
+    pub(crate) program: PathBuf,
+    templates: PathBuf,
+    dir: PathBuf,
+}
+
+impl Subjects {
+    /// Takes down what the operator sends, for the floor client to send the same.
+    pub(crate) async fn prepare(world: &World, program: &Path) -> Result<Self> {
+        let dir = world.control_plane().dir().join("bench");
+        std::fs::create_dir_all(&dir)?;
+        let templates = dir.join("templates.json");
+        let recorded = Templates::record(world, program).await.context("the operator's requests were not recorded")?;
+        std::fs::write(&templates, serde_json::to_string(&recorded)?)?;
+        Ok(Self { program: program.to_owned(), templates, dir })
+    }
+
+    /// Reads what was recorded.
+    pub(crate) fn templates(&self) -> Result<Templates> {
+        Ok(serde_json::from_slice(&std::fs::read(&self.templates)?)?)
+    }
+
+    /// Starts one of the two and waits until it is ready.
+    pub(crate) async fn start(&self, kind: Kind, world: &World, storm: bool) -> Result<Subject> {
+        Ok(match kind {
+            Kind::Operator => Subject::Operator(Operator::start(world, &self.program, None).await?),
+            Kind::Floor => Subject::Floor(self.start_floor(world, storm).await?),
+        })
+    }
+
+    async fn start_floor(&self, world: &World, storm: bool) -> Result<Floor> {
+        let kubeconfig = self.dir.join(format!("floor-{}", world.namespace()));
+        world.write_operator_kubeconfig(None, &kubeconfig).await?;
+        let log = self.dir.join("floor.log");
+        std::fs::write(&log, "")?;
+        let file = std::fs::OpenOptions::new().append(true).open(&log)?;
+        let mut command = process::command(std::env::current_exe()?)?;
+        command.arg("floor").arg("--kubeconfig").arg(&kubeconfig).arg("--templates").arg(&self.templates);
+        command.args(["--namespace", world.namespace(), "--execution-namespace", &world.execution_namespace()]);
+        if storm {
+            command.arg("--storm");
+        }
+        let child = command.stdout(file.try_clone()?).stderr(file).stdin(Stdio::null()).spawn()?;
+        let mut floor = Floor { child, log };
+        let deadline = Instant::now() + READY_WITHIN;
+        while !std::fs::read_to_string(&floor.log)?.contains("ready") {
+            if let Some(status) = floor.child.try_wait()? {
+                bail!("the floor client ended: {status}; {}", process::last_lines(&floor.log, 5));
+            }
+            if Instant::now() > deadline {
+                bail!("the floor client is not ready after {READY_WITHIN:?}");
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(floor)
+    }
+}
+
+/// Returns how much processor time a process has used, in seconds, in steps of a hundredth.
+pub(crate) fn cpu_seconds(pid: u32) -> Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name may hold spaces; it ends with the last bracket. After it, user and system time are the 12th and 13th.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
+    let (user, system) = ticks(11).zip(ticks(12)).context("/proc does not say how much time a process has used")?;
+    Ok((user + system) / TICKS_PER_SECOND)
+}
+
+/// Returns how much memory of a process is resident, in bytes.
+pub(crate) fn resident_bytes(pid: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kilobytes: usize = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(float(kilobytes) * 1024.0)
+}

@@ -1,0 +1,252 @@
+//! What the operator sends, recorded once and sent again by the floor client with other names.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use wfe_testkit::proxy::{Request, Verb};
+use wfe_testkit::{Fault, Proxy, World};
+
+use crate::player::{self, Player};
+use crate::subject::Operator;
+
+/// The execution that is recorded. Its name is part of its target and of what is made of that.
+const NAME: &str = "recorded";
+
+/// One request of the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Step {
+    Create,
+    Commit,
+    Release,
+    End,
+    Skip,
+    EventCreated,
+    EventCompleted,
+    EventReleased,
+    EventSkipped,
+}
+
+impl Step {
+    const ALL: [Self; 9] = [
+        Self::Create,
+        Self::Commit,
+        Self::Release,
+        Self::End,
+        Self::Skip,
+        Self::EventCreated,
+        Self::EventCompleted,
+        Self::EventReleased,
+        Self::EventSkipped,
+    ];
+
+    fn of(request: &Request) -> Option<Self> {
+        let text = |pointer: &str| request.body.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
+        match (request.verb, request.resource.as_str()) {
+            (Verb::Create, "pipelineruns") => Some(Self::Create),
+            (Verb::Patch, "pipelineruns") => Some(Self::Release),
+            (Verb::Patch, "workflowexecutions") => match text("/status/phase") {
+                "Running" => Some(Self::Commit),
+                "Completed" => Some(Self::End),
+                "Skipped" => Some(Self::Skip),
+                _ => None,
+            },
+            (Verb::Create, "events") => match text("/reason") {
+                "PipelineRunCreated" => Some(Self::EventCreated),
+                "WorkflowCompleted" => Some(Self::EventCompleted),
+                "LockReleased" => Some(Self::EventReleased),
+                "Skipped" => Some(Self::EventSkipped),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// What differs from request to request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    pub(crate) namespace: String,
+    pub(crate) execution_namespace: String,
+    pub(crate) wfe: String,
+    pub(crate) wfe_uid: String,
+    pub(crate) wfe_version: String,
+    pub(crate) run: String,
+    pub(crate) run_uid: String,
+    pub(crate) run_version: String,
+}
+
+impl Names {
+    /// In the order in which they are looked for: what holds another comes first.
+    fn all(&self) -> [&str; 8] {
+        [
+            &self.execution_namespace,
+            &self.namespace,
+            &self.wfe_uid,
+            &self.run_uid,
+            &self.run,
+            &self.wfe,
+            &self.wfe_version,
+            &self.run_version,
+        ]
+    }
+}
+
+/// A text with places for names.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Text(Vec<Piece>);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Piece {
+    Literal(String),
+    Name(usize),
+}
+
+impl Text {
+    fn of(text: &str, names: &Names) -> Self {
+        let mut pieces = vec![Piece::Literal(text.to_owned())];
+        for (index, name) in names.all().into_iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            pieces = pieces.into_iter().flat_map(|piece| split(piece, name, index)).collect();
+        }
+        Self(pieces)
+    }
+
+    fn render(&self, names: &Names) -> String {
+        let all = names.all();
+        let texts = self.0.iter().map(|piece| match piece {
+            Piece::Literal(text) => text.as_str(),
+            Piece::Name(index) => all[*index],
+        });
+        texts.collect()
+    }
+}
+
+fn split(piece: Piece, name: &str, index: usize) -> Vec<Piece> {
+    let Piece::Literal(text) = piece else { return vec![piece] };
+    let mut pieces = Vec::new();
+    for (at, part) in text.split(name).enumerate() {
+        if at > 0 {
+            pieces.push(Piece::Name(index));
+        }
+        if !part.is_empty() {
+            pieces.push(Piece::Literal(part.to_owned()));
+        }
+    }
+    pieces
+}
+
+/// A request to be sent.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    pub(crate) method: &'static str,
+    pub(crate) uri: String,
+    pub(crate) content: &'static str,
+    pub(crate) body: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Template {
+    uri: Text,
+    body: Text,
+}
+
+/// All that the floor client sends.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Templates(BTreeMap<Step, Template>);
+
+impl Templates {
+    /// Has the operator run one execution and skip another, and takes down what it sends.
+    pub(crate) async fn record(world: &World, program: &Path) -> Result<Self> {
+        let sent: Arc<Mutex<BTreeMap<Step, Request>>> = Arc::default();
+        let proxy = Proxy::start(world.control_plane()).await?;
+        let to = Arc::clone(&sent);
+        proxy.on(move |request| {
+            if let Some(step) = Step::of(request) {
+                to.lock().unwrap_or_else(PoisonError::into_inner).entry(step).or_insert_with(|| request.clone());
+            }
+            Fault::Pass
+        });
+        let operator = Operator::start(world, program, Some(&proxy)).await?;
+        let target = format!("node/{NAME}");
+        let wfe = player::execution(world, NAME, &target).create().await?;
+        world.await_phase(NAME, "Running").await?;
+        let skipped = player::execution(world, "skipped-one", &target).create().await?;
+        world.await_phase("skipped-one", "Skipped").await?;
+        let run = world.runs().await?.pop().context("no run")?;
+        let player = Player::start(world.client(), &world.execution_namespace(), player::Mode::Plain);
+        world.await_phase(NAME, "Completed").await?;
+        world.await_event(NAME, "LockReleased").await?;
+        world.await_event("skipped-one", "Skipped").await?;
+        drop(player);
+        operator.stop().await?;
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let ran = Names {
+            namespace: world.namespace().to_owned(),
+            execution_namespace: world.execution_namespace(),
+            wfe: NAME.to_owned(),
+            wfe_uid: wfe.metadata.uid.unwrap_or_default(),
+            wfe_version: "@WFE-VERSION@".to_owned(),
+            run: text(&run["metadata"]["name"]),
+            run_uid: text(&run["metadata"]["uid"]),
+            run_version: "@RUN-VERSION@".to_owned(),
+        };
+        let waited = Names {
+            wfe: "skipped-one".to_owned(),
+            wfe_uid: skipped.metadata.uid.unwrap_or_default(),
+            // It speaks of who ran too, and so does every other skip.
+            run: String::new(),
+            run_uid: String::new(),
+            ..ran.clone()
+        };
+        let sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
+        let missing: Vec<Step> = Step::ALL.into_iter().filter(|step| !sent.contains_key(step)).collect();
+        ensure!(missing.is_empty(), "the operator did not send {missing:?}");
+        let template = |(step, request): (Step, Request)| {
+            let names = if matches!(step, Step::Skip | Step::EventSkipped) { &waited } else { &ran };
+            let mut body = (*request.body).clone();
+            let version = if step == Step::Release { &names.run_version } else { &names.wfe_version };
+            if body.pointer("/metadata/resourceVersion").is_some() {
+                body["metadata"]["resourceVersion"] = json!(version);
+            }
+            (step, Template { uri: Text::of(&request.uri, names), body: Text::of(&body.to_string(), names) })
+        };
+        Ok(Self(sent.into_iter().map(template).collect()))
+    }
+
+    /// Makes a request.
+    pub(crate) fn render(&self, step: Step, names: &Names) -> Result<Rendered> {
+        let template = self.0.get(&step).with_context(|| format!("{step:?} was not recorded"))?;
+        let is_patch = matches!(step, Step::Commit | Step::Release | Step::End | Step::Skip);
+        Ok(Rendered {
+            method: if is_patch { "PATCH" } else { "POST" },
+            uri: template.uri.render(names),
+            content: if is_patch { "application/merge-patch+json" } else { "application/json" },
+            body: template.body.render(names),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_rendered_with_other_names() {
+        let names = |letter: &str| Names {
+            namespace: format!("ns-{letter}"),
+            execution_namespace: format!("ns-{letter}-exec"),
+            wfe: format!("wfe-{letter}"),
+            wfe_uid: format!("uid-{letter}"),
+            run: format!("wfe-{letter}-run"),
+            ..Names::default()
+        };
+        let text = |n: &Names| {
+            format!("/{}/{}/{} {}: {} of {}", n.namespace, n.execution_namespace, n.run, n.wfe, n.wfe_uid, n.wfe)
+        };
+        let recorded = Text::of(&text(&names("a")), &names("a"));
+        assert_eq!(recorded.render(&names("b")), text(&names("b")));
+    }
+}
