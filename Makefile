@@ -71,7 +71,7 @@ BENCH = cargo run --quiet --profile harness --package wfe-tests --bin bench --
 bench: versions-rust assets $(if $(QUICK),,bench-micro) ## Measure what the operator costs (QUICK=1: in minutes; KEEP=1: for the docs)
 	cargo build --quiet --release --package wfe-operator
 	cargo build --quiet --profile harness --package wfe-testkit --bin control-plane
-	$(BENCH) run --operator target/release/wfe-operator $(if $(QUICK),--quick,$(MICRO)) $(if $(KEEP),--keep) $(ARGS)
+	$(BENCH) run --operator target/release/wfe-operator $(if $(QUICK),--quick,$(MICRO)) $(if $(KEEP),--keep) $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(ARGS)
 
 .PHONY: bench-page
 bench-page: versions-rust ## Write the page of the benchmark anew, from the runs that were kept

@@ -33,9 +33,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Parser, Subcommand};
-use kube::Client;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client};
 use wfe_testkit::{Audit, ControlPlane, Options, World, repository};
 
 use crate::floor::FloorArgs;
@@ -72,6 +74,9 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct RunArgs {
+    /// A cluster to measure on, in place of a control plane of the benchmark's own
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
     /// The operator's binary, as it is released
     #[arg(long)]
     operator: PathBuf,
@@ -147,12 +152,33 @@ async fn run(args: &RunArgs) -> Result<()> {
     if let Some(file) = &args.bytes {
         micro::bytes(file, &mut results)?;
     }
-    let control_plane =
-        ControlPlane::start(Options { pods: false, audit: Audit::Counts, ..Options::default() }).await?;
+    let control_plane = match &args.kubeconfig {
+        Some(kubeconfig) => given(kubeconfig).await?,
+        None => ControlPlane::start(Options { pods: false, audit: Audit::Counts, ..Options::default() }).await?,
+    };
     let mut bench = stage(&control_plane, &program, results, begun).await?;
     measure(&mut bench, args).await?;
     bench.results.took_seconds = begun.elapsed().as_secs();
     finish(&bench.results, args)
+}
+
+/// Takes a cluster as it is. It must have our kinds and Tekton's, and nobody who runs what the benchmark plays.
+async fn given(kubeconfig: &Path) -> Result<ControlPlane> {
+    let control_plane = ControlPlane::given(kubeconfig)?;
+    let client = control_plane.client().await?;
+    let kinds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for kind in ["workflowexecutions.kubernaut.ai", "pipelineruns.tekton.dev", "taskruns.tekton.dev"] {
+        ensure!(kinds.get_opt(kind).await?.is_some(), "the cluster has no {kind}: apply that CRD first");
+    }
+    let controllers: Api<Deployment> = Api::namespaced(client, "tekton-pipelines");
+    let controller = controllers.get_opt("tekton-pipelines-controller").await?;
+    let replicas = controller.and_then(|it| it.status).and_then(|status| status.available_replicas).unwrap_or_default();
+    ensure!(
+        replicas == 0,
+        "Tekton's controller runs in this cluster, and would run what the benchmark plays: use a cluster with Tekton's \
+         kinds alone, or scale the Deployment tekton-pipelines-controller to 0 for as long"
+    );
+    Ok(control_plane)
 }
 
 /// Makes the worlds, and then stops everything that would work beside what is measured.
@@ -166,8 +192,12 @@ async fn stage(control_plane: &ControlPlane, program: &Path, mut results: Result
         operator: Arc::new(World::on(control_plane, "operator").await?),
         past: Arc::new(World::on(control_plane, "past").await?),
     };
-    for component in ["tekton-controller", "tekton-resolvers", "kube-controller-manager"] {
-        control_plane.component(component).stop().await?;
+    if control_plane.is_given() {
+        results.disturbed.push("the cluster was given: who else works on it is counted too".to_owned());
+    } else {
+        for component in ["tekton-controller", "tekton-resolvers", "kube-controller-manager"] {
+            control_plane.component(component).stop().await?;
+        }
     }
     let subjects = Subjects::prepare(&worlds.floor, program).await?;
     player::clear(&worlds.floor).await?;
@@ -236,7 +266,8 @@ async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
     if wanted("tasks") {
         rounds::throughput(bench, "tasks", 500, size.pairs.min(2), Mode::Tasks).await?;
     }
-    if wanted("disturbed") {
+    // To disturb somebody's API server is not for a benchmark to do.
+    if wanted("disturbed") && !bench.worlds.operator.control_plane().is_given() {
         faults::faults(bench).await?;
     }
     if wanted("past") {
@@ -264,6 +295,9 @@ async fn binary(bench: &mut Bench) -> Result<()> {
 
 /// Counts in the API server's audit log what each of the two has sent in the throughput rounds.
 async fn proof(bench: &mut Bench) -> Result<()> {
+    if bench.worlds.floor.control_plane().is_given() {
+        return Ok(()); // its audit log is not ours to read
+    }
     for (who, world) in [("floor", &bench.worlds.floor), ("operator", &bench.worlds.operator)] {
         let mut executions = 0_usize;
         let mut requests = std::collections::BTreeMap::<String, usize>::new();

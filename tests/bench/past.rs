@@ -54,14 +54,13 @@ async fn one(client: &Client, world: &World, templates: &Templates, number: usiz
     names.run_uid = run.metadata.uid;
     let uri = format!("{}/{}/status", api::runs(&names.execution_namespace).path, names.run);
     api::send(client, "PATCH", &uri, MERGE, player::succeeded().to_string()).await?.object()?;
-    let (commit, end) = (templates.render(Step::Commit, &names)?, templates.render(Step::End, &names)?);
-    let mut status: Value = serde_json::from_str(&commit.body)?;
-    let ended: Value = serde_json::from_str(&end.body)?;
-    if let (Some(status), Some(ended)) = (status["status"].as_object_mut(), ended["status"].as_object()) {
-        status.extend(ended.clone());
-        let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-        status.insert("completionTime".to_owned(), json!(now));
-    }
+    // A phase goes to Completed by way of Running only.
+    let commit = templates.render(Step::Commit, &names)?;
+    names.wfe_version =
+        api::send(client, "PATCH", &commit.uri, MERGE, commit.body).await?.object()?.metadata.resource_version;
+    let end = templates.render(Step::End, &names)?;
+    let mut status: Value = serde_json::from_str(&end.body)?;
+    status["status"]["completionTime"] = json!(chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
     api::send(client, "PATCH", &end.uri, MERGE, status.to_string()).await?.object().context("a status")?;
     Ok(())
 }

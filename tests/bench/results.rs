@@ -151,7 +151,9 @@ mod tests {
     fn a_move_is_what_leaves_the_noise_of_both_runs() {
         let run = |samples: &[f64]| {
             let mut results = Results::default();
-            samples.iter().for_each(|sample| results.add("a", "ms", *sample));
+            for sample in samples {
+                results.add("a", "ms", *sample);
+            }
             results
         };
         let before = run(&[10.0, 11.0, 12.0]);

@@ -207,7 +207,7 @@ async fn a_killed_test_leaves_no_process_and_no_directory() -> Result<()> {
 async fn a_killed_supervisor_takes_the_components_with_it() -> Result<()> {
     let control_plane = ControlPlane::start(Options::BARE).await?;
     ensure!(processes_of(control_plane.dir()).len() >= 3);
-    let supervisor = control_plane.supervisor_pid().to_string();
+    let supervisor = control_plane.supervisor_pid().context("a supervisor")?.to_string();
     ensure!(Command::new("kill").args(["-9", &supervisor]).status()?.success());
     let deadline = Instant::now() + Duration::from_secs(10);
     while !processes_of(control_plane.dir()).is_empty() {

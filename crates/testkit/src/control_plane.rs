@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum as _;
@@ -11,16 +11,29 @@ use clap::builder::PossibleValue;
 use kube::Client;
 use tokio::sync::OnceCell;
 
+use crate::assets::Assets;
 use crate::audit::{self, AuditEntry};
-use crate::stack::{Info, Options};
+use crate::given::{self, GivenDir};
+use crate::stack::{Info, Options, Tekton};
 use crate::supervisor::{self, Answer, Verb};
 use crate::{manifests, process};
 
-/// A control plane of its own process, which ends when this and its clones are dropped or this process ends.
+/// A control plane of its own process, which ends when this and its clones are dropped or this process ends; or a cluster
+/// that somebody gave, which stays.
 #[derive(Debug, Clone)]
 pub struct ControlPlane {
     info: Arc<Info>,
-    supervisor: Arc<Mutex<Supervisor>>,
+    keeper: Arc<Keeper>,
+}
+
+/// Who keeps what a control plane is made of.
+#[derive(Debug)]
+enum Keeper {
+    Supervisor(Mutex<Supervisor>),
+    /// Nobody of ours; the directory goes with it.
+    Given {
+        _dir: GivenDir,
+    },
 }
 
 /// The supervising process and both ends of the conversation with it.
@@ -49,10 +62,33 @@ impl ControlPlane {
         tokio::task::spawn_blocking(move || Self::start_blocking(options)).await.context("the start panicked")?
     }
 
+    /// Takes the cluster of a kubeconfig, as it is. Its certificate authority must be in the kubeconfig, as data.
+    pub fn given(kubeconfig: &Path) -> Result<Self> {
+        let dir = GivenDir::create(kubeconfig)?;
+        let cluster = given::cluster(kubeconfig)?;
+        let info = Info {
+            kubeconfig: kubeconfig.to_owned(),
+            url: cluster.server.context("the cluster of the kubeconfig has no server")?,
+            registry: None,
+            tekton: None,
+            kubectl: Assets::find(Tekton::Current)?.program("kubectl"),
+            dir: dir.path().to_owned(),
+        };
+        Ok(Self { info: Arc::new(info), keeper: Arc::new(Keeper::Given { _dir: dir }) })
+    }
+
+    /// Says whether somebody gave it, so that no component of it can be stopped.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        matches!(*self.keeper, Keeper::Given { .. })
+    }
+
     fn start_blocking(options: Options) -> Result<Self> {
         let mut supervisor = Supervisor::spawn(options)?;
         match supervisor.hear()? {
-            Answer::Ready(info) => Ok(Self { info: Arc::new(info), supervisor: Arc::new(Mutex::new(supervisor)) }),
+            Answer::Ready(info) => {
+                Ok(Self { info: Arc::new(info), keeper: Arc::new(Keeper::Supervisor(Mutex::new(supervisor))) })
+            }
             Answer::Failed(why) => bail!("the control plane did not start: {why}"),
             other => bail!("the supervisor of the control plane said {other:?}"),
         }
@@ -138,17 +174,20 @@ impl ControlPlane {
         String::from_utf8(output.stdout).context("kubectl printed what is not UTF-8")
     }
 
-    /// Returns the id of the process that owns the components.
+    /// Returns the id of the process that owns the components; none where somebody gave the cluster.
     #[must_use]
-    pub fn supervisor_pid(&self) -> u32 {
-        self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).child.id()
+    pub fn supervisor_pid(&self) -> Option<u32> {
+        match &*self.keeper {
+            Keeper::Supervisor(supervisor) => Some(lock(supervisor).child.id()),
+            Keeper::Given { .. } => None,
+        }
     }
 
     /// Names one component (such as `kube-apiserver` or `tekton-controller`), to stop or restart it. Only on a
     /// control plane of one's own.
     #[must_use]
     pub fn component(&self, name: &str) -> ComponentHandle {
-        ComponentHandle { name: name.to_owned(), supervisor: Arc::clone(&self.supervisor) }
+        ComponentHandle { name: name.to_owned(), keeper: Arc::clone(&self.keeper) }
     }
 }
 
@@ -156,7 +195,7 @@ impl ControlPlane {
 #[derive(Debug, Clone)]
 pub struct ComponentHandle {
     name: String,
-    supervisor: Arc<Mutex<Supervisor>>,
+    keeper: Arc<Keeper>,
 }
 
 impl ComponentHandle {
@@ -193,9 +232,12 @@ impl ComponentHandle {
 
     async fn ask(&self, what: Verb) -> Result<()> {
         let command = supervisor::Command { what, component: self.name.clone() };
-        let supervisor = Arc::clone(&self.supervisor);
+        let keeper = Arc::clone(&self.keeper);
         tokio::task::spawn_blocking(move || {
-            let mut supervisor = supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+            let Keeper::Supervisor(supervisor) = &*keeper else {
+                bail!("{what:?} {}: the cluster is somebody else's", command.component)
+            };
+            let mut supervisor = lock(supervisor);
             supervisor.say(&command)?;
             match supervisor.hear()? {
                 Answer::Done => Ok(()),
@@ -206,6 +248,10 @@ impl ComponentHandle {
         .await
         .context("the conversation with the supervisor panicked")?
     }
+}
+
+fn lock(supervisor: &Mutex<Supervisor>) -> MutexGuard<'_, Supervisor> {
+    supervisor.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Supervisor {

@@ -24,6 +24,7 @@ mod control_plane;
 pub mod demo;
 mod deployed;
 mod dump;
+mod given;
 mod http;
 pub mod look;
 pub mod manifests;
