@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use wfe_testkit::repository;
+use wfe_testkit::{ControlPlane, repository};
 
-const RELEASE: &str = "wfe-operator";
-const NAMESPACE: &str = "kubernaut-system";
+pub(crate) const RELEASE: &str = "wfe-operator";
+pub(crate) const NAMESPACE: &str = "kubernaut-system";
 
 /// Helm with a directory of its own.
-struct Helm {
+pub(crate) struct Helm {
     program: PathBuf,
     dir: PathBuf,
     kubeconfig: Option<PathBuf>,
@@ -32,6 +32,11 @@ impl Helm {
         }
         fs::create_dir_all(&dir)?;
         Ok(Self { program: wfe_testkit::helm()?, dir, kubeconfig: None })
+    }
+
+    /// Prepares it for a test that installs something here.
+    pub(crate) fn on(control_plane: &ControlPlane, test: &str) -> Result<Self> {
+        Ok(Self { kubeconfig: Some(control_plane.kubeconfig().to_owned()), ..Self::new(test)? })
     }
 
     /// Runs it to its end, and says whether that was a good one, and what it printed: its output, or what went wrong.
@@ -49,14 +54,14 @@ impl Helm {
         Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
     }
 
-    fn run(&self, args: &[&str]) -> Result<String> {
+    pub(crate) fn run(&self, args: &[&str]) -> Result<String> {
         let (ok, said) = self.try_run(args)?;
         ensure!(ok, "helm {}: {said}", args.join(" "));
         Ok(said)
     }
 
     /// Packs the chart, as whoever gets it has it.
-    fn package(&self) -> Result<String> {
+    pub(crate) fn package(&self) -> Result<String> {
         self.run(&["package", &chart(), "--destination", &self.dir.to_string_lossy()])?;
         let package = self.dir.join(format!("wfe-operator-{}.tgz", env!("CARGO_PKG_VERSION")));
         ensure!(package.is_file(), "the chart has another version than the operator: no {}", package.display());

@@ -1,6 +1,6 @@
 //! The `ConfigMap` of a running operator: what changes, what is refused, who is told (SPEC section 14).
 
-mod pause;
+pub(crate) mod pause;
 mod start;
 
 use std::time::{Duration, Instant};

@@ -24,7 +24,7 @@ impl Assets {
         if let Some(dir) = std::env::var_os(variable) {
             return Ok(Self { dir: dir.into() });
         }
-        Ok(Self { dir: built("the control plane", args)? })
+        Ok(Self { dir: built("the control plane", CONTROL_PLANE, args)? })
     }
 
     /// Returns the directory itself.
@@ -57,24 +57,32 @@ impl Assets {
 pub fn helm() -> Result<PathBuf> {
     match std::env::var_os("WFE_HELM") {
         Some(program) => Ok(program.into()),
-        None => Ok(built("Helm", &["--helm"])?.join("helm")),
+        None => Ok(built("Helm", CONTROL_PLANE, &["--helm"])?.join("helm")),
     }
 }
 
-/// Returns the directory of what `tests/controlplane/build` has built, as `args` ask for it.
-fn built(what: &str, args: &[&str]) -> Result<PathBuf> {
-    let build = repository().join("tests/controlplane/build");
+/// Finds the directory of an earlier operator, which `tests/upgrade/build` has built: `wfe-operator`, and `crds` and
+/// `config` of then.
+pub fn previous() -> Result<PathBuf> {
+    built("the operator to upgrade from", "tests/upgrade/build", &[])
+}
+
+const CONTROL_PLANE: &str = "tests/controlplane/build";
+
+/// Returns the directory of what a script has built, as `args` ask for it.
+fn built(what: &str, script: &str, args: &[&str]) -> Result<PathBuf> {
+    let build = repository().join(script);
     let output = Command::new(&build)
         .args(args)
         .arg("--print-dir")
         .output()
         .with_context(|| format!("{} could not be run", build.display()))?;
     if output.status.code() == Some(3) {
-        let args = args.join(" ");
-        bail!("{what} is not built yet: run tests/controlplane/build {args} (once; it says how long it takes)");
+        let command = [&[script], args].concat().join(" ");
+        bail!("{what} is not built yet: run {command} (once; it says how long it takes)");
     }
     if !output.status.success() {
-        bail!("tests/controlplane/build: {}", String::from_utf8_lossy(&output.stderr).trim());
+        bail!("{script}: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     let dir = String::from_utf8(output.stdout).context("the assets directory is not UTF-8")?;
     Ok(dir.trim_end().into())

@@ -32,14 +32,14 @@ const TOKEN_SECONDS: i64 = 6 * 3600;
 #[must_use = "nothing runs until `start` or `spawn`"]
 pub struct OperatorBuilder<'w> {
     world: &'w World,
+    /// Where the binary is, if not where that of this workspace is.
+    program: Option<PathBuf>,
     /// Flags with their values; a flag without a value is a switch.
     args: Vec<(String, Option<String>)>,
     env: Vec<(String, String)>,
     kubeconfig: Option<PathBuf>,
     /// Where it finds the API server, if not where that is.
     url: Option<String>,
-    /// Another binary than the one beside this program.
-    program: Option<PathBuf>,
 }
 
 impl<'w> OperatorBuilder<'w> {
@@ -55,6 +55,12 @@ impl<'w> OperatorBuilder<'w> {
             .arg("--log-level", "debug")
             // Most tests have one, or rivals on purpose.
             .arg("--leader-elect", "false")
+    }
+
+    /// Makes it another binary than that of this workspace.
+    pub fn program(mut self, path: &Path) -> Self {
+        self.program = Some(path.to_owned());
+        self
     }
 
     /// Makes it a replica that takes part in the election, with this at the beginning of its identity.
@@ -96,12 +102,6 @@ impl<'w> OperatorBuilder<'w> {
     /// Makes it talk to the API server through this proxy, with its own token. Not with [`OperatorBuilder::kubeconfig`].
     pub fn through(mut self, proxy: &Proxy) -> Self {
         self.url = Some(proxy.url());
-        self
-    }
-
-    /// Runs this binary, in place of the one beside this program.
-    pub fn program(mut self, path: &Path) -> Self {
-        self.program = Some(path.to_owned());
         self
     }
 

@@ -1,5 +1,6 @@
 //! The shipped RBAC (`config/rbac/*.yaml`), bound for one test: the rules as they are, in the test's own namespaces.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -44,9 +45,9 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Returns the shipped RBAC of the operator for one world.
-pub(crate) fn shipped_to(places: &Places<'_>) -> Result<Vec<Value>> {
-    let shipped = manifests::read(&repository().join("config/rbac"))?;
+/// Returns the RBAC of the operator, as a checkout of the repository ships it, for one world.
+pub(crate) fn shipped_to(checkout: &Path, places: &Places<'_>) -> Result<Vec<Value>> {
+    let shipped = manifests::read(&checkout.join("config/rbac"))?;
     for kind in ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"] {
         ensure!(shipped.iter().any(|object| object["kind"] == kind), "config/rbac holds no {kind}");
     }

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use kube::Client;
 use serde_json::{Value, json};
 
+use crate::assets::repository;
 use crate::bundle::{self, Bundle};
 use crate::control_plane::ControlPlane;
 use crate::operator::{self, OperatorBuilder};
@@ -100,10 +101,18 @@ impl World {
             });
             manifests::apply(&self.client, &runner).await?;
         }
-        for object in rbac::shipped_to(&self.places(&system, &execution))? {
+        self.ship(&repository()).await?;
+        rbac::await_in_force(&self.client, &self.operator_user(), &self.places(&system, &execution)).await
+    }
+
+    /// Gives the operator of this world the roles that a checkout of the repository ships, in place of those of the same
+    /// names.
+    pub async fn ship(&self, checkout: &Path) -> Result<()> {
+        let (system, execution) = (self.system_namespace(), self.execution_namespace());
+        for object in rbac::shipped_to(checkout, &self.places(&system, &execution))? {
             self.apply(&object).await?;
         }
-        rbac::await_in_force(&self.client, &self.operator_user(), &self.places(&system, &execution)).await
+        Ok(())
     }
 
     /// Applies an object that is this world's own; one that is cluster-scoped is deleted with it.

@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[tokio::test]
 async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> Result<()> {
     let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
-    let helm = Helm { kubeconfig: Some(control_plane.kubeconfig().to_owned()), ..Helm::new("installed")? };
+    let helm = Helm::on(&control_plane, "installed")?;
     let package = helm.package()?;
     let on_release = |words: &[&str]| {
         let usual = ["--namespace", NAMESPACE, "--wait", "--timeout", "2m"];

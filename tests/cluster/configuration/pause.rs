@@ -62,11 +62,13 @@ async fn nothing_new_starts_what_runs_ends_what_ended_stays_and_all_goes_on_afte
     world.close().await
 }
 
-fn is_paused(wfe: &Value) -> bool {
+/// Says whether an execution says that it waits because of a pause.
+pub(crate) fn is_paused(wfe: &Value) -> bool {
     condition(wfe, "Waiting") == "True Paused"
 }
 
-async fn annotate(world: &World, why: Value) -> Result<()> {
+/// Pauses a world's namespace, with this reason; null ends that.
+pub(crate) async fn annotate(world: &World, why: Value) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"kubernaut.ai/paused": why}}});
     let namespaces: Api<Namespace> = Api::all(world.client());
     namespaces.patch(world.namespace(), &PatchParams::default(), &Patch::Merge(patch)).await?;

@@ -28,9 +28,13 @@ pub(crate) async fn past(
     how: Past,
 ) -> Result<()> {
     world.wfe(name).target(target).workflow(workflow).create().await?;
+    ended(world, name, number, ago, how).await
+}
+
+/// Writes that an execution ended so long ago.
+pub(crate) async fn ended(world: &World, name: &str, number: u64, ago: TimeDelta, how: Past) -> Result<()> {
     let ended = Utc::now() - ago;
-    let run = json!({"name": format!("past-{number}"), "uid": format!("past-{name}"), "namespace": world.execution_namespace()});
-    let started = json!({"phase": "Running", "startTime": time(ended), "pipelineRunRef": run, "runSequence": number});
+    let started = running(world, name, number, ended);
     let steps = match how {
         Past::Completed => vec![started, json!({"phase": "Completed", "completionTime": time(ended)})],
         Past::Ran => vec![started, failed(number, ended, true)],
@@ -42,6 +46,12 @@ pub(crate) async fn past(
         }
     };
     write(world, name, &steps).await
+}
+
+/// The status of an execution that committed at a time to a run that is not there.
+pub(crate) fn running(world: &World, name: &str, number: u64, at: DateTime<Utc>) -> Value {
+    let run = json!({"name": format!("past-{number}"), "uid": format!("past-{name}"), "namespace": world.execution_namespace()});
+    json!({"phase": "Running", "startTime": time(at), "pipelineRunRef": run, "runSequence": number})
 }
 
 /// Writes five failures before anything ran, the last of them so long ago, named `<name>-1` to `<name>-5`.

@@ -1,0 +1,208 @@
+//! From the operator, CRD and roles of an earlier commit (`tests/upgrade/build`) to those of now and back, with executions
+//! in every phase: nothing runs twice, and what stood in the way still does. Only with `WFE_TEST_ALL=1`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use wfe_testkit::awaits::Objects;
+use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, World, is_terminal, previous, repository};
+
+use crate::audited::audited;
+use crate::chart::{Helm, NAMESPACE, RELEASE};
+use crate::clearing::{await_free, clear};
+use crate::configuration::pause::{annotate, is_paused};
+use crate::expect::text;
+use crate::faults::all;
+use crate::history::{assert_skipped, short, unusable};
+
+#[tokio::test]
+async fn an_upgrade_and_the_way_back_leave_every_execution_where_it_is() -> Result<()> {
+    if !all() {
+        return Ok(());
+    }
+    let previous = previous()?;
+    let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
+    let crds = previous.join("crds");
+    control_plane.kubectl(&["apply", "--server-side", "--filename", &crds.to_string_lossy()]).await?;
+    let established = ["wait", "crd/workflowexecutions.kubernaut.ai", "--for=condition=Established"];
+    control_plane.kubectl(&established).await?;
+    let world = World::on(&control_plane, "upgrade").await?;
+    world.ship(&previous).await?;
+    let recording = world.record_all().await?;
+    let stage = Stage { works: short(&world).await?, held: held(&world).await?, world };
+
+    let operator = stage.operator_of(&previous).await?;
+    let ended = stage.executions_reach_every_phase().await?;
+    ensure!(operator.terminate().await?.success(), "the operator of then did not end well");
+    stage.something_happens_while_nobody_is_there().await?;
+    stage.install().await?;
+    let operator = stage.world.operator().start().await?;
+    stage.what_was_under_way_goes_on().await?;
+    stage.what_stood_in_the_way_still_does("now", 3).await?;
+    stage.nothing_that_had_ended_has_changed(&ended).await?;
+
+    // And back, as a rolling update does it: both run for a while. The CRD and the roles stay.
+    stage.run("held-2", "node/back", &stage.held).await?;
+    stage.await_running("held-2").await?;
+    let operator_of_then = stage.operator_of(&previous).await?;
+    stage.completes("beside", "node/beside").await?;
+    ensure!(operator.terminate().await?.success(), "the operator of now did not end well");
+    stage.let_end("held-2").await?;
+    stage.world.await_phase("held-2", "Completed").await?;
+    stage.what_stood_in_the_way_still_does("back", 4).await?;
+    stage.completes("alone", "node/alone").await?;
+    stage.nothing_that_had_ended_has_changed(&ended).await?;
+    clear(&stage.world, "broken", "looked at").await?;
+    stage.completes("cleared", "node/broken").await?;
+    drop(operator_of_then);
+    audited(&stage.world, recording).await?;
+    stage.world.close().await
+}
+
+async fn held(world: &World) -> Result<String> {
+    world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await
+}
+
+struct Stage {
+    world: World,
+    /// A bundle that ends well after a moment.
+    works: String,
+    /// A bundle that ends when the test lets it.
+    held: String,
+}
+
+impl Stage {
+    /// Starts the operator of then, which knows nothing of leaders.
+    async fn operator_of(&self, previous: &Path) -> Result<Operator> {
+        let operator = self.world.operator().program(&previous.join("wfe-operator"));
+        operator.without("--namespace").without("--leader-elect").start().await
+    }
+
+    /// Each execution has a workflow of its own name, so that only what is meant to cools down.
+    async fn run(&self, name: &str, target: &str, bundle: &str) -> Result<()> {
+        self.world.wfe(name).target(target).workflow(name).image(bundle).create().await?;
+        Ok(())
+    }
+
+    async fn completes(&self, name: &str, target: &str) -> Result<()> {
+        self.run(name, target, &self.works).await?;
+        self.world.await_phase(name, "Completed").await?;
+        await_free(&self.world, name).await
+    }
+
+    /// Fails before anything runs, as the n-th in a row.
+    async fn is_charged(&self, name: &str, target: &str, nth: u32) -> Result<()> {
+        unusable(self.world.wfe(name).target(target)).create().await?;
+        let failed = self.world.await_phase(name, "Failed").await?;
+        assert_eq!(failed["status"]["consecutiveFailures"], nth, "{failed:#}");
+        Ok(())
+    }
+
+    async fn await_running(&self, name: &str) -> Result<()> {
+        let is_its = |pod: &Value| pod["metadata"]["labels"]["kubernaut.ai/workflow-execution"] == name;
+        self.world.await_pod("runs", |pod| is_its(pod) && pod["status"]["phase"] == "Running").await?;
+        self.world.await_phase(name, "Running").await?;
+        Ok(())
+    }
+
+    async fn let_end(&self, name: &str) -> Result<()> {
+        self.world.set_outcome(&format!("kubernaut.ai/workflow-execution={name}"), "ok").await?;
+        Ok(())
+    }
+
+    /// Returns the executions that have ended.
+    async fn executions_reach_every_phase(&self) -> Result<Objects> {
+        let world = &self.world;
+        self.completes("completed", "node/done").await?;
+        let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
+        self.run("broken", "node/broken", &broken).await?;
+        await_free(world, "broken").await?;
+        for nth in 1..=5 {
+            self.is_charged(&format!("exhausted-{nth}"), "node/exhausted", nth).await?;
+        }
+        for nth in 1..=3 {
+            self.is_charged(&format!("charged-{nth}"), "node/charged", nth).await?;
+        }
+        for (name, target) in [("running", "node/busy"), ("ends-unseen", "node/unseen")] {
+            self.run(name, target, &self.held).await?;
+            self.await_running(name).await?;
+        }
+        self.run("rival", "node/busy", &self.works).await?;
+        world.await_phase("rival", "Skipped").await?;
+        annotate(world, json!("upgrade")).await?;
+        self.run("waiting", "node/waiting", &self.works).await?;
+        world.await_wfe("waiting", "waits", is_paused).await?;
+
+        let all = world.await_wfes("all", |_| true).await?;
+        let phases: BTreeSet<&str> = all.values().map(|wfe| text(&wfe["status"]["phase"])).collect();
+        assert!(phases.iter().eq(["Completed", "Failed", "Pending", "Running", "Skipped"].iter()), "{phases:?}");
+        Ok(all.into_iter().filter(|(_, wfe)| is_terminal(wfe)).collect())
+    }
+
+    async fn something_happens_while_nobody_is_there(&self) -> Result<()> {
+        self.run("undecided", "node/undecided", &self.works).await?;
+        self.let_end("ends-unseen").await?;
+        let is_done = |run: &Value| run["status"]["conditions"][0]["status"] == "True";
+        self.world.await_run("is done", is_done).await?;
+        Ok(())
+    }
+
+    /// Installs the chart of now over the CRD that is there, and gives the operator its rights of now.
+    async fn install(&self) -> Result<()> {
+        let control_plane = self.world.control_plane();
+        let helm = Helm::on(control_plane, "upgrade")?;
+        let package = helm.package()?;
+        let over_what_is_there = ["--take-ownership", "--force-conflicts", "--wait", "--timeout", "2m"];
+        let install = ["install", RELEASE, &package, "--namespace", NAMESPACE, "--create-namespace"];
+        helm.run(&[&install[..], &over_what_is_there].concat())?;
+        let explained = control_plane.kubectl(&["explain", "wfe.spec.ttlSecondsAfterFinished"]).await;
+        ensure!(explained.is_ok(), "the CRD is as it was: {explained:?}");
+        self.world.ship(&repository()).await
+    }
+
+    async fn what_was_under_way_goes_on(&self) -> Result<()> {
+        let world = &self.world;
+        world.await_phase("ends-unseen", "Completed").await?;
+        world.await_wfe("undecided", "waits", is_paused).await?;
+        assert!(is_paused(&world.get_wfe("waiting").await?));
+        annotate(world, Value::Null).await?;
+        self.let_end("running").await?;
+        for name in ["running", "waiting", "undecided"] {
+            world.await_phase(name, "Completed").await?;
+            await_free(world, name).await?;
+        }
+        Ok(())
+    }
+
+    /// With how often the target `node/charged` has failed in a row.
+    async fn what_stood_in_the_way_still_does(&self, when: &str, charged: u32) -> Result<()> {
+        let last = format!("charged-{charged}");
+        for (target, reason, on) in [
+            ("node/broken", "PreviousExecutionFailed", "broken"),
+            ("node/exhausted", "ExhaustedRetries", "exhausted-5"),
+            ("node/charged", "RecentlyRemediated", &last),
+        ] {
+            let name = format!("{on}-{when}");
+            self.run(&name, target, &self.works).await?;
+            assert_skipped(&self.world, &name, reason, on).await?;
+        }
+        let name = format!("cools-{when}");
+        let same = self.world.wfe(&name).target("node/done").workflow("completed").image(&self.works);
+        same.create().await?;
+        assert_skipped(&self.world, &name, "RecentlyRemediated", "completed").await?;
+        self.is_charged(&format!("charged-{}", charged + 1), "node/charged", charged + 1).await
+    }
+
+    async fn nothing_that_had_ended_has_changed(&self, ended: &Objects) -> Result<()> {
+        for (name, before) in ended {
+            let now = self.world.get_wfe(name).await?;
+            assert_eq!(
+                now["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"],
+                "{before:#}\n{now:#}"
+            );
+        }
+        Ok(())
+    }
+}
