@@ -43,7 +43,7 @@ test: versions-rust assets assets-helm assets-prometheus bins ## Run all tests (
 	@.ci/test
 
 .PHONY: test-all
-test-all: versions-rust assets assets-oldest assets-helm assets-prometheus bins ## Run all tests, the long variants too (half an hour)
+test-all: versions-rust assets assets-oldest assets-helm assets-prometheus assets-previous bins ## Run all tests, the long variants too (half an hour)
 	@WFE_TEST_ALL=1 .ci/test
 	cargo run --quiet --bin soak -- --minutes 1
 	cargo run --quiet --release -p wfe-sim --bin model
@@ -157,6 +157,11 @@ assets-prometheus:
 .PHONY: assets-helm
 assets-helm: versions-go
 	@tests/controlplane/build --helm
+
+# The operator that the upgrade test starts from, of an earlier commit.
+.PHONY: assets-previous
+assets-previous: versions-rust
+	@tests/upgrade/build
 
 .PHONY: bins
 bins: versions-rust

@@ -41,6 +41,7 @@ async fn a_target_that_a_failure_has_blocked_goes_on_once_somebody_clears_it() -
     let recorded = &cleared["status"]["clearance"];
     assert_eq!((text(&recorded["clearedBy"]), text(&recorded["reason"])), ("jo@example.com", "disk replaced"));
     assert!(recorded["clearedAt"].is_string(), "{recorded:#}");
+    assert_eq!(cleared["status"]["observedGeneration"], cleared["metadata"]["generation"], "{cleared:#}");
     assert_eq!(condition(&cleared, "Succeeded"), condition(&broken, "Succeeded"));
     assert_eq!(cleared["status"]["failureDetails"], broken["status"]["failureDetails"]);
     let event = world.await_event("broken", "BlockCleared").await?;
@@ -71,6 +72,7 @@ async fn a_clearance_of_what_blocks_nothing_any_more_is_said_to_do_nothing() -> 
     let is_said = |wfe: &Value| condition(wfe, "ClearanceIneffective") == "True NothingBlocked";
     let cleared = world.await_wfe("broken", "says that its clearance did nothing", is_said).await?;
     assert_eq!(cleared["status"]["clearance"], Value::Null);
+    assert_eq!(cleared["status"]["observedGeneration"], cleared["metadata"]["generation"], "{cleared:#}");
     assert_eq!(condition(&cleared, "TargetLocked"), "False Free");
     assert!(world.events().await?.iter().all(|event| event["reason"] != "BlockCleared"));
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
-use wfe_testkit::{Operator, Outcome, Pipeline, World};
+use wfe_testkit::{Operator, Outcome, Pipeline, World, repository};
 
 use crate::audited::audited;
 use crate::expect::{as_sent, condition, fields, first_run, text};
@@ -21,7 +21,8 @@ async fn a_workflow_runs_from_no_phase_over_running_to_completed() -> Result<()>
     let operator = world.operator().start().await?;
     let wfe = world.wfe("restart-1").image(&bundle).parameter("DRY_RUN", "no").timeout("10m").create().await?;
     assert_eq!(wfe.data["status"], Value::Null);
-    let done = world.await_phase("restart-1", "Completed").await?;
+    let waits = wait_as_the_page_says(&world, "restart-1", true);
+    let (done, ()) = futures::try_join!(world.await_phase("restart-1", "Completed"), waits)?;
     world.await_event("restart-1", "LockReleased").await?;
 
     let seen = audited(&world, recording).await?;
@@ -88,11 +89,32 @@ async fn check_completed(world: &World, wfe: &Value) -> Result<()> {
     assert_eq!(status["pipelineRunStatus"]["status"], "True");
     assert_eq!(status["pipelineRunStatus"]["reason"], "Succeeded");
     assert_eq!(status["observedGeneration"], wfe["metadata"]["generation"]);
+    for condition in status["conditions"].as_array().into_iter().flatten() {
+        assert_eq!(condition["observedGeneration"], wfe["metadata"]["generation"], "{condition:#}");
+    }
     assert_eq!(status["failureDetails"], Value::Null);
     let run = &world.runs().await?[0];
     assert_eq!(status["completionTime"], run["status"]["completionTime"]);
     assert!(text(&status["duration"]).ends_with('s'), "{status:#}");
     Ok(())
+}
+
+/// Runs the commands of docs/operations.md that wait for an execution; of one that does not succeed, those that end then
+/// too.
+async fn wait_as_the_page_says(world: &World, name: &str, succeeds: bool) -> Result<()> {
+    let page = std::fs::read_to_string(repository().join("docs/operations.md"))?;
+    let lines = page.lines().filter_map(|line| line.strip_prefix("kubectl wait wfe/payment-restart "));
+    let commands: Vec<String> = lines.map(|line| line.replace('\'', "")).collect();
+    assert_eq!(commands.len(), 3, "{commands:?}");
+    let waits = commands.iter().filter(|command| succeeds || !command.contains("condition=Succeeded "));
+    let waits = waits.map(async |command| {
+        let execution = format!("wfe/{name}");
+        let words = command.split_whitespace().take_while(|word| *word != "#");
+        let words: Vec<&str> =
+            ["wait", &execution, "--namespace", world.namespace()].into_iter().chain(words).collect();
+        world.control_plane().kubectl(&words).await.map(drop)
+    });
+    futures::future::try_join_all(waits).await.map(drop)
 }
 
 async fn check_events(world: &World, about: &str, reasons: &[&str]) -> Result<()> {
@@ -158,6 +180,7 @@ async fn a_failed_run_fails_its_execution_as_one_that_executed() -> Result<()> {
         (condition(&wfe, "Succeeded").as_str(), condition(&wfe, "TargetLocked").as_str()),
         ("False Unknown", "False Free")
     );
+    wait_as_the_page_says(&world, "broken", false).await?;
     world.await_event("broken", "LockReleased").await?;
     check_events(&world, "broken", &["PipelineRunCreated", "WorkflowFailed", "LockReleased"]).await?;
     drop(operator);

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use chrono::{TimeDelta, Utc};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_testkit::awaits::Objects;
-use wfe_testkit::{World, wfe};
+use wfe_testkit::{World, repository, wfe};
 
 use crate::audited::audited;
 use crate::clearing::clear;
@@ -85,9 +85,7 @@ async fn what_comes_back_with_its_status_is_as_it_was_and_what_ran_has_failed() 
     for (name, why) in expected {
         assert!(refused[name].contains(why), "{name}: {}", refused[name]);
     }
-    let without_phase = "--field-selector=status.phase=";
-    let delete = ["delete", "workflowexecutions", "--namespace", world.namespace(), without_phase];
-    world.control_plane().kubectl(&delete).await?;
+    delete_as_the_page_says(&world).await?;
     let left: BTreeSet<String> = names(&world).await?;
     assert!(left.iter().eq(["failed-early", "failed-late", "pending", "running", "skipped"].iter()), "{left:?}");
 
@@ -183,6 +181,16 @@ async fn update_status(
     let api = world.api(&wfe::resource(), world.namespace());
     let name = text(&backup["metadata"]["name"]);
     refusal(api.replace_status(name, &PostParams::default(), &created).await)
+}
+
+/// Deletes what has no phase, with the command of docs/operations.md.
+async fn delete_as_the_page_says(world: &World) -> Result<()> {
+    let page = std::fs::read_to_string(repository().join("docs/operations.md"))?;
+    let command = page.lines().find_map(|line| line.trim_start().strip_prefix("kubectl delete workflowexecutions "));
+    let command = command.context("the page does not say how to delete what has no phase")?;
+    let command = command.replace("--all-namespaces", &format!("--namespace {}", world.namespace()));
+    let words: Vec<&str> = ["delete", "workflowexecutions"].into_iter().chain(command.split_whitespace()).collect();
+    world.control_plane().kubectl(&words).await.map(drop)
 }
 
 /// Tells a refusal, by its message, from what went wrong.

@@ -157,8 +157,10 @@ impl Stage {
         let over_what_is_there = ["--take-ownership", "--force-conflicts", "--wait", "--timeout", "2m"];
         let install = ["install", RELEASE, &package, "--namespace", NAMESPACE, "--create-namespace"];
         helm.run(&[&install[..], &over_what_is_there].concat())?;
-        let explained = control_plane.kubectl(&["explain", "wfe.spec.ttlSecondsAfterFinished"]).await;
-        ensure!(explained.is_ok(), "the CRD is as it was: {explained:?}");
+        let spec = "spec.versions[0].schema.openAPIV3Schema.properties.spec";
+        let ttl = format!("jsonpath={{.{spec}.properties.ttlSecondsAfterFinished.type}}");
+        let get = ["get", "crd", "workflowexecutions.kubernaut.ai", "--output", &ttl];
+        assert_eq!(control_plane.kubectl(&get).await?, "integer", "the CRD after the upgrade");
         self.world.ship(&repository()).await
     }
 

@@ -48,13 +48,25 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     let operator = Operator::deployed(&control_plane, deployment).await?;
     a_workflow_completes_twice(&world).await?;
     people::each_role_gives_what_its_name_says(&world).await?;
+    let endless = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
+    for name in ["runs-on", "runs-on-too"] {
+        world.wfe(name).target(&format!("node/{name}")).image(&endless).create().await?;
+        world.await_phase(name, "Running").await?;
+    }
     ensure!(operator.terminate().await?.success(), "it was terminated and did not end well");
+    world.wfe("undecided").target("node/undecided").create().await?;
 
     on_release(&["uninstall", RELEASE])?;
     what_stays_is_what_was_kept(&world, &manifest).await?;
+    let gone = async |what: &[&str]| control_plane.kubectl(&[&["delete", "--timeout=1m"], what].concat()).await;
+    gone(&["workflowexecution", "runs-on", "--namespace", world.namespace()]).await?;
     // Again, over what was kept.
     on_release(&["install", RELEASE, &package])?;
     assert_eq!(world.get_wfe("first").await?["status"]["phase"], "Completed");
+    // All of it goes, with executions in several phases and their runs, when nobody is there to help.
+    on_release(&["uninstall", RELEASE])?;
+    gone(&["crd", "workflowexecutions.kubernaut.ai"]).await?;
+    gone(&["namespace", EXECUTION_NAMESPACE, NAMESPACE, world.namespace()]).await?;
     world.close().await
 }
 
