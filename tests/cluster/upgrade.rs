@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use chrono::TimeDelta;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::awaits::Objects;
-use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, World, is_terminal, previous, repository};
+use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, World, is_terminal, previous, repository, wfe};
 
 use crate::audited::audited;
 use crate::chart::{Helm, NAMESPACE, RELEASE};
-use crate::clearing::{await_free, clear};
+use crate::clearing::await_free;
 use crate::configuration::pause::{annotate, is_paused};
 use crate::expect::text;
 use crate::faults::all;
+use crate::history::past::{Past, past};
 use crate::history::{assert_skipped, short, unusable};
 
 #[tokio::test]
@@ -33,6 +36,7 @@ async fn an_upgrade_and_the_way_back_leave_every_execution_where_it_is() -> Resu
     let recording = world.record_all().await?;
     let stage = Stage { works: short(&world).await?, held: held(&world).await?, world };
 
+    stage.some_have_failed_before().await?;
     let operator = stage.operator_of(&previous).await?;
     let ended = stage.executions_reach_every_phase().await?;
     ensure!(operator.terminate().await?.success(), "the operator of then did not end well");
@@ -54,7 +58,7 @@ async fn an_upgrade_and_the_way_back_leave_every_execution_where_it_is() -> Resu
     stage.what_stood_in_the_way_still_does("back", 4).await?;
     stage.completes("alone", "node/alone").await?;
     stage.nothing_that_had_ended_has_changed(&ended).await?;
-    clear(&stage.world, "broken", "looked at").await?;
+    stage.clear("broken").await?;
     stage.completes("cleared", "node/broken").await?;
     drop(operator_of_then);
     audited(&stage.world, recording).await?;
@@ -112,6 +116,27 @@ impl Stage {
         Ok(())
     }
 
+    /// The chart's admission policies hold here: a clearance is in the own name.
+    async fn clear(&self, name: &str) -> Result<()> {
+        let clearance = json!({"spec": {"clearance": {"reason": "looked at", "clearedBy": "admin"}}});
+        let api = self.world.api(&wfe::resource(), self.world.namespace());
+        api.patch(name, &PatchParams::default(), &Patch::Merge(clearance)).await?;
+        Ok(())
+    }
+
+    /// Writes failures some minutes apart: of two in one second, nobody can tell which is the last.
+    async fn some_have_failed_before(&self) -> Result<()> {
+        for (name, times) in [("exhausted", 4), ("charged", 2)] {
+            for nth in 1..=times {
+                let (target, name) = (format!("node/{name}"), format!("{name}-{nth}"));
+                let ago = TimeDelta::minutes(10 - i64::from(nth));
+                let how = Past::NothingRan(nth, TimeDelta::minutes(1));
+                past(&self.world, &name, &target, &name, nth.into(), ago, how).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the executions that have ended.
     async fn executions_reach_every_phase(&self) -> Result<Objects> {
         let world = &self.world;
@@ -119,12 +144,8 @@ impl Stage {
         let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
         self.run("broken", "node/broken", &broken).await?;
         await_free(world, "broken").await?;
-        for nth in 1..=5 {
-            self.is_charged(&format!("exhausted-{nth}"), "node/exhausted", nth).await?;
-        }
-        for nth in 1..=3 {
-            self.is_charged(&format!("charged-{nth}"), "node/charged", nth).await?;
-        }
+        self.is_charged("exhausted-5", "node/exhausted", 5).await?;
+        self.is_charged("charged-3", "node/charged", 3).await?;
         for (name, target) in [("running", "node/busy"), ("ends-unseen", "node/unseen")] {
             self.run(name, target, &self.held).await?;
             self.await_running(name).await?;
