@@ -62,12 +62,10 @@ impl Sender {
     /// The first three writes, and their event.
     async fn begin(self, mut names: Names) -> Result<Names> {
         names.run = format!("floor-{}-1", names.wfe);
-        let run = self.send(Step::Create, &names).await?;
-        names.run_uid = run.metadata.uid;
-        names.run_version = run.metadata.resource_version;
+        names.run_uid = self.send(Step::Create, &names).await?.metadata.uid;
         names.wfe_version = self.send(Step::Commit, &names).await?.metadata.resource_version;
         self.announce(Step::EventCreated, &names)?;
-        names.run_version = self.send(Step::Release, &names).await?.metadata.resource_version;
+        self.send(Step::Release, &names).await?;
         Ok(names)
     }
 

@@ -54,14 +54,15 @@ async fn many(bench: &mut Bench, world: &World, kind: Kind, count: usize, mode: 
     player::create_all(world, names.iter().map(|name| (name.clone(), format!("node/{name}")))).await?;
     let before = Counters::read(&bench.client).await?;
     let observer = Observer::start(world).await?;
-    let subject = bench.subjects.start(kind, world, false).await?;
+    let mut subject = bench.subjects.start(kind, world, false).await?;
     let ready = Counters::read(&bench.client).await?;
     let all = |seen: &Seen| seen.first_run().zip(last(&seen.running)).filter(|_| seen.running.len() == count);
-    let (first, running) = observer.until("all run", all).await?;
+    let (first, running) = subject.until(observer.until("all run", all)).await?;
     let played = Instant::now();
     let tekton = Player::start(world.client(), &world.execution_namespace(), mode);
-    let ended =
-        observer.until("all have ended", |seen| last(&seen.ended).filter(|_| seen.ended.len() == count)).await?;
+    let ended = subject
+        .until(observer.until("all have ended", |seen| last(&seen.ended).filter(|_| seen.ended.len() == count)))
+        .await?;
     let mut counted = await_events(bench, &before, 3 * count).await?;
     // A start lists; after it nobody does.
     let lists = ready.since(&bench.client).await?.requests;
@@ -153,14 +154,15 @@ pub(crate) async fn latency(bench: &mut Bench, blocks: usize, samples: usize) ->
             (Kind::Operator, &worlds.operator, &mut of_operator)
         };
         let observer = Observer::start(world).await?;
-        let subject = bench.subjects.start(kind, world, false).await?;
+        let mut subject = bench.subjects.start(kind, world, false).await?;
         for name in names(bench, samples) {
             let begun = Instant::now();
             player::execution(world, &name, &format!("node/{name}")).create().await?;
-            let created = observer.until("its run is created", |seen| seen.created.get(&name).copied()).await?;
+            let created =
+                subject.until(observer.until("its run is created", |seen| seen.created.get(&name).copied())).await?;
             times.push(millis(created - begun));
             // It does not meet what the last one still has to write.
-            observer.until("it runs", |seen| seen.running.get(&name).copied()).await?;
+            subject.until(observer.until("it runs", |seen| seen.running.get(&name).copied())).await?;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         subject.stop().await?;
@@ -191,7 +193,7 @@ pub(crate) async fn latency_under_load(bench: &mut Bench, seconds: u64) -> Resul
     let worlds = bench.worlds.clone();
     for (kind, who, world) in [(Kind::Floor, "floor", &worlds.floor), (Kind::Operator, "operator", &worlds.operator)] {
         let observer = Observer::start(world).await?;
-        let subject = bench.subjects.start(kind, world, false).await?;
+        let mut subject = bench.subjects.start(kind, world, false).await?;
         let player = Player::start(world.client(), &world.execution_namespace(), Mode::Plain);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousands")]
         let count = (rate * Duration::from_secs(seconds).as_secs_f64()) as usize;
@@ -209,7 +211,7 @@ pub(crate) async fn latency_under_load(bench: &mut Bench, seconds: u64) -> Resul
         while let Some(created) = creates.join_next().await {
             begun.push(created??);
         }
-        observer.until("all have ended", |seen| (seen.ended.len() == count).then_some(())).await?;
+        subject.until(observer.until("all have ended", |seen| (seen.ended.len() == count).then_some(()))).await?;
         let times = observer
             .until("all runs are there", |seen| {
                 begun
@@ -239,12 +241,12 @@ async fn one_storm(bench: &mut Bench, world: &World, kind: Kind, count: usize) -
     let target = format!("node/{}", names[0]);
     let before = Counters::read(&bench.client).await?;
     let observer = Observer::start(world).await?;
-    let subject = bench.subjects.start(kind, world, true).await?;
+    let mut subject = bench.subjects.start(kind, world, true).await?;
     let idle = cpu_seconds(subject.pid())?;
     let begun = Instant::now();
     player::create_all(world, names.into_iter().map(|name| (name, target.clone()))).await?;
     let decided = |seen: &Seen| last(&seen.skipped).filter(|_| seen.skipped.len() + seen.running.len() == count);
-    let decided = observer.until("all are decided", decided).await?;
+    let decided = subject.until(observer.until("all are decided", decided)).await?;
     let mut counted = await_events(bench, &before, count).await?;
     let cpu = cpu_seconds(subject.pid())? - idle;
     if let Subject::Operator(operator) = &subject {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use wfe_testkit::{Proxy, World, process};
 
 use crate::numbers::float;
@@ -116,6 +116,27 @@ impl Subject {
         match self {
             Self::Operator(operator) => operator.pid(),
             Self::Floor(floor) => floor.child.id(),
+        }
+    }
+
+    /// Waits for what it is to bring about, or until it ends by itself: then that never comes.
+    pub(crate) async fn until<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            done = work => done,
+            why = self.death() => Err(why),
+        }
+    }
+
+    async fn death(&mut self) -> anyhow::Error {
+        loop {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let (ended, log) = match self {
+                Self::Operator(operator) => (operator.0.ended(), operator.0.log_path()),
+                Self::Floor(floor) => (floor.child.try_wait().ok().flatten(), floor.log.as_path()),
+            };
+            if let Some(status) = ended {
+                return anyhow!("what is measured ended: {status}; {}", process::last_lines(log, 8));
+            }
         }
     }
 

@@ -76,12 +76,11 @@ pub(crate) struct Names {
     pub(crate) wfe_version: String,
     pub(crate) run: String,
     pub(crate) run_uid: String,
-    pub(crate) run_version: String,
 }
 
 impl Names {
     /// In the order in which they are looked for: what holds another comes first.
-    fn all(&self) -> [&str; 8] {
+    fn all(&self) -> [&str; 7] {
         [
             &self.execution_namespace,
             &self.namespace,
@@ -90,7 +89,6 @@ impl Names {
             &self.run,
             &self.wfe,
             &self.wfe_version,
-            &self.run_version,
         ]
     }
 }
@@ -191,7 +189,6 @@ impl Templates {
             wfe_version: "@WFE-VERSION@".to_owned(),
             run: text(&run["metadata"]["name"]),
             run_uid: text(&run["metadata"]["uid"]),
-            run_version: "@RUN-VERSION@".to_owned(),
         };
         let waited = Names {
             wfe: "skipped-one".to_owned(),
@@ -207,9 +204,8 @@ impl Templates {
         let template = |(step, request): (Step, Request)| {
             let names = if matches!(step, Step::Skip | Step::EventSkipped) { &waited } else { &ran };
             let mut body = (*request.body).clone();
-            let version = if step == Step::Release { &names.run_version } else { &names.wfe_version };
             if body.pointer("/metadata/resourceVersion").is_some() {
-                body["metadata"]["resourceVersion"] = json!(version);
+                body["metadata"]["resourceVersion"] = json!(names.wfe_version);
             }
             (step, Template { uri: Text::of(&request.uri, names), body: Text::of(&body.to_string(), names) })
         };
@@ -219,13 +215,12 @@ impl Templates {
     /// Makes a request.
     pub(crate) fn render(&self, step: Step, names: &Names) -> Result<Rendered> {
         let template = self.0.get(&step).with_context(|| format!("{step:?} was not recorded"))?;
-        let is_patch = matches!(step, Step::Commit | Step::Release | Step::End | Step::Skip);
-        Ok(Rendered {
-            method: if is_patch { "PATCH" } else { "POST" },
-            uri: template.uri.render(names),
-            content: if is_patch { "application/merge-patch+json" } else { "application/json" },
-            body: template.body.render(names),
-        })
+        let (method, content) = match step {
+            Step::Release => ("PATCH", "application/json-patch+json"),
+            Step::Commit | Step::End | Step::Skip => ("PATCH", "application/merge-patch+json"),
+            _ => ("POST", "application/json"),
+        };
+        Ok(Rendered { method, uri: template.uri.render(names), content, body: template.body.render(names) })
     }
 }
 
