@@ -15,8 +15,12 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)
 CONTROLPLANE_CACHE := $(or $(WFE_CONTROLPLANE_CACHE),$(CACHE)/wfe-controlplane)
 TOOLS_CACHE := $(CACHE)/wfe-tools
 
-DENY_VERSION := 0.20.2
-DENY := $(TOOLS_CACHE)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+# Tools from crates.io, pinned: NAME-VERSION.
+DENY := $(TOOLS_CACHE)/cargo-deny-0.20.2/bin/cargo-deny
+AUDITABLE := $(TOOLS_CACHE)/cargo-auditable-0.7.7/bin/cargo-auditable
+CYCLONEDX := $(TOOLS_CACHE)/cargo-cyclonedx-0.5.9/bin/cargo-cyclonedx
+AUDIT_INFO := $(TOOLS_CACHE)/rust-audit-info-0.5.4/bin/rust-audit-info
+RELEASE_PATH = $(dir $(AUDITABLE)):$(dir $(CYCLONEDX)):$(dir $(AUDIT_INFO)):$(PATH)
 
 # Tests mostly wait, so there are more of them at once than cores.
 RUST_TEST_THREADS ?= 8
@@ -47,18 +51,12 @@ test-all: versions-rust assets assets-oldest assets-helm assets-prometheus asset
 	@WFE_TEST_ALL=1 .ci/test
 	cargo run --quiet --bin soak -- --minutes 1
 	cargo run --quiet --release -p wfe-sim --bin model
-	cargo build --workspace --bins --release
-	$(MAKE) --no-print-directory test-static
+	$(MAKE) --no-print-directory test-release
 
-# The image's binary: it needs no library, and runs in a root that holds nothing else. With --target, the flags are not
-# for build scripts and macros.
-HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
-STATIC = $(CURDIR)/target/$(HOST)/release/wfe-operator
-
-.PHONY: test-static
-test-static: versions-rust assets assets-helm bins ## Build the image's static binary, and run it as the chart deploys it
-	RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --package wfe-operator --target $(HOST)
-	WFE_STATIC_OPERATOR=$(STATIC) cargo test --package wfe-tests --test cluster -- chart::installed
+# Also runs the static binary as the chart deploys it.
+.PHONY: test-release
+test-release: versions-rust assets assets-helm bins $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO) ## Build a release, and look whether all in it is as it should be
+	@PATH="$(RELEASE_PATH)" .ci/test-release
 
 .PHONY: soak
 soak: versions-rust assets bins ## Run two operators under load and faults for MINUTES, and judge what happened
@@ -129,15 +127,20 @@ check-docs:
 check-deny: $(DENY)
 	@.ci/timed $@ $(DENY) --log-level warn check bans licenses sources
 
-$(DENY): | versions-rust
-	@echo "building cargo-deny $(DENY_VERSION), once: some five minutes of one core"
-	@cargo install --quiet --locked --version $(DENY_VERSION) --root $(TOOLS_CACHE)/cargo-deny-$(DENY_VERSION) cargo-deny
+# The directory that a tool is installed into, NAME-VERSION, says which version.
+$(DENY) $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO): | versions-rust
+	@echo "building $(@F), once: some minutes of one core"
+	@root=$(patsubst %/bin/,%,$(@D)/) && cargo install --quiet --locked --version "$${root##*/$(@F)-}" --root "$$root" $(@F)
 
 # --- to build --------------------------------------------------------------------------------------------------------
 
 .PHONY: generate
 generate: versions-rust ## Write the generated files: the CRD and the reference pages
 	@.ci/generate
+
+.PHONY: release
+release: versions-rust assets-helm $(AUDITABLE) $(CYCLONEDX) ## Build all that a release consists of into dist (docs/releasing.md)
+	@PATH="$(RELEASE_PATH)" .ci/release
 
 .PHONY: assets
 assets: versions-go
@@ -180,7 +183,7 @@ versions-go:
 .PHONY: clean
 clean: ## Remove what was built in this checkout
 	cargo clean
-	rm -rf .run
+	rm -rf .run dist
 
 .PHONY: clean-cache
 clean-cache: ## Remove what was built once for all checkouts: the control plane and the tools

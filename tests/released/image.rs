@@ -1,0 +1,84 @@
+//! The image, taken apart as a container runtime does it: index, manifest, configuration, layers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{Release, VERSION, binary, here, run, unpack};
+
+/// Looks at the image of every platform, where there is an image: not every machine can build one.
+pub(crate) fn image(release: &Release) -> Result<()> {
+    let name = format!("wfe-operator-image-{VERSION}.tar");
+    if !release.file(&name).is_file() {
+        println!("image: NOT LOOKED AT, the release has none");
+        return Ok(());
+    }
+    let layout = release.unpack(&name)?;
+    let top = read(&layout.join("index.json"))?;
+    let described = only(&top["manifests"])?;
+    // Some engines write no index where there is but one platform.
+    let list = match &read(&blob(&layout, &described["digest"])?)?["manifests"] {
+        Value::Array(platforms) => platforms.clone(),
+        _ => vec![described.clone()],
+    };
+    let mut platforms = BTreeSet::new();
+    for manifest in list {
+        let digest = &manifest["digest"];
+        let platform = one(release, &layout, digest).with_context(|| format!("the image {digest}"))?;
+        println!("image for {platform}: {}", text(digest));
+        platforms.insert(platform);
+    }
+    assert_eq!(platforms, release.platforms("wfe-operator", "")?.into_iter().collect());
+    Ok(())
+}
+
+/// Returns which platform it is for.
+fn one(release: &Release, layout: &Path, digest: &Value) -> Result<String> {
+    let manifest = read(&blob(layout, digest)?)?;
+    let whole = read(&blob(layout, &manifest["config"]["digest"])?)?;
+    let platform = format!("{}_{}", text(&whole["os"]), text(&whole["architecture"]));
+    let config = &whole["config"];
+    assert_eq!(config["User"], "65532:65532");
+    assert_eq!((&config["Entrypoint"], &config["Cmd"]), (&json!(["/wfe-operator"]), &json!(["run"])));
+    let label = |name: &str| text(&config["Labels"][format!("org.opencontainers.image.{name}")]);
+    assert_eq!((label("title"), label("version")), ("wfe-operator".to_owned(), VERSION.to_owned()));
+    ensure!(label("revision").len() == 40, "the revision is {:?}", label("revision"));
+
+    let root = release.work.join(format!("root-{platform}"));
+    unpack(&blob(layout, &only(&manifest["layers"])?["digest"])?, &root)?;
+    let program = release.file(&format!("wfe-operator_{VERSION}_{platform}"));
+    ensure!(fs::read(root.join("wfe-operator"))? == fs::read(program)?, "it holds another binary");
+    if platform == here() {
+        binary::runs_alone(&root)?;
+    }
+    Ok(platform)
+}
+
+/// Finds the blob, which is what its name says.
+fn blob(layout: &Path, digest: &Value) -> Result<PathBuf> {
+    let digest = text(digest);
+    let (_, sum) = digest.split_once(':').with_context(|| format!("no digest: {digest:?}"))?;
+    let path = layout.join("blobs/sha256").join(sum);
+    let found = run(Command::new("sha256sum").arg(&path))?;
+    ensure!(found.starts_with(sum), "{digest} is {found}");
+    Ok(path)
+}
+
+fn only(list: &Value) -> Result<&Value> {
+    match list.as_array().map(Vec::as_slice) {
+        Some([one]) => Ok(one),
+        _ => anyhow::bail!("not one, but {list:#}"),
+    }
+}
+
+fn read(path: &Path) -> Result<Value> {
+    Ok(serde_json::from_str(&fs::read_to_string(path)?)?)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,112 @@
+//! The Krew manifest, by the rules that Krew's own validator has, and installed as Krew would.
+//! The validator itself is not run: its module cannot be had everywhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
+use crate::{Release, VERSION, here, plugin, run};
+
+const NAME: &str = "wfe";
+
+/// What Krew's index asks for, so that its list is readable.
+const LONGEST_SHORT_DESCRIPTION: usize = 50;
+const LONGEST_LINE: usize = 80;
+
+/// Krew reads a manifest strictly.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Plugin {
+    api_version: String,
+    kind: String,
+    metadata: Metadata,
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Spec {
+    version: String,
+    homepage: String,
+    short_description: String,
+    description: String,
+    platforms: Vec<Platform>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Platform {
+    selector: Selector,
+    uri: String,
+    sha256: String,
+    bin: String,
+    files: Vec<FileMove>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Selector {
+    match_labels: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileMove {
+    from: String,
+    to: String,
+}
+
+/// Reads the manifest, and installs from the archives beside it.
+pub(crate) fn manifest(release: &Release) -> Result<()> {
+    let text = fs::read_to_string(release.file(&format!("{NAME}.yaml"))).context("no Krew manifest")?;
+    let Plugin { api_version, kind, metadata, spec } = serde_saphyr::from_str(&text)?;
+    assert_eq!((api_version.as_str(), kind.as_str()), ("krew.googlecontainertools.github.com/v1alpha2", "Plugin"));
+    assert_eq!(metadata.name, NAME, "the name of its file");
+    assert_eq!(spec.version, format!("v{VERSION}"));
+    ensure!(spec.homepage.starts_with("https://"), "homepage {}", spec.homepage);
+    let short = &spec.short_description;
+    ensure!((1..=LONGEST_SHORT_DESCRIPTION).contains(&short.len()), "shortDescription {short:?}");
+    ensure!(spec.description.lines().all(|line| line.len() <= LONGEST_LINE), "{}", spec.description);
+
+    let mut described = BTreeSet::new();
+    for platform in &spec.platforms {
+        described.insert(installs(release, platform)?);
+    }
+    assert_eq!(described.len(), spec.platforms.len(), "one platform twice: {described:?}");
+    assert_eq!(described, release.platforms("kubectl-wfe", ".tar.gz")?.into_iter().collect());
+    println!("Krew manifest: {described:?}");
+    Ok(())
+}
+
+/// Does what Krew does: the archive of this name with this sum, unpacked, the files that it names moved. Returns which
+/// platform it is for.
+fn installs(release: &Release, platform: &Platform) -> Result<String> {
+    let labels: Vec<_> = platform.selector.match_labels.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    let [("arch", arch), ("os", os)] = labels[..] else { anyhow::bail!("a selector of {labels:?}") };
+    let name = platform.uri.rsplit('/').next().unwrap_or_default();
+    let archive = release.file(name);
+    let sum = run(Command::new("sha256sum").arg(&archive))?;
+    assert_eq!(sum.split(' ').next(), Some(platform.sha256.as_str()), "the sum of {name}");
+
+    let (unpacked, to) = (release.unpack(name)?, release.work.join(format!("krew-{os}-{arch}")));
+    for FileMove { from, to: target } in &platform.files {
+        let target = to.join(target);
+        fs::create_dir_all(&target)?;
+        fs::copy(unpacked.join(from), target.join(from)).with_context(|| format!("{name} has no {from}"))?;
+    }
+    plugin::holds(&to, &["LICENSE", &platform.bin])?;
+    let platform = format!("{os}_{arch}");
+    if platform == here() {
+        plugin::is_a_plugin(&to)?;
+    }
+    Ok(platform)
+}
