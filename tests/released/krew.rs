@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -99,7 +100,8 @@ fn installs(release: &Release, platform: &Platform) -> Result<String> {
 
     let (unpacked, to) = (release.unpack(name)?, release.work.join(format!("krew-{os}-{arch}")));
     for FileMove { from, to: target } in &platform.files {
-        let target = to.join(target);
+        // Without a dot at the end, which is no directory that can be made.
+        let target: PathBuf = to.join(target).components().collect();
         fs::create_dir_all(&target)?;
         fs::copy(unpacked.join(from), target.join(from)).with_context(|| format!("{name} has no {from}"))?;
     }
