@@ -1,0 +1,178 @@
+//! What one decision costs, by how much has happened on the target. Budget: under 5 microseconds with a history of 10, and
+//! growing no faster than the history.
+//!
+//! Half of a history are successes; the others failed before anything ran, or were skipped. All have their finished run,
+//! which is kept for a day.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use wfe_core::Time;
+use wfe_core::decide::decide;
+use wfe_core::ending::FailureReason;
+use wfe_core::execution::{Execution, ExecutionState, FailedState};
+use wfe_core::name::{ExecutionId, RunId, Uid, Version};
+use wfe_core::policy::Policy;
+use wfe_core::run::{Order, Outcome, Owner, Presence, Progress, Run, Seen};
+use wfe_core::target::{Target, TargetName};
+
+/// How many terminal executions a target has.
+const HISTORIES: [u32; 4] = [0, 10, 100, 1000];
+/// How many executions ask for a turn at once.
+const STORMS: [u32; 3] = [100, 1000, 10_000];
+
+fn main() {
+    let short = Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(1));
+    let mut criterion = short.configure_from_args();
+    histories(&mut criterion);
+    storms(&mut criterion);
+    criterion.final_summary();
+}
+
+fn histories(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("decide");
+    for length in HISTORIES {
+        let mut measure = |name: &str, target: &Target, policy: &Policy| {
+            group.bench_with_input(BenchmarkId::new(name, length), target, |bencher, target| {
+                bencher.iter(|| decide(black_box(target), policy, now()));
+            });
+        };
+        let idle = history(length);
+        measure("idle", &idle, &Policy::default());
+        // Nothing is old enough to be removed.
+        let removes = Policy { ttl: Some(Duration::from_hours(24)), ..Policy::default() };
+        measure("idle-with-ttl", &idle, &removes);
+        let asked = with(idle, [undecided(length)]);
+        measure("judge", &asked, &Policy::default());
+    }
+    group.finish();
+}
+
+/// All ask for a turn at once, with a history of ten: on a target that is free, and while one that came before runs.
+fn storms(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("decide");
+    for size in STORMS {
+        group.throughput(Throughput::Elements(size.into()));
+        let free = with(history(10), (10..10 + size).map(undecided));
+        let mut busy = with(free.clone(), [running(9)]);
+        busy.runs.insert(uid(RUN, 9), run(9, Progress::Released));
+        for (name, target) in [("storm-free", &free), ("storm-busy", &busy)] {
+            group.bench_with_input(BenchmarkId::new(name, size), target, |bencher, target| {
+                bencher.iter(|| decide(black_box(target), &Policy::default(), now()));
+            });
+        }
+    }
+    group.finish();
+}
+
+/// What distinguishes the uid of an execution from that of its run.
+const EXECUTION: u32 = 0x5d0a_3a1f;
+const RUN: u32 = 0x0d3b_9a52;
+/// How far two executions of the history lie apart: a thousand of them are less than a day.
+const APART: Duration = Duration::from_mins(1);
+
+fn now() -> Time {
+    Time::UNIX_EPOCH + Duration::from_hours(500_000)
+}
+
+/// When the n-th execution of a history ended; the last of them long ago enough for whatever follows.
+fn ended_at(number: u32) -> Time {
+    now() - Duration::from_hours(20) + APART * number
+}
+
+/// A uid as the API server makes them: the order of uids has nothing to do with that of their objects.
+fn uid(salt: u32, number: u32) -> Uid {
+    let scattered = number.wrapping_mul(0x9e37_79b9);
+    Uid::new(&format!("{scattered:08x}-7a0e-4b9f-9a33-{salt:08x}2c11"))
+}
+
+fn id(number: u32) -> ExecutionId {
+    let name = format!("remediation-7c9f4d2b-{number}").into();
+    ExecutionId { namespace: "kubernaut-system".into(), name, uid: uid(EXECUTION, number) }
+}
+
+fn execution(number: u32, state: ExecutionState) -> Execution {
+    let undecided = Execution::undecided(id(number), Version::new("1834007"), ended_at(number));
+    Execution { workflow_id: "restart-deployment".into(), state, ..undecided }
+}
+
+fn undecided(number: u32) -> Execution {
+    let state = ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None };
+    Execution { created: now(), ..execution(number, state) }
+}
+
+fn running(number: u32) -> Execution {
+    let state = ExecutionState::Running { run: Some(run_id(number)), started_at: Some(now()) };
+    Execution { run_sequence: Some(number.into()), ..execution(number, state) }
+}
+
+fn past(number: u32) -> Execution {
+    let ended_at = Some(ended_at(number));
+    let state = match number % 4 {
+        1 => ExecutionState::Failed(FailedState {
+            reason: FailureReason::ImagePullBackOff,
+            was_execution_failure: false,
+            failed_at: ended_at,
+            completed_at: ended_at,
+            next_allowed_execution: ended_at,
+        }),
+        3 => ExecutionState::Skipped { completed_at: ended_at },
+        _ => ExecutionState::Completed { completed_at: ended_at },
+    };
+    Execution { run_sequence: Some(number.into()), ..execution(number, state) }
+}
+
+fn run_id(number: u32) -> RunId {
+    RunId { name: format!("wfe-cf0cc089293b1165-{number}").into(), uid: uid(RUN, number) }
+}
+
+fn run(number: u32, progress: Progress) -> Run {
+    Run {
+        id: run_id(number),
+        number: number.into(),
+        version: Version::new("1834001"),
+        created: ended_at(number),
+        order: Order(number.into()),
+        owner: Owner::Execution {
+            id: id(number),
+            workflow_id: "restart-deployment".into(),
+            presence: Presence::Watched,
+        },
+        progress,
+        cancelled: false,
+        cancel_reason: None,
+        doing: "".into(),
+        total_tasks: Some(2),
+        skipped_tasks: 0,
+        timeout: Some(Duration::from_mins(30)),
+        seen: Seen::default(),
+        look: None,
+        done_seen: Some(ended_at(number)),
+    }
+}
+
+fn finished(number: u32) -> Progress {
+    Progress::Done(Outcome {
+        succeeded: true,
+        reason: "Succeeded".into(),
+        message: "Tasks Completed: 2 (Failed: 0, Cancelled 0), Skipped: 0".into(),
+        completed_at: Some(ended_at(number)),
+    })
+}
+
+fn history(length: u32) -> Target {
+    let runs = (0..length).filter(|number| number % 4 != 3).map(|number| run(number, finished(number)));
+    let target = Target {
+        name: TargetName::parse("payment/deployment/payment-api").ok(),
+        runs: runs.map(|run| (run.id.uid.clone(), run)).collect(),
+        ..Target::default()
+    };
+    with(target, (0..length).map(past))
+}
+
+fn with(mut target: Target, executions: impl IntoIterator<Item = Execution>) -> Target {
+    let by_uid = executions.into_iter().map(|execution| (execution.id.uid.clone(), execution));
+    target.executions.extend(by_uid);
+    target
+}
