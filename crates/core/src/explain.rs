@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use chrono::SecondsFormat;
+
 use crate::Time;
 use crate::rules::Verdict;
 
@@ -123,5 +125,5 @@ impl fmt::Display for Told {
 
 /// Shows a time to people, in whole seconds.
 pub(crate) fn shown(time: Time) -> impl std::fmt::Display {
-    time.format("%Y-%m-%dT%H:%M:%SZ")
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
