@@ -108,10 +108,19 @@ pub enum Owner {
 }
 
 impl Owner {
+    /// Returns which execution it is, where it is one.
+    #[must_use]
+    pub fn execution(&self) -> Option<&ExecutionId> {
+        match self {
+            Self::Execution { id, .. } => Some(id),
+            Self::Nobody => None,
+        }
+    }
+
     /// Tells whether it is this execution.
     #[must_use]
     pub fn is(&self, execution: &ExecutionId) -> bool {
-        matches!(self, Self::Execution { id, .. } if id.uid == execution.uid)
+        self.execution().is_some_and(|id| id.uid == execution.uid)
     }
 }
 

@@ -9,7 +9,7 @@ pub use name::{ChainName, RunNumber, TargetError, TargetName};
 
 use std::collections::BTreeMap;
 
-use crate::execution::Execution;
+use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, RunId, Uid};
 use crate::residue::Residue;
 use crate::run::{Owner, Progress, Run};
@@ -46,6 +46,13 @@ impl Target {
     #[must_use]
     pub fn label(&self) -> &str {
         self.name.as_ref().map_or("the target", TargetName::as_str)
+    }
+
+    /// Returns the executions that are Running.
+    #[must_use]
+    pub fn running(&self) -> Vec<&Execution> {
+        let is_running = |it: &&Execution| matches!(it.state, ExecutionState::Running { .. });
+        self.executions.values().filter(is_running).collect()
     }
 
     /// Returns the execution that owns a run, where it is known.

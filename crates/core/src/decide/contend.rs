@@ -17,8 +17,9 @@ use crate::target::{RunNumber, Target};
 /// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
 pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
     let mut failures = Failures::new(view);
+    let running = view.target.running();
     let mut judged: Vec<(Contender<'_>, Verdict)> = Vec::new();
-    for contender in contenders(view) {
+    for contender in contenders(view, &running) {
         match contender.run {
             // It was released past us: what runs, or ran, is committed to, so that the record says so.
             Some(run) if !run.is_pending() => decision.actions.push(commit(&contender, run)),
@@ -67,7 +68,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
     failures.write(decision);
 }
 
-fn contenders(view: View<'_>) -> impl Iterator<Item = Contender<'_>> {
+fn contenders<'a>(view: View<'a>, running: &'a [&'a Execution]) -> impl Iterator<Item = Contender<'a>> {
     let View { target, history, policy, now } = view;
     let mut undecided: Vec<&Execution> =
         target.executions.values().filter(|execution| execution.is_undecided()).collect();
@@ -75,6 +76,7 @@ fn contenders(view: View<'_>) -> impl Iterator<Item = Contender<'_>> {
     let with_run = move |execution| (execution, own_run(target, execution));
     undecided.into_iter().map(with_run).map(move |(execution, run)| Contender {
         target,
+        running,
         history,
         execution,
         run,

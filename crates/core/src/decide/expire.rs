@@ -10,6 +10,8 @@ use crate::execution::{Execution, ExecutionState, Recorded};
 use crate::history::{End, Past};
 use crate::moment::after;
 use crate::name::Uid;
+use crate::run::Owner;
+use crate::target::Target;
 
 /// How many are removed at once. A target's work is serial, so those that wait for a turn wait for this too.
 const AT_ONCE: usize = 64;
@@ -65,12 +67,13 @@ fn cools_until(view: View<'_>, past: &Past<'_>) -> Option<Time> {
 
 /// What stays whatever its time.
 struct Keeps<'a> {
-    view: View<'a>,
     /// The newest of all, the newest that was not skipped, the newest that backoff looks at, the newest that ran, and the
     /// one with the highest number: the next run's is one higher.
     newest: [Option<&'a Uid>; 5],
-    /// Who counts or blocks. Gathered once: a history may be long.
+    /// Who counts or blocks. Gathered once, like the next: a history may be long.
     needed: BTreeSet<&'a Uid>,
+    /// Of whom something is unfinished.
+    at_work: BTreeSet<&'a Uid>,
 }
 
 impl<'a> Keeps<'a> {
@@ -89,7 +92,7 @@ impl<'a> Keeps<'a> {
         let counts = history.consecutive_failures(view.policy, view.now) > 0;
         let in_a_row = history.failures().filter(|_| counts);
         let needed = in_a_row.chain(history.unmended(view.policy)).map(|past| &past.execution.id.uid).collect();
-        Self { view, newest, needed }
+        Self { newest, needed, at_work: at_work(target) }
     }
 
     /// Tells whether later decisions read it: it counts, or it blocks.
@@ -100,9 +103,14 @@ impl<'a> Keeps<'a> {
 
     /// Tells whether nothing of it is left, and it is none of the newest.
     fn is_free(&self, execution: &Execution) -> bool {
-        let target = self.view.target;
-        let at_work = target.residue_of(&execution.id).next().is_some()
-            || target.runs.values().any(|run| run.is_owned_by(&execution.id) && run.is_unfinished());
-        !execution.deleting && !execution.draining_shown && !at_work && !self.newest.contains(&Some(&execution.id.uid))
+        let uid = &execution.id.uid;
+        let is_needed = self.at_work.contains(uid) || self.newest.contains(&Some(uid));
+        !execution.deleting && !execution.draining_shown && !is_needed
     }
+}
+
+fn at_work(target: &Target) -> BTreeSet<&Uid> {
+    let unfinished = target.runs.values().filter(|run| run.is_unfinished()).map(|run| &run.owner);
+    let left = target.residue.values().map(|residue| &residue.owner);
+    unfinished.chain(left).filter_map(Owner::execution).map(|id| &id.uid).collect()
 }

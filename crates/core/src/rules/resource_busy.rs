@@ -31,7 +31,7 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
         return Some(Verdict::Wait(Waiting::RivalUndecided));
     }
     let owner_late = rivals.iter().any(|run| contender.target.owner_of(run).is_some_and(|owner| !owner.is_terminal()));
-    let run_missing = || contender.target.executions.values().any(|other| is_running_on_nothing(contender, other));
+    let run_missing = || contender.running.iter().any(|other| is_running_on_nothing(contender, other));
     if owner_late || run_missing() {
         return Some(Verdict::Wait(Waiting::OwnerLate));
     }

@@ -68,7 +68,15 @@ impl Row {
         let history = History::of(&self.target, &self.policy, self.now);
         let decides = |(name, rule): &(&'static str, Rule)| {
             let (target, policy, now) = (&self.target, &self.policy, clock(name));
-            let contender = Contender { target, history: &history, execution: &self.asks, run: None, policy, now };
+            let contender = Contender {
+                target,
+                running: &target.running(),
+                history: &history,
+                execution: &self.asks,
+                run: None,
+                policy,
+                now,
+            };
             matches!(rule(&contender), Finding::Decides { .. })
         };
         rules.iter().find(|rule| decides(rule)).map_or(OTHERWISE, |(name, _)| name)
@@ -88,7 +96,15 @@ fn every_row_of_the_tables_is_decided_by_its_rule() {
     for row in all_rows() {
         let history = History::of(&row.target, &row.policy, row.now);
         let Row { target, policy, asks, now, .. } = &row;
-        let contender = Contender { target, history: &history, execution: asks, run: None, policy, now: *now };
+        let contender = Contender {
+            target,
+            running: &target.running(),
+            history: &history,
+            execution: asks,
+            run: None,
+            policy,
+            now: *now,
+        };
         let judgement = judge(&contender);
         assert_eq!(judgement.rule(), row.rule, "{}:\n{}", row.name, judgement.explain("node/n"));
         assert!(row.holds(), "{}: the tests judge otherwise", row.name);

@@ -5,7 +5,16 @@ use super::*;
 fn said(row: &Row) -> String {
     let history = History::of(&row.target, &row.policy, row.now);
     let Row { target, policy, asks, now, .. } = row;
-    judge(&Contender { target, history: &history, execution: asks, run: None, policy, now: *now }).explain("node/n")
+    judge(&Contender {
+        target,
+        running: &target.running(),
+        history: &history,
+        execution: asks,
+        run: None,
+        policy,
+        now: *now,
+    })
+    .explain("node/n")
 }
 
 #[test]
