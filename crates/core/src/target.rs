@@ -7,10 +7,9 @@ mod name;
 
 pub use name::{ChainName, RunNumber, TargetError, TargetName};
 
-use std::collections::BTreeMap;
-
+use crate::by_uid::ByUid;
 use crate::execution::{Execution, ExecutionState};
-use crate::name::{ExecutionId, RunId, Uid};
+use crate::name::{ExecutionId, RunId};
 use crate::residue::Residue;
 use crate::run::{Owner, Progress, Run};
 
@@ -20,11 +19,11 @@ pub struct Target {
     /// Its name, where one of its executions says it. To show, and to derive jitter from.
     pub name: Option<TargetName>,
     /// The executions that name this target, by uid.
-    pub executions: BTreeMap<Uid, Execution>,
+    pub executions: ByUid<Execution>,
     /// The runs of this target's chain, by uid.
-    pub runs: BTreeMap<Uid, Run>,
+    pub runs: ByUid<Run>,
     /// The unfinished tasks and pods of this target's runs, by uid.
-    pub residue: BTreeMap<Uid, Residue>,
+    pub residue: ByUid<Residue>,
     /// What keeps this process from carrying out a decision on this target, where something does.
     pub trouble: Option<Box<str>>,
     /// Whether it has been said already that the target drains for too long.

@@ -1,1 +1,130 @@
-fn main() {}
+//! What the index and the reading in front of it cost: a delivery, a start with many, and an object as a watch brings it.
+
+#[path = "../tests/objects/mod.rs"]
+mod objects;
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
+use kube::api::{DynamicObject, WatchEvent};
+use serde_json::{Value, json};
+use wfe_core::Time;
+use wfe_operator::index::Delivery::{ListBegins, ListEnds};
+use wfe_operator::index::{Delivery, Index, Kind};
+use wfe_operator::watch::read;
+
+/// How many executions a start lists, each with its run.
+const STARTS: [u32; 3] = [100, 1000, 10_000];
+/// How many executions there are of each target.
+const PER_TARGET: u32 = 10;
+/// The target whose run goes on.
+const BUSY: &str = "payment/deployment/payment-api";
+
+fn main() {
+    let short = Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(1));
+    let mut criterion = short.configure_from_args();
+    reading(&mut criterion);
+    applying(&mut criterion);
+    starting(&mut criterion);
+    criterion.final_summary();
+}
+
+/// What the watches bring of one execution: the kind, the object, and its name in the results.
+fn brought() -> [(&'static str, Kind, Value); 5] {
+    [
+        ("execution-undecided", Kind::Execution, objects::execution(0, BUSY)),
+        ("execution-ended", Kind::Execution, objects::ended(0, BUSY)),
+        ("run", Kind::Run, objects::run(0, BUSY, 2, false)),
+        ("task-run", Kind::TaskRun, objects::task_run(0, BUSY, 0, true)),
+        ("pod", Kind::Pod, objects::pod(0, BUSY, 0, true)),
+    ]
+}
+
+/// From the bytes of a watch event to the record, and the second half of that alone.
+fn reading(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("read");
+    for (name, kind, object) in brought() {
+        let line = json!({"type": "MODIFIED", "object": object}).to_string();
+        group.throughput(Throughput::Bytes(line.len() as u64));
+        group.bench_function(BenchmarkId::new("event", name), |bencher| {
+            bencher.iter(|| match serde_json::from_str(black_box(&line)) {
+                Ok(WatchEvent::Modified(object)) => read(kind, object, objects::EXECUTION_NAMESPACE),
+                _ => None,
+            });
+        });
+        let object: DynamicObject = parsed(object);
+        group.bench_function(BenchmarkId::new("object", name), |bencher| {
+            let read = |object| read(kind, object, objects::EXECUTION_NAMESPACE);
+            bencher.iter_batched(|| object.clone(), read, BatchSize::SmallInput);
+        });
+    }
+    group.finish();
+}
+
+/// One delivery to an index of a hundred executions, on a target whose run goes on.
+fn applying(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("apply");
+    let mut index = started(100);
+    for delivery in deliver(&[
+        (Kind::Execution, objects::running(0, BUSY)),
+        (Kind::Run, objects::run(0, BUSY, 2, false)),
+        (Kind::TaskRun, objects::task_run(0, BUSY, 0, true)),
+        (Kind::Pod, objects::pod(0, BUSY, 0, true)),
+    ]) {
+        index.apply(delivery, Time::UNIX_EPOCH);
+    }
+    for (name, kind, object) in brought() {
+        let object: DynamicObject = parsed(object);
+        let delivery = || read(kind, object.clone(), objects::EXECUTION_NAMESPACE);
+        group.bench_function(name, |bencher| {
+            let apply =
+                |delivery: Option<Delivery>| delivery.into_iter().for_each(|it| index.apply(it, Time::UNIX_EPOCH));
+            bencher.iter_batched(delivery, apply, BatchSize::SmallInput);
+        });
+    }
+    group.finish();
+}
+
+/// All lists of a start, read already: nothing is decided before the last of them ends.
+fn starting(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("start");
+    group.sample_size(10);
+    for executions in STARTS {
+        let objects = listed(executions);
+        group.throughput(Throughput::Elements(objects.len() as u64));
+        group.bench_function(BenchmarkId::from_parameter(executions), |bencher| {
+            bencher.iter_batched(|| deliver(&objects), start, BatchSize::PerIteration);
+        });
+    }
+    group.finish();
+}
+
+fn listed(executions: u32) -> Vec<(Kind, Value)> {
+    let of_one = |number: u32| {
+        let target = format!("payment/deployment/api-{}", number / PER_TARGET);
+        [(Kind::Execution, objects::ended(number, &target)), (Kind::Run, objects::run(number, &target, 2, true))]
+    };
+    (0..executions).flat_map(of_one).collect()
+}
+
+fn started(executions: u32) -> Index {
+    start(deliver(&listed(executions)))
+}
+
+fn start(deliveries: Vec<Delivery>) -> Index {
+    let mut index = Index::new(None);
+    Kind::ALL.into_iter().for_each(|kind| index.apply(ListBegins(kind), Time::UNIX_EPOCH));
+    deliveries.into_iter().for_each(|delivery| index.apply(delivery, Time::UNIX_EPOCH));
+    Kind::ALL.into_iter().for_each(|kind| index.apply(ListEnds(kind), Time::UNIX_EPOCH));
+    index
+}
+
+fn deliver(objects: &[(Kind, Value)]) -> Vec<Delivery> {
+    let read = |(kind, object): &(Kind, Value)| read(*kind, parsed(object.clone()), objects::EXECUTION_NAMESPACE);
+    objects.iter().filter_map(read).collect()
+}
+
+fn parsed(object: Value) -> DynamicObject {
+    serde_json::from_value(object).unwrap_or_else(|error| unreachable!("an object as the API server sends it: {error}"))
+}

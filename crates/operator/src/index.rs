@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use wfe_core::Time;
 use wfe_core::action::Waiting;
+use wfe_core::by_uid::ByUid;
 use wfe_core::ending::Refusal;
 use wfe_core::execution::ExecutionState;
 use wfe_core::findings::Findings;
@@ -33,12 +34,12 @@ pub struct Entry {
     pub target: Target,
     /// Its name, from the executions; of a chain whose executions are all gone it is not known.
     pub name: Option<TargetName>,
-    beside: HashMap<Uid, Beside>,
+    beside: ByUid<Beside>,
     expected: Expectations,
     /// The runs that were deleted since the last decision: a write of it that answers late waits for none of them.
     vanished: HashSet<Uid>,
     /// What was seen of the runs, by uid, until their executions have ended.
-    evidence: HashMap<Uid, Evidence>,
+    evidence: ByUid<Evidence>,
 }
 
 /// What the shell keeps of an execution beside what decisions need.
@@ -65,7 +66,8 @@ impl Entry {
 pub struct Index {
     /// The one namespace whose executions are watched; `None`: all.
     watch_namespace: Option<String>,
-    targets: HashMap<Key, Entry>,
+    /// Boxed, since a table has room for half as many entries again.
+    targets: HashMap<Key, Box<Entry>>,
     /// Where each object is, by kind: also what a list must hold for it to be still there.
     places: HashMap<Kind, HashMap<Uid, Key>>,
     /// The namespaces, by uid.
@@ -150,7 +152,7 @@ impl Index {
                 list.epoch += 1;
                 list.seen = Some(HashSet::new());
                 if matches!(kind, Kind::TaskRun | Kind::Pod) {
-                    self.targets.values_mut().for_each(Entry::interrupt);
+                    self.targets.values_mut().for_each(|entry| entry.interrupt());
                 }
             }
             Delivery::ListEnds(kind) => self.end_list(kind),
@@ -179,7 +181,7 @@ impl Index {
     /// writes are seen. Half a list can hold one's own run and not yet the one that came before it.
     #[must_use]
     pub fn ready(&self, key: &Key) -> Option<&Entry> {
-        self.targets.get(key).filter(|entry| self.is_synced() && !self.is_listing() && entry.expected.is_empty())
+        self.entry(key).filter(|entry| self.is_synced() && !self.is_listing() && entry.expected.is_empty())
     }
 
     /// Tells whether a list is under way: until it ends, nothing is decided.
@@ -191,7 +193,7 @@ impl Index {
     /// Returns a target, whether or not it may be decided on.
     #[must_use]
     pub fn entry(&self, key: &Key) -> Option<&Entry> {
-        self.targets.get(key)
+        self.targets.get(key).map(Box::as_ref)
     }
 
     /// Returns the targets that are known.
@@ -368,7 +370,7 @@ impl Index {
         if let Owner::Execution { id, .. } = &run.owner
             && let Some(execution) = entry.target.executions.get_mut(&id.uid)
         {
-            entry.beside.entry(id.uid.clone()).or_default().had_run = true;
+            entry.beside.get_or_default(&id.uid).had_run = true;
             end_tries(execution);
         }
         entry.follow(&mut run, listing.is_some());

@@ -1,12 +1,13 @@
 //! Between the model and the core: a view as a [`Target`], actions as [`Step`]s. The real `decide` is called here.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use wfe_core::Time;
 use wfe_core::action::{self, Action, Ending};
+use wfe_core::by_uid::ByUid;
 use wfe_core::check::violations;
 use wfe_core::decide::decide;
 use wfe_core::ending::{FailureReason, Refusal};
@@ -87,15 +88,15 @@ impl Translation {
     }
 
     fn target(self, view: &View) -> Target {
-        let executions: BTreeMap<Uid, execution::Execution> = view
+        let executions: ByUid<execution::Execution> = view
             .executions
             .iter()
             .map(|execution| self.execution(view, *execution))
             .map(|execution| (execution.id.uid.clone(), execution))
             .collect();
-        let runs: BTreeMap<Uid, run::Run> =
+        let runs: ByUid<run::Run> =
             view.runs.iter().map(|seen| self.run(view, seen)).map(|run| (run.id.uid.clone(), run)).collect();
-        let residue: BTreeMap<Uid, residue::Residue> = view
+        let residue: ByUid<residue::Residue> = view
             .residue
             .iter()
             .filter(|_| self.left_out != LeftOut::Drain)

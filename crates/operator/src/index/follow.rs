@@ -26,7 +26,7 @@ impl Entry {
         if known.map_or(!is_listing, |run| is_over(&self.target, run)) {
             return false;
         }
-        let evidence = self.evidence.entry(sighting.run.clone()).or_default();
+        let evidence = self.evidence.get_or_default(&sighting.run);
         if is_deleted {
             evidence.see_deleted(sighting);
         } else {
@@ -47,7 +47,7 @@ impl Entry {
             return;
         }
         let known = self.target.runs.get(&run.id.uid);
-        let evidence = self.evidence.entry(run.id.uid.clone()).or_default();
+        let evidence = self.evidence.get_or_default(&run.id.uid);
         // Who did not see it released did not see what came after.
         if !run.is_pending() && known.is_none_or(|known| is_listing && known.is_pending()) {
             evidence.interrupt();
@@ -59,7 +59,7 @@ impl Entry {
 
     /// Takes in that versions of tasks or pods may have gone unseen.
     pub(super) fn interrupt(&mut self) {
-        for (uid, evidence) in &mut self.evidence {
+        for (uid, evidence) in self.evidence.iter_mut() {
             if self.target.runs.get(uid).is_none_or(|run| !run.is_pending()) {
                 evidence.interrupt();
             }

@@ -1,0 +1,173 @@
+//! Records by the uid of their object, in little memory.
+//!
+//! Most targets have a handful of records and there are tens of thousands of targets: a `BTreeMap` makes room for eleven
+//! records where there is one. This one has room for a pointer where there is no record. What comes new in the middle
+//! moves the pointers behind it: of ten thousand, less than parsing its object costs.
+
+use std::ops::Index;
+
+use crate::name::Uid;
+
+/// Records by uid, in the order of the uids.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ByUid<T> {
+    sorted: Vec<(Uid, Box<T>)>,
+}
+
+impl<T> ByUid<T> {
+    /// Returns a record.
+    #[must_use]
+    pub fn get(&self, uid: &Uid) -> Option<&T> {
+        let (_, record) = self.sorted.get(self.place(uid).ok()?)?;
+        Some(record)
+    }
+
+    /// Returns a record, to change it.
+    pub fn get_mut(&mut self, uid: &Uid) -> Option<&mut T> {
+        let place = self.place(uid).ok()?;
+        let (_, record) = self.sorted.get_mut(place)?;
+        Some(record)
+    }
+
+    /// Tells whether there is a record.
+    #[must_use]
+    pub fn contains_key(&self, uid: &Uid) -> bool {
+        self.place(uid).is_ok()
+    }
+
+    /// Puts a record in the place of what was there.
+    pub fn insert(&mut self, uid: Uid, record: T) {
+        match self.place(&uid) {
+            Ok(place) => *self.sorted[place].1 = record,
+            Err(place) => self.sorted.insert(place, (uid, Box::new(record))),
+        }
+    }
+
+    /// Returns a record, to change it; a new one where there is none.
+    pub fn get_or_default(&mut self, uid: &Uid) -> &mut T
+    where
+        T: Default,
+    {
+        let place = self.place(uid).unwrap_or_else(|place| {
+            self.sorted.insert(place, (uid.clone(), Box::default()));
+            place
+        });
+        &mut self.sorted[place].1
+    }
+
+    /// Takes a record out.
+    pub fn remove(&mut self, uid: &Uid) -> Option<T> {
+        let (_, record) = self.sorted.remove(self.place(uid).ok()?);
+        if self.sorted.len() < self.sorted.capacity() / 4 {
+            self.sorted.shrink_to(self.sorted.len() * 2); // after a storm
+        }
+        Some(*record)
+    }
+
+    /// Keeps the records for which this holds.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Uid, &mut T) -> bool) {
+        self.sorted.retain_mut(|(uid, record)| keep(uid, record));
+    }
+
+    /// Returns the records with their uids, in the order of the uids.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Uid, &T)> + Clone {
+        self.sorted.iter().map(|(uid, record)| (uid, &**record))
+    }
+
+    /// Returns the records, in the order of their uids.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &T> + Clone {
+        self.sorted.iter().map(|(_, record)| &**record)
+    }
+
+    /// Returns the records with their uids, to change them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&Uid, &mut T)> {
+        self.sorted.iter_mut().map(|(uid, record)| (&*uid, &mut **record))
+    }
+
+    /// Returns the records, to change them.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.sorted.iter_mut().map(|(_, record)| &mut **record)
+    }
+
+    /// Returns how many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// Tells whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sorted.is_empty()
+    }
+
+    fn place(&self, uid: &Uid) -> Result<usize, usize> {
+        self.sorted.binary_search_by(|(other, _)| other.cmp(uid))
+    }
+}
+
+impl<T> Default for ByUid<T> {
+    fn default() -> Self {
+        Self { sorted: Vec::new() }
+    }
+}
+
+impl<T> Extend<(Uid, T)> for ByUid<T> {
+    fn extend<I: IntoIterator<Item = (Uid, T)>>(&mut self, records: I) {
+        records.into_iter().for_each(|(uid, record)| self.insert(uid, record));
+    }
+}
+
+impl<T> FromIterator<(Uid, T)> for ByUid<T> {
+    fn from_iter<I: IntoIterator<Item = (Uid, T)>>(records: I) -> Self {
+        let mut all = Self::default();
+        all.extend(records);
+        all
+    }
+}
+
+impl<T> IntoIterator for ByUid<T> {
+    type Item = (Uid, T);
+    type IntoIter = std::iter::Map<std::vec::IntoIter<(Uid, Box<T>)>, fn((Uid, Box<T>)) -> (Uid, T)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.sorted.into_iter().map(|(uid, record)| (uid, *record))
+    }
+}
+
+impl<T> Index<&Uid> for ByUid<T> {
+    type Output = T;
+
+    /// Returns a record that is there.
+    fn index(&self, uid: &Uid) -> &T {
+        self.get(uid).unwrap_or_else(|| unreachable!("asked for {uid}, which is not there"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_holds_what_a_map_holds(steps in prop::collection::vec((0..40_u8, prop::option::of(any::<u8>())), 0..200)) {
+            let (mut by_uid, mut map) = (ByUid::default(), BTreeMap::new());
+            for (uid, record) in steps {
+                let uid = Uid::new(&uid.to_string());
+                match record {
+                    Some(record) => {
+                        by_uid.insert(uid.clone(), record);
+                        map.insert(uid.clone(), record);
+                    }
+                    None => prop_assert_eq!(by_uid.remove(&uid), map.remove(&uid)),
+                }
+                prop_assert_eq!(by_uid.get(&uid), map.get(&uid));
+            }
+            prop_assert!(by_uid.iter().eq(map.iter()), "{:?} is not {:?}", by_uid, map);
+        }
+    }
+}

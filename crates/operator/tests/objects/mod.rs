@@ -1,0 +1,214 @@
+//! Objects as the API server sends them, with all that it adds: for the measures of what the index costs.
+
+use serde_json::{Value, json};
+use wfe_core::target::TargetName;
+
+/// The namespace of the executions.
+const NAMESPACE: &str = "kubernaut-system";
+/// The namespace of the runs.
+pub const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
+
+const EXECUTION: u16 = 0xe;
+const RUN: u16 = 0xa;
+const TASK_RUN: u16 = 0xb;
+const POD: u16 = 0xc;
+
+/// A uid as the API server makes them: of no order.
+fn uid(kind: u16, number: u32, part: u32) -> String {
+    let scattered = number.wrapping_mul(0x9e37_79b9);
+    format!("{scattered:08x}-7a0e-4b9f-{kind:04x}-5d0a{part:08x}")
+}
+
+fn name(number: u32) -> String {
+    format!("remediation-7c9f4d2b-{number}")
+}
+
+fn run_name(target: &str, number: u32) -> String {
+    TargetName::parse(target).map(|target| target.chain().run(u64::from(number) + 1)).unwrap_or_default()
+}
+
+fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({"type": kind, "status": status, "reason": reason, "message": message, "observedGeneration": 1,
+           "lastTransitionTime": "2026-11-22T00:36:19Z"})
+}
+
+/// An execution that nobody has decided on.
+pub fn execution(number: u32, target: &str) -> Value {
+    json!({
+        "apiVersion": "kubernaut.ai/v1alpha1",
+        "kind": "WorkflowExecution",
+        "metadata": {
+            "name": name(number),
+            "namespace": NAMESPACE,
+            "uid": uid(EXECUTION, number, 0),
+            "resourceVersion": (1_834_001 + number).to_string(),
+            "generation": 1,
+            "creationTimestamp": "2026-11-22T00:36:10Z",
+            "labels": {"kubernaut.ai/remediation-request": "rr-payment-api-oom-1", "kubernaut.ai/component": "executor"},
+            "managedFields": [{
+                "apiVersion": "kubernaut.ai/v1alpha1", "fieldsType": "FieldsV1", "manager": "remediation-orchestrator",
+                "operation": "Update", "time": "2026-11-22T00:36:10Z",
+                "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:kubernaut.ai/component": {}}}, "f:spec": {
+                    ".": {}, "f:parameters": {".": {}, "f:MEMORY_LIMIT": {}, "f:REPLICAS": {}}, "f:targetResource": {},
+                    "f:workflowRef": {".": {}, "f:containerImage": {}, "f:version": {}, "f:workflowId": {}}}},
+            }],
+        },
+        "spec": {
+            "remediationRequestRef": {"name": "rr-payment-api-oom-1", "namespace": NAMESPACE},
+            "workflowRef": {
+                "workflowId": "increase-memory-conservative", "version": "1.0.0",
+                "containerImage": "registry.example/workflows/increase-memory:1.0.0",
+                "containerDigest": format!("sha256:{}", "ab".repeat(32)),
+            },
+            "targetResource": target,
+            "parameters": {"MEMORY_LIMIT": "512Mi", "REPLICAS": "3"},
+            "confidence": 0.92,
+            "rationale": "the pod was killed for its memory three times within the last hour",
+            "executionConfig": {"timeout": "30m0s", "serviceAccountName": "kubernaut-workflow-runner"},
+        },
+    })
+}
+
+/// An execution that is committed to its run.
+pub fn running(number: u32, target: &str) -> Value {
+    let mut object = execution(number, target);
+    object["status"] = json!({
+        "phase": "Running", "observedGeneration": 1, "target": target, "startTime": "2026-11-22T00:36:11Z",
+        "pipelineRunRef": {"name": run_name(target, number), "uid": uid(RUN, number, 0), "namespace": EXECUTION_NAMESPACE},
+        "runSequence": number + 1, "consecutiveFailures": 0,
+        "conditions": [
+            condition("TargetLocked", "True", "Held", &format!("PipelineRun {} holds the target", run_name(target, number))),
+            condition("Succeeded", "Unknown", "Running", "the workflow is running"),
+        ],
+    });
+    object
+}
+
+/// An execution that has ended: two of three have Completed, the others Failed before anything ran.
+pub fn ended(number: u32, target: &str) -> Value {
+    let mut object = running(number, target);
+    let failed = number % 3 == 1;
+    let message = "Failed to pull the image registry.example/workflows/tools:1.0.0: not found";
+    let status = &mut object["status"];
+    status["phase"] = if failed { "Failed" } else { "Completed" }.into();
+    status["completionTime"] = "2026-11-22T00:36:19Z".into();
+    status["duration"] = "8s".into();
+    if failed {
+        status["consecutiveFailures"] = 1.into();
+        status["nextAllowedExecution"] = "2026-11-22T00:37:19Z".into();
+        status["failureReason"] = message.into();
+        status["failureDetails"] = json!({
+            "failedTaskIndex": 0, "failedTaskName": "check", "failedStepName": "run", "reason": "ImagePullBackOff",
+            "message": message, "failedAt": "2026-11-22T00:36:19Z", "executionTimeBeforeFailure": "8s",
+            "naturalLanguageSummary": "Workflow 'increase-memory-conservative' failed before anything ran.",
+            "wasExecutionFailure": false, "requiresManualReview": false,
+        });
+    }
+    status["conditions"] = json!([
+        condition("TargetLocked", "False", "Free", "the run has ended and the target is free"),
+        if failed {
+            condition("Succeeded", "False", "ImagePullBackOff", message)
+        } else {
+            condition("Succeeded", "True", "Completed", "the workflow completed")
+        },
+        condition(
+            "Started",
+            if failed { "False" } else { "True" },
+            if failed { "OnlyWaited" } else { "StepRunning" },
+            "step run of TaskRun wfe-ac45b7d6911e97a5-1-check was seen running, since 2026-11-22T00:36:12Z"
+        ),
+    ]);
+    object
+}
+
+/// What a run and all that it makes have from the execution.
+fn copied(number: u32, target: &str) -> Value {
+    json!({
+        "kubernaut.ai/target-resource": target,
+        "kubernaut.ai/workflow-execution": format!("{NAMESPACE}/{}", name(number)),
+        "kubernaut.ai/workflow-execution-uid": uid(EXECUTION, number, 0),
+        "kubernaut.ai/workflow-id": "increase-memory-conservative",
+    })
+}
+
+/// The run of an execution, released; with a status that says how it ended, where it has.
+pub fn run(number: u32, target: &str, tasks: u32, has_ended: bool) -> Value {
+    let failed = number % 3 == 1;
+    let (status, reason) = match (has_ended, failed) {
+        (false, _) => ("Unknown", "Running"),
+        (true, true) => ("False", "Failed"),
+        (true, false) => ("True", "Succeeded"),
+    };
+    let message = format!("Tasks Completed: {tasks} (Failed: 0, Cancelled 0), Skipped: 0");
+    let specs: Vec<Value> = (0..tasks).map(|task| json!({"name": format!("task-{task}")})).collect();
+    let mut run = json!({
+        "apiVersion": "tekton.dev/v1",
+        "kind": "PipelineRun",
+        "metadata": {
+            "name": run_name(target, number), "namespace": EXECUTION_NAMESPACE, "uid": uid(RUN, number, 0),
+            "resourceVersion": (1_934_001 + number).to_string(), "creationTimestamp": "2026-11-22T00:36:10Z",
+            "labels": {"kubernaut.ai/workflow-execution": name(number)}, "annotations": copied(number, target),
+        },
+        "spec": {
+            "pipelineRef": {"resolver": "bundles"}, "timeouts": {"pipeline": "30m0s"},
+            "params": [{"name": "MEMORY_LIMIT", "value": "512Mi"}, {"name": "TARGET_RESOURCE", "value": target}],
+        },
+        "status": {
+            "startTime": "2026-11-22T00:36:11Z", "pipelineSpec": {"tasks": specs},
+            "conditions": [{"type": "Succeeded", "status": status, "reason": reason, "message": message,
+                            "lastTransitionTime": "2026-11-22T00:36:19Z"}],
+        },
+    });
+    if has_ended {
+        run["status"]["completionTime"] = "2026-11-22T00:36:19Z".into();
+    }
+    run
+}
+
+fn made_for(run: &str, kind: &str, part: (&str, u32, u32), annotations: &Value) -> Value {
+    let (task, number, at) = part;
+    let (task_run, made) = (format!("{run}-{task}"), kind == "Pod");
+    let labels = json!({
+        "tekton.dev/pipelineRun": run, "tekton.dev/pipelineRunUID": uid(RUN, number, 0), "tekton.dev/pipelineTask": task,
+        "tekton.dev/taskRun": task_run, "tekton.dev/taskRunUID": uid(TASK_RUN, number, at),
+    });
+    json!({
+        "apiVersion": if made { "v1" } else { "tekton.dev/v1" }, "kind": kind,
+        "metadata": {
+            "name": if made { format!("{task_run}-pod") } else { task_run.clone() }, "namespace": EXECUTION_NAMESPACE,
+            "uid": uid(if made { POD } else { TASK_RUN }, number, at), "resourceVersion": "1935001",
+            "creationTimestamp": "2026-11-22T00:36:11Z", "labels": labels, "annotations": annotations,
+        },
+    })
+}
+
+/// A TaskRun of a run: its step runs, or waits.
+pub fn task_run(number: u32, target: &str, task: u32, runs: bool) -> Value {
+    let (run, name) = (run_name(target, number), format!("task-{task}"));
+    let mut object = made_for(&run, "TaskRun", (&name, number, task), &copied(number, target));
+    let state = if runs { json!({"running": {"startedAt": "2026-11-22T00:36:12Z"}}) } else { json!({"waiting": {}}) };
+    let mut step = json!({"name": "run", "container": "step-run"});
+    step.as_object_mut().into_iter().for_each(|step| step.extend(state.as_object().cloned().unwrap_or_default()));
+    let reason = if runs { "Running" } else { "Pending" };
+    object["status"] = json!({
+        "podName": format!("{run}-{name}-pod"), "steps": [step],
+        "conditions": [{"type": "Succeeded", "status": "Unknown", "reason": reason, "message": "Not all Steps have finished"}],
+    });
+    object
+}
+
+/// The pod of a TaskRun: its container runs, or waits.
+pub fn pod(number: u32, target: &str, task: u32, runs: bool) -> Value {
+    let (run, name) = (run_name(target, number), format!("task-{task}"));
+    let mut object = made_for(&run, "Pod", (&name, number, task), &copied(number, target));
+    let state = if runs {
+        json!({"running": {"startedAt": "2026-11-22T00:36:12Z"}})
+    } else {
+        json!({"waiting": {"reason": "ContainerCreating"}})
+    };
+    object["status"] = json!({
+        "phase": if runs { "Running" } else { "Pending" },
+        "containerStatuses": [{"name": "step-run", "state": state, "ready": runs, "restartCount": 0}],
+    });
+    object
+}
