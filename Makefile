@@ -62,8 +62,9 @@ test-release: versions-rust assets assets-helm bins $(AUDITABLE) $(CYCLONEDX) $(
 soak: versions-rust assets bins ## Run two operators under load and faults for MINUTES, and judge what happened
 	cargo run --quiet --bin soak -- --minutes $(or $(MINUTES),10) $(ARGS)
 
-# The operator as it is released, beside a program that measures it.
+# The operator as it is released, beside a program that measures it; and what the micro-benchmarks left.
 BENCH = cargo run --quiet --profile harness --package wfe-tests --bin bench --
+MICRO = --criterion target/criterion --bytes target/memory.jsonl
 
 .PHONY: bench
 bench: versions-rust assets $(if $(QUICK),,bench-micro) ## Measure what the operator costs (QUICK=1: in minutes; KEEP=1: for the docs)
@@ -74,6 +75,12 @@ bench: versions-rust assets $(if $(QUICK),,bench-micro) ## Measure what the oper
 .PHONY: bench-page
 bench-page: versions-rust ## Write the page of the benchmark anew, from the runs that were kept
 	@$(BENCH) page
+
+# What criterion measures is below target/criterion, and what the index holds in target/memory.jsonl.
+.PHONY: bench-micro
+bench-micro: versions-rust ## Measure decisions, index, reading, and the bytes of the index (two minutes, and the build)
+	cargo bench --package wfe-core --package wfe-tekton --package wfe-operator --bench decide --bench parsing --bench index
+	WFE_MEMORY_REPORT=$(CURDIR)/target/memory.jsonl cargo test --profile bench --package wfe-operator --test memory -- --nocapture
 
 .PHONY: fixtures
 fixtures: versions-rust assets assets-oldest bins ## Record again what both versions of Tekton write of each outcome

@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{BenchmarkId, Criterion, Throughput};
+use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use wfe_core::Time;
 use wfe_core::decide::decide;
 use wfe_core::ending::FailureReason;
@@ -52,6 +52,7 @@ fn histories(criterion: &mut Criterion) {
 /// All ask for a turn at once, with a history of ten: on a target that is free, and while one that came before runs.
 fn storms(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decide");
+    group.sample_size(10).sampling_mode(SamplingMode::Flat); // a decision takes up to a tenth of a second
     for size in STORMS {
         group.throughput(Throughput::Elements(size.into()));
         let free = with(history(10), (10..10 + size).map(undecided));

@@ -39,17 +39,21 @@ impl<T> ByUid<T> {
     pub fn insert(&mut self, uid: Uid, record: T) {
         match self.place(&uid) {
             Ok(place) => *self.sorted[place].1 = record,
-            Err(place) => self.sorted.insert(place, (uid, Box::new(record))),
+            Err(place) => self.insert_at(place, uid, record),
         }
     }
 
+    fn insert_at(&mut self, place: usize, uid: Uid, record: T) {
+        if self.sorted.is_empty() {
+            self.sorted.reserve_exact(1); // it may stay alone
+        }
+        self.sorted.insert(place, (uid, Box::new(record)));
+    }
+
     /// Returns a record, to change it; a new one where there is none.
-    pub fn get_or_default(&mut self, uid: &Uid) -> &mut T
-    where
-        T: Default,
-    {
+    pub fn get_or_insert_with(&mut self, uid: &Uid, new: impl FnOnce() -> T) -> &mut T {
         let place = self.place(uid).unwrap_or_else(|place| {
-            self.sorted.insert(place, (uid.clone(), Box::default()));
+            self.insert_at(place, uid.clone(), new());
             place
         });
         &mut self.sorted[place].1
@@ -70,11 +74,13 @@ impl<T> ByUid<T> {
     }
 
     /// Returns the records with their uids, in the order of the uids.
+    #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Uid, &T)> + Clone {
         self.sorted.iter().map(|(uid, record)| (uid, &**record))
     }
 
     /// Returns the records, in the order of their uids.
+    #[must_use]
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &T> + Clone {
         self.sorted.iter().map(|(_, record)| &**record)
     }
@@ -158,12 +164,11 @@ mod tests {
             let (mut by_uid, mut map) = (ByUid::default(), BTreeMap::new());
             for (uid, record) in steps {
                 let uid = Uid::new(&uid.to_string());
-                match record {
-                    Some(record) => {
-                        by_uid.insert(uid.clone(), record);
-                        map.insert(uid.clone(), record);
-                    }
-                    None => prop_assert_eq!(by_uid.remove(&uid), map.remove(&uid)),
+                if let Some(record) = record {
+                    by_uid.insert(uid.clone(), record);
+                    map.insert(uid.clone(), record);
+                } else {
+                    prop_assert_eq!(by_uid.remove(&uid), map.remove(&uid));
                 }
                 prop_assert_eq!(by_uid.get(&uid), map.get(&uid));
             }

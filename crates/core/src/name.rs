@@ -45,13 +45,14 @@ impl Version {
     }
 }
 
-/// Names one `WorkflowExecution` object: where it is, and which of those that had this name over time.
+/// Names one `WorkflowExecution` object: where it is, and which of those that had this name over time. Shared, as a
+/// decision on a storm names its holder thousands of times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExecutionId {
     /// `metadata.namespace`.
-    pub namespace: Box<str>,
+    pub namespace: Arc<str>,
     /// `metadata.name`.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// `metadata.uid`.
     pub uid: Uid,
 }

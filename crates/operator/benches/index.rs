@@ -6,7 +6,7 @@ mod objects;
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
+use criterion::{BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput};
 use kube::api::{DynamicObject, WatchEvent};
 use serde_json::{Value, json};
 use wfe_core::Time;
@@ -89,7 +89,7 @@ fn applying(criterion: &mut Criterion) {
 /// All lists of a start, read already: nothing is decided before the last of them ends.
 fn starting(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("start");
-    group.sample_size(10);
+    group.sample_size(10).sampling_mode(SamplingMode::Flat);
     for executions in STARTS {
         let objects = listed(executions);
         group.throughput(Throughput::Elements(objects.len() as u64));
@@ -114,9 +114,10 @@ fn started(executions: u32) -> Index {
 
 fn start(deliveries: Vec<Delivery>) -> Index {
     let mut index = Index::new(None);
-    Kind::ALL.into_iter().for_each(|kind| index.apply(ListBegins(kind), Time::UNIX_EPOCH));
-    deliveries.into_iter().for_each(|delivery| index.apply(delivery, Time::UNIX_EPOCH));
-    Kind::ALL.into_iter().for_each(|kind| index.apply(ListEnds(kind), Time::UNIX_EPOCH));
+    let (begun, ended) = (Kind::ALL.map(ListBegins), Kind::ALL.map(ListEnds));
+    for delivery in begun.into_iter().chain(deliveries).chain(ended) {
+        index.apply(delivery, Time::UNIX_EPOCH);
+    }
     index
 }
 

@@ -25,7 +25,7 @@ use wfe_tekton::{Descendant, Evidence, RunRequest};
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
 use expect::Expectations;
 pub use expect::Expected;
-use keep::{already_seen, end_tries, keep_memory, keep_presence, mark_gone, place_owner};
+use keep::{already_seen, end_tries, keep_memory, keep_presence, mark_gone, place_owner, share_strings};
 
 /// One target with what the shell needs beside it.
 #[derive(Debug, Default)]
@@ -338,7 +338,7 @@ impl Index {
         };
         entry.beside.insert(uid.clone(), beside);
         let mut execution = record.execution;
-        execution.paused = self.paused.get(&execution.id.namespace).cloned();
+        execution.paused = self.paused.get(&*execution.id.namespace).cloned();
         if let Some(known) = entry.target.executions.get(&uid) {
             keep_memory(&mut execution, known);
         }
@@ -370,9 +370,10 @@ impl Index {
         if let Owner::Execution { id, .. } = &run.owner
             && let Some(execution) = entry.target.executions.get_mut(&id.uid)
         {
-            entry.beside.get_or_default(&id.uid).had_run = true;
+            entry.beside.get_or_insert_with(&id.uid, Beside::default).had_run = true;
             end_tries(execution);
         }
+        share_strings(&mut run.owner, &entry.target.executions);
         entry.follow(&mut run, listing.is_some());
         if !run.is_unfinished() {
             run.done_seen.get_or_insert(now);
@@ -383,7 +384,7 @@ impl Index {
     }
 
     /// Keeps a descendant only while it is unfinished; what it shows is kept with the run.
-    fn apply_descendant(&mut self, kind: Kind, descendant: Descendant) {
+    fn apply_descendant(&mut self, kind: Kind, mut descendant: Descendant) {
         let uid = descendant.residue.id.uid.clone();
         self.see(&descendant, false);
         let key = Key::Chain(descendant.chain);
@@ -394,6 +395,7 @@ impl Index {
         }
         self.place(kind, &uid, &key);
         let entry = self.targets.entry(key.clone()).or_default();
+        share_strings(&mut descendant.residue.owner, &entry.target.executions);
         entry.target.residue.insert(uid, descendant.residue);
         self.dirty.insert(key);
     }
@@ -513,6 +515,9 @@ impl Index {
         for (key, entry) in &mut self.targets {
             if !is_listing {
                 entry.forget();
+                // Lists come in any order: a run may have come before its execution.
+                let Target { executions, runs, .. } = &mut entry.target;
+                runs.values_mut().for_each(|run| share_strings(&mut run.owner, executions));
             }
             entry.expected.listed(kind, epoch, &seen);
             self.dirty.insert(key.clone());

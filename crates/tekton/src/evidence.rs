@@ -8,6 +8,7 @@ mod verdict;
 
 use std::collections::BTreeMap;
 
+use wfe_core::by_uid::ByUid;
 use wfe_core::evidence::Proof;
 use wfe_core::name::Uid;
 use wfe_core::run::Seen;
@@ -37,7 +38,7 @@ pub struct Evidence {
     vanished: Option<Box<str>>,
     too_many: bool,
     has_stirred: bool,
-    children: BTreeMap<Uid, Known>,
+    children: ByUid<Known>,
     /// By task and name.
     pods: BTreeMap<(Uid, Box<str>), Remembered>,
     waiting: Option<Waiting>,
@@ -132,7 +133,7 @@ impl Evidence {
             self.too_many = true;
             return;
         }
-        let known = self.children.entry(uid.clone()).or_insert_with(|| Known {
+        let known = self.children.get_or_insert_with(uid, || Known {
             name: child.name.clone(),
             task: child.task.clone(),
             is_task_run: child.is_task_run,

@@ -34,5 +34,5 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
 /// `recoveryOf` names an execution of the same namespace.
 fn names(contender: &Contender<'_>, failed: &Past<'_>) -> bool {
     let (id, failed) = (&contender.execution.id, &failed.execution.id);
-    contender.execution.recovery_of.as_ref() == Some(&failed.name) && id.namespace == failed.namespace
+    contender.execution.recovery_of.as_deref() == Some(&*failed.name) && id.namespace == failed.namespace
 }

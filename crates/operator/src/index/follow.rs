@@ -26,7 +26,7 @@ impl Entry {
         if known.map_or(!is_listing, |run| is_over(&self.target, run)) {
             return false;
         }
-        let evidence = self.evidence.get_or_default(&sighting.run);
+        let evidence = self.evidence.get_or_insert_with(&sighting.run, Evidence::default);
         if is_deleted {
             evidence.see_deleted(sighting);
         } else {
@@ -47,7 +47,7 @@ impl Entry {
             return;
         }
         let known = self.target.runs.get(&run.id.uid);
-        let evidence = self.evidence.get_or_default(&run.id.uid);
+        let evidence = self.evidence.get_or_insert_with(&run.id.uid, Evidence::default);
         // Who did not see it released did not see what came after.
         if !run.is_pending() && known.is_none_or(|known| is_listing && known.is_pending()) {
             evidence.interrupt();

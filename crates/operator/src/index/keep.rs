@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use wfe_core::by_uid::ByUid;
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::Uid;
 use wfe_core::run::{Owner, Presence, Run};
@@ -65,6 +66,15 @@ pub(super) fn keep_presence(run: &mut Run, known: &Run) {
         && id.uid == known_id.uid
     {
         *presence = *known;
+    }
+}
+
+/// Lets an owner share the strings of its execution, where both say the same: there may be tens of thousands of each.
+pub(super) fn share_strings(owner: &mut Owner, executions: &ByUid<Execution>) {
+    if let Owner::Execution { id, .. } = owner
+        && let Some(execution) = executions.get(&id.uid).filter(|execution| execution.id == *id)
+    {
+        id.clone_from(&execution.id);
     }
 }
 

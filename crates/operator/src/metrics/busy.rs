@@ -98,7 +98,11 @@ mod tests {
     fn draining(slow: bool) -> Target {
         let id = ResidueId { kind: ResidueKind::Pod, name: "p".into(), uid: Uid::new("p") };
         let residue = Residue { id, owner: Owner::Nobody, created: wfe_core::Time::UNIX_EPOCH };
-        Target { residue: [(residue.id.uid.clone(), residue)].into(), drain_warned: slow, ..Target::default() }
+        Target {
+            residue: [(residue.id.uid.clone(), residue)].into_iter().collect(),
+            drain_warned: slow,
+            ..Target::default()
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use wfe_core::target::TargetName;
 /// The namespace of the executions.
 const NAMESPACE: &str = "kubernaut-system";
 /// The namespace of the runs.
-pub const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
+pub(crate) const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
 
 const EXECUTION: u16 = 0xe;
 const RUN: u16 = 0xa;
@@ -33,7 +33,7 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
 }
 
 /// An execution that nobody has decided on.
-pub fn execution(number: u32, target: &str) -> Value {
+pub(crate) fn execution(number: u32, target: &str) -> Value {
     json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
         "kind": "WorkflowExecution",
@@ -70,7 +70,7 @@ pub fn execution(number: u32, target: &str) -> Value {
 }
 
 /// An execution that is committed to its run.
-pub fn running(number: u32, target: &str) -> Value {
+pub(crate) fn running(number: u32, target: &str) -> Value {
     let mut object = execution(number, target);
     object["status"] = json!({
         "phase": "Running", "observedGeneration": 1, "target": target, "startTime": "2026-11-22T00:36:11Z",
@@ -85,7 +85,7 @@ pub fn running(number: u32, target: &str) -> Value {
 }
 
 /// An execution that has ended: two of three have Completed, the others Failed before anything ran.
-pub fn ended(number: u32, target: &str) -> Value {
+pub(crate) fn ended(number: u32, target: &str) -> Value {
     let mut object = running(number, target);
     let failed = number % 3 == 1;
     let message = "Failed to pull the image registry.example/workflows/tools:1.0.0: not found";
@@ -132,7 +132,7 @@ fn copied(number: u32, target: &str) -> Value {
 }
 
 /// The run of an execution, released; with a status that says how it ended, where it has.
-pub fn run(number: u32, target: &str, tasks: u32, has_ended: bool) -> Value {
+pub(crate) fn run(number: u32, target: &str, tasks: u32, has_ended: bool) -> Value {
     let failed = number % 3 == 1;
     let (status, reason) = match (has_ended, failed) {
         (false, _) => ("Unknown", "Running"),
@@ -183,7 +183,7 @@ fn made_for(run: &str, kind: &str, part: (&str, u32, u32), annotations: &Value) 
 }
 
 /// A TaskRun of a run: its step runs, or waits.
-pub fn task_run(number: u32, target: &str, task: u32, runs: bool) -> Value {
+pub(crate) fn task_run(number: u32, target: &str, task: u32, runs: bool) -> Value {
     let (run, name) = (run_name(target, number), format!("task-{task}"));
     let mut object = made_for(&run, "TaskRun", (&name, number, task), &copied(number, target));
     let state = if runs { json!({"running": {"startedAt": "2026-11-22T00:36:12Z"}}) } else { json!({"waiting": {}}) };
@@ -198,7 +198,7 @@ pub fn task_run(number: u32, target: &str, task: u32, runs: bool) -> Value {
 }
 
 /// The pod of a TaskRun: its container runs, or waits.
-pub fn pod(number: u32, target: &str, task: u32, runs: bool) -> Value {
+pub(crate) fn pod(number: u32, target: &str, task: u32, runs: bool) -> Value {
     let (run, name) = (run_name(target, number), format!("task-{task}"));
     let mut object = made_for(&run, "Pod", (&name, number, task), &copied(number, target));
     let state = if runs {

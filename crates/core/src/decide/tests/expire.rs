@@ -167,7 +167,7 @@ proptest! {
             }
         }
         for workflow in ["w1", "w2", "w3"] {
-            for recovery_of in target.executions.values().map(|it| Some(it.id.name.clone())).chain([None]) {
+            for recovery_of in target.executions.values().map(|it| Some(it.id.name.as_ref().into())).chain([None]) {
                 let judged = |target: &Target| {
                     let mut target = target.clone();
                     let contender = Execution { workflow_id: workflow.into(), recovery_of: recovery_of.clone(), ..undecided("new") };
