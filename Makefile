@@ -80,7 +80,7 @@ bench-page: versions-rust ## Write the page of the benchmark anew, from the runs
 .PHONY: bench-micro
 bench-micro: versions-rust ## Measure decisions, index, reading, and the bytes of the index (two minutes, and the build)
 	cargo bench --package wfe-core --package wfe-tekton --package wfe-operator --bench decide --bench parsing --bench index
-	WFE_MEMORY_REPORT=$(CURDIR)/target/memory.jsonl cargo test --profile bench --package wfe-operator --test memory -- --nocapture
+	WFE_MEMORY_REPORT=$(CURDIR)/target/memory.jsonl cargo test --release --package wfe-operator --test memory -- --nocapture
 
 .PHONY: fixtures
 fixtures: versions-rust assets assets-oldest bins ## Record again what both versions of Tekton write of each outcome
