@@ -71,7 +71,7 @@ fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
 /// A clearance acts at once; what it has done is written down, so that it does the same for ever.
 fn record_clearances(history: &History<'_>, decision: &mut Decision) {
     for Unrecorded { execution: cleared, effective, until } in history.unrecorded() {
-        let Some(clearance) = cleared.clearance.clone() else { continue };
+        let Some(clearance) = cleared.clearance.as_deref().cloned() else { continue };
         let (execution, version) = (cleared.id.clone(), cleared.version.clone());
         decision.actions.push(Action::RecordClearance { execution, version, clearance, effective });
         if let Some(until) = until {

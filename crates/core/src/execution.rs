@@ -10,7 +10,7 @@ use crate::name::{ExecutionId, RunId, Version};
 use crate::run::Run;
 use crate::target::RunNumber;
 
-/// What the index keeps of one `WorkflowExecution`.
+/// What the index keeps of one `WorkflowExecution`. What few of them have is boxed: there are tens of thousands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
     /// Which object it is.
@@ -32,9 +32,9 @@ pub struct Execution {
     /// `spec.recoveryOf`: the name of the execution in the same namespace whose failure this one is to repair.
     pub recovery_of: Option<Box<str>>,
     /// `spec.clearance`, where somebody has set it.
-    pub clearance: Option<Clearance>,
+    pub clearance: Option<Box<Clearance>>,
     /// `spec.cancellation`, where somebody has set it.
-    pub cancellation: Option<Cancellation>,
+    pub cancellation: Option<Box<Cancellation>>,
     /// Why nothing new starts in its namespace, where that is so.
     pub paused: Option<Box<str>>,
     /// Whether its run lives in another execution namespace: then it is another operator's, and left alone.
@@ -52,7 +52,7 @@ pub struct Execution {
     /// When this process wrote that last.
     pub run_shown_at: Option<Time>,
     /// The proof that a step of its run ran, where this process has seen one and then the run vanish.
-    pub lost_proof: Option<Proof>,
+    pub lost_proof: Option<Box<Proof>>,
     /// Where it stands.
     pub state: ExecutionState,
 }
@@ -106,7 +106,7 @@ pub enum ExecutionState {
         unusable: Option<Box<str>>,
         /// The create of its run that the API server refused, where it did. Known to this process only, until it is
         /// written to the status.
-        refusal: Option<Refusal>,
+        refusal: Option<Box<Refusal>>,
         /// When this process first tried to create its run.
         first_try: Option<Time>,
         /// `spec.startBefore`.

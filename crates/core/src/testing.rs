@@ -80,7 +80,7 @@ pub(crate) fn stalled(uid: &str, workflow: &str, number: u64, at_second: i64, ne
 /// Somebody has cleared it.
 pub(crate) fn cleared(execution: Execution, recorded: Recorded) -> Execution {
     let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded };
-    Execution { clearance: Some(clearance), ..execution }
+    Execution { clearance: Some(Box::new(clearance)), ..execution }
 }
 
 /// An execution of a workflow that asks for its turn.

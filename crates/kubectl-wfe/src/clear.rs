@@ -116,7 +116,7 @@ fn with_clearance(target: &Target, uid: &Uid) -> Target {
     let mut target = target.clone();
     if let Some(execution) = target.executions.get_mut(uid) {
         let (reason, cleared_by) = ("asked for".into(), "the caller".into());
-        execution.clearance = Some(Clearance { reason, cleared_by, recorded: Recorded::Not });
+        execution.clearance = Some(Box::new(Clearance { reason, cleared_by, recorded: Recorded::Not }));
     }
     target
 }

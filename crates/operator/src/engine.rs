@@ -271,7 +271,7 @@ impl Engine {
             decision
         } else if self.index.ready(&key).is_some() {
             let decision = decide(&entry.target, &config.policy, now);
-            self.standing.show(&key, entry.name.as_ref().map(TargetName::as_str), &decision.standing);
+            self.standing.show(&key, entry.target.name.as_ref().map(TargetName::as_str), &decision.standing);
             decision
         } else {
             return; // the watch brings what it waits for, and marks it again
@@ -494,7 +494,7 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Op
             | Action::DrainSlow { .. } => {}
         }
     }
-    let target = entry.name.clone();
+    let target = entry.target.name.clone();
     let defaults = config.defaults.clone();
     Work { key, target, actions: decision.actions, subjects, denied_since, had_runs, requests, evidence, defaults, now }
 }

@@ -19,7 +19,7 @@ use wfe_core::execution::ExecutionState;
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Order, Owner, Run};
-use wfe_core::target::{ChainName, RunNumber, Target, TargetName};
+use wfe_core::target::{ChainName, RunNumber, Target};
 use wfe_tekton::{Descendant, Evidence, RunRequest};
 
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
@@ -32,12 +32,10 @@ use keep::{already_seen, end_tries, keep_memory, keep_presence, mark_gone, place
 pub struct Entry {
     /// The input of decisions.
     pub target: Target,
-    /// Its name, from the executions; of a chain whose executions are all gone it is not known.
-    pub name: Option<TargetName>,
     beside: ByUid<Beside>,
     expected: Expectations,
     /// The runs that were deleted since the last decision: a write of it that answers late waits for none of them.
-    vanished: HashSet<Uid>,
+    vanished: ByUid<()>,
     /// What was seen of the runs, by uid, until their executions have ended.
     evidence: ByUid<Evidence>,
 }
@@ -229,7 +227,7 @@ impl Index {
             && let Some(execution) = entry.target.executions.get_mut(execution)
             && let ExecutionState::Undecided { refusal: slot, .. } = &mut execution.state
         {
-            *slot = Some(refusal);
+            *slot = Some(Box::new(refusal));
         }
     }
 
@@ -259,7 +257,7 @@ impl Index {
     /// Records that no write of this process to a target is on its way now.
     pub fn settle(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
-            entry.vanished.clear();
+            entry.vanished = ByUid::default();
         }
     }
 
@@ -329,8 +327,7 @@ impl Index {
         }
         let entry = self.targets.entry(key.clone()).or_default();
         entry.expected.seen(Kind::Execution, &uid, &record.execution.version);
-        entry.target.name.clone_from(&record.target);
-        entry.name = record.target;
+        entry.target.name = record.target;
         let beside = Beside {
             generation: record.generation,
             request: record.request,
@@ -468,7 +465,7 @@ impl Index {
                 Kind::Run => {
                     if let Some(run) = entry.target.runs.remove(uid) {
                         entry.lose(run);
-                        entry.vanished.insert(uid.clone());
+                        entry.vanished.insert(uid.clone(), ());
                     }
                     entry.target.residue.remove(uid);
                 }

@@ -113,9 +113,12 @@ impl Translation {
             number: (*number).into(),
         });
         let state = match execution.phase {
-            Phase::Undecided => {
-                ExecutionState::Undecided { unusable: None, refusal, first_try: None, start_before: None }
-            }
+            Phase::Undecided => ExecutionState::Undecided {
+                unusable: None,
+                refusal: refusal.map(Box::new),
+                first_try: None,
+                start_before: None,
+            },
             Phase::Running(run) => {
                 ExecutionState::Running { run: Some(run_id(run, execution.sequence)), started_at: Some(moment(50)) }
             }
@@ -128,7 +131,7 @@ impl Translation {
         let cancellation = || Cancellation { reason: "reason".into(), requested_by: "somebody".into() };
         execution::Execution {
             run_sequence: (execution.sequence > 0).then_some(execution.sequence.into()),
-            cancellation: execution.cancelled.then(cancellation),
+            cancellation: execution.cancelled.then(|| Box::new(cancellation())),
             draining_shown: execution.draining,
             workflow_id: execution.id.uid.to_string().into(),
             state,

@@ -99,7 +99,7 @@ fn judge(contender: &Contender<'_>, decision: &mut Decision) -> Verdict {
 /// A refused create, unless a run of this execution is there after all.
 fn refusal_of<'a>(contender: &Contender<'a>) -> Option<&'a Refusal> {
     match &contender.execution.state {
-        ExecutionState::Undecided { refusal, .. } if contender.run.is_none() => refusal.as_ref(),
+        ExecutionState::Undecided { refusal, .. } if contender.run.is_none() => refusal.as_deref(),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::{End, History, Past};
 use crate::Time;
 use crate::ending::{Remediation, Skip};
-use crate::execution::{Clearance, Execution, Recorded};
+use crate::execution::{Execution, Recorded};
 use crate::policy::{Policy, Scope};
 
 /// A clearance that no status records yet.
@@ -137,5 +137,5 @@ impl Past<'_> {
 /// What the status says of a clearance, where there is one that can do something: only a failure can be cleared.
 fn recorded(past: &Past<'_>) -> Option<Recorded> {
     let failed = past.end != End::Completed;
-    past.execution.clearance.as_ref().filter(|_| failed).map(|Clearance { recorded, .. }| *recorded)
+    past.execution.clearance.as_ref().filter(|_| failed).map(|clearance| clearance.recorded)
 }

@@ -54,7 +54,8 @@ fn undecided_state() -> impl Strategy<Value = ExecutionState> {
     )
         .prop_map(|(unusable, refused, first_try, start_before)| ExecutionState::Undecided {
             unusable: unusable.then(|| "bad".into()),
-            refusal: refused.map(|number| Refusal { reason: FailureReason::Forbidden, message: "no".into(), number }),
+            refusal: refused
+                .map(|number| Box::new(Refusal { reason: FailureReason::Forbidden, message: "no".into(), number })),
             first_try: first_try.map(at),
             start_before: start_before.map(at),
         })
@@ -103,7 +104,8 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 created: at(created),
                 deleting,
                 recovery_of: recovery_of.map(Into::into),
-                cancellation: cancelled.then(|| Cancellation { reason: "enough".into(), requested_by: "jo".into() }),
+                cancellation: cancelled
+                    .then(|| Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() })),
                 paused: paused.then(|| "ask".into()),
                 blocked_shown: blocked.map(Into::into),
                 ttl: ttl.map(Duration::from_secs),

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use wfe_core::by_uid::ByUid;
 use wfe_core::name::{Uid, Version};
 
 use super::Kind;
@@ -36,6 +37,15 @@ impl Expected {
         }
     }
 
+    /// Tells whether who waits for this waits for the other one, too, of the same object.
+    fn outlasts(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Absence { .. }, _) => true,
+            (Self::Version { version, .. }, Self::Version { version: other, .. }) => at_least(version, other),
+            (Self::Version { .. }, Self::Absence { .. }) => false,
+        }
+    }
+
     fn uid(&self) -> &Uid {
         match self {
             Self::Version { uid, .. } | Self::Absence { uid, .. } => uid,
@@ -43,14 +53,18 @@ impl Expected {
     }
 }
 
-/// What one target waits for. Bounded by the actions of one decision, as there is no next one until it is empty.
+/// What one target waits for, by object. Bounded by the actions of one decision, as there is no next one until it is
+/// empty: in a storm, thousands.
 #[derive(Debug, Default)]
-pub(super) struct Expectations(Vec<(Expected, u64)>);
+pub(super) struct Expectations(ByUid<(Expected, u64)>);
 
 impl Expectations {
     /// Adds one, with the number of the last list that had begun.
     pub(super) fn add(&mut self, expected: Expected, epoch: u64) {
-        self.0.push((expected, epoch));
+        let uid = expected.uid().clone();
+        if self.0.get(&uid).is_none_or(|(known, _)| !known.outlasts(&expected)) {
+            self.0.insert(uid, (expected, epoch));
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -59,22 +73,22 @@ impl Expectations {
 
     /// The watch has delivered an object.
     pub(super) fn seen(&mut self, kind: Kind, uid: &Uid, version: &Version) {
-        self.0.retain(|(expected, _)| match expected {
-            Expected::Version { kind: k, uid: u, version: awaited } => {
-                *k != kind || u != uid || !at_least(version, awaited)
-            }
-            Expected::Absence { .. } => true,
-        });
+        let is_it = |expected: &Expected| matches!(expected, Expected::Version { kind: k, version: awaited, .. } if *k == kind && at_least(version, awaited));
+        if self.0.get(uid).is_some_and(|(expected, _)| is_it(expected)) {
+            self.0.remove(uid);
+        }
     }
 
     /// The watch has delivered a deletion, which ends every wait for that object.
     pub(super) fn gone(&mut self, kind: Kind, uid: &Uid) {
-        self.0.retain(|(expected, _)| expected.kind() != kind || expected.uid() != uid);
+        if self.0.get(uid).is_some_and(|(expected, _)| expected.kind() == kind) {
+            self.0.remove(uid);
+        }
     }
 
     /// A list is complete. A wait from before it began is over when the object is not in it: then it was deleted.
     pub(super) fn listed(&mut self, kind: Kind, epoch: u64, seen: &HashSet<Uid>) {
-        self.0.retain(|(expected, since)| expected.kind() != kind || *since >= epoch || seen.contains(expected.uid()));
+        self.0.retain(|uid, (expected, since)| expected.kind() != kind || *since >= epoch || seen.contains(uid));
     }
 }
 

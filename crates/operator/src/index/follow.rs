@@ -6,7 +6,7 @@ use wfe_core::Time;
 use wfe_core::execution::Execution;
 use wfe_core::findings::Findings;
 use wfe_core::name::Uid;
-use wfe_core::run::{Look, Owner, Run, Seen};
+use wfe_core::run::{Look, Owner, Progress, Run, Seen};
 use wfe_core::target::Target;
 use wfe_tekton::{Evidence, Sighting};
 
@@ -44,6 +44,7 @@ impl Entry {
     pub(super) fn follow(&mut self, run: &mut Run, is_listing: bool) {
         if is_over(&self.target, run) {
             self.evidence.remove(&run.id.uid);
+            forget(run);
             return;
         }
         let known = self.target.runs.get(&run.id.uid);
@@ -71,7 +72,7 @@ impl Entry {
         self.evidence.remove(&run.id.uid);
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
         if let (Some(owner), Some(proof)) = (owner, run.seen.proof) {
-            owner.lost_proof = Some(proof);
+            owner.lost_proof = Some(Box::new(proof));
         }
     }
 
@@ -81,9 +82,7 @@ impl Entry {
             let over = self.target.runs.values().filter(|run| is_over(&self.target, run));
             over.map(|run| run.id.uid.clone()).collect()
         };
-        for run in self.target.runs.values_mut().filter(|run| over.contains(&run.id.uid)) {
-            (run.seen, run.look) = (Seen::default(), None);
-        }
+        self.target.runs.values_mut().filter(|run| over.contains(&run.id.uid)).for_each(forget);
         let runs = &self.target.runs;
         self.evidence.retain(|uid, _| runs.contains_key(uid) && !over.contains(uid));
     }
@@ -106,5 +105,13 @@ fn is_over(target: &Target, run: &Run) -> bool {
     match &run.owner {
         Owner::Execution { id, .. } => target.executions.get(&id.uid).is_some_and(Execution::is_terminal),
         Owner::Nobody => false,
+    }
+}
+
+/// The status of its execution says now what Tekton said of a run and what was seen of it.
+fn forget(run: &mut Run) {
+    (run.seen, run.look) = (Seen::default(), None);
+    if let Progress::Done(outcome) = &mut run.progress {
+        (outcome.reason, outcome.message) = Default::default();
     }
 }

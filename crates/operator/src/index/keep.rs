@@ -1,7 +1,5 @@
 //! What stays of a record when a newer one of the same object comes, and what is known of runs' owners.
 
-use std::collections::HashSet;
-
 use wfe_core::by_uid::ByUid;
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::Uid;
@@ -13,13 +11,14 @@ use super::expect::{self, Expected};
 
 /// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of what
 /// was written: an execution that is not there was deleted, as we make none, and of runs it is known which vanished.
-pub(super) fn already_seen(target: &Target, vanished: &HashSet<Uid>, expected: &Expected) -> bool {
+pub(super) fn already_seen(target: &Target, vanished: &ByUid<()>, expected: &Expected) -> bool {
     match expected {
         Expected::Version { kind: Kind::Execution, uid, version } => {
             target.executions.get(uid).is_none_or(|execution| expect::at_least(&execution.version, version))
         }
         Expected::Version { kind: Kind::Run, uid, version } => {
-            vanished.contains(uid) || target.runs.get(uid).is_some_and(|run| expect::at_least(&run.version, version))
+            vanished.contains_key(uid)
+                || target.runs.get(uid).is_some_and(|run| expect::at_least(&run.version, version))
         }
         // Nothing else is written.
         Expected::Version { .. } => true,

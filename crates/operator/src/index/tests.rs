@@ -396,7 +396,7 @@ fn a_refusal_stays_until_the_execution_is_decided() {
     index.refuse(&key(), &Uid::new("a"), refusal.clone());
     index.apply(execution("a", "2"), now());
     let state = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].state;
-    assert!(matches!(state, ExecutionState::Undecided { refusal: Some(kept), .. } if *kept == refusal), "{state:?}");
+    assert!(matches!(state, ExecutionState::Undecided { refusal: Some(kept), .. } if **kept == refusal), "{state:?}");
 }
 
 #[test]

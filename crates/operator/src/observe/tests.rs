@@ -102,7 +102,10 @@ fn a_clearance_is_read_from_the_spec_and_what_became_of_it_from_the_status() {
     ] {
         let execution = read(&spec, &status);
         let expected = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded };
-        assert_eq!((execution.clearance, execution.recovery_of.as_deref()), (Some(expected), Some("wfe-1")));
+        assert_eq!(
+            (execution.clearance.as_deref(), execution.recovery_of.as_deref()),
+            (Some(&expected), Some("wfe-1"))
+        );
     }
     assert_eq!(read(&json!({}), &json!({"phase": "Failed"})).clearance, None);
 }

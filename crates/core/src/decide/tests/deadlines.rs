@@ -54,7 +54,7 @@ fn the_message_of_a_run_that_we_cancelled_says_why() {
         stopped.cancel_reason = Some(why);
         stopped.cancelled = true;
         let mut owner = running("a", "r1");
-        owner.cancellation = Some(Cancellation { reason: "enough".into(), requested_by: "jo".into() });
+        owner.cancellation = Some(Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() }));
         let decided = actions(&target(vec![owner], vec![stopped]));
         let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
         assert_eq!(failure.reason, reason);

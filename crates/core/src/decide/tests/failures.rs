@@ -21,7 +21,7 @@ fn a_refused_create_fails_its_execution_and_the_others_wait_for_that() {
     let refusal = Refusal { reason: FailureReason::ResourceExhausted, message: "quota".into(), number: 3 };
     let mut refused = undecided("a");
     if let ExecutionState::Undecided { refusal: slot, .. } = &mut refused.state {
-        *slot = Some(refusal);
+        *slot = Some(Box::new(refusal));
     }
     let mut target = target(vec![refused, undecided("b")], vec![]);
     let decided = actions(&target);

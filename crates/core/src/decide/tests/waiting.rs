@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_cancelled_execution_stops_wherever_it_is() {
     let cancelled = |mut execution: Execution| {
-        execution.cancellation = Some(Cancellation { reason: "enough".into(), requested_by: "jo".into() });
+        execution.cancellation = Some(Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() }));
         execution
     };
     let decided = actions(&target(vec![cancelled(undecided("a"))], vec![]));

@@ -5,7 +5,7 @@ use crate::execution::Cancellation;
 use crate::run::Progress;
 
 fn cancel(execution: &mut Execution) {
-    execution.cancellation = Some(Cancellation { reason: "enough".into(), requested_by: "jo".into() });
+    execution.cancellation = Some(Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() }));
 }
 
 fn expire(execution: &mut Execution) {
