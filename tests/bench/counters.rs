@@ -1,12 +1,16 @@
 //! What the API server counted: its requests, its refusals, and whether it is still the same process.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use kube::Client;
+use tokio::task::JoinHandle;
 use wfe_testkit::Metrics;
 
 use crate::api;
+use crate::numbers::{median, millis};
 
 /// One kind of request, such as `patch workflowexecutions/status`.
 pub(crate) type Request = String;
@@ -79,5 +83,47 @@ impl Counters {
             counted.disturbed.push(format!("the API server refused {} requests", now.refused - self.refused));
         }
         Ok(counted)
+    }
+}
+
+/// Asks the API server all the time for next to nothing: how long that takes says whether it is slow for everybody.
+#[derive(Debug)]
+pub(crate) struct Probe {
+    took: Arc<Mutex<Vec<f64>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Probe {
+    /// How often it asks.
+    const EVERY: Duration = Duration::from_millis(100);
+    /// In milliseconds: an API server on two busy cores answers in some tens.
+    const SLOW: f64 = 150.0;
+
+    /// Begins to ask.
+    pub(crate) fn start(client: Client) -> Self {
+        let took: Arc<Mutex<Vec<f64>>> = Arc::default();
+        let to = Arc::clone(&took);
+        let task = tokio::spawn(async move {
+            loop {
+                let begun = Instant::now();
+                // A refusal is an answer; what was no answer took long.
+                drop(api::get(&client, "/livez").await);
+                to.lock().unwrap_or_else(PoisonError::into_inner).push(millis(begun.elapsed()));
+                tokio::time::sleep(Self::EVERY).await;
+            }
+        });
+        Self { took, task }
+    }
+
+    /// Says that answers took long, where they did.
+    pub(crate) fn slow(&self) -> Option<String> {
+        let took = median(&self.took.lock().unwrap_or_else(PoisonError::into_inner));
+        (took > Self::SLOW).then(|| format!("an answer of the API server took {took:.0} ms"))
     }
 }

@@ -7,7 +7,8 @@ use wfe_testkit::proxy::Refusal;
 use wfe_testkit::{Fault, Proxy, World};
 
 use crate::Bench;
-use crate::counters::Counters;
+use crate::api;
+use crate::counters::{Counters, Probe};
 use crate::numbers::{float, per_second};
 use crate::observer::{Observer, Seen};
 use crate::player::{self, Mode, Player};
@@ -50,6 +51,9 @@ async fn disturbed(bench: &mut Bench, world: &World, name: &str, disturbance: Di
     let executions = (0..COUNT).map(|index| (format!("{name}-{index:04}"), format!("node/{name}-{index:04}")));
     player::create_all(world, executions).await?;
     let observer = Observer::start(world).await?;
+    let route = world.control_plane().dir().join("bench").join("route");
+    world.write_operator_kubeconfig(Some(&proxy.url()), &route).await?;
+    let probe = Probe::start(api::client(&route).await?);
     let begun = Instant::now();
     let operator = Operator::start(world, &bench.subjects.program, Some(&proxy)).await?;
     if disturbance == Disturbance::Restarts {
@@ -62,6 +66,7 @@ async fn disturbed(bench: &mut Bench, world: &World, name: &str, disturbance: Di
     observer.until("all have ended", |seen| (seen.ended.len() == COUNT).then_some(())).await?;
     let mut marks = before.since(&bench.client).await?.disturbed;
     marks.extend(operator.troubles().await?);
+    marks.extend(probe.slow());
     let (cpu, requests) = (cpu_seconds(operator.pid())?, proxy.requests().len());
     let busiest = proxy.busiest_second(begun);
     // Nothing is lost, and nothing ran twice: each has completed, and each has its one run.

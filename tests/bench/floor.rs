@@ -3,7 +3,7 @@
 //! It runs as a process of its own under the operator's service account, with as many targets at once and as many events
 //! at once as the operator has, and reads the same watches. What the operator takes longer is what deciding costs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Client;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::api::{self, Change, Object, changes, drain};
@@ -59,25 +59,31 @@ impl Sender {
         self.events.send(self.templates.render(step, names)?).context("nobody writes events")
     }
 
-    /// The first three writes, and their event.
-    async fn begin(self, mut names: Names) -> Result<Names> {
-        names.run = format!("floor-{}-1", names.wfe);
-        names.run_uid = self.send(Step::Create, &names).await?.metadata.uid;
-        names.wfe_version = self.send(Step::Commit, &names).await?.metadata.resource_version;
-        self.announce(Step::EventCreated, &names)?;
-        self.send(Step::Release, &names).await?;
-        Ok(names)
-    }
-
-    async fn end(self, names: Names) -> Result<()> {
-        self.send(Step::End, &names).await?;
-        self.announce(Step::EventCompleted, &names)?;
-        self.announce(Step::EventReleased, &names)
-    }
-
-    async fn skip(self, names: Names) -> Result<()> {
-        self.send(Step::Skip, &names).await?;
-        self.announce(Step::EventSkipped, &names)
+    /// Takes one step, and returns the next one that can be taken at once.
+    async fn take(self, step: Step, mut names: Names) -> Result<(Names, Option<Step>)> {
+        let written = self.send(step, &names).await?.metadata;
+        let next = match step {
+            Step::Create => {
+                names.run_uid = written.uid;
+                Some(Step::Commit)
+            }
+            Step::Commit => {
+                names.wfe_version = written.resource_version;
+                self.announce(Step::EventCreated, &names)?;
+                Some(Step::Release)
+            }
+            Step::End => {
+                self.announce(Step::EventCompleted, &names)?;
+                self.announce(Step::EventReleased, &names)?;
+                None
+            }
+            Step::Skip => {
+                self.announce(Step::EventSkipped, &names)?;
+                None
+            }
+            _ => None,
+        };
+        Ok((names, next))
     }
 }
 
@@ -125,20 +131,15 @@ pub(crate) async fn run(args: FloorArgs) -> Result<()> {
         println!("ready");
     }
 
-    let mut floor = Floor {
-        sender,
-        storm: args.storm,
-        targets: Arc::new(Semaphore::new(PARALLEL_TARGETS)),
-        skips: Arc::new(Semaphore::new(PARALLEL_SKIPS)),
-        work: JoinSet::new(),
-        states: HashMap::new(),
-    };
+    let mut floor =
+        Floor { sender, storm: args.storm, queue: VecDeque::new(), work: JoinSet::new(), states: HashMap::new() };
     let place = Names { namespace: args.namespace, execution_namespace: args.execution_namespace, ..Names::default() };
     loop {
         tokio::select! {
             Some((is_run, change)) = changed.recv() => match (is_run, change.object) {
                 (true, run) if !run.status.completion_time.is_empty() => floor.run_is_over(&run.metadata.labels.owner),
                 (false, Object { metadata, .. }) if change.kind == "ADDED" => floor.begin(Names {
+                    run: format!("floor-{}-1", metadata.name),
                     wfe: metadata.name,
                     wfe_uid: metadata.uid,
                     wfe_version: metadata.resource_version,
@@ -147,15 +148,15 @@ pub(crate) async fn run(args: FloorArgs) -> Result<()> {
                 _ => {}
             },
             Some(done) = floor.work.join_next() => {
-                if let Some(names) = done?? {
-                    floor.has_begun(names);
-                }
+                let (names, next) = done??;
+                floor.done(names, next);
             }
             Some(ended) = watches.join_next() => {
                 ended??;
                 bail!("a watch ended");
             }
         }
+        floor.work();
         ensure!(!writer.is_finished(), "an event was refused");
     }
 }
@@ -173,31 +174,40 @@ enum State {
 struct Floor {
     sender: Sender,
     storm: bool,
-    targets: Arc<Semaphore>,
-    skips: Arc<Semaphore>,
-    /// What is under way; what began brings its names.
-    work: JoinSet<Result<Option<Names>>>,
+    /// What is to be sent, in the order in which it came up, as the operator's queue has it.
+    queue: VecDeque<(Step, Names)>,
+    work: JoinSet<Result<(Names, Option<Step>)>>,
     states: HashMap<String, State>,
 }
 
 impl Floor {
+    /// Sends as much as may be under way.
+    fn work(&mut self) {
+        let parallel = if self.storm { PARALLEL_SKIPS } else { PARALLEL_TARGETS };
+        while self.work.len() < parallel {
+            let Some((step, names)) = self.queue.pop_front() else { return };
+            self.work.spawn(self.sender.clone().take(step, names));
+        }
+    }
+
     fn begin(&mut self, names: Names) {
-        let is_skipped = self.storm && !self.states.is_empty();
         if self.states.contains_key(&names.wfe) {
             return;
         }
+        let step = if self.storm && !self.states.is_empty() { Step::Skip } else { Step::Create };
         self.states.insert(names.wfe.clone(), State::Beginning);
-        let (sender, slots) = (self.sender.clone(), Arc::clone(if is_skipped { &self.skips } else { &self.targets }));
-        self.work.spawn(async move {
-            let _slot = slots.acquire_owned().await?;
-            if is_skipped { sender.skip(names).await.map(|()| None) } else { sender.begin(names).await.map(Some) }
-        });
+        self.queue.push_back((step, names));
     }
 
-    fn has_begun(&mut self, names: Names) {
-        match self.states.get_mut(&names.wfe) {
-            Some(state @ State::Beginning) => *state = State::Running(Box::new(names)),
-            _ => self.end(names),
+    fn done(&mut self, names: Names, next: Option<Step>) {
+        match (next, self.states.get_mut(&names.wfe)) {
+            (Some(step), _) => self.queue.push_back((step, names)),
+            (None, Some(state @ State::Beginning)) => *state = State::Running(Box::new(names)),
+            (None, Some(state @ State::EndsAtOnce)) => {
+                *state = State::Over;
+                self.queue.push_back((Step::End, names));
+            }
+            (None, _) => {}
         }
     }
 
@@ -205,18 +215,9 @@ impl Floor {
         let Some(state) = self.states.get_mut(wfe) else { return };
         match std::mem::replace(state, State::Over) {
             State::Beginning | State::EndsAtOnce => *state = State::EndsAtOnce,
-            State::Running(names) => self.end(*names),
+            State::Running(names) => self.queue.push_back((Step::End, *names)),
             State::Over => {}
         }
-    }
-
-    fn end(&mut self, names: Names) {
-        self.states.insert(names.wfe.clone(), State::Over);
-        let (sender, slots) = (self.sender.clone(), Arc::clone(&self.targets));
-        self.work.spawn(async move {
-            let _slot = slots.acquire_owned().await?;
-            sender.end(names).await.map(|()| None)
-        });
     }
 }
 

@@ -220,7 +220,7 @@ const FULL: Size = Size {
     pairs: 8,
     blocks: 8,
     load_seconds: 10,
-    storms: &[(100, 4), (1000, 8), (3000, 2), (10_000, 2)],
+    storms: &[(100, 2), (1000, 4), (3000, 1), (10_000, 1)],
     targets: 5000,
     past: &[0, 10_000, 50_000, 100_000],
     starts: 3,

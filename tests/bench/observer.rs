@@ -20,6 +20,8 @@ pub(crate) struct Seen {
     pub(crate) created: HashMap<String, Instant>,
     /// When each execution began to run.
     pub(crate) running: HashMap<String, Instant>,
+    /// When the run of an execution was handed to Tekton.
+    pub(crate) released: HashMap<String, Instant>,
     /// When each was decided to be skipped.
     pub(crate) skipped: HashMap<String, Instant>,
     /// When each ended, well or not.
@@ -37,7 +39,11 @@ impl Seen {
         let now = Instant::now();
         let name = object.metadata.name;
         if is_run {
-            self.created.entry(object.metadata.labels.owner).or_insert(now);
+            let owner = object.metadata.labels.owner;
+            if object.spec.status.is_empty() {
+                self.released.entry(owner.clone()).or_insert(now);
+            }
+            self.created.entry(owner).or_insert(now);
             return;
         }
         let times = match object.status.phase.as_str() {

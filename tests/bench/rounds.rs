@@ -6,7 +6,7 @@ use anyhow::Result;
 use wfe_testkit::World;
 
 use crate::Bench;
-use crate::counters::{Counted, Counters};
+use crate::counters::{Counted, Counters, Probe};
 use crate::numbers::{float, median, millis, per_second, percentile};
 use crate::observer::{Observer, Seen};
 use crate::player::{self, Mode, Player};
@@ -16,6 +16,8 @@ use crate::subject::{Kind, Subject, cpu_seconds};
 struct Many {
     /// From the first run's creation until the last execution was Running.
     until_running: Duration,
+    /// From then until the last run was handed to Tekton.
+    until_released: Duration,
     /// From when runs were finished until the last execution was.
     until_ended: Duration,
     cpu_seconds: f64,
@@ -54,16 +56,20 @@ async fn many(bench: &mut Bench, world: &World, kind: Kind, count: usize, mode: 
     player::create_all(world, names.iter().map(|name| (name.clone(), format!("node/{name}")))).await?;
     let before = Counters::read(&bench.client).await?;
     let observer = Observer::start(world).await?;
+    let probe = Probe::start(bench.client.clone());
     let mut subject = bench.subjects.start(kind, world, false).await?;
     let ready = Counters::read(&bench.client).await?;
     let all = |seen: &Seen| seen.first_run().zip(last(&seen.running)).filter(|_| seen.running.len() == count);
     let (first, running) = subject.until(observer.until("all run", all)).await?;
+    let handed_over = |seen: &Seen| last(&seen.released).filter(|_| seen.released.len() == count);
+    let released = subject.until(observer.until("all runs are released", handed_over)).await?;
     let played = Instant::now();
     let tekton = Player::start(world.client(), &world.execution_namespace(), mode);
     let ended = subject
         .until(observer.until("all have ended", |seen| last(&seen.ended).filter(|_| seen.ended.len() == count)))
         .await?;
     let mut counted = await_events(bench, &before, 3 * count).await?;
+    counted.disturbed.extend(probe.slow());
     // A start lists; after it nobody does.
     let lists = ready.since(&bench.client).await?.requests;
     counted.requests.retain(|request, _| !request.starts_with("list "));
@@ -75,7 +81,13 @@ async fn many(bench: &mut Bench, world: &World, kind: Kind, count: usize, mode: 
     drop((tekton, observer));
     subject.stop().await?;
     player::clear(world).await?;
-    Ok(Many { until_running: running - first, until_ended: ended - played, cpu_seconds, counted })
+    Ok(Many {
+        until_running: running - first,
+        until_released: released - first,
+        until_ended: ended - played,
+        cpu_seconds,
+        counted,
+    })
 }
 
 /// Runs operator and floor in turns, each first as often as second.
@@ -106,6 +118,11 @@ pub(crate) async fn throughput(bench: &mut Bench, name: &str, count: usize, pair
             &format!("{name}/end_ratio"),
             "of the floor",
             floor.until_ended.as_secs_f64() / operator.until_ended.as_secs_f64(),
+        );
+        results.add(
+            &format!("{name}/released_ratio"),
+            "of the floor",
+            floor.until_released.as_secs_f64() / operator.until_released.as_secs_f64(),
         );
         for (who, one) in [("floor", &floor), ("operator", &operator)] {
             results.add(&format!("{name}/{who}/running_per_second"), "1/s", per_second(count, one.until_running));
@@ -187,9 +204,10 @@ pub(crate) async fn latency(bench: &mut Bench, blocks: usize, samples: usize) ->
     Ok(())
 }
 
-/// How long executions wait for their runs while half of what the operator can do is asked for.
+/// How long executions wait for their runs while about half of what the API server can do is asked for.
 pub(crate) async fn latency_under_load(bench: &mut Bench, seconds: u64) -> Result<()> {
-    let rate = bench.results.get("throughput/operator/running_per_second").map_or(100.0, |it| it.median() / 2.0);
+    // Of a whole execution the way to Running is less than half of the requests, its own creation and Tekton's not counted.
+    let rate = bench.results.get("throughput/operator/running_per_second").map_or(50.0, |it| it.median() / 5.0);
     let worlds = bench.worlds.clone();
     for (kind, who, world) in [(Kind::Floor, "floor", &worlds.floor), (Kind::Operator, "operator", &worlds.operator)] {
         let observer = Observer::start(world).await?;
@@ -241,6 +259,7 @@ async fn one_storm(bench: &mut Bench, world: &World, kind: Kind, count: usize) -
     let target = format!("node/{}", names[0]);
     let before = Counters::read(&bench.client).await?;
     let observer = Observer::start(world).await?;
+    let probe = Probe::start(bench.client.clone());
     let mut subject = bench.subjects.start(kind, world, true).await?;
     let idle = cpu_seconds(subject.pid())?;
     let begun = Instant::now();
@@ -248,6 +267,7 @@ async fn one_storm(bench: &mut Bench, world: &World, kind: Kind, count: usize) -
     let decided = |seen: &Seen| last(&seen.skipped).filter(|_| seen.skipped.len() + seen.running.len() == count);
     let decided = subject.until(observer.until("all are decided", decided)).await?;
     let mut counted = await_events(bench, &before, count).await?;
+    counted.disturbed.extend(probe.slow());
     let cpu = cpu_seconds(subject.pid())? - idle;
     if let Subject::Operator(operator) = &subject {
         counted.disturbed.extend(operator.troubles().await?);

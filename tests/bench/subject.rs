@@ -13,9 +13,6 @@ use crate::template::Templates;
 /// How long a subject may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_mins(3);
 const PAUSE: Duration = Duration::from_millis(5);
-/// The mean time of a decision's writes above which an API server is slow, in seconds: with all that a benchmark asks of
-/// it at once, a write takes some tens of milliseconds.
-const SLOW: f64 = 0.18;
 /// The kernel's unit of processor time; the same on every Linux that runs this.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -81,11 +78,6 @@ impl Operator {
         let lost = metrics.value("workflowexecution_events_lost_total", &[]);
         if lost > 0.0 {
             troubles.push(format!("{lost} events were lost"));
-        }
-        let took = metrics.value("workflowexecution_reconcile_duration_seconds_sum", &[])
-            / metrics.value("workflowexecution_reconcile_duration_seconds_count", &[]).max(1.0);
-        if took > SLOW {
-            troubles.push(format!("carrying out a decision took {:.0} ms", took * 1e3));
         }
         Ok(troubles)
     }

@@ -92,6 +92,8 @@ pub(crate) fn api_server(place: &Place, port: u16, etcd: u16, audit: Audit) -> C
         .path("--audit-log-path", &place.audit_log())
         // Megabytes; the default rotates at 100, and a witness must not lose pages.
         .arg("--audit-log-maxsize=4000")
+        // One is the default: a world of thousands of objects would take minutes to go.
+        .arg("--delete-collection-workers=8")
 }
 
 pub(crate) fn controller_manager(place: &Place) -> Component {
