@@ -92,6 +92,9 @@ struct RunArgs {
     /// Only the steps whose name begins so: binary, throughput, latency, storm, targets, tasks, disturbed, past
     #[arg(long)]
     only: Option<String>,
+    /// The most executions of the past, of 100,000
+    #[arg(long, default_value_t = usize::MAX)]
+    most: usize,
     /// Where the results go
     #[arg(long, default_value = "target/bench/results.json")]
     out: PathBuf,
@@ -271,7 +274,8 @@ async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
         faults::faults(bench).await?;
     }
     if wanted("past") {
-        past::past(bench, size.past, size.starts, size.idle).await?;
+        let counts: Vec<usize> = size.past.iter().copied().filter(|count| *count <= args.most).collect();
+        past::past(bench, &counts, size.starts, size.idle).await?;
     }
     Ok(())
 }

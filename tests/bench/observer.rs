@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use futures::StreamExt as _;
@@ -116,7 +116,8 @@ impl Observer {
     }
 }
 
-/// Follows one collection. A watch that an API server closes as it stops is opened again where it was.
+/// Follows one collection. A watch that an API server closes as it stops is opened again where it was; one that it does not
+/// know any more is begun with a list.
 async fn follow(
     client: &kube::Client,
     collection: &Collection,
@@ -127,7 +128,14 @@ async fn follow(
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE * 4 {
         let Ok(stream) = collection.watch(client, &version).await else {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let mut there = Vec::new();
+            if let Ok(listed) = collection.list(client, |page: Vec<Object>| there.extend(page)).await {
+                version = listed;
+                let mut seen = lock(&seen.0);
+                there.into_iter().for_each(|object| seen.take_in(is_run, object));
+            }
+            seen.1.notify_waiters();
             continue;
         };
         let mut changes = std::pin::pin!(changes(stream));
@@ -135,7 +143,8 @@ async fn follow(
             // A connection that breaks in the middle of a line.
             let Ok(Change { kind, object }) = change else { break };
             if kind == "ERROR" {
-                bail!("the watch of {} expired", collection.path);
+                version = "expired".to_owned();
+                break;
             }
             version.clone_from(&object.metadata.resource_version);
             if kind != "DELETED" {
@@ -144,7 +153,7 @@ async fn follow(
             }
         }
     }
-    Ok(())
+    bail!("nobody waited any more");
 }
 
 fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
