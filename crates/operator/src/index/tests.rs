@@ -8,6 +8,7 @@ use super::*;
 use wfe_core::execution::Execution;
 use wfe_core::name::{RunId, Version};
 use wfe_core::run::{Owner, Presence, Progress, Seen};
+use wfe_core::target::TargetName;
 
 const TARGET: &str = "node/worker-1";
 
