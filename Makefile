@@ -72,10 +72,6 @@ bench: versions-rust assets $(if $(QUICK),,bench-micro) ## Measure what the oper
 	cargo build --quiet --profile harness --package wfe-testkit --bin control-plane
 	$(BENCH) run --operator target/release/wfe-operator $(if $(QUICK),--quick,$(MICRO)) $(if $(KEEP),--keep) $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(ARGS)
 
-.PHONY: bench-page
-bench-page: versions-rust ## Write the page of the benchmark anew, from the runs that were kept
-	@$(BENCH) page
-
 # What criterion measures is below target/criterion, and what the index holds in target/memory.jsonl.
 .PHONY: bench-micro
 bench-micro: versions-rust ## Measure decisions, index, reading, and the bytes of the index (two minutes, and the build)

@@ -63,9 +63,9 @@ enum Command {
     Run(RunArgs),
     /// Writes the page and the charts of the runs that were kept
     Page {
-        /// Only says whether they are up to date
+        /// Another root than the repository's
         #[arg(long)]
-        check: bool,
+        to: Option<PathBuf>,
     },
     /// Sends what the operator sends, and decides nothing
     #[command(hide = true)]
@@ -139,7 +139,7 @@ impl Bench {
 async fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Floor(args) => floor::run(args).await,
-        Command::Page { check } => page::write(&repository().join(KEPT), check),
+        Command::Page { to } => page::write(&to.unwrap_or_else(repository)),
         Command::Run(args) => run(&args).await,
     }
 }
@@ -339,7 +339,7 @@ fn finish(results: &Results, args: &RunArgs) -> Result<()> {
             std::fs::rename(&last, &before)?;
         }
         results.write(&last)?;
-        page::write(&repository().join(KEPT), false)?;
+        page::write(&repository())?;
     }
     println!("results: {}", args.out.display());
     Ok(())
