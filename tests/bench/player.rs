@@ -202,4 +202,4 @@ fn now() -> String {
 }
 
 /// How long anything here may take before the benchmark gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);

@@ -127,7 +127,7 @@ impl Subject {
                 Self::Floor(floor) => (floor.child.try_wait().ok().flatten(), floor.log.as_path()),
             };
             if let Some(status) = ended {
-                return anyhow!("what is measured ended: {status}; {}", process::last_lines(log, 8));
+                return anyhow!("what is measured ended: {status}; {}", process::last_lines(log, 40));
             }
         }
     }
