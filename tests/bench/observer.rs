@@ -133,7 +133,9 @@ async fn follow(
             if let Ok(listed) = collection.list(client, |page: Vec<Object>| there.extend(page)).await {
                 version = listed;
                 let mut seen = lock(&seen.0);
-                there.into_iter().for_each(|object| seen.take_in(is_run, object));
+                for object in there {
+                    seen.take_in(is_run, object);
+                }
             }
             seen.1.notify_waiters();
             continue;
@@ -143,7 +145,7 @@ async fn follow(
             // A connection that breaks in the middle of a line.
             let Ok(Change { kind, object }) = change else { break };
             if kind == "ERROR" {
-                version = "expired".to_owned();
+                "expired".clone_into(&mut version);
                 break;
             }
             version.clone_from(&object.metadata.resource_version);

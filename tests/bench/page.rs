@@ -124,6 +124,7 @@ fn spread(measure: &Measure) -> String {
 
 /// Writes a number with three digits that count.
 fn number(value: f64) -> String {
+    let value = value + 0.0; // there is a zero below zero, too
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
