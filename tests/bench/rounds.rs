@@ -286,21 +286,23 @@ pub(crate) async fn storm(bench: &mut Bench, count: usize, pairs: usize) -> Resu
         if !number.is_multiple_of(2) {
             order.reverse();
         }
-        let (mut took, mut disturbed) = ([Duration::ZERO; 2], Vec::new());
+        let (mut took, mut storms) = ([Duration::ZERO; 2], Vec::new());
         for (kind, world) in order {
             let (time, counted, cpu) = one_storm(bench, world, kind, count).await?;
-            let who = if kind == Kind::Floor { "floor" } else { "operator" };
             took[usize::from(kind == Kind::Operator)] = time;
+            storms.push((if kind == Kind::Floor { "floor" } else { "operator" }, counted, cpu));
+        }
+        let disturbed: Vec<&String> = storms.iter().flat_map(|(_, counted, _)| &counted.disturbed).collect();
+        if !disturbed.is_empty() {
+            bench.disturbed(&format!("storm of {count}"), &format!("{disturbed:?}"));
+            continue;
+        }
+        for (who, counted, cpu) in storms {
             let of_each = |request: &str| counted.requests.get(request).copied().unwrap_or_default() / float(count);
             for request in ["create events", "get pipelineruns", "patch workflowexecutions/status"] {
                 bench.results.add(&format!("storm/{who}/{request}/{count}"), "per execution", of_each(request));
             }
             bench.results.add(&format!("storm/{who}/cpu_ms/{count}"), "ms per execution", cpu * 1e3 / float(count));
-            disturbed.extend(counted.disturbed);
-        }
-        if !disturbed.is_empty() {
-            bench.disturbed(&format!("storm of {count}"), &format!("{disturbed:?}"));
-            continue;
         }
         let [floor, operator] = took;
         let ratio = operator.as_secs_f64() / floor.as_secs_f64();

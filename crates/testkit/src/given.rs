@@ -45,6 +45,11 @@ impl Drop for GivenDir {
 pub(crate) fn cluster(kubeconfig: &Path) -> Result<Cluster> {
     let config =
         Kubeconfig::read_from(kubeconfig).with_context(|| format!("{} cannot be read", kubeconfig.display()))?;
+    current_cluster(config)
+}
+
+/// Returns the cluster (address and certificate, no user) of the current context.
+pub(crate) fn current_cluster(config: Kubeconfig) -> Result<Cluster> {
     let current = config.current_context.context("the kubeconfig has no current context")?;
     let context = config.contexts.into_iter().find(|context| context.name == current).and_then(|named| named.context);
     let wanted = context.context("the current context of the kubeconfig is not in it")?.cluster;

@@ -13,7 +13,7 @@ use super::screen::{Screen, Tone};
 use crate::assets::{Assets, repository};
 use crate::control_plane::ControlPlane;
 use crate::stack::{Options, Tekton};
-use crate::{bundle, manifests};
+use crate::{bundle, given, manifests};
 
 /// Where the demo's `WorkflowExecutions` live.
 pub(super) const NAMESPACE: &str = "wfe-demo";
@@ -127,7 +127,7 @@ impl Stage {
             .context("no token for the operator's service account")?;
         let cluster = match &self.place {
             Place::Own(own) => json!({"server": own.url(), "certificate-authority": own.authority()}),
-            Place::Given => given_cluster()?,
+            Place::Given => serde_json::to_value(given::current_cluster(Kubeconfig::read().context("KUBECONFIG")?)?)?,
         };
         let config = json!({
             "apiVersion": "v1",
@@ -265,16 +265,6 @@ impl Bundles {
         let disk_cleanup = bundle::push(registry, "workflows/node-disk-cleanup", &pipeline).await?;
         Ok(Self { restart: restart.image, disk_cleanup: disk_cleanup.image })
     }
-}
-
-/// Returns the cluster (address and certificate, no user) of the current context of `KUBECONFIG`.
-fn given_cluster() -> Result<Value> {
-    let config = Kubeconfig::read().context("KUBECONFIG")?;
-    let current = config.current_context.context("KUBECONFIG has no current context")?;
-    let context = config.contexts.into_iter().find(|context| context.name == current).and_then(|named| named.context);
-    let wanted = context.context("the current context of KUBECONFIG is not in it")?.cluster;
-    let cluster = config.clusters.into_iter().find(|cluster| cluster.name == wanted).and_then(|named| named.cluster);
-    Ok(serde_json::to_value(cluster.context("the cluster of the current context is not in KUBECONFIG")?)?)
 }
 
 /// Returns an environment variable that is set to something.
