@@ -91,21 +91,25 @@ fn all_rows() -> Vec<Row> {
     [order::rows(), table_001::rows(), table_000::rows(), section_6::rows(), section_7::rows()].concat()
 }
 
+/// Judges the execution that a row is about.
+fn judged(row: &Row) -> Judgement {
+    let history = History::of(&row.target, &row.policy, row.now);
+    let Row { target, policy, asks, now, .. } = row;
+    judge(&Contender {
+        target,
+        running: &target.running(),
+        history: &history,
+        execution: asks,
+        run: None,
+        policy,
+        now: *now,
+    })
+}
+
 #[test]
 fn every_row_of_the_tables_is_decided_by_its_rule() {
     for row in all_rows() {
-        let history = History::of(&row.target, &row.policy, row.now);
-        let Row { target, policy, asks, now, .. } = &row;
-        let contender = Contender {
-            target,
-            running: &target.running(),
-            history: &history,
-            execution: asks,
-            run: None,
-            policy,
-            now: *now,
-        };
-        let judgement = judge(&contender);
+        let judgement = judged(&row);
         assert_eq!(judgement.rule(), row.rule, "{}:\n{}", row.name, judgement.explain("node/n"));
         assert!(row.holds(), "{}: the tests judge otherwise", row.name);
         let reason = match &judgement.verdict {

@@ -3,18 +3,7 @@
 use super::*;
 
 fn said(row: &Row) -> String {
-    let history = History::of(&row.target, &row.policy, row.now);
-    let Row { target, policy, asks, now, .. } = row;
-    judge(&Contender {
-        target,
-        running: &target.running(),
-        history: &history,
-        execution: asks,
-        run: None,
-        policy,
-        now: *now,
-    })
-    .explain("node/n")
+    judged(row).explain("node/n")
 }
 
 #[test]
