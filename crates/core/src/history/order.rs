@@ -10,14 +10,15 @@ use crate::target::RunNumber;
 
 /// Sorts executions, oldest first. The order that they come in does not matter.
 pub(super) fn sort(past: &mut [Past<'_>]) {
-    let highest = highest_by_time(past);
-    past.sort_by_cached_key(|past| {
+    let has_numbers = past.iter().all(|past| past.execution.run_sequence.is_some());
+    let highest = if has_numbers { Vec::new() } else { highest_by_time(past) };
+    let place = |past: &Past<'_>| {
         let ended_at = ended_at(past);
         let number = past.execution.run_sequence;
-        let place = number.unwrap_or_else(|| highest_at(&highest, ended_at));
         // At the same time behind the run after which it stands.
-        (place, ended_at, number.is_none(), past.execution.id.uid.clone())
-    });
+        (number.unwrap_or_else(|| highest_at(&highest, ended_at)), ended_at, number.is_none())
+    };
+    past.sort_unstable_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.execution.id.uid.cmp(&b.execution.id.uid)));
 }
 
 fn ended_at(past: &Past<'_>) -> Time {
