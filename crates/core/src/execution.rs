@@ -61,7 +61,7 @@ pub struct Execution {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunShown {
     /// The proof that a step of it ran, where there is one.
-    pub proof: Option<Proof>,
+    pub proof: Option<Box<Proof>>,
     /// How many of its tasks are done, where it is known how many there are.
     pub tasks: Option<TaskCount>,
 }

@@ -1,29 +1,68 @@
-//! Identifiers as the API server gives them out: opaque strings that are compared, never read.
+//! Identifiers as the API server gives them out: opaque, compared and never read.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// The `metadata.uid` of an object: the only identity that a deletion and a re-creation do not share.
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
+/// The `metadata.uid` of an object: the only identity that a deletion and a re-creation do not share. Shown, it is the
+/// string of the API.
+///
+/// API servers make UUIDs, which are held as their sixteen bytes: tens of thousands of them take no room of their own, and
+/// comparing two reads no memory elsewhere. Their order is that of their strings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Uid(Arc<str>);
+pub struct Uid(Inner);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Inner {
+    Uuid(Uuid),
+    /// Anything else, or a UUID in another spelling than the usual one.
+    Other(Arc<str>),
+}
 
 impl Uid {
-    /// Wraps the string of `metadata.uid`.
+    /// Takes the string of `metadata.uid`.
     #[must_use]
     pub fn new(uid: &str) -> Self {
-        Self(uid.into())
+        let is_spelled_so = |uuid: &Uuid| *uuid.as_hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH]) == *uid;
+        let uuid = Uuid::try_parse(uid).ok().filter(is_spelled_so);
+        Self(uuid.map_or_else(|| Inner::Other(uid.into()), Inner::Uuid))
     }
+}
 
-    /// Shows the string of `metadata.uid`.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+impl Ord for Inner {
+    /// As numbers, UUIDs compare without a call: long histories are searched by them.
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Uuid(one), Self::Uuid(other)) => one.as_u128().cmp(&other.as_u128()),
+            (Self::Uuid(_), Self::Other(_)) => Ordering::Less,
+            (Self::Other(_), Self::Uuid(_)) => Ordering::Greater,
+            (Self::Other(one), Self::Other(other)) => one.cmp(other),
+        }
+    }
+}
+
+impl PartialOrd for Inner {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// With the string of `metadata.uid`.
+impl PartialEq<str> for Uid {
+    fn eq(&self, other: &str) -> bool {
+        *self == Self::new(other)
     }
 }
 
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match &self.0 {
+            Inner::Uuid(uuid) => uuid.as_hyphenated().fmt(f),
+            Inner::Other(text) => f.write_str(text),
+        }
     }
 }
 
@@ -75,5 +114,35 @@ pub struct RunId {
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test says what went wrong by panicking
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_is_shown_as_it_was_given_and_two_are_one_only_when_their_strings_are() {
+        let usual = "0d3b9a52-7a0e-4b9f-9a33-5d0a3a1f2c11";
+        let upper = usual.to_uppercase();
+        let simple = usual.replace('-', "");
+        let (braced, urn) = (format!("{{{usual}}}"), format!("urn:uuid:{usual}"));
+        let spellings = [usual, &upper, &simple, &braced, &urn, "", "uid-1", "é"];
+        for (place, one) in spellings.iter().enumerate() {
+            assert_eq!(Uid::new(one).to_string(), *one);
+            for (other_place, other) in spellings.iter().enumerate() {
+                assert_eq!(Uid::new(one) == Uid::new(other), place == other_place, "{one:?} and {other:?}");
+                assert_eq!(Uid::new(one) == **other, place == other_place, "{one:?} and {other:?}");
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn uuids_are_in_the_order_of_their_strings(one: u128, other: u128) {
+            let [one, other] = [one, other].map(|it| Uuid::from_u128(it).to_string());
+            proptest::prop_assert_eq!(Uid::new(&one).cmp(&Uid::new(&other)), one.cmp(&other));
+        }
     }
 }

@@ -177,7 +177,7 @@ impl Seen {
 
     /// Returns an execution by its uid.
     pub(crate) fn of_uid(&self, uid: &Uid) -> Option<&DynamicObject> {
-        self.executions.iter().find(|it| it.metadata.uid.as_deref() == Some(uid.as_str()))
+        self.executions.iter().find(|it| it.metadata.uid.as_deref().is_some_and(|it| uid == it))
     }
 
     /// Reads an execution as the operator does.

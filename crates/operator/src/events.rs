@@ -174,8 +174,8 @@ impl Announcement {
 
     fn name(&self) -> String {
         let (name, uid, transition) = match &self.about {
-            About::Execution(id) => (&*id.name, id.uid.as_str(), String::new()),
-            About::ConfigMap(config) => (config.name.as_str(), config.uid.as_str(), format!("{}.", config.version)),
+            About::Execution(id) => (&*id.name, id.uid.to_string(), String::new()),
+            About::ConfigMap(config) => (config.name.as_str(), config.uid.clone(), format!("{}.", config.version)),
         };
         let head = name[..name.len().min(MAX_NAME)].trim_end_matches(['.', '-']);
         format!("{head}.{uid}.{transition}{}", self.reason.to_ascii_lowercase())

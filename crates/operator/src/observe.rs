@@ -100,7 +100,7 @@ fn run_shown(status: &Value, conditions: &[Condition]) -> RunShown {
     let proof = started.and_then(|it| Proof::recorded(&it.reason, &it.message, Some(moment(&it.last_transition_time))));
     let count = |key: &str| status["pipelineRunStatus"][key].as_u64().and_then(|count| u32::try_from(count).ok());
     let tasks = count("completedTasks").zip(count("totalTasks"));
-    RunShown { proof, tasks: tasks.map(|(completed, total)| TaskCount { completed, total }) }
+    RunShown { proof: proof.map(Box::new), tasks: tasks.map(|(completed, total)| TaskCount { completed, total }) }
 }
 
 fn cancellation(value: &Value) -> Option<Cancellation> {

@@ -85,7 +85,7 @@ pub fn going(target: Option<&TargetName>, subject: &Subject, going: Going<'_>, n
     let Going { run, shown, doing, since } = going;
     let mut conditions = while_running(subject, run, since);
     if let Some(proof) = &shown.proof {
-        conditions.push(started_condition(subject, now, &Started::Started(proof.clone())));
+        conditions.push(started_condition(subject, now, &Started::Started(*proof.clone())));
     }
     let run_status = run_status(ConditionStatus::Unknown, doing, "", shown.tasks);
     WorkflowExecutionStatus { pipeline_run_status: Some(run_status), conditions, ..common(target, subject) }

@@ -254,7 +254,7 @@ impl Translation {
                     action::Fact::Unfinished(run) => Fact::Unfinished(read_run(run)),
                     // No rule that reads the history has anything to say here: see `policy`.
                     action::Fact::Stands(_) => return None,
-                    action::Fact::Draining(residue) => Fact::Draining(RunUid(parse(residue.uid.as_str()))),
+                    action::Fact::Draining(residue) => Fact::Draining(RunUid(parse(&residue.uid.to_string()))),
                 },
                 skipped: skipped
                     .iter()
@@ -299,7 +299,7 @@ impl Translation {
     }
 
     fn read_execution(self, id: &name::ExecutionId) -> ExecutionId {
-        let uid = parse(id.uid.as_str());
+        let uid = parse(&id.uid.to_string());
         ExecutionId { uid: if self.latest_first { LAST_UID - uid } else { uid }, name: parse(&id.name) }
     }
 }
@@ -351,7 +351,7 @@ fn run_id(uid: RunUid, number: Number) -> name::RunId {
 }
 
 fn read_run(run: &name::RunId) -> RunUid {
-    RunUid(parse(run.uid.as_str()))
+    RunUid(parse(&run.uid.to_string()))
 }
 
 fn number_of(run: &name::RunId) -> Number {

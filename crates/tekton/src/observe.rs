@@ -254,7 +254,7 @@ mod tests {
         let Owner::Execution { id, .. } = observe_run(&meta(NAME, &ours), &json!({}), Order(1)).unwrap().1.owner else {
             panic!("not ours")
         };
-        assert_eq!((id.to_string().as_str(), id.uid.as_str()), ("ops/fix", "u"));
+        assert_eq!((id.to_string().as_str(), &id.uid), ("ops/fix", &Uid::new("u")));
     }
 
     #[test]

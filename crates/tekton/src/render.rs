@@ -71,7 +71,7 @@ pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) 
                 labels::LABEL_MANAGED_BY: labels::MANAGED_BY,
             },
             "annotations": {
-                labels::ANNOTATION_UID: request.execution.uid.as_str(),
+                labels::ANNOTATION_UID: request.execution.uid.to_string(),
                 labels::ANNOTATION_WORKFLOW_EXECUTION: request.execution.to_string(),
                 labels::ANNOTATION_WORKFLOW_ID: request.workflow_id,
                 labels::ANNOTATION_TARGET: target,

@@ -229,7 +229,7 @@ impl World {
             let objects = self.objects.values().filter(|object| kinds.contains(&object.kind)).map(Owned::view);
             objects.filter(|object| object.run().as_ref() == Some(run)).collect()
         };
-        let found = self.objects.get(run.as_str()).map(Owned::view);
+        let found = self.objects.get(&run.to_string()).map(Owned::view);
         let others = of(&[ResidueKind::CustomRun, ResidueKind::PipelineRun]);
         let (task_runs, pods) = (of(&[ResidueKind::TaskRun]), of(&[ResidueKind::Pod]));
         ask(Remains { run: found, task_runs: &task_runs, others: &others, pods: &pods })

@@ -92,7 +92,8 @@ impl<'a> Running<'a> {
     /// write for it. The proof that a step ran is written with it, as it would be lost with this process.
     fn show_progress(self, run: &'a Run, decision: &mut Decision) {
         let before = &self.execution.run_shown;
-        let (proof, tasks) = (self.proof(run).cloned(), run.tasks(run.seen.completed_tasks).or(before.tasks));
+        let (proof, tasks) =
+            (self.proof(run).cloned().map(Box::new), run.tasks(run.seen.completed_tasks).or(before.tasks));
         let shown = RunShown { proof, tasks };
         let Some(started_at) = self.started_at.filter(|_| !run.is_pending() && shown != *before) else { return };
         let due = after(self.execution.run_shown_at.unwrap_or(started_at).max(started_at), BETWEEN_PROGRESS);
@@ -111,7 +112,7 @@ impl<'a> Running<'a> {
 
     /// Returns the proof that a step ran: the one that the status has, or the one that was seen since.
     fn proof(self, run: &'a Run) -> Option<&'a Proof> {
-        self.execution.run_shown.proof.as_ref().or(run.seen.proof.as_ref())
+        self.execution.run_shown.proof.as_deref().or(run.seen.proof.as_ref())
     }
 
     /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish.

@@ -109,7 +109,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 paused: paused.then(|| "ask".into()),
                 blocked_shown: blocked.map(Into::into),
                 ttl: ttl.map(Duration::from_secs),
-                run_shown: RunShown { proof: proof_shown.then(proof), tasks: None },
+                run_shown: RunShown { proof: proof_shown.then(|| Box::new(proof())), tasks: None },
                 // As the index says it after the first look, so that the wait is told at one time.
                 waits_since: Some(at(NOW - 5)),
                 ..execution(uid, state)

@@ -5,13 +5,14 @@ use wfe_core::name::RunId;
 use wfe_core::residue::ResidueKind;
 use wfe_tekton::{Object, RUN_UID_LABEL, Remains};
 
+use super::facts::is;
 use super::{Learned, Performer, Result, Work, call};
 
 impl Performer {
     /// Looks at a run. Pods are read last, as tasks make them.
     pub(super) async fn examine(&self, work: &Work, run: &RunId) -> Result<Vec<Learned>> {
         let found = self.read_run(&run.name).await?;
-        let found = found.filter(|found| found.metadata.uid.as_deref() == Some(run.uid.as_str()));
+        let found = found.filter(|found| is(&found.metadata, &run.uid));
         let task_runs = self.made_for(run, ResidueKind::TaskRun).await?;
         let mut others = self.made_for(run, ResidueKind::CustomRun).await?;
         others.extend(self.made_for(run, ResidueKind::PipelineRun).await?);

@@ -13,6 +13,7 @@ use wfe_core::standing::Blocked;
 use wfe_core::target::RunNumber;
 use wfe_core::{Time, duration};
 
+use super::facts::is;
 use super::{
     Attempt, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work,
     changed_or_call, expect_object, split,
@@ -76,7 +77,7 @@ impl Performer {
     ) -> Result<Vec<Learned>> {
         if let Some(run) = lost
             && let Some(found) = self.read_run(&run.name).await?
-            && found.metadata.uid.as_deref() == Some(run.uid.as_str())
+            && is(&found.metadata, &run.uid)
         {
             return Err(PerformError::Refuted { what: format!("PipelineRun {run} is there after all") });
         }
@@ -115,7 +116,7 @@ impl Performer {
     pub(super) async fn remove(&self, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
         let params = DeleteParams {
             preconditions: Some(Preconditions {
-                uid: Some(execution.uid.as_str().to_owned()),
+                uid: Some(execution.uid.to_string()),
                 resource_version: Some(version.as_str().to_owned()),
             }),
             ..DeleteParams::background()
@@ -272,7 +273,7 @@ impl Performer {
         status: &wfe_api::WorkflowExecutionStatus,
     ) -> Result<Vec<Learned>> {
         let mut patch = json!({
-            "metadata": {"uid": execution.uid.as_str(), "resourceVersion": version.as_str()},
+            "metadata": {"uid": execution.uid.to_string(), "resourceVersion": version.as_str()},
             "status": status,
         });
         // A number that was given up has no place in the history.

@@ -132,6 +132,6 @@ impl Performer {
     }
 }
 
-fn is(meta: &ObjectMeta, uid: &Uid) -> bool {
-    meta.uid.as_deref() == Some(uid.as_str())
+pub(super) fn is(meta: &ObjectMeta, uid: &Uid) -> bool {
+    meta.uid.as_deref().is_some_and(|there| uid == there)
 }

@@ -82,7 +82,7 @@ impl Performer {
     /// Step (d): anyone may do it, at any later time; the patch changes nothing unless the run is pending still.
     pub(super) async fn release(&self, run: &RunId) -> Result<Vec<Learned>> {
         let operations = json!([
-            {"op": "test", "path": "/metadata/uid", "value": run.uid.as_str()},
+            {"op": "test", "path": "/metadata/uid", "value": run.uid.to_string()},
             {"op": "test", "path": "/spec/status", "value": wfe_tekton::PENDING},
             {"op": "remove", "path": "/spec/status"},
         ]);
@@ -109,7 +109,7 @@ impl Performer {
         }
         let params = DeleteParams {
             preconditions: Some(Preconditions {
-                uid: Some(run.uid.as_str().to_owned()),
+                uid: Some(run.uid.to_string()),
                 resource_version: Some(version.as_str().to_owned()),
             }),
             ..DeleteParams::background()
@@ -140,7 +140,7 @@ impl Performer {
         let said = wfe_tekton::cancel_annotation(why);
         let patch = Patch::Merge(json!({
             "metadata": {
-                "uid": run.uid.as_str(),
+                "uid": run.uid.to_string(),
                 "annotations": {wfe_api::labels::ANNOTATION_CANCEL_REASON: said},
             },
             "spec": {"status": wfe_tekton::CANCELLED},

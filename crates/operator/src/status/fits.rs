@@ -169,7 +169,7 @@ proptest! {
         since in times(),
     ) {
         let shown = RunShown {
-            proof: proof.map(|(name, at)| Proof::running(&name, &name, "?", at)),
+            proof: proof.map(|(name, at)| Box::new(Proof::running(&name, &name, "?", at))),
             tasks: tasks.map(|(completed, total)| TaskCount { completed, total }),
         };
         let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: true, gave_up: false };

@@ -141,7 +141,7 @@ impl<'a> Running<'a> {
     /// Makes a failure of which no run says more.
     pub(super) fn failed(self, message: &str, failed_at: Time) -> Failure {
         let failed_at = round_up(failed_at); // as a status keeps it
-        let proof = self.execution.run_shown.proof.as_ref().or(self.execution.lost_proof.as_deref()).cloned();
+        let proof = self.execution.run_shown.proof.as_deref().or(self.execution.lost_proof.as_deref()).cloned();
         Failure {
             reason: FailureReason::Unknown,
             message: message.into(),

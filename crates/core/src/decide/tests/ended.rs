@@ -48,7 +48,7 @@ fn what_may_still_change_is_looked_at_again_until_it_takes_too_long() {
 #[test]
 fn a_proof_that_the_status_has_is_as_good_as_one_that_was_seen() {
     let mut execution = running("a", "r1");
-    execution.run_shown.proof = Some(proof());
+    execution.run_shown.proof = Some(Box::new(proof()));
     let view = target(vec![execution.clone()], vec![looked_at(failed_run(50), 50, waited())]);
     assert_eq!(failure(&decide(&view, &Policy::default(), at(50))).started, Started::Started(proof()));
     let gone = target(vec![execution], vec![]);

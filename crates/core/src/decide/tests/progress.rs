@@ -23,7 +23,7 @@ fn shown(decision: &Decision) -> Vec<RunShown> {
 }
 
 fn says(completed: u32) -> RunShown {
-    RunShown { proof: Some(proof()), tasks: Some(TaskCount { completed, total: 3 }) }
+    RunShown { proof: Some(Box::new(proof())), tasks: Some(TaskCount { completed, total: 3 }) }
 }
 
 #[test]
