@@ -120,8 +120,7 @@ async fn start(bench: &mut Bench, world: &World, count: usize) -> Result<()> {
         .iter()
         .filter(|(request, _)| ["pipelineruns", "workflowexecutions", "events"].iter().any(|it| request.contains(it)))
         .filter(|(request, _)| ["create", "patch", "update", "delete"].iter().any(|it| request.starts_with(it)))
-        .map(|(_, times)| times)
-        .sum();
+        .fold(0.0, |all, (_, times)| all + times);
     let resident = resident_bytes(operator.pid())? / 1e6;
     operator.stop().await?;
     let results = &mut bench.results;

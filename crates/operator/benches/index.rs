@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_operator::index::Delivery::{ListBegins, ListEnds};
 use wfe_operator::index::{Delivery, Index, Kind};
+use wfe_operator::lean::LeanObject;
 use wfe_operator::watch::read;
 
 /// How many executions a start lists, each with its run.
@@ -49,7 +50,7 @@ fn reading(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(line.len() as u64));
         group.bench_function(BenchmarkId::new("event", name), |bencher| {
             bencher.iter(|| match serde_json::from_str(black_box(&line)) {
-                Ok(WatchEvent::Modified(object)) => read(kind, object, objects::EXECUTION_NAMESPACE),
+                Ok(WatchEvent::Modified(LeanObject(object))) => read(kind, object, objects::EXECUTION_NAMESPACE),
                 _ => None,
             });
         });

@@ -12,8 +12,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::client::ClientBuilder;
-use kube::core::GroupVersionKind;
-use kube::{Api, Client, Config};
+use kube::core::{DynamicResourceScope, GroupVersionKind};
+use kube::{Api, Client, Config, Resource};
 
 use wfe_core::residue::ResidueKind;
 
@@ -208,15 +208,21 @@ impl Cluster {
 
     /// Returns what a watch of this kind watches, in one namespace or in all where it is about executions.
     #[must_use]
-    pub fn watched(&self, kind: Kind, watch_namespace: Option<&str>) -> Api<DynamicObject> {
+    pub fn watched<K>(&self, kind: Kind, watch_namespace: Option<&str>) -> Api<K>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
         match (kind, watch_namespace) {
-            (Kind::Execution, Some(namespace)) => self.executions_in(namespace),
+            (Kind::Execution, Some(namespace)) => Api::namespaced_with(self.client.clone(), namespace, &resource(kind)),
             (Kind::Execution, None) | (Kind::Namespace, _) => Api::all_with(self.client.clone(), &resource(kind)),
             (Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod, _) => self.in_execution_namespace(kind),
         }
     }
 
-    fn in_execution_namespace(&self, kind: Kind) -> Api<DynamicObject> {
+    fn in_execution_namespace<K>(&self, kind: Kind) -> Api<K>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
         Api::namespaced_with(self.client.clone(), &self.execution_namespace, &resource(kind))
     }
 

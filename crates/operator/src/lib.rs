@@ -16,6 +16,7 @@ pub mod events;
 pub mod health;
 pub mod hearing;
 pub mod index;
+pub mod lean;
 pub mod lease;
 pub mod metrics;
 pub mod observe;

@@ -23,6 +23,7 @@ use crate::client::PAGE;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::index::{Delivery, Kind};
+use crate::lean::LeanObject;
 use crate::observe::observe_execution;
 
 /// How long one watch request lasts, in seconds. kube gives a silent connection five seconds more before it is renewed:
@@ -42,7 +43,7 @@ pub struct Watch {
     /// What it watches.
     pub kind: Kind,
     /// Where.
-    pub api: Api<DynamicObject>,
+    pub api: Api<LeanObject>,
     /// The one namespace whose executions are watched, where it is one.
     pub watch_namespace: Option<String>,
     /// The namespace of all runs.
@@ -151,13 +152,13 @@ impl Watch {
     }
 
     /// Reads what the watch brought; `None` for an object that is not ours to know.
-    fn delivery(&self, event: Event<DynamicObject>) -> Option<Delivery> {
+    fn delivery(&self, event: Event<LeanObject>) -> Option<Delivery> {
         let kind = self.kind;
         let (object, deleted) = match event {
             Event::Init => return Some(Delivery::ListBegins(kind)),
             Event::InitDone => return None, // said when a watch follows it
-            Event::InitApply(object) | Event::Apply(object) => (object, false),
-            Event::Delete(object) => (object, true),
+            Event::InitApply(LeanObject(object)) | Event::Apply(LeanObject(object)) => (object, false),
+            Event::Delete(LeanObject(object)) => (object, true),
         };
         if !deleted {
             return read(kind, object, &self.execution_namespace);

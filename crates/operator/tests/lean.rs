@@ -1,0 +1,74 @@
+//! What a watch reads of an object is all that the record of it needs.
+
+#![allow(clippy::unwrap_used, unused_crate_dependencies)] // a test says what went wrong by panicking
+
+#[path = "objects/mod.rs"]
+mod objects;
+
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+use wfe_operator::index::Kind;
+use wfe_operator::lean::LeanObject;
+use wfe_operator::watch::read;
+
+const TARGET: &str = "payment/deployment/payment-api";
+
+fn all_kinds() -> Vec<(Kind, Value)> {
+    let pod_owner =
+        json!([{"apiVersion": "tekton.dev/v1", "kind": "TaskRun", "name": "t", "uid": "u", "controller": true}]);
+    let mut pod = objects::pod(1, TARGET, 0, true);
+    pod["metadata"]["ownerReferences"] = pod_owner;
+    vec![
+        (Kind::Execution, objects::execution(1, TARGET)),
+        (Kind::Execution, objects::running(1, TARGET)),
+        (Kind::Execution, objects::ended(1, TARGET)),
+        (Kind::Run, objects::run(1, TARGET, 2, false)),
+        (Kind::Run, objects::run(1, TARGET, 2, true)),
+        (Kind::TaskRun, objects::task_run(1, TARGET, 0, true)),
+        (Kind::Pod, pod),
+        (
+            Kind::Namespace,
+            json!({"metadata": {"name": "n", "uid": "u", "annotations": {wfe_api::labels::ANNOTATION_PAUSED: "why"}}}),
+        ),
+    ]
+}
+
+fn records(kind: Kind, object: &Value) -> [String; 2] {
+    let LeanObject(lean) = serde_json::from_value(object.clone()).unwrap();
+    assert_eq!(lean.metadata.managed_fields, None);
+    let whole: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+    [lean, whole].map(|object| format!("{:?}", read(kind, object, objects::EXECUTION_NAMESPACE)))
+}
+
+#[test]
+fn the_record_of_an_object_is_that_of_the_whole_one() {
+    for (kind, object) in all_kinds() {
+        let [lean, whole] = records(kind, &object);
+        assert_eq!(lean, whole);
+        assert!(lean.starts_with("Some("), "{object}: {lean}");
+    }
+}
+
+#[test]
+fn it_is_so_with_each_part_null_missing_or_of_another_shape() {
+    for (kind, object) in all_kinds() {
+        for part in ["spec", "status"] {
+            for strange in [json!(null), json!([]), json!("text"), json!(1), json!({})] {
+                let mut object = object.clone();
+                object[part] = strange;
+                let [lean, whole] = records(kind, &object);
+                assert_eq!(lean, whole, "{object}");
+            }
+            let mut object = object.clone();
+            object.as_object_mut().unwrap().remove(part);
+            let [lean, whole] = records(kind, &object);
+            assert_eq!(lean, whole, "{object}");
+        }
+        for (key, _) in object["metadata"].as_object().unwrap() {
+            let mut object = object.clone();
+            object["metadata"][key] = Value::Null;
+            let [lean, whole] = records(kind, &object);
+            assert_eq!(lean, whole, "{object}");
+        }
+    }
+}
