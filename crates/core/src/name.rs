@@ -27,8 +27,8 @@ impl Uid {
     #[must_use]
     pub fn new(uid: &str) -> Self {
         let is_spelled_so = |uuid: &Uuid| *uuid.as_hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH]) == *uid;
-        let uuid = Uuid::try_parse(uid).ok().filter(is_spelled_so);
-        Self(uuid.map_or_else(|| Inner::Other(uid.into()), Inner::Uuid))
+        let read = Uuid::try_parse(uid).ok().filter(is_spelled_so);
+        Self(read.map_or_else(|| Inner::Other(uid.into()), Inner::Uuid))
     }
 }
 
