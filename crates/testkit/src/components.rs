@@ -74,6 +74,8 @@ pub(crate) fn api_server(place: &Place, port: u16, etcd: u16, audit: Audit) -> C
         Audit::Counts => "audit-policy-counts.yaml",
     };
     Component::new(place, "kube-apiserver", Probe::Api(place.kubeconfig("admin")))
+        // With a hundred thousand objects five times what is alive is more than most machines have.
+        .env("GOMEMLIMIT", "8GiB")
         .arg(format!("--etcd-servers=http://127.0.0.1:{etcd}"))
         .arg("--bind-address=127.0.0.1")
         .arg("--advertise-address=127.0.0.1")
