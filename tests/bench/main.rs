@@ -16,6 +16,7 @@
 mod api;
 mod budget;
 mod counters;
+mod etcd;
 mod faults;
 mod floor;
 mod micro;
@@ -209,10 +210,12 @@ async fn stage(control_plane: &ControlPlane, program: &Path, mut results: Result
 /// How large each step is.
 struct Size {
     pairs: usize,
+    /// Of those with TaskRuns and pods.
+    task_pairs: usize,
     blocks: usize,
     load_seconds: u64,
     storms: &'static [(usize, usize)],
-    targets: usize,
+    targets: Option<usize>,
     past: &'static [usize],
     starts: usize,
     idle: Duration,
@@ -220,22 +223,24 @@ struct Size {
 
 const FULL: Size = Size {
     pairs: 8,
+    task_pairs: 2,
     blocks: 8,
     load_seconds: 10,
-    storms: &[(100, 2), (1000, 4), (3000, 1), (10_000, 1)],
-    targets: 5000,
+    storms: &[(100, 2), (1000, 4), (3000, 1), (10_000, 2)],
+    targets: Some(5000),
     past: &[0, 2500, 10_000, 50_000, 100_000],
-    starts: 3,
+    starts: 5,
     idle: Duration::from_secs(30),
 };
 
 const QUICK: Size = Size {
-    pairs: 3,
+    pairs: 2,
+    task_pairs: 1,
     blocks: 2,
     load_seconds: 4,
     storms: &[(100, 2), (1000, 2)],
-    targets: 2000,
-    past: &[0, 5000],
+    targets: None,
+    past: &[0, 2500],
     starts: 1,
     idle: Duration::from_secs(5),
 };
@@ -244,10 +249,11 @@ const QUICK: Size = Size {
 async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
     let size = if args.quick { QUICK } else { FULL };
     let all = ["binary", "throughput", "latency", "storm", "tasks", "past", "targets", "disturbed"];
-    // To disturb somebody's API server is not for a benchmark to do.
-    let is_given = bench.worlds.operator.control_plane().is_given();
+    // To disturb somebody's API server, or to fill their etcd, is not for a benchmark to do.
+    let is_ours = !bench.worlds.operator.control_plane().is_given();
     let wanted = |step: &&str| {
-        args.only.as_deref().is_none_or(|only| step.starts_with(only)) && !(is_given && *step == "disturbed")
+        args.only.as_deref().is_none_or(|only| step.starts_with(only))
+            && (is_ours || !["past", "disturbed"].contains(step))
     };
     for step in all.into_iter().filter(wanted) {
         if let Err(error) = take(bench, step, &size, args.most).await {
@@ -282,12 +288,15 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
             }
             Ok(())
         }
-        "tasks" => rounds::throughput(bench, "tasks", 500, size.pairs.min(2), Mode::Tasks).await,
+        "tasks" => rounds::throughput(bench, "tasks", 500, size.task_pairs, Mode::Tasks).await,
         "past" => {
             let counts: Vec<usize> = size.past.iter().copied().filter(|count| *count <= most).collect();
             past::past(bench, &counts, size.starts, size.idle).await
         }
-        "targets" if size.targets <= most => rounds::throughput(bench, "targets", size.targets, 1, Mode::Plain).await,
+        "targets" => match size.targets.filter(|targets| *targets <= most) {
+            Some(targets) => rounds::throughput(bench, "targets", targets, 1, Mode::Plain).await,
+            None => Ok(()),
+        },
         "disturbed" => faults::faults(bench).await,
         _ => Ok(()),
     }

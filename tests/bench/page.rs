@@ -24,7 +24,7 @@ pub(crate) fn write(root: &Path) -> Result<()> {
     let before = dir.join("before.json").is_file().then(|| Results::read(&dir.join("before.json"))).transpose()?;
     let runs: Vec<&Results> = std::iter::once(&last).chain(&before).collect();
     let mut files = vec![(PAGE.to_owned(), page(&runs))];
-    files.extend(charts(&last).into_iter().map(|(name, svg)| (format!("{KEPT}/{name}.svg"), svg)));
+    files.extend(charts(&runs).into_iter().map(|(name, svg)| (format!("{KEPT}/{name}.svg"), svg)));
     for (path, text) in files {
         let path = root.join(path);
         if let Some(dir) = path.parent() {
@@ -87,8 +87,8 @@ fn page(runs: &[&Results]) -> String {
     for name in last.versions.keys() {
         page += &row(name, &|run| run.versions.get(name).cloned().unwrap_or_default());
     }
-    page += "\n## Curves\n\nMedians of the last run.\n\n";
-    for (name, _) in charts(last) {
+    page += "\n## Curves\n\nMedians of the last run; hollow, those of the run before.\n\n";
+    for (name, _) in charts(runs) {
         let _ = writeln!(page, "![{}](../benchmark/{name}.svg)\n", name.replace('-', " "));
     }
     page += "## What disturbed the last run\n\n";
@@ -138,13 +138,20 @@ fn number(value: f64) -> String {
 struct Line<'a> {
     label: &'a str,
     points: Vec<(f64, f64)>,
+    /// Where the run before had them.
+    before: Vec<(f64, f64)>,
 }
 
-/// Returns the charts of a run by name; those it measured nothing for are left out.
-fn charts(run: &Results) -> Vec<(&'static str, String)> {
+/// Returns the charts of the last run, with the points of the one before, by name; those that the last one measured nothing
+/// for are left out.
+fn charts(runs: &[&Results]) -> Vec<(&'static str, String)> {
+    let points = |run: &Results, prefix: &str, scale: f64| -> Vec<(f64, f64)> {
+        run.curve(prefix).into_iter().map(|(at, measure)| (at, measure.median() * scale)).collect()
+    };
     let line = |label, prefix: &str, scale: f64| Line {
         label,
-        points: run.curve(prefix).into_iter().map(|(at, measure)| (at, measure.median() * scale)).collect(),
+        points: points(runs[0], prefix, scale),
+        before: runs[1..].iter().flat_map(|run| points(run, prefix, scale)).collect(),
     };
     let charts = [
         (
@@ -181,7 +188,7 @@ fn charts(run: &Results) -> Vec<(&'static str, String)> {
 
 fn chart(title: &str, unit: &str, lines: &[Line<'_>]) -> String {
     let (left, top, width, height) = (64.0, 36.0, WIDTH - 90.0, HEIGHT - 84.0);
-    let points = || lines.iter().flat_map(|line| &line.points);
+    let points = || lines.iter().flat_map(|line| line.points.iter().chain(&line.before));
     let greatest = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(f64::MIN_POSITIVE, f64::max);
     let (x_max, y_max) = (greatest(|point| point.0), greatest(|point| point.1) * 1.1);
     let place = |(x, y): &(f64, f64)| (left + x / x_max * width, top + height - y / y_max * height);
@@ -233,6 +240,9 @@ fn chart(title: &str, unit: &str, lines: &[Line<'_>]) -> String {
             let (x, y) = point.split_once(',').unwrap_or_default();
             let _ = writeln!(svg, "<circle cx=\"{x}\" cy=\"{y}\" r=\"3\" fill=\"{color}\"/>");
         }
+        for (x, y) in line.before.iter().map(place) {
+            let _ = writeln!(svg, "<circle cx=\"{x:.0}\" cy=\"{y:.0}\" r=\"3\" fill=\"none\" stroke=\"{color}\"/>");
+        }
         let y = HEIGHT - 14.0;
         let _ = writeln!(
             svg,
@@ -269,9 +279,12 @@ mod tests {
         for (count, megabytes) in [(0, 10.0), (1000, 11.0), (50_000, 90.0)] {
             results.add(&format!("memory/resident/{count}"), "MB", megabytes);
         }
-        let charts = charts(&results);
+        let mut before = Results::default();
+        before.add("memory/resident/1000", "MB", 12.0);
+        let charts = charts(&[&results, &before]);
         assert_eq!(charts.len(), 1, "what was not measured has none");
-        assert_eq!(charts[0].1.matches("<circle").count(), 3);
+        assert_eq!(charts[0].1.matches("<circle").count(), 4);
+        assert_eq!(charts[0].1.matches("fill=\"none\" stroke=\"#1f77b4\"/>").count(), 1, "{}", charts[0].1);
         assert!(charts[0].1.contains(">50000</text>"), "{}", charts[0].1);
     }
 }

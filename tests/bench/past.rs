@@ -3,71 +3,105 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
-use kube::Client;
-use serde_json::{Value, json};
+use serde_json::Value;
+use wfe_core::target::TargetName;
 use wfe_testkit::World;
 
 use crate::Bench;
-use crate::api::{self, Answer};
+use crate::api;
 use crate::counters::Counters;
+use crate::etcd::{self, Etcd};
 use crate::numbers::{float, millis, per_second};
-use crate::player;
+use crate::player::{self, Mode, Player};
 use crate::subject::{Operator, cpu_seconds, resident_bytes};
-use crate::template::{Names, Step, Templates};
+use crate::template::{Names, Text};
 
-const JSON: &str = "application/json";
-/// How many requests of the filling are under way at once.
-const PARALLEL: usize = 32;
+/// How many executions are written to etcd at once, each with its run.
+const BATCH: usize = etcd::AT_ONCE / 2;
 /// How long an operator is left alone before its memory is read: what a start allocates is given back by then.
 const SETTLE: Duration = Duration::from_secs(3);
+/// The execution that the others are copies of.
+const SAMPLE: &str = "sampled";
 
-/// Creates executions that have completed, with their runs, from one number up to another.
-async fn fill(bench: &Bench, world: &World, from: usize, to: usize) -> Result<()> {
-    let (client, templates) = (world.client(), bench.subjects.templates()?);
-    stream::iter(from..to)
-        .map(|number| one(&client, world, &templates, number))
-        .buffer_unordered(PARALLEL)
-        .try_collect()
-        .await
+/// What the store holds of an execution that an operator has brought to its end, and of its run.
+struct Sample {
+    etcd: Etcd,
+    names: Names,
+    execution: Text,
+    run: Text,
 }
 
-async fn one(client: &Client, world: &World, templates: &Templates, number: usize) -> Result<()> {
-    let name = format!("past-{number:06}");
-    let wfe = player::execution(world, &name, &format!("node/{name}")).json();
-    let uri = api::executions(world.namespace()).path;
-    let wfe = api::send(client, "POST", &uri, JSON, wfe.to_string()).await?;
-    let mut names = Names {
-        namespace: world.namespace().to_owned(),
-        execution_namespace: world.execution_namespace(),
-        run: format!("past-{name}-1"),
-        wfe_uid: wfe.object()?.metadata.uid,
-        wfe: name,
-        ..Names::default()
-    };
-    let create = templates.render(Step::Create, &names)?;
-    let mut run: Value = serde_json::from_str(&create.body)?;
-    run["spec"]["status"].take();
-    let run = api::send(client, "POST", &create.uri, JSON, run.to_string()).await?;
-    names.run_uid = run.object()?.metadata.uid;
-    replace_status(client, &create.uri, &run, player::succeeded()["status"].take()).await?;
-    let mut status: Value = serde_json::from_str(&templates.render(Step::End, &names)?.body)?;
-    status["status"]["completionTime"] = json!(chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
-    // A phase goes to Completed by way of Running only.
-    let wfe = replace_status(client, &uri, &wfe, json!({"phase": "Running"})).await?;
-    replace_status(client, &uri, &wfe, status["status"].take()).await?;
-    Ok(())
+impl Sample {
+    /// Has an operator run one execution, and takes what is kept of it.
+    async fn take(bench: &Bench, world: &World) -> Result<Self> {
+        let etcd = world.control_plane().etcd().context("the past is written to etcd, which is not ours here")?;
+        let etcd = Etcd::new(etcd)?;
+        let operator = Operator::start(world, &bench.subjects.program, None).await?;
+        let player = Player::start(world.client(), &world.execution_namespace(), Mode::Plain);
+        player::execution(world, SAMPLE, &target(SAMPLE)).create().await?;
+        let execution = world.await_phase(SAMPLE, "Completed").await?;
+        let run = world.runs().await?.pop().context("no run")?;
+        world.await_event(SAMPLE, "LockReleased").await?;
+        operator.stop().await?;
+        drop(player);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let names = Names {
+            namespace: world.namespace().to_owned(),
+            execution_namespace: world.execution_namespace(),
+            wfe: SAMPLE.to_owned(),
+            wfe_uid: text(&execution["metadata"]["uid"]),
+            run: text(&run["metadata"]["name"]),
+            run_uid: text(&run["metadata"]["uid"]),
+            ..Names::default()
+        };
+        let [execution, run] = keys(&names);
+        let (execution, run) = (etcd.get(&execution).await?, etcd.get(&run).await?);
+        let (execution, run) = (Text::of(&execution, &names), Text::of(&run, &names));
+        player::clear(world).await?;
+        Ok(Self { etcd, names, execution, run })
+    }
+
+    /// Writes executions with their runs, from one number up to another. Through the API server a hundred thousand take
+    /// half an hour.
+    async fn copy(&self, from: usize, to: usize) -> Result<()> {
+        for first in (from..to).step_by(BATCH) {
+            let mut values = Vec::new();
+            for number in first..to.min(first + BATCH) {
+                let names = self.names_of(number)?;
+                let [execution, run] = keys(&names);
+                values.push((execution, self.execution.render(&names)));
+                values.push((run, self.run.render(&names)));
+            }
+            self.etcd.create(values).await?;
+        }
+        Ok(())
+    }
+
+    fn names_of(&self, number: usize) -> Result<Names> {
+        let wfe = format!("past-{number:06}");
+        // Of no order, as the API server's.
+        let scattered = u32::try_from(number)?.wrapping_mul(0x9e37_79b9);
+        Ok(Names {
+            run: TargetName::parse(&target(&wfe))?.chain().run(1),
+            wfe,
+            wfe_uid: format!("{scattered:08x}-7a0e-4b9f-9a33-0000{number:08x}"),
+            run_uid: format!("{scattered:08x}-7a0e-4b9f-9a33-0001{number:08x}"),
+            ..self.names.clone()
+        })
+    }
 }
 
-/// Replaces the status of an object as it was answered: for the API server half the work of a patch.
-async fn replace_status(client: &Client, collection: &str, object: &Answer, status: Value) -> Result<Answer> {
-    let collection = collection.split('?').next().unwrap_or_default();
-    let uri = format!("{collection}/{}/status", object.object()?.metadata.name);
-    let mut object: Value = serde_json::from_slice(&object.body)?;
-    object["status"] = status;
-    let answer = api::send(client, "PUT", &uri, JSON, object.to_string()).await?;
-    answer.object().context("a status")?;
-    Ok(answer)
+fn target(name: &str) -> String {
+    format!("node/{name}")
+}
+
+/// Returns where the API server keeps an execution and its run.
+fn keys(names: &Names) -> [String; 2] {
+    let Names { namespace, execution_namespace, wfe, run, .. } = names;
+    [
+        format!("/registry/{}/workflowexecutions/{namespace}/{wfe}", wfe_api::GROUP),
+        format!("/registry/{}/{}/{execution_namespace}/{run}", wfe_tekton::GROUP, wfe_tekton::PLURAL),
+    ]
 }
 
 /// Lists what an operator lists, at the same time as it does, and keeps nothing.
@@ -81,10 +115,13 @@ async fn bare_list(world: &World) -> Result<Duration> {
 /// Measures starts, memory and idle time at each number of executions.
 pub(crate) async fn past(bench: &mut Bench, counts: &[usize], starts: usize, idle: Duration) -> Result<()> {
     let world = bench.worlds.past.clone();
+    let sample = Sample::take(bench, &world).await?;
     let mut there = 0;
     for count in counts.iter().copied() {
         let begun = Instant::now();
-        fill(bench, &world, there, count).await?;
+        sample.copy(there, count).await?;
+        // The API server has them in its caches when it has listed them once.
+        bare_list(&world).await?;
         bench.say(&format!("{count} executions are there ({:.0}/s)", per_second(count - there, begun.elapsed())));
         there = count;
         for _ in 0..starts {

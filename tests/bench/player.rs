@@ -97,7 +97,7 @@ async fn play(client: Client, namespace: String, mode: Mode) -> Result<()> {
 }
 
 /// Returns the status of a run that has succeeded.
-pub(crate) fn succeeded() -> Value {
+fn succeeded() -> Value {
     let now = now();
     json!({"status": {
         "startTime": now,

@@ -176,11 +176,6 @@ impl Subjects {
         Ok(Self { program: program.to_owned(), templates, dir })
     }
 
-    /// Reads what was recorded.
-    pub(crate) fn templates(&self) -> Result<Templates> {
-        Ok(serde_json::from_slice(&std::fs::read(&self.templates)?)?)
-    }
-
     /// Starts one of the two and waits until it is ready.
     pub(crate) async fn start(&self, kind: Kind, world: &World, storm: bool) -> Result<Subject> {
         Ok(match kind {

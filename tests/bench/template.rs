@@ -95,7 +95,7 @@ impl Names {
 
 /// A text with places for names.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Text(Vec<Piece>);
+pub(crate) struct Text(Vec<Piece>);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Piece {
@@ -104,7 +104,8 @@ enum Piece {
 }
 
 impl Text {
-    fn of(text: &str, names: &Names) -> Self {
+    /// Reads a text; what is a name in it becomes a place.
+    pub(crate) fn of(text: &str, names: &Names) -> Self {
         let mut pieces = vec![Piece::Literal(text.to_owned())];
         for (index, name) in names.all().into_iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             pieces = pieces.into_iter().flat_map(|piece| split(piece, name, index)).collect();
@@ -112,7 +113,8 @@ impl Text {
         Self(pieces)
     }
 
-    fn render(&self, names: &Names) -> String {
+    /// Puts names into the places.
+    pub(crate) fn render(&self, names: &Names) -> String {
         let all = names.all();
         let texts = self.0.iter().map(|piece| match piece {
             Piece::Literal(text) => text.as_str(),

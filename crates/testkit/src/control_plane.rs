@@ -69,6 +69,7 @@ impl ControlPlane {
         let info = Info {
             kubeconfig: kubeconfig.to_owned(),
             url: cluster.server.context("the cluster of the kubeconfig has no server")?,
+            etcd: None,
             registry: None,
             tekton: None,
             kubectl: Assets::find(Tekton::Current)?.program("kubectl"),
@@ -133,6 +134,12 @@ impl ControlPlane {
     #[must_use]
     pub fn registry(&self) -> String {
         self.info.registry.clone().unwrap_or_default()
+    }
+
+    /// Returns the URL of its etcd, where that is ours.
+    #[must_use]
+    pub fn etcd(&self) -> Option<&str> {
+        self.info.etcd.as_deref()
     }
 
     /// Returns the version of Tekton, such as `v1.12.0`; empty without Tekton.

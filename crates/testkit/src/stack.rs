@@ -71,6 +71,8 @@ pub struct Info {
     pub kubeconfig: PathBuf,
     /// The API server.
     pub url: String,
+    /// Its etcd, where that is ours: it asks nobody who they are.
+    pub etcd: Option<String>,
     /// The registry, as host:port.
     pub registry: Option<String>,
     /// The version of Tekton, such as `v1.12.0`.
@@ -104,7 +106,7 @@ impl Stack {
         } else {
             Pki::create(&self.place.dir.join("pki"))?;
         }
-        let url = self.start_api(options.audit).await?;
+        let (url, etcd) = self.start_api(options.audit).await?;
         let client = manifests::client(&self.place.kubeconfig("admin")).await?;
 
         // These need only the API server: start them all, then wait for all.
@@ -144,14 +146,15 @@ impl Stack {
             dir: self.place.dir.clone(),
             kubeconfig: self.place.kubeconfig("admin"),
             url,
+            etcd: Some(etcd),
             registry,
             tekton,
             kubectl: self.place.assets.program("kubectl"),
         })
     }
 
-    /// Starts etcd and the API server and returns the URL of the latter.
-    pub(crate) async fn start_api(&mut self, audit: Audit) -> Result<String> {
+    /// Starts API server and etcd, and returns the URLs of both.
+    pub(crate) async fn start_api(&mut self, audit: Audit) -> Result<(String, String)> {
         let mut client_port = 0;
         self.launch(|place| {
             client_port = random::free_port()?;
@@ -166,7 +169,7 @@ impl Stack {
             Ok(components::api_server(place, port, client_port, audit))
         })
         .await?;
-        Ok(url)
+        Ok((url, format!("http://127.0.0.1:{client_port}")))
     }
 
     /// Starts a component and waits until it serves; with other ports where somebody else took the first.
