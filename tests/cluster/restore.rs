@@ -3,17 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Error, Result, ensure};
 use chrono::{TimeDelta, Utc};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_testkit::awaits::Objects;
-use wfe_testkit::{World, repository, wfe};
+use wfe_testkit::{Outcome, Pipeline, World, repository, wfe};
 
 use crate::audited::audited;
 use crate::clearing::clear;
 use crate::configuration::pause::{annotate, is_paused};
-use crate::expect::text;
+use crate::expect::{condition, text};
 use crate::history::past::{Past, ended, running, time, write};
 use crate::history::{assert_skipped, short};
 
@@ -106,6 +106,31 @@ async fn what_comes_back_with_its_status_is_as_it_was_and_what_ran_has_failed() 
         assert_skipped(&world, &name, reason, on).await?;
     }
     assert_eq!(world.runs().await?.len(), 1, "that of the one which had been waiting");
+    audited(&world, recording).await?;
+    world.close().await
+}
+
+#[tokio::test]
+async fn what_comes_back_as_running_has_failed_and_its_run_that_still_goes_on_is_cancelled() -> Result<()> {
+    let world = World::new("restored-run").await?;
+    let recording = world.record().await?;
+    let held = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
+    let operator = world.operator().start().await?;
+    world.wfe("running").target("node/one").image(&held).create().await?;
+    world.await_running_step().await?;
+    operator.kill().await?;
+    let backup = taken_and_lost(&world).await?;
+    let created = create(&world, &backup["running"]).await?.map_err(Error::msg)?;
+    update_status(&world, created, &backup["running"]).await?.map_err(Error::msg)?;
+
+    let _operator = world.operator().start().await?;
+    let failed = world.await_phase("running", "Failed").await?;
+    let details = &failed["status"]["failureDetails"];
+    assert_eq!(details["wasExecutionFailure"], true, "{failed:#}");
+    assert!(text(&details["message"]).contains("a backup brought this status back"), "{failed:#}");
+    world.await_run("is cancelled", |run| run["status"]["conditions"][0]["reason"] == "Cancelled").await?;
+    world.await_wfe("running", "blocks", |wfe| condition(wfe, "Blocked") == "True PreviousExecutionFailed").await?;
+    assert_eq!(world.runs().await?.len(), 1);
     audited(&world, recording).await?;
     world.close().await
 }

@@ -43,8 +43,8 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
         Some(found) => running.follow(found, decision),
         None if target.runs.contains_key(&run.uid) => {
             let message = format!(
-                "status names PipelineRun {run}, which another WorkflowExecution made: something other than the operator \
-                 wrote this status"
+                "status names PipelineRun {run}, which another WorkflowExecution made: a backup brought this status back, or \
+                 something other than the operator wrote it"
             );
             decision.actions.push(running.finish(Ending::Failed(running.failed(&message, now)), None));
         }
