@@ -1,5 +1,6 @@
 //! The page and the charts of the runs that were kept.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -102,7 +103,8 @@ fn page(runs: &[&Results]) -> String {
     page += &" median (range) | samples |".repeat(runs.len());
     page += "\n|---|---|";
     page += &"---:|---:|".repeat(runs.len());
-    for (name, measure) in &last.measures {
+    let measures: BTreeMap<&String, &Measure> = runs.iter().rev().flat_map(|run| &run.measures).collect();
+    for (name, measure) in measures {
         let _ = write!(page, "\n| {name} | {} |", measure.unit);
         for run in runs {
             let shown = run
