@@ -118,7 +118,6 @@ impl fmt::Display for RunId {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test says what went wrong by panicking
 mod tests {
     use super::*;
 
