@@ -8,12 +8,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::client::ClientBuilder;
+use kube::client::{Body, ClientBuilder};
 use kube::core::{DynamicResourceScope, GroupVersionKind};
 use kube::{Api, Client, Config, Resource};
+use tower::{BoxError, Layer, Service};
 
 use wfe_core::residue::ResidueKind;
 
@@ -163,6 +165,26 @@ impl Cluster {
         config.read_timeout = None;
         let client = ClientBuilder::try_from(config)?.with_layer(&HearingLayer::new(hearing)).build();
         Ok(Self { client, execution_namespace: execution_namespace.into(), leadership, metrics })
+    }
+
+    /// Talks to an API server that is a service in this process. As [`connect`](Self::connect), but for sockets and TLS.
+    #[must_use]
+    pub fn over<S, B>(
+        service: S,
+        execution_namespace: &str,
+        leadership: Leadership,
+        metrics: Metrics,
+        hearing: Hearing,
+    ) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let client = Client::new(HearingLayer::new(hearing).layer(service), "default");
+        Self { client, execution_namespace: execution_namespace.into(), leadership, metrics }
     }
 
     /// Returns the same cluster with another execution namespace.

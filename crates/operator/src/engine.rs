@@ -4,11 +4,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use wfe_core::Time;
 use wfe_core::action::{Action, Decision};
 use wfe_core::backoff::Backoff;
@@ -20,6 +20,7 @@ use wfe_core::target::TargetName;
 use wfe_tekton::{Evidence, RunRequest};
 
 use crate::client::CallError;
+use crate::clock::Clock;
 use crate::config::InForce;
 use crate::health::Health;
 use crate::hearing::Hearing;
@@ -90,6 +91,8 @@ pub struct Settings {
     pub watch_namespace: Option<String>,
     /// How long a watch may be silent before its view is not trusted any more.
     pub max_staleness: Duration,
+    /// The wall clock.
+    pub clock: Clock,
     /// What else is in force; it changes.
     pub config: watch::Receiver<Arc<InForce>>,
 }
@@ -156,7 +159,7 @@ impl Engine {
                 _ = stop.wait_for(|stop| *stop) => break,
                 term = terms.next() => self.turn(term),
                 // All that comes later is decided by what is in force now; and what waits may not have to any more.
-                Ok(()) = self.settings.config.changed() => self.index.keys().for_each(|key| self.queue.mark(key.clone())),
+                Ok(()) = self.settings.config.changed() => self.mark_all(),
                 Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
                 Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
                 key = self.queue.next(), if has_room && self.leads => self.look_at(key),
@@ -195,11 +198,21 @@ impl Engine {
         if self.leads {
             self.failures.clear();
             self.index.forget_tries();
-            self.index.keys().for_each(|key| self.queue.mark(key.clone()));
+            self.mark_all();
         } else {
             // Whoever leads shows them.
             self.standing.forget_all();
             self.busy.forget_all();
+        }
+    }
+
+    /// Marks every target, in the order of the keys: the order of a hash table differs from process to process, and a
+    /// simulation must be able to repeat what a process did.
+    fn mark_all(&mut self) {
+        let mut keys: Vec<&Key> = self.index.keys().collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.queue.mark(key.clone());
         }
     }
 
@@ -231,7 +244,7 @@ impl Engine {
             Delivery::Descendant(kind, _) | Delivery::DescendantDeleted(kind, ..) => self.metrics.delivered(*kind),
             Delivery::Namespace(..) | Delivery::NamespaceDeleted(_) => self.metrics.delivered(Kind::Namespace),
         }
-        self.index.apply(delivery, chrono::Utc::now());
+        self.index.apply(delivery, self.settings.clock.now());
     }
 
     fn show(&self) {
@@ -257,7 +270,7 @@ impl Engine {
             return;
         }
         // The one place where a decision learns the time.
-        let now = chrono::Utc::now();
+        let now = self.settings.clock.now();
         let config = Arc::clone(&self.settings.config.borrow());
         let started = Instant::now();
         // A key has one timer: what comes first counts.
@@ -372,7 +385,7 @@ impl Engine {
                 Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
                 Learned::NumberTaken(number) => self.index.number_taken(key, number),
                 Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
-                Learned::Looked(run, findings) => self.index.looked(key, &run, *findings, chrono::Utc::now()),
+                Learned::Looked(run, findings) => self.index.looked(key, &run, *findings, self.settings.clock.now()),
                 Learned::ReplayTold(run) => self.index.replay_told(key, &run),
                 Learned::DrainWarned => self.index.drain_warned(key),
             }
@@ -398,7 +411,7 @@ impl Engine {
         }
         if report.failed.iter().any(|action| matches!(action, Action::Create { .. })) {
             let failures = self.failures.entry(key.clone()).or_default();
-            failures.denied_since = denied.then(|| failures.denied_since.unwrap_or_else(chrono::Utc::now));
+            failures.denied_since = denied.then(|| failures.denied_since.unwrap_or_else(|| self.settings.clock.now()));
         }
         let wait = self.retry(key, trouble.map(|_| Held::Actions(report.failed)), retry_after);
         let errors = report.errors.len();

@@ -22,6 +22,7 @@ use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 
 use crate::client::{CallError, Cluster, Verb};
+use crate::clock::Clock;
 use crate::metrics::Metrics;
 
 /// How many events may wait to be written: more than a storm of ten thousand skips makes, which lost a quarter of its
@@ -256,11 +257,18 @@ pub struct EventWriter {
     metrics: Metrics,
     instance: Arc<str>,
     run_namespace: Arc<str>,
+    clock: Clock,
 }
 
 /// Makes the two ends. `instance` is what `reportingInstance` shows: the name of the pod or host.
 #[must_use]
-pub fn channel(cluster: Cluster, metrics: Metrics, instance: &str, run_namespace: &str) -> (Events, EventWriter) {
+pub fn channel(
+    cluster: Cluster,
+    metrics: Metrics,
+    clock: Clock,
+    instance: &str,
+    run_namespace: &str,
+) -> (Events, EventWriter) {
     let (sender, receiver) = mpsc::channel(WAITING);
     let writer = EventWriter {
         receiver,
@@ -268,6 +276,7 @@ pub fn channel(cluster: Cluster, metrics: Metrics, instance: &str, run_namespace
         metrics: metrics.clone(),
         instance: instance[..instance.floor_char_boundary(MAX_INSTANCE)].into(),
         run_namespace: run_namespace.into(),
+        clock,
     };
     (Events { sender, metrics }, writer)
 }
@@ -276,11 +285,11 @@ impl EventWriter {
     /// Writes until all senders are gone and nothing waits any more.
     pub async fn run(self) {
         use futures::StreamExt;
-        let Self { receiver, cluster, metrics, instance, run_namespace } = self;
+        let Self { receiver, cluster, metrics, instance, run_namespace, clock } = self;
         let forbidden = AtomicBool::new(false);
         futures::stream::unfold(receiver, |mut receiver| async { receiver.recv().await.map(|next| (next, receiver)) })
             .for_each_concurrent(PARALLEL, |announcement| {
-                let event = announcement.render(&instance, &run_namespace, Timestamp::now());
+                let event = announcement.render(&instance, &run_namespace, clock.timestamp());
                 write(&cluster, &metrics, &forbidden, event)
             })
             .await;

@@ -170,9 +170,12 @@ impl Index {
         }
     }
 
-    /// Returns the targets that have changed since the last call, also those that are forgotten.
-    pub fn take_dirty(&mut self) -> HashSet<Key> {
-        std::mem::take(&mut self.dirty)
+    /// Returns the targets that have changed since the last call, also those that are forgotten, in the order of their
+    /// keys.
+    pub fn take_dirty(&mut self) -> Vec<Key> {
+        let mut keys: Vec<Key> = std::mem::take(&mut self.dirty).into_iter().collect();
+        keys.sort_unstable();
+        keys
     }
 
     /// Returns a target that may be decided on now: all watches have spoken, none is in the middle of a list, and its own

@@ -7,18 +7,17 @@
 mod choice;
 mod leadership;
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::PostParams;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::client::{CallError, Cluster, Verb};
+use crate::clock::Clock;
 use crate::metrics::Metrics;
 
 pub use choice::{LONGEST, Timing};
@@ -33,13 +32,8 @@ const SOONER: u32 = 4;
 /// Returns a name that no other process has: what was given or is the host's, and a random part. Two processes under one
 /// name would both take the Lease for theirs.
 #[must_use]
-pub fn identity(name: &str) -> String {
-    format!("{name}_{:08x}", random() >> 32)
-}
-
-/// Each `RandomState` has keys of its own.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
+pub fn identity(name: &str, chance: &mut fastrand::Rng) -> String {
+    format!("{name}_{:08x}", chance.u32(..))
 }
 
 /// Takes part in the election, and tells the rest of the process how it stands.
@@ -51,6 +45,8 @@ pub struct Elector {
     timing: Timing,
     leadership: Leadership,
     metrics: Metrics,
+    clock: Clock,
+    chance: fastrand::Rng,
     /// The Lease as it was last read or written; none where there was none.
     lease: Option<Lease>,
     /// Whether `lease` is what this process wrote last, so that it need not be read before it is written again.
@@ -69,6 +65,8 @@ struct Failing {
 
 impl Elector {
     /// Makes a candidate for the Lease of this name in a namespace.
+    ///
+    /// The clock is for the times that the Lease shows to people; `chance` spreads the turns of several replicas.
     #[must_use]
     pub fn new(
         cluster: Cluster,
@@ -77,6 +75,7 @@ impl Elector {
         timing: Timing,
         leadership: Leadership,
         metrics: Metrics,
+        (clock, chance): (Clock, fastrand::Rng),
     ) -> Self {
         let leases = cluster.leases_in(namespace);
         let (name, identity) = (name.to_owned(), identity.to_owned());
@@ -89,6 +88,8 @@ impl Elector {
             timing,
             leadership,
             metrics,
+            clock,
+            chance,
             lease,
             is_own: false,
             seen,
@@ -102,6 +103,7 @@ impl Elector {
         loop {
             let again = self.turn().await;
             tokio::select! {
+                biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 () = sleep_until(again) => {}
             }
@@ -202,7 +204,7 @@ impl Elector {
 
     /// Renders the Lease as this process holds it. Its times are for people: nobody decides by them.
     fn claim(&self, takes: bool) -> Lease {
-        let now = MicroTime(Timestamp::now());
+        let now = MicroTime(self.clock.timestamp());
         let mut lease = self.lease.clone().unwrap_or_default();
         lease.metadata.name = Some(self.name.clone());
         let spec = lease.spec.get_or_insert_default();
@@ -231,7 +233,8 @@ impl Elector {
         if spec.holder_identity.as_deref() != Some(&self.identity) {
             return;
         }
-        *spec = LeaseSpec { holder_identity: None, renew_time: Some(MicroTime(Timestamp::now())), ..spec.clone() };
+        *spec =
+            LeaseSpec { holder_identity: None, renew_time: Some(MicroTime(self.clock.timestamp())), ..spec.clone() };
         match self.write(lease).await {
             Ok(_) => tracing::info!(lease = self.name, "released the lease"),
             Err(error) => tracing::warn!(lease = self.name, %error, "the lease could not be released; it runs out"),
@@ -285,9 +288,8 @@ impl Elector {
     }
 
     /// Returns the retry period or up to a quarter less, so that replicas that were started together drift apart.
-    fn jittered(&self) -> Duration {
-        let thousandths = u32::try_from(random() % 251).unwrap_or_default();
-        self.timing.retry_period * (1000 - thousandths) / 1000
+    fn jittered(&mut self) -> Duration {
+        self.timing.retry_period * (1000 - self.chance.u32(..=250)) / 1000
     }
 }
 
@@ -303,7 +305,8 @@ mod tests {
 
     #[test]
     fn an_identity_is_nobody_elses() {
-        let (one, other) = (identity("pod"), identity("pod"));
+        let mut chance = fastrand::Rng::new();
+        let (one, other) = (identity("pod", &mut chance), identity("pod", &mut chance));
         assert!(one.starts_with("pod_") && one.len() == "pod_".len() + 8, "{one}");
         assert_ne!(one, other);
     }

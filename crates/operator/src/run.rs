@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::cli::RunArgs;
 use crate::client::Cluster;
+use crate::clock::Clock;
 use crate::config::{Flags, Follower, Page, Place, read_first};
 use crate::engine::{Engine, Settings};
 use crate::health::Health;
@@ -45,15 +46,9 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let health_listener = server::listen("health", args.health_address).await?;
 
     let instance = args.lease.identity.clone().unwrap_or_else(host_name);
-    let identity = identity(&instance);
-    let config = find_cluster(&identity).await?;
-    tracing::info!(
-        version = VERSION,
-        identity,
-        cluster = %config.cluster_url,
-        watch_namespace = args.watch_namespace.as_deref().unwrap_or("(all)"),
-        "starting"
-    );
+    let (clock, mut chance) = (Clock::system(), fastrand::Rng::new());
+    let identity = identity(&instance, &mut chance);
+    let config = find_cluster(&identity, args.watch_namespace.as_deref().unwrap_or("(all)")).await?;
     let leadership = if args.lease.leader_elect { Leadership::by_election() } else { Leadership::without_election() };
     metrics.leads(leadership.leads());
     let cluster =
@@ -92,16 +87,18 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     }
     drop(sender);
 
-    let (events, event_writer) = events::channel(cluster.clone(), metrics.clone(), &instance, execution_namespace);
+    let (events, event_writer) =
+        events::channel(cluster.clone(), metrics.clone(), clock.clone(), &instance, execution_namespace);
     let event_writer = tokio::spawn(event_writer.run());
     let mut following = tokio::spawn(follower.follow(versions, events.clone()));
     let elector = args.lease.leader_elect.then(|| {
         let lease = (args.namespace.as_str(), args.lease.lease_name.as_str());
-        Elector::new(cluster.clone(), lease, &identity, timing, leadership.clone(), metrics.clone())
+        let (leadership, metrics) = (leadership.clone(), metrics.clone());
+        Elector::new(cluster.clone(), lease, &identity, timing, leadership, metrics, (clock.clone(), chance))
     });
     let performer = Performer::new(cluster, metrics.clone(), events);
     let (watch_namespace, max_staleness) = (args.watch_namespace, args.max_staleness);
-    let settings = Settings { watch_namespace, max_staleness, config: in_force };
+    let settings = Settings { watch_namespace, max_staleness, clock, config: in_force };
     let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health.clone(), hearing);
     let (stop, stopped) = watch::channel(false);
     let mut engine = tokio::spawn(engine.run(stopped));
@@ -144,13 +141,14 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
 }
 
 /// Finds the cluster, and has every request say who makes it.
-async fn find_cluster(identity: &str) -> anyhow::Result<Config> {
+async fn find_cluster(identity: &str, watch_namespace: &str) -> anyhow::Result<Config> {
     let mut config = Config::infer()
         .await
         .context("cannot find a cluster: set KUBECONFIG, or run in a pod with a service account")?;
     let user_agent = HeaderValue::try_from(format!("wfe-operator/{VERSION} {identity}"))
         .context("the host's name is no name for this replica: set --identity")?;
     config.headers.push((USER_AGENT, user_agent));
+    tracing::info!(version = VERSION, identity, cluster = %config.cluster_url, watch_namespace, "starting");
     Ok(config)
 }
 

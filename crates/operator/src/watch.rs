@@ -75,6 +75,8 @@ impl Watch {
         let mut listed = false;
         loop {
             let event = tokio::select! {
+                // Always in this order, so that a simulation can repeat what a watch did.
+                biased;
                 event = events.try_next() => event,
                 _ = accepted.changed() => {
                     self.health.watch_delivered(self.kind);

@@ -9,7 +9,7 @@ use wfe_core::target::{ChainName, TargetName};
 use wfe_tekton::{Descendant, RunRequest};
 
 /// What a decision is about, and what is decided one at a time.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     /// A target, by the name of its chain.
     Chain(ChainName),
