@@ -68,7 +68,7 @@ pub(crate) const BUDGETS: &[Budget] = &[
     },
     Budget {
         what: "its events",
-        limit: Limit::AtMost(3.0),
+        limit: Limit::AtMost(2.0),
         unit: "",
         value: |results| requests(results, &["create events"]),
     },

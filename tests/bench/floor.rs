@@ -74,7 +74,6 @@ impl Sender {
             }
             Step::End => {
                 self.announce(Step::EventCompleted, &names)?;
-                self.announce(Step::EventReleased, &names)?;
                 None
             }
             Step::Skip => {

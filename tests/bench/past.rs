@@ -41,7 +41,7 @@ impl Sample {
         player::execution(world, SAMPLE, &target(SAMPLE)).create().await?;
         let execution = world.await_phase(SAMPLE, "Completed").await?;
         let run = world.runs().await?.pop().context("no run")?;
-        world.await_event(SAMPLE, "LockReleased").await?;
+        world.await_event(SAMPLE, "WorkflowCompleted").await?;
         operator.stop().await?;
         drop(player);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -68,7 +68,7 @@ async fn many(bench: &mut Bench, world: &World, kind: Kind, count: usize, mode: 
     let ended = subject
         .until(observer.until("all have ended", |seen| last(&seen.ended).filter(|_| seen.ended.len() == count)))
         .await?;
-    let mut counted = await_events(bench, &before, 3 * count).await?;
+    let mut counted = await_events(bench, &before, 2 * count).await?;
     counted.disturbed.extend(probe.slow());
     // A start lists; after it nobody does.
     let lists = ready.since(&bench.client).await?.requests;

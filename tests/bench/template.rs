@@ -26,12 +26,11 @@ pub(crate) enum Step {
     Skip,
     EventCreated,
     EventCompleted,
-    EventReleased,
     EventSkipped,
 }
 
 impl Step {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 8] = [
         Self::Create,
         Self::Commit,
         Self::Release,
@@ -39,7 +38,6 @@ impl Step {
         Self::Skip,
         Self::EventCreated,
         Self::EventCompleted,
-        Self::EventReleased,
         Self::EventSkipped,
     ];
 
@@ -57,7 +55,6 @@ impl Step {
             (Verb::Create, "events") => match text("/reason") {
                 "PipelineRunCreated" => Some(Self::EventCreated),
                 "WorkflowCompleted" => Some(Self::EventCompleted),
-                "LockReleased" => Some(Self::EventReleased),
                 "Skipped" => Some(Self::EventSkipped),
                 _ => None,
             },
@@ -178,7 +175,7 @@ impl Templates {
         let run = world.runs().await?.pop().context("no run")?;
         let player = Player::start(world.client(), &world.execution_namespace(), player::Mode::Plain);
         world.await_phase(NAME, "Completed").await?;
-        world.await_event(NAME, "LockReleased").await?;
+        world.await_event(NAME, "WorkflowCompleted").await?;
         world.await_event("skipped-one", "Skipped").await?;
         drop(player);
         operator.stop().await?;

@@ -8,14 +8,14 @@ use wfe_testkit::{AuditEntry, Outcome, Pipeline, World};
 use crate::expect::text;
 
 #[tokio::test]
-async fn a_short_success_costs_four_writes_three_events_and_no_list() -> Result<()> {
+async fn a_short_success_costs_four_writes_two_events_and_no_list() -> Result<()> {
     let world = World::new("budget").await?;
     let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     let operator = world.operator().start().await?;
     let ready_at = chrono::Utc::now().to_rfc3339();
     world.wfe("cheap").image(&bundle).create().await?;
     let wfe = world.await_phase("cheap", "Completed").await?;
-    world.await_event("cheap", "LockReleased").await?;
+    world.await_event("cheap", "WorkflowCompleted").await?;
     assert!(operator.terminate().await?.success());
 
     let audit = world.audit().await?;
@@ -30,9 +30,9 @@ async fn a_short_success_costs_four_writes_three_events_and_no_list() -> Result<
     assert_eq!(count("create pipelineruns/"), 1, "{requests:?}");
     assert_eq!(count("patch workflowexecutions/status"), 2, "commit and terminal: {requests:?}");
     assert_eq!(count("patch pipelineruns/"), 1, "release: {requests:?}");
-    assert_eq!(count("create events/"), 3, "{requests:?}");
+    assert_eq!(count("create events/"), 2, "{requests:?}");
     let writes = ours.iter().filter(|entry| entry.is_write()).count();
-    assert_eq!(writes, 4 + 3, "{requests:?} for {}", text(&wfe["status"]["duration"]));
+    assert_eq!(writes, 4 + 2, "{requests:?} for {}", text(&wfe["status"]["duration"]));
     let gets = ours.iter().filter(|entry| entry.verb == "get").count();
     assert!(gets <= 1, "{requests:?}");
     let lists: Vec<_> = ours.iter().filter(|entry| entry.verb == "list" && entry.received_at > ready_at).collect();
@@ -48,7 +48,7 @@ async fn a_short_failure_costs_one_look_more() -> Result<()> {
     let ready_at = chrono::Utc::now().to_rfc3339();
     world.wfe("broken").image(&bundle).create().await?;
     let wfe = world.await_phase("broken", "Failed").await?;
-    world.await_event("broken", "LockReleased").await?;
+    world.await_event("broken", "WorkflowFailed").await?;
     assert!(operator.terminate().await?.success());
 
     let audit = world.audit().await?;
@@ -58,7 +58,7 @@ async fn a_short_failure_costs_one_look_more() -> Result<()> {
         *requests.entry(format!("{} {}/{}", entry.verb, entry.resource, entry.subresource)).or_default() += 1;
     }
     let expected = [
-        ("create events/", 3),
+        ("create events/", 2),
         ("create pipelineruns/", 1),
         ("get pipelineruns/", 1),
         ("list customruns/", 1),

@@ -238,7 +238,7 @@ async fn the_log_level_changes_at_run_time_and_goes_back_with_its_key() -> Resul
         let version = set(&world, &[("log-level", level)]).await?;
         await_in_force(&operator, &version).await?;
         world.wfe(name).target(target).image(&bundle).create().await?;
-        world.await_event(name, "LockReleased").await.map(drop)?;
+        world.await_event(name, "WorkflowCompleted").await.map(drop)?;
         world.await_phase(name, "Completed").await?;
     }
     assert!(lines_of("loud", "DEBUG").await > 0 && lines_of("loud", "INFO").await > 0);

@@ -66,7 +66,7 @@ async fn writes_of_a_life(world: &World) -> Result<Vec<String>> {
     let bundle = lasting(world).await?;
     world.wfe("undisturbed").target("node/undisturbed").image(&bundle).create().await?;
     world.await_phase("undisturbed", "Completed").await?;
-    world.await_event("undisturbed", "LockReleased").await?;
+    world.await_event("undisturbed", "WorkflowCompleted").await?;
     operator.terminate().await?;
     let mut signs = signs.lock().unwrap_or_else(PoisonError::into_inner).clone();
     // Written again where the task began after the first time.

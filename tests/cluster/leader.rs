@@ -172,7 +172,7 @@ async fn a_follower_sees_everything_and_writes_nothing() -> Result<()> {
     world.wfe("quick").target("node/quick").image(&short).create().await?;
     world.await_phase("rival", "Skipped").await?;
     world.await_phase("quick", "Completed").await?;
-    world.await_event("quick", "LockReleased").await?;
+    world.await_event("quick", "WorkflowCompleted").await?;
     finish(&world, "holder").await?;
     await_free(&world, "holder").await?;
 
@@ -232,7 +232,7 @@ async fn cut_off(name: &str, cut: impl FnOnce(&Proxy)) -> Result<()> {
     }
     // Nothing is on its way when it is cut off: that would arrive late, as on any network.
     for n in 0..3 {
-        world.await_event(&format!("wfe-{n}"), "LockReleased").await?;
+        world.await_event(&format!("wfe-{n}"), "WorkflowCompleted").await?;
     }
     cut(&proxy);
     let begun = Instant::now();

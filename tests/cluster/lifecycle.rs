@@ -23,7 +23,7 @@ async fn a_workflow_runs_from_no_phase_over_running_to_completed() -> Result<()>
     assert_eq!(wfe.data["status"], Value::Null);
     let waits = wait_as_the_page_says(&world, "restart-1", true);
     let (done, ()) = futures::try_join!(world.await_phase("restart-1", "Completed"), waits)?;
-    world.await_event("restart-1", "LockReleased").await?;
+    world.await_event("restart-1", "WorkflowCompleted").await?;
 
     let seen = audited(&world, recording).await?;
     let phases: Vec<&str> = seen
@@ -35,7 +35,7 @@ async fn a_workflow_runs_from_no_phase_over_running_to_completed() -> Result<()>
     check_running(seen.iter().map(|change| &change.object).find(|object| object["status"]["phase"] == "Running"));
     check_run(&world, &done, &bundle).await?;
     check_completed(&world, &done).await?;
-    check_events(&world, "restart-1", &["PipelineRunCreated", "WorkflowCompleted", "LockReleased"]).await?;
+    check_events(&world, "restart-1", &["PipelineRunCreated", "WorkflowCompleted"]).await?;
     check_metrics(&operator).await?;
     check_table(&world).await?;
     assert!(operator.terminate().await?.success(), "SIGTERM ends it with 0");
@@ -181,8 +181,8 @@ async fn a_failed_run_fails_its_execution_as_one_that_executed() -> Result<()> {
         ("False Unknown", "False Free")
     );
     wait_as_the_page_says(&world, "broken", false).await?;
-    world.await_event("broken", "LockReleased").await?;
-    check_events(&world, "broken", &["PipelineRunCreated", "WorkflowFailed", "LockReleased"]).await?;
+    world.await_event("broken", "WorkflowFailed").await?;
+    check_events(&world, "broken", &["PipelineRunCreated", "WorkflowFailed"]).await?;
     drop(operator);
     world.close().await
 }

@@ -83,7 +83,7 @@ async fn an_alternative_recovers_what_failed_half_way() -> Result<()> {
         }])
     );
 
-    world.await_event("request-2", "LockReleased").await?;
+    world.await_event("request-2", "WorkflowCompleted").await?;
     // Started anew, it finds what is there and creates nothing.
     let mut program = orchestrator(&kubeconfig, &workflows, &names(&["request"]))?;
     let again = self::said(&program.output().await?, 0);
@@ -148,7 +148,7 @@ async fn in_a_storm_all_wait_for_the_winner() -> Result<()> {
     assert_eq!(said.matches(&format!(": {winner} has done what ")).count(), 4, "{said}");
     assert_eq!(said.matches(&format!(": {winner} completed")).count(), 1, "{said}");
     assert_eq!(world.wfes().await?.len(), 5, "nobody asked twice: {said}");
-    world.await_event(&winner, "LockReleased").await?;
+    world.await_event(&winner, "WorkflowCompleted").await?;
     audited(&world, recording).await?;
     world.close().await
 }

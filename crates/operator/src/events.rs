@@ -107,7 +107,8 @@ impl Announcement {
         Self { warning: true, ..Self::normal(execution, "WorkflowFailed", "Finish", note) }
     }
 
-    /// Its target is free again.
+    /// Its target has drained and is free, later than the execution ended. An end that frees the target at once is told
+    /// by the end itself.
     #[must_use]
     pub fn lock_released(execution: &ExecutionId, target: Option<&TargetName>) -> Self {
         let note = format!("{} is free", target.map_or("the target", TargetName::as_str));

@@ -39,7 +39,7 @@ async fn nothing_new_starts_what_runs_ends_what_ended_stays_and_all_goes_on_afte
     world.wfe("rival").target("node/c").image(&held).create().await?;
     world.set_outcome("", "ok").await?;
     world.await_phase("running", "Completed").await?;
-    world.await_event("running", "LockReleased").await?;
+    world.await_event("running", "WorkflowCompleted").await?;
     for name in ["undecided", "rival"] {
         let waits = world.await_wfe(name, "says that it waits", is_paused).await?;
         assert_eq!(waits["status"]["phase"], "Pending");

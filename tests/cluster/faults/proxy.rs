@@ -14,7 +14,7 @@ async fn an_operator_behind_a_proxy_works_with_its_own_rights() -> Result<()> {
     let operator = world.operator().through(&proxy).start().await?;
     world.wfe("plain").image(&bundle).create().await?;
     world.await_phase("plain", "Completed").await?;
-    world.await_event("plain", "LockReleased").await?;
+    world.await_event("plain", "WorkflowCompleted").await?;
     operator.terminate().await?;
 
     let log = proxy.requests();

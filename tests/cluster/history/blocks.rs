@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use chrono::TimeDelta;
-use serde_json::json;
+use serde_json::{Value, json};
 use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World};
 
 use super::past::{Past, past};
 use super::{WAITS, assert_charged, assert_skipped, short, unusable};
 use crate::audited::audited;
-use crate::expect::text;
+use crate::expect::{condition, text};
 
 const MONTH: TimeDelta = TimeDelta::days(30);
 const MINUTE: TimeDelta = TimeDelta::minutes(1);
@@ -59,7 +59,8 @@ async fn a_recovery_that_fails_itself_is_not_followed_by_one_of_the_first_workfl
     recovery(wfe("second", "w2").image(&fails), "first").create().await?;
     let second = world.await_phase("second", "Failed").await?;
     assert_eq!(second["status"]["failureDetails"]["wasExecutionFailure"], true, "{second:#}");
-    world.await_event("second", "LockReleased").await?;
+    let is_free = |wfe: &Value| condition(wfe, "TargetLocked") == "False Free";
+    world.await_wfe("second", "has drained", is_free).await?;
 
     recovery(wfe("back", "w1"), "second").create().await?;
     let details = assert_skipped(&world, "back", "PreviousExecutionFailed", "second").await?;

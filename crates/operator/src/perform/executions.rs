@@ -106,9 +106,6 @@ impl Performer {
             tracing::warn!(wfe = %execution, %target, %said, %taken, "the run ended by a clock that is ahead of ours");
             self.events.announce(Announcement::clock_skewed(execution, said, taken));
         }
-        if subject.is_running && !draining {
-            self.events.announce(Announcement::lock_released(execution, work.target.as_ref()));
-        }
         Ok(learned)
     }
 
