@@ -19,6 +19,7 @@ use tower::{BoxError, Layer, Service};
 
 use wfe_core::residue::ResidueKind;
 
+use crate::causes::with_causes;
 use crate::hearing::{Hearing, HearingLayer};
 use crate::index::Kind;
 use crate::lease::Leadership;
@@ -43,8 +44,8 @@ pub enum CallError {
     #[error("{}{}", .0.message, advice(.0))]
     Refused(Box<kube::core::Status>),
     /// The connection failed, or the answer could not be read; the outcome of a write is unknown.
-    #[error("{0}")]
-    Transport(#[source] Box<kube::Error>),
+    #[error("{}", with_causes(.0.as_ref()))]
+    Transport(Box<kube::Error>),
     /// Another replica may lead by now. The write was not sent, or its outcome is unknown.
     #[error("this replica does not lead")]
     NotLeading,
@@ -57,6 +58,18 @@ impl CallError {
         match self {
             Self::Refused(status) => status.code,
             Self::TimedOut(_) | Self::Transport(_) | Self::NotLeading => 0,
+        }
+    }
+
+    /// Says whether a write that brought this may have happened all the same. The end of a term is no doubt: whoever leads
+    /// next tells of what happened.
+    #[must_use]
+    pub fn is_in_doubt(&self) -> bool {
+        match self {
+            Self::TimedOut(_) | Self::Transport(_) => true,
+            // The API server gave up, or its store did not answer it.
+            Self::Refused(status) => status.code >= 500,
+            Self::NotLeading => false,
         }
     }
 

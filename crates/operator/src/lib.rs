@@ -8,6 +8,7 @@
 //!
 //! It observes, performs and reports. It never decides.
 
+pub mod causes;
 pub mod cli;
 pub mod client;
 pub mod clock;

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use wfe_operator::causes::with_causes;
 use wfe_operator::cli::{Cli, Command};
 use wfe_operator::config::{self, Flags};
 
@@ -16,7 +17,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // One line, causes included, for whoever reads the last line of a log.
-            eprintln!("wfe-operator: {error:#}");
+            eprintln!("wfe-operator: {}", with_causes(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, reload};
 
-/// kube logs each failed connection and each failed watch on its own, without what to do; ours say that, once.
-const KUBE_OFF: &str = "kube_client::client::builder=off,kube_runtime::watcher=off";
+/// kube logs each failed connection and each failed watch on its own, without what to do; ours say that, once. It also
+/// logs the whole body of an answer that it cannot read, and in that may be the values of parameters.
+const KUBE_OFF: &str = "kube_client::client=off,kube_client::client::tls=warn,kube_runtime::watcher=off";
 
 /// How much can be logged.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
@@ -34,7 +35,8 @@ pub fn parse_level(text: &str) -> Result<String, String> {
     }
     let filter = match text {
         "error" | "warn" | "info" | "debug" | "trace" => format!("warn,{KUBE_OFF},wfe_operator={text}"),
-        _ => text.to_owned(),
+        // Also under a filter for all of kube: only who names these targets sees them.
+        _ => format!("{KUBE_OFF},{text}"),
     };
     EnvFilter::try_new(&filter).map(|_| filter).map_err(|error| error.to_string())
 }
@@ -69,5 +71,53 @@ pub fn start(format: LogFormat, filter: &str) -> LogLevel {
             builder.init();
             LogLevel(Arc::new(move |filter| handle.reload(filter)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Returns what a log at a level says when kube cannot read an answer, and of its other troubles.
+    fn logged(level: &str) -> String {
+        let lines = Lines::default();
+        let to = lines.clone();
+        let filter = EnvFilter::new(parse_level(level).unwrap());
+        let subscriber =
+            tracing_subscriber::fmt().with_env_filter(filter).with_writer(move || to.clone()).with_ansi(false);
+        tracing::subscriber::with_default(subscriber.finish(), || {
+            tracing::warn!(target: "kube_client::client", "body");
+            tracing::error!(target: "kube_client::client::builder", "connection");
+            tracing::warn!(target: "kube_client::client::tls", "certificate");
+            tracing::warn!(target: "kube_client::config", "kubeconfig");
+        });
+        let lines = lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        String::from_utf8(lines).unwrap()
+    }
+
+    #[test]
+    fn the_body_of_an_answer_is_logged_only_where_somebody_names_what_logs_it() {
+        for level in ["info", "trace", "kube=debug", "warn,wfe_operator=debug,kube=trace"] {
+            let said = logged(level);
+            assert!(!said.contains("body") && !said.contains("connection"), "{level}: {said}");
+            assert!(said.contains("certificate") && said.contains("kubeconfig"), "{level}: {said}");
+        }
+        assert!(logged("warn,kube_client::client=debug").contains("body"));
     }
 }
