@@ -30,6 +30,10 @@ pub use print::print;
 /// The one key that is read at the start alone: two execution namespaces would be two locks.
 const EXECUTION_NAMESPACE: &str = "execution-namespace";
 
+/// Why it must not be the namespace of the operator itself.
+const OWN_NAMESPACE: &str = "must not be the operator's own namespace: there, workflows could use the operator's \
+                             service account and change its configuration";
+
 /// The keys of the `ConfigMap`, each of which is a flag too.
 const KEYS: [&str; 17] = [
     "base-cooldown-period",
@@ -178,8 +182,11 @@ impl Flags {
         })?;
         let settings = settings(&matches, &keys);
         let mut policy = args.unchecked_policy();
-        let problems: Vec<Problem> =
+        let mut problems: Vec<Problem> =
             policy.contradictions().map(|it| contradiction(it.flag, it.why, &settings)).collect();
+        if args.execution_namespace == args.namespace {
+            problems.push(contradiction(EXECUTION_NAMESPACE, OWN_NAMESPACE, &settings));
+        }
         if !problems.is_empty() {
             return Err(refused(problems));
         }
