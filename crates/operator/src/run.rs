@@ -1,13 +1,15 @@
 //! Puts the operator together and runs it until it is asked to stop.
 
+use std::convert::Infallible;
+use std::future::Future;
+
 use anyhow::Context;
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use kube::Config;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 
+use crate::causes::with_causes;
 use crate::cli::RunArgs;
 use crate::client::Cluster;
 use crate::clock::Clock;
@@ -18,7 +20,9 @@ use crate::hearing::Hearing;
 use crate::index::Kind;
 use crate::lease::{Elector, Leadership, identity};
 use crate::metrics::Metrics;
+use crate::parts::Parts;
 use crate::perform::Performer;
+use crate::signals::StopSignals;
 use crate::watch::Watch;
 use crate::{events, server, telemetry};
 
@@ -26,6 +30,12 @@ use crate::{events, server, telemetry};
 const DELIVERIES: usize = 1024;
 /// How long the last events may take at the end.
 const LAST_EVENTS: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// The parts of the process that are stopped in an order.
+const ENGINE: &str = "the engine";
+const EVENT_WRITER: &str = "the writer of events";
+const FOLLOWER: &str = "the follower of the ConfigMap";
+const ELECTION: &str = "the election";
 
 /// The version of this build.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -36,6 +46,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// What keeps it from starting: no cluster named, a bad certificate, a port that is taken, a configuration that cannot be
 /// used.
 pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
+    // First: from here on no signal is lost.
+    let mut stop_signals = StopSignals::install()?;
     args.policy().context("the flags cannot be used")?;
     let timing = args.lease.timing().map_err(anyhow::Error::msg).context("the flags cannot be used")?;
     let log_level = telemetry::start(args.log_format, &args.log_level);
@@ -55,14 +67,17 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         Cluster::connect(config, &args.execution_namespace, leadership.clone(), metrics.clone(), hearing.clone())
             .context("cannot use the cluster's configuration")?;
 
-    let mut servers = JoinSet::new();
-    servers.spawn(server::serve_metrics(metrics_listener, metrics.clone()));
+    let mut parts = Parts::default();
+    parts.spawn("the metrics server", server::serve_metrics(metrics_listener, metrics.clone()));
     let (place, page) = (Place::of(&args), Page::new(Place::of(&args)));
-    servers.spawn(server::serve_health(health_listener, health.clone(), leadership.clone(), page.clone()));
+    let serving = server::serve_health(health_listener, health.clone(), leadership.clone(), page.clone());
+    parts.spawn("the health server", serving);
 
     let (first, versions) = tokio::select! {
+        biased;
         first = read_first(&cluster, &place, &health) => first?,
-        asked = asked_to_stop() => return asked,
+        why = parts.ended() => return Err(why),
+        () = stop_signals.next() => return Ok(()),
     };
     let follower = Follower::begin(flags, place, first.as_ref(), page, metrics.clone(), log_level)?;
     let in_force = follower.in_force();
@@ -72,25 +87,23 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     tracing::info!(version = start.version, execution_namespace, "configuration in force");
 
     let (sender, deliveries) = mpsc::channel(DELIVERIES);
-    let mut watches = JoinSet::new();
     for kind in Kind::ALL {
         let watch = Watch {
             kind,
             api: cluster.watched(kind, args.watch_namespace.as_deref()),
-            watch_namespace: args.watch_namespace.clone(),
             execution_namespace: execution_namespace.to_owned(),
             max_staleness: args.max_staleness,
             health: health.clone(),
             hearing: hearing.clone(),
         };
-        watches.spawn(watch.follow(sender.clone()));
+        parts.spawn(format!("the watch of {}", kind.label()), endless(watch.follow(sender.clone())));
     }
     drop(sender);
 
     let (events, event_writer) =
         events::channel(cluster.clone(), metrics.clone(), clock.clone(), &instance, execution_namespace);
-    let event_writer = tokio::spawn(event_writer.run());
-    let mut following = tokio::spawn(follower.follow(versions, events.clone()));
+    parts.spawn(EVENT_WRITER, endless(event_writer.run()));
+    let follower = parts.spawn(FOLLOWER, endless(follower.follow(versions, events.clone())));
     let elector = args.lease.leader_elect.then(|| {
         let lease = (args.namespace.as_str(), args.lease.lease_name.as_str());
         let (leadership, metrics) = (leadership.clone(), metrics.clone());
@@ -101,42 +114,39 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let settings = Settings { watch_namespace, max_staleness, clock, config: in_force };
     let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health.clone(), hearing);
     let (stop, stopped) = watch::channel(false);
-    let mut engine = tokio::spawn(engine.run(stopped));
+    parts.spawn(ENGINE, engine.run(stopped));
     let (let_go, done) = watch::channel(false);
-    let mut elector = tokio::spawn(elect(elector, done));
+    parts.spawn(ELECTION, endless(elect(elector, done)));
 
-    let ended = tokio::select! {
-        ended = &mut elector => {
-            ended.context("the election panicked")?;
-            anyhow::bail!("the election stopped although nobody asked it to");
-        }
-        ended = &mut engine => ended.context("the engine panicked").and_then(|ended| {
-            ended?;
-            anyhow::bail!("the engine stopped although nobody asked it to")
-        }),
-        ended = &mut following => {
-            ended.context("what follows the ConfigMap panicked")?;
-            anyhow::bail!("the ConfigMap is not followed any more although nobody asked for that");
-        }
-        asked = asked_to_stop() => {
-            asked?;
-            health.stopping();
-            let _ = stop.send(true); // the engine listens until it has stopped
-            let ended = engine.await.context("the engine panicked");
-            following.abort();
-            let _ = following.await; // aborted
-            // The performer went with the engine, and the follower: with them the last senders of events.
-            if tokio::time::timeout(LAST_EVENTS, event_writer).await.is_err() {
-                tracing::warn!("stopped with events unwritten");
-            }
-            ended.and_then(|ended| Ok(ended?))
-        }
+    let failed = tokio::select! {
+        biased;
+        why = parts.ended() => Some(why),
+        () = stop_signals.next() => None,
     };
-    // Last: until now nobody else could begin.
+    if let Some(why) = &failed {
+        tracing::error!(error = with_causes(why.as_ref()), "stopping, as a part of the process has ended");
+    }
+    health.stopping();
+    // In this order, whichever part has failed: the engine finishes the writes under way, then the last events are
+    // written, and only then another replica may begin.
+    let _ = stop.send(true);
+    let stopped = parts.join(ENGINE).await;
+    follower.abort();
+    let _ = parts.join(FOLLOWER).await;
+    // Engine and follower held the last senders of events.
+    if tokio::time::timeout(LAST_EVENTS, parts.join(EVENT_WRITER)).await.is_err() {
+        tracing::warn!("stopped with events unwritten");
+    }
     let _ = let_go.send(true);
-    elector.await.context("the election panicked")?;
-    ended?;
+    let released = parts.join(ELECTION).await;
+    failed.map_or(Ok(()), Err).and(stopped).and(released)?;
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// Makes a part that returns nothing one that cannot fail.
+async fn endless(part: impl Future<Output = ()>) -> Result<(), Infallible> {
+    part.await;
     Ok(())
 }
 
@@ -160,17 +170,6 @@ async fn elect(elector: Option<Elector>, mut done: watch::Receiver<bool>) {
             let _ = done.wait_for(|done| *done).await; // whoever would say it is gone
         }
     }
-}
-
-/// Waits for SIGTERM, as Kubernetes sends it, or SIGINT from a keyboard.
-async fn asked_to_stop() -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
 }
 
 /// The name of this replica, if it is given none: in a pod, the pod's.

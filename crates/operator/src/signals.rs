@@ -1,0 +1,52 @@
+//! The signals that ask the process to stop: SIGTERM, as Kubernetes sends it, and SIGINT from a keyboard.
+
+use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The handlers, from the start of the process to its end: a signal that arrives while nobody waits is kept.
+#[derive(Debug)]
+pub struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// Installs the handlers.
+    ///
+    /// # Errors
+    /// When the system refuses one.
+    pub fn install() -> anyhow::Result<Self> {
+        let terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+        let interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+        Ok(Self { terminate, interrupt })
+    }
+
+    /// Waits for a signal, also for one that has arrived before.
+    ///
+    /// # Cancellation
+    /// Safe: a signal is taken only when this returns.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_signal_that_arrives_while_nobody_waits_is_kept() -> anyhow::Result<()> {
+        let mut signals = StopSignals::install()?;
+        // Another handler sees it arrive.
+        let mut arrival = signal(SignalKind::terminate())?;
+        let pid = std::process::id().to_string();
+        assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status()?.success());
+        arrival.recv().await;
+        tokio::time::timeout(std::time::Duration::from_secs(5), signals.next()).await?;
+        Ok(())
+    }
+}
