@@ -16,7 +16,8 @@ pub const TARGET_LOCKED: &str = "TargetLocked";
 pub const STARTED: &str = "Started";
 /// Whether the execution reached its goal.
 ///
-/// True: Completed ([`COMPLETED`]). False: Failed or Skipped, the reason says why. Unknown: still at work ([`RUNNING`]).
+/// True: Completed ([`COMPLETED`]). False: Failed or Skipped, the reason says why. Unknown: still running ([`RUNNING`]), or
+/// still waiting to be decided: then the reason is that of [`WAITING`].
 pub const SUCCEEDED: &str = "Succeeded";
 /// Whether this execution stands in the way of later ones on its target.
 ///
@@ -32,7 +33,7 @@ pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 ///
 /// True: it has been undecided for longer than a moment; the reason says what it waits for, the message what would end that
 /// ([`PAUSED`], [`RIVAL_UNDECIDED`], [`WITHDRAWN`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`], [`CACHE_NOT_SYNCED`],
-/// [`TEKTON_UNAVAILABLE`], [`DELETING`]). False: it no longer waits. Absent: it never had to for long.
+/// [`DELETING`]). Absent: it does not wait, or not for long yet. It is never False: the decision removes it.
 pub const WAITING: &str = "Waiting";
 
 /// Reason of [`TARGET_LOCKED`]: the run is committed and unfinished.
@@ -74,7 +75,5 @@ pub const TURN: &str = "Turn";
 pub const API_ERRORS: &str = "ApiErrors";
 /// Reason of [`WAITING`]: the operator has not yet read, or no longer follows, all objects that the decision rests on.
 pub const CACHE_NOT_SYNCED: &str = "CacheNotSynced";
-/// Reason of [`WAITING`]: the cluster does not serve Tekton's kinds, or Tekton's webhook does not answer.
-pub const TEKTON_UNAVAILABLE: &str = "TektonUnavailable";
 /// Reason of [`WAITING`]: this object is being deleted and a finalizer of somebody else keeps it: nothing starts for it.
 pub const DELETING: &str = "Deleting";

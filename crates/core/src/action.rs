@@ -1,8 +1,10 @@
 //! What a decision asks for: writes with their preconditions, and the facts to read live before them.
 
+use std::sync::Arc;
+
 use crate::Time;
 use crate::ending::{Failure, Skip, Success};
-use crate::execution::{Clearance, RunShown};
+use crate::execution::{Clearance, Pause, RunShown};
 use crate::explain::Judgement;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::residue::ResidueId;
@@ -237,6 +239,18 @@ pub enum Ending {
     Failed(Failure),
 }
 
+impl Ending {
+    /// Returns what the run says of its end and what was taken instead, where its clock was ahead.
+    #[must_use]
+    pub fn skew(&self) -> Option<(Time, Time)> {
+        let (outcome, taken) = match self {
+            Self::Completed(success) => (Some(&success.outcome), success.completed_at),
+            Self::Failed(failure) => (failure.outcome.as_ref(), failure.failed_at),
+        };
+        outcome?.completed_at.filter(|said| *said > taken).map(|said| (said, taken))
+    }
+}
+
 /// A fact that a skip rests on, to be read live before it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
@@ -270,8 +284,8 @@ pub enum Waiting {
     OwnerLate,
     /// Tasks or pods that carry the target's label and name no execution are unfinished.
     Draining,
-    /// Nothing new starts in its namespace.
-    Paused(Box<str>),
+    /// Nothing new starts in its namespace, or on targets in the namespace of its target.
+    Paused(Arc<Pause>),
     /// Nothing new starts anywhere, as this says.
     PausedEverywhere(Box<str>),
     /// The API server does not let the decision be carried out.
@@ -330,9 +344,13 @@ impl Waiting {
                 "tasks or pods with the label of this target are unfinished, and name no WorkflowExecution; end them"
                     .to_owned()
             }
-            Self::Paused(why) => format!(
-                "nothing new starts in this namespace: {why}; it ends when the annotation kubernaut.ai/paused is taken off the namespace"
-            ),
+            Self::Paused(pause) => {
+                let Pause { namespace, why } = &**pause;
+                let why = if why.is_empty() { "no reason is given" } else { why };
+                format!(
+                    "namespace {namespace} is paused: {why}; the pause ends when the annotation kubernaut.ai/paused is removed from namespace {namespace}"
+                )
+            }
             Self::PausedEverywhere(by) => format!(
                 "nothing new starts anywhere: {by} says paused: true; ask whoever has set that, it ends with paused: false"
             ),

@@ -1,5 +1,6 @@
 //! One execution (a `WorkflowExecution` object), as far as decisions need it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Time;
@@ -35,8 +36,8 @@ pub struct Execution {
     pub clearance: Option<Box<Clearance>>,
     /// `spec.cancellation`, where somebody has set it.
     pub cancellation: Option<Box<Cancellation>>,
-    /// Why nothing new starts in its namespace, where that is so.
-    pub paused: Option<Box<str>>,
+    /// The pause of its namespace or of its target's, where there is one.
+    pub paused: Option<Arc<Pause>>,
     /// Whether its run lives in another execution namespace: then it is another operator's, and left alone.
     pub elsewhere: bool,
     /// Since when this process has seen it wait, where it does.
@@ -64,6 +65,15 @@ pub struct RunShown {
     pub proof: Option<Box<Proof>>,
     /// How many of its tasks are done, where it is known how many there are.
     pub tasks: Option<TaskCount>,
+}
+
+/// A person's pause of a namespace: nothing new starts in it, and nothing new starts on a target in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// The namespace that is paused.
+    pub namespace: Box<str>,
+    /// Why, as the person says it.
+    pub why: Box<str>,
 }
 
 /// A person's wish that an execution stops.

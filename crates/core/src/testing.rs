@@ -2,10 +2,12 @@
 
 pub(crate) mod generate;
 
+use std::sync::Arc;
+
 use crate::Time;
 use crate::ending::FailureReason;
 use crate::evidence::{Absence, Doubt, Proof, Started};
-use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
+use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Pause, Recorded};
 use crate::findings::Findings;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::residue::{Residue, ResidueId, ResidueKind};
@@ -18,6 +20,11 @@ pub(crate) fn at(seconds: i64) -> Time {
 
 pub(crate) fn id(uid: &str) -> ExecutionId {
     ExecutionId { namespace: "ops".into(), name: format!("wfe-{uid}").into(), uid: Uid::new(uid) }
+}
+
+/// The pause of the one namespace.
+pub(crate) fn pause(why: &str) -> Arc<Pause> {
+    Arc::new(Pause { namespace: "ops".into(), why: why.into() })
 }
 
 pub(crate) fn run_id(uid: &str) -> RunId {

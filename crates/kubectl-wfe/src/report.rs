@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_block_behind_the_rule_that_decides_is_told_too() {
-        let wait = Verdict::Wait(Waiting::Paused("upgrade".into()));
+        let wait = Verdict::Wait(Waiting::PausedEverywhere("upgrade".into()));
         let answer = judged(wait.clone(), vec![("pause", Finding::Decides { verdict: wait, until: None })]);
         let text = Report::of_answer(&about(None, vec![block()]), &answer).to_string();
         assert!(text.contains("  blocked too  PreviousExecutionFailed: ns/broken (workflow scale) failed"), "{text}");

@@ -113,9 +113,8 @@ impl Lookout {
 
     async fn list(&self, kind: Kind) -> Result<Vec<DynamicObject>> {
         let api = self.cluster.watched(kind, self.watch_namespace.as_deref());
-        let params = match selected(kind, self.watch_namespace.as_deref()) {
+        let params = match selected(kind) {
             Selection::All => ListParams::default(),
-            Selection::Field(field) => ListParams::default().fields(&field),
             Selection::Label(label) => ListParams::default().labels(label),
         };
         let listed = self.cluster.list(kind.label(), &api, params).await;

@@ -55,6 +55,8 @@ pub struct Engine {
     leadership: Leadership,
     /// Whether a term of this process is under way. Who only follows keeps its view, and decides nothing.
     leads: bool,
+    /// Who pauses everything, as it was last logged.
+    paused_by: Option<Box<str>>,
     deliveries: mpsc::Receiver<Delivery>,
     settings: Settings,
     metrics: Metrics,
@@ -132,6 +134,7 @@ impl Engine {
             failures: HashMap::new(),
             leadership,
             leads: false,
+            paused_by: None,
             deliveries,
             settings,
             standing: metrics.standing(),
@@ -159,7 +162,10 @@ impl Engine {
                 _ = stop.wait_for(|stop| *stop) => break,
                 term = terms.next() => self.turn(term),
                 // All that comes later is decided by what is in force now; and what waits may not have to any more.
-                Ok(()) = self.settings.config.changed() => self.mark_all(),
+                Ok(()) = self.settings.config.changed() => {
+                    self.show_pauses();
+                    self.mark_all();
+                }
                 Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
                 Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
                 key = self.queue.next(), if has_room && self.leads => self.look_at(key),
@@ -217,7 +223,7 @@ impl Engine {
     }
 
     /// All is known now that there is to know: may this process work on it?
-    fn begin(&self) -> Result<(), EngineError> {
+    fn begin(&mut self) -> Result<(), EngineError> {
         tracing::info!(targets = self.index.len(), "caches synced");
         self.show();
         match self.index.elsewhere().next() {
@@ -242,18 +248,45 @@ impl Engine {
             }
             Delivery::RunDeleted(_) => self.metrics.delivered(Kind::Run),
             Delivery::Descendant(kind, _) | Delivery::DescendantDeleted(kind, ..) => self.metrics.delivered(*kind),
-            Delivery::Namespace(..) | Delivery::NamespaceDeleted(_) => self.metrics.delivered(Kind::Namespace),
+            Delivery::Namespace(_, name, why) => {
+                self.metrics.delivered(Kind::Namespace);
+                let before = self.index.pause_of(name).map(|pause| &*pause.why);
+                match why {
+                    Some(why) if before != Some(why) => {
+                        tracing::info!(namespace = %name, %why, "namespace paused: nothing new starts for it");
+                    }
+                    None if before.is_some() => {
+                        tracing::info!(namespace = %name, "the pause of the namespace has ended");
+                    }
+                    _ => {}
+                }
+            }
+            Delivery::NamespaceDeleted(_) => self.metrics.delivered(Kind::Namespace),
         }
         self.index.apply(delivery, self.settings.clock.now());
     }
 
-    fn show(&self) {
-        self.health.engine_alive(self.index.is_synced());
+    fn show(&mut self) {
+        self.health.engine_alive(self.index.is_synced(), self.stale());
         self.metrics.load(self.queue.depth(), self.index.len(), self.index.is_synced());
-        self.metrics.paused(self.index.paused_namespaces());
+        self.show_pauses();
         for kind in Kind::ALL {
             self.metrics.silent(kind, self.hearing.silence(kind));
         }
+    }
+
+    /// Shows what is paused, and logs when the pause of everything begins or ends.
+    fn show_pauses(&mut self) {
+        let paused_by = self.settings.config.borrow().policy.paused_by.clone();
+        let namespaces = self.index.paused_namespaces();
+        self.metrics.paused(paused_by.is_some(), namespaces.len());
+        match &paused_by {
+            Some(by) if self.paused_by != paused_by => tracing::info!(%by, "everything is paused: nothing new starts"),
+            None if self.paused_by.is_some() => tracing::info!("the pause of everything has ended"),
+            _ => {}
+        }
+        self.health.paused(paused_by.as_deref(), &namespaces);
+        self.paused_by = paused_by;
     }
 
     /// Decides on one target and starts what was decided.
@@ -349,6 +382,11 @@ impl Engine {
         if let Some(why) = self.health.failing().filter(|_| self.index.is_listing()) {
             return Some(why);
         }
+        self.stale()
+    }
+
+    /// Says which watch has been silent for so long that its view is not trusted any more, where one has.
+    fn stale(&self) -> Option<String> {
         let (kind, silence) = self.hearing.longest_silence();
         (silence > self.settings.max_staleness)
             .then(|| format!("the watch of {} has been silent for {} s", kind.label(), silence.as_secs()))

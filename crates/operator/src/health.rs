@@ -14,6 +14,9 @@ const STUCK_AFTER: Duration = Duration::from_mins(1);
 /// two tries and the time that a try may take, so that one that goes on failing never looks ready in between.
 const FAILING_FOR: Duration = Duration::from_secs(20);
 
+/// How many paused namespaces are named; of the others `/readyz` gives the number.
+const NAMED: usize = 5;
+
 /// The shared record. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Health(Arc<Mutex<State>>);
@@ -22,10 +25,14 @@ pub struct Health(Arc<Mutex<State>>);
 struct State {
     engine_alive: Instant,
     synced: bool,
+    /// Which view is too old to decide on.
+    stale: Option<String>,
     stopping: bool,
     /// What keeps it from starting to work.
     awaits: Option<String>,
     failing: HashMap<Kind, (Instant, String)>,
+    /// What people have paused, in words. It keeps nobody from being ready.
+    paused: Option<String>,
 }
 
 impl Health {
@@ -35,18 +42,21 @@ impl Health {
         let state = State {
             engine_alive: Instant::now(),
             synced: false,
+            stale: None,
             stopping: false,
             awaits: None,
             failing: HashMap::new(),
+            paused: None,
         };
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// The engine goes round.
-    pub fn engine_alive(&self, synced: bool) {
+    /// The engine goes round. `stale` says which view is too old to decide on, where one is.
+    pub fn engine_alive(&self, synced: bool, stale: Option<String>) {
         self.update(|state| {
             state.engine_alive = Instant::now();
             state.synced = synced;
+            state.stale = stale;
         });
     }
 
@@ -61,6 +71,28 @@ impl Health {
     /// The process has been asked to stop.
     pub fn stopping(&self) {
         self.update(|state| state.stopping = true);
+    }
+
+    /// Somebody has paused everything, as `by` says, or these namespaces; or nothing is paused.
+    pub fn paused(&self, by: Option<&str>, namespaces: &[&str]) {
+        let everything = by.map(|by| format!("everything is paused by {by}"));
+        let named = match namespaces {
+            [] => None,
+            [one] => Some(format!("namespace {one} is paused")),
+            some if some.len() <= NAMED => Some(format!("namespaces {} are paused", some.join(", "))),
+            many => {
+                let (first, more) = many.split_at(NAMED);
+                Some(format!("namespaces {} and {} more are paused", first.join(", "), more.len()))
+            }
+        };
+        let said: Vec<String> = everything.into_iter().chain(named).collect();
+        self.update(|state| state.paused = (!said.is_empty()).then(|| said.join("; ")));
+    }
+
+    /// Returns what is paused, in words.
+    #[must_use]
+    pub fn pauses(&self) -> Option<String> {
+        self.read(|state| state.paused.clone())
     }
 
     /// A watch has brought something.
@@ -108,6 +140,7 @@ impl Health {
             let mut failing: Vec<String> =
                 failing.map(|(kind, (_, error))| format!("cannot watch {}: {error}", kind.label())).collect();
             failing.sort();
+            failing.extend(state.stale.clone());
             match (failing.is_empty(), state.synced) {
                 (false, _) => Err(failing.join("; ")),
                 (true, false) => Err("the caches are not synced yet".to_owned()),
@@ -142,5 +175,42 @@ impl Health {
 impl Default for Health {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_view_is_not_ready_until_it_is_fresh_again() {
+        let health = Health::new();
+        health.engine_alive(true, None);
+        assert_eq!(health.ready(), Ok(()));
+        let stale = "the watch of pods has been silent for 200 s".to_owned();
+        health.engine_alive(true, Some(stale.clone()));
+        assert_eq!(health.ready(), Err(stale.clone()));
+        health.watch_failed(Kind::Pod, "refused".to_owned());
+        assert_eq!(health.ready(), Err(format!("cannot watch pods: refused; {stale}")));
+        health.watch_delivered(Kind::Pod);
+        health.engine_alive(true, None);
+        assert_eq!(health.ready(), Ok(()));
+    }
+
+    #[test]
+    fn pauses_are_named_and_their_number_has_a_limit() {
+        let health = Health::new();
+        let said = |by, namespaces: &[&str]| {
+            health.paused(by, namespaces);
+            health.pauses()
+        };
+        assert_eq!(said(None, &[]), None);
+        let by = Some("ConfigMap ops/config");
+        assert_eq!(said(by, &[]).as_deref(), Some("everything is paused by ConfigMap ops/config"));
+        let both = "everything is paused by ConfigMap ops/config; namespace a is paused";
+        assert_eq!(said(by, &["a"]).as_deref(), Some(both));
+        assert_eq!(said(None, &["a", "b"]).as_deref(), Some("namespaces a, b are paused"));
+        let many = "namespaces a, b, c, d, e and 2 more are paused";
+        assert_eq!(said(None, &["a", "b", "c", "d", "e", "f", "g"]).as_deref(), Some(many));
     }
 }

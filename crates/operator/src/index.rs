@@ -15,11 +15,11 @@ use wfe_core::Time;
 use wfe_core::action::Waiting;
 use wfe_core::by_uid::ByUid;
 use wfe_core::ending::Refusal;
-use wfe_core::execution::ExecutionState;
+use wfe_core::execution::{ExecutionState, Pause};
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Order, Owner, Run};
-use wfe_core::target::{ChainName, RunNumber, Target};
+use wfe_core::target::{ChainName, RunNumber, Target, TargetName};
 use wfe_tekton::{Descendant, Evidence, RunRequest};
 
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
@@ -70,8 +70,8 @@ pub struct Index {
     places: HashMap<Kind, HashMap<Uid, Key>>,
     /// The namespaces, by uid.
     namespaces: HashMap<Uid, Box<str>>,
-    /// Why nothing new starts in a namespace, by name.
-    paused: HashMap<Box<str>, Box<str>>,
+    /// The paused namespaces, by name.
+    paused: HashMap<Box<str>, Arc<Pause>>,
     lists: HashMap<Kind, List>,
     next_order: u64,
     dirty: HashSet<Key>,
@@ -133,11 +133,19 @@ impl Index {
         self.places[&Kind::Run].contains_key(uid)
     }
 
-    /// Returns in how many of the watched namespaces nothing new starts.
+    /// Returns why a namespace is paused, where it is.
     #[must_use]
-    pub fn paused_namespaces(&self) -> usize {
+    pub fn pause_of(&self, namespace: &str) -> Option<&Pause> {
+        self.paused.get(namespace).map(Arc::as_ref)
+    }
+
+    /// Returns the watched namespaces that are paused, in order.
+    #[must_use]
+    pub fn paused_namespaces(&self) -> Vec<&str> {
         let watched = |name: &str| self.watch_namespace.as_deref().is_none_or(|watched| watched == name);
-        self.paused.keys().filter(|name| watched(name)).count()
+        let mut paused: Vec<&str> = self.paused.keys().map(AsRef::as_ref).filter(|name| watched(name)).collect();
+        paused.sort_unstable();
+        paused
     }
 
     /// Takes in what a watch has delivered at a time.
@@ -338,7 +346,7 @@ impl Index {
         };
         entry.beside.insert(uid.clone(), beside);
         let mut execution = record.execution;
-        execution.paused = self.paused.get(&*execution.id.namespace).cloned();
+        execution.paused = pause_for(&self.paused, &execution.id.namespace, entry.target.name.as_ref());
         if let Some(known) = entry.target.executions.get(&uid) {
             keep_memory(&mut execution, known);
         }
@@ -417,12 +425,13 @@ impl Index {
     fn apply_namespace(&mut self, uid: Uid, name: &str, paused: Option<&str>) {
         self.note_seen(Kind::Namespace, &uid);
         self.namespaces.insert(uid, name.into());
-        let previous = match paused {
-            Some(why) => self.paused.insert(name.into(), why.into()),
+        let pause = paused.map(|why| Arc::new(Pause { namespace: name.into(), why: why.into() }));
+        let previous = match pause.clone() {
+            Some(pause) => self.paused.insert(name.into(), pause),
             None => self.paused.remove(name),
         };
-        if previous.as_deref() != paused {
-            self.pause(name, paused);
+        if previous != pause {
+            self.spread_pause(name);
         }
     }
 
@@ -430,15 +439,18 @@ impl Index {
         if let Some(name) = self.namespaces.remove(uid)
             && self.paused.remove(&name).is_some()
         {
-            self.pause(&name, None);
+            self.spread_pause(&name);
         }
     }
 
-    /// Pauses or resumes what is in a namespace. Goes through all executions: somebody does this by hand, rarely.
-    fn pause(&mut self, namespace: &str, why: Option<&str>) {
+    /// Pauses or resumes the executions that a namespace concerns: those in it, and those whose target is in it. Goes
+    /// through all executions, as people do this by hand and rarely.
+    fn spread_pause(&mut self, namespace: &str) {
         for (key, entry) in &mut self.targets {
-            for execution in entry.target.executions.values_mut().filter(|e| &*e.id.namespace == namespace) {
-                execution.paused = why.map(Into::into);
+            let Target { name, executions, .. } = &mut entry.target;
+            let is_target_in_it = name.as_ref().and_then(TargetName::namespace) == Some(namespace);
+            for execution in executions.values_mut().filter(|e| is_target_in_it || &*e.id.namespace == namespace) {
+                execution.paused = pause_for(&self.paused, &execution.id.namespace, name.as_ref());
                 self.dirty.insert(key.clone());
             }
         }
@@ -531,6 +543,16 @@ impl Index {
         }
         self.dirty.insert(key.clone());
     }
+}
+
+/// Returns the pause that holds an execution back: that of its own namespace, else that of its target's.
+fn pause_for(
+    paused: &HashMap<Box<str>, Arc<Pause>>,
+    namespace: &str,
+    target: Option<&TargetName>,
+) -> Option<Arc<Pause>> {
+    let of_target = || paused.get(target?.namespace()?);
+    paused.get(namespace).or_else(of_target).cloned()
 }
 
 #[cfg(test)]

@@ -227,8 +227,9 @@ impl Metrics {
         self.0.now.leader.set(i64::from(leads));
     }
 
-    /// Shows in how many namespaces nothing new starts.
-    pub fn paused(&self, namespaces: usize) {
+    /// Shows whether everything is paused, and how many namespaces are.
+    pub fn paused(&self, everything: bool, namespaces: usize) {
+        self.0.now.paused.set(i64::from(everything));
         self.0.now.paused_namespaces.set(i64::try_from(namespaces).unwrap_or(i64::MAX));
     }
 
@@ -370,7 +371,7 @@ mod tests {
         metrics.api_request(Verb::Get, "pipelineruns", 404);
         metrics.config_in_force("7");
         metrics.config_in_force("8");
-        metrics.paused(2);
+        metrics.paused(true, 2);
         metrics.silent(Kind::Pod, Duration::from_millis(1500));
         let text = String::from_utf8(metrics.render().unwrap()).unwrap();
         for line in [
@@ -387,6 +388,7 @@ mod tests {
             "workflowexecution_config_refused 0",
             "workflowexecution_waiting{reason=\"Paused\"} 0",
             "workflowexecution_draining_targets{slow=\"true\"} 0",
+            "workflowexecution_paused 1",
             "workflowexecution_paused_namespaces 2",
             "workflowexecution_watch_silence_seconds{resource=\"pods\"} 1.5",
             "workflowexecution_watch_silence_seconds{resource=\"taskruns\"} 0",

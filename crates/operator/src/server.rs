@@ -39,7 +39,11 @@ pub async fn serve_health(
     config: Page,
 ) -> std::io::Result<()> {
     let alive = health.clone();
-    let ready = move || health.ready().and_then(|()| leadership.standing()).map(|standing| format!("ok; {standing}"));
+    let ready = move || {
+        let standing = health.ready().and_then(|()| leadership.standing())?;
+        let pauses = health.pauses().map(|said| format!("; {said}")).unwrap_or_default();
+        Ok(format!("ok; {standing}{pauses}"))
+    };
     let router = Router::new()
         .route("/healthz", get(move || std::future::ready(answer(alive.alive().map(|()| "ok".to_owned())))))
         .route("/readyz", get(move || std::future::ready(answer(ready()))))

@@ -243,9 +243,13 @@ pub fn waiting(
     waiting: &Waiting,
     now: Time,
 ) -> WorkflowExecutionStatus {
+    let (reason, message) = (waiting.reason(), waiting.message());
     WorkflowExecutionStatus {
         phase: Some(Phase::Pending),
-        conditions: vec![condition(subject, now, conditions::WAITING, "True", waiting.reason(), &waiting.message())],
+        // `Succeeded` says it too: the Reason column of `kubectl get` shows the reason of that condition.
+        conditions: [(conditions::SUCCEEDED, "Unknown"), (conditions::WAITING, "True")]
+            .map(|(type_, status)| condition(subject, now, type_, status, reason, &message))
+            .into(),
         ..common(target, subject)
     }
 }

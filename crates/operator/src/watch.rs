@@ -13,12 +13,14 @@ use kube::core::Status;
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval};
+use wfe_api::limits;
 use wfe_core::backoff::Backoff;
 use wfe_core::name::Uid;
 use wfe_core::residue::ResidueKind;
 use wfe_core::run::Order;
 use wfe_tekton::{observe_descendant, observe_run};
 
+use crate::causes::with_causes;
 use crate::client::PAGE;
 use crate::health::Health;
 use crate::hearing::Hearing;
@@ -34,6 +36,9 @@ const WATCH_SECONDS: u32 = 120;
 const CALM: Duration = Duration::from_secs(30);
 /// How often a watch asks itself whether it was heard of lately.
 const SILENCE_CHECK: Duration = Duration::from_secs(1);
+/// How much of the reason of a pause is kept, in characters: enough for a person to read, where an annotation may have
+/// 256 kB.
+const PAUSE_REASON: u32 = 1024;
 /// How fast a broken watch is tried again: at once for a hiccup, never more often than every ten seconds for long.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(10), 6);
 
@@ -44,8 +49,6 @@ pub struct Watch {
     pub kind: Kind,
     /// Where.
     pub api: Api<LeanObject>,
-    /// The one namespace whose executions are watched, where it is one.
-    pub watch_namespace: Option<String>,
     /// The namespace of all runs.
     pub execution_namespace: String,
     /// How long it may be silent before it is begun anew.
@@ -63,8 +66,6 @@ impl Watch {
         // A new turn begins with a list, which is a live read.
         while let Turn::Silent = self.follow_once(&deliveries, &mut failures).await {
             tracing::warn!(resource = self.kind.label(), silent_for = ?self.max_staleness, "watch silent, begun anew");
-            // Counts as heard until the list has had its chance.
-            self.hearing.heard(self.kind);
         }
     }
 
@@ -73,6 +74,8 @@ impl Watch {
         let mut check = interval(SILENCE_CHECK);
         let mut accepted = self.hearing.acceptance(self.kind);
         let mut listed = false;
+        // Each turn has as long as the watch before it. What counts for others is when the watch was last heard of.
+        let begun = Instant::now();
         loop {
             let event = tokio::select! {
                 // Always in this order, so that a simulation can repeat what a watch did.
@@ -87,7 +90,7 @@ impl Watch {
                 }
                 _ = check.tick() => {
                     let silence = self.hearing.silence(self.kind);
-                    if silence > self.max_staleness {
+                    if silence.min(begun.elapsed()) > self.max_staleness {
                         return Turn::Silent;
                     }
                     // A watch of what seldom changes brings nothing for long: that it was accepted is enough.
@@ -146,9 +149,8 @@ impl Watch {
 
     fn config(&self) -> watcher::Config {
         let config = watcher::Config::default().page_size(PAGE).timeout(WATCH_SECONDS);
-        match selected(self.kind, self.watch_namespace.as_deref()) {
+        match selected(self.kind) {
             Selection::All => config,
-            Selection::Field(field) => config.fields(&field),
             Selection::Label(label) => config.labels(label),
         }
     }
@@ -186,19 +188,18 @@ impl Watch {
 pub enum Selection {
     /// All.
     All,
-    /// Those that a field selector selects.
-    Field(String),
     /// Those that have a label.
     Label(&'static str),
 }
 
-/// Returns which objects of a kind concern an operator that watches one namespace, or all.
+/// Returns which objects of a kind concern the operator.
 #[must_use]
-pub fn selected(kind: Kind, watch_namespace: Option<&str>) -> Selection {
-    match (kind, watch_namespace) {
-        (Kind::Execution, _) | (Kind::Namespace, None) => Selection::All,
-        (Kind::Namespace, Some(namespace)) => Selection::Field(format!("metadata.name={namespace}")),
-        (Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod, _) => {
+pub fn selected(kind: Kind) -> Selection {
+    match kind {
+        // All namespaces, even if the executions of one alone are watched: their targets may be in any namespace, and
+        // a pause of the target's namespace counts.
+        Kind::Execution | Kind::Namespace => Selection::All,
+        Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
             Selection::Label(wfe_api::labels::LABEL_WORKFLOW_EXECUTION)
         }
     }
@@ -226,8 +227,9 @@ pub fn read(kind: Kind, object: DynamicObject, execution_namespace: &str) -> Opt
         Kind::Pod => descendant(ResidueKind::Pod),
         Kind::Namespace => {
             let meta = object.metadata;
-            let paused = meta.annotations.and_then(|mut all| all.remove(wfe_api::labels::ANNOTATION_PAUSED));
-            Some(Delivery::Namespace(Uid::new(meta.uid.as_deref()?), meta.name?.into(), paused.map(Into::into)))
+            let why = meta.annotations.and_then(|mut all| all.remove(wfe_api::labels::ANNOTATION_PAUSED));
+            let paused = why.map(|why| limits::cut(&why, PAUSE_REASON).into());
+            Some(Delivery::Namespace(Uid::new(meta.uid.as_deref()?), meta.name?.into(), paused))
         }
     }
 }
@@ -261,7 +263,7 @@ fn answer(error: &watcher::Error) -> Option<&Status> {
 /// Says what is wrong, in the API server's words where it has any: kube adds the whole answer once more.
 fn said(error: &watcher::Error) -> String {
     let message = answer(error).map(|status| status.message.trim()).filter(|message| !message.is_empty());
-    message.map_or_else(|| error.to_string(), str::to_owned)
+    message.map_or_else(|| with_causes(error), str::to_owned)
 }
 
 /// Says what a person can do about a watch that fails.

@@ -37,7 +37,7 @@ const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
     printcolumn(name = "Target", type_ = "string", json_path = ".spec.targetResource",
         description = "What to run it on"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Succeeded\")].reason",
-        description = "Why it was skipped, or why it failed"),
+        description = "Why it was skipped, why it failed, or what it waits for"),
     printcolumn(name = "Duration", type_ = "string", json_path = ".status.duration",
         description = "How long it ran"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp",

@@ -128,7 +128,7 @@ fn what_a_person_has_to_clear_is_there_whatever_hides_it_from_the_rules() {
     ] {
         // A run of somebody and a paused newcomer: the rules before say something else.
         let mut asks = asks("new", "w");
-        asks.paused = Some("ask".into());
+        asks.paused = Some(pause("ask"));
         let target = target([past, vec![asks, running("holder", "r9")]].concat(), vec![]);
         assert_eq!(blocks(&target, &policy), expected);
     }

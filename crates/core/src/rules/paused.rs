@@ -1,12 +1,13 @@
-//! Nothing new starts while all is paused, or in a paused namespace; what is undecided waits (SPEC section 14).
+//! Nothing new starts while everything is paused, or the namespace of the execution or of its target; undecided
+//! executions wait (SPEC section 14).
 
 use super::{Contender, Verdict};
 use crate::action::Waiting;
 use crate::explain::Finding;
 
-/// Holds an execution back while everything is paused, or its namespace.
+/// Holds an execution back while everything is paused, its namespace, or its target's.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let everywhere = contender.policy.paused_by.clone().map(Waiting::PausedEverywhere);
     let waiting = everywhere.or_else(|| contender.execution.paused.clone().map(Waiting::Paused));
-    Finding::of(waiting.map(Verdict::Wait), "neither everything nor its namespace is paused")
+    Finding::of(waiting.map(Verdict::Wait), "nothing that concerns it is paused")
 }

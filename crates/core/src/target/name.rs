@@ -73,6 +73,13 @@ impl TargetName {
         &self.0
     }
 
+    /// Returns the namespace of the target; `None` for a cluster-scoped one.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        let (first, rest) = self.0.split_once('/')?;
+        rest.contains('/').then_some(first)
+    }
+
     /// Returns the name of this target's chain of runs.
     #[must_use]
     pub fn chain(&self) -> ChainName {

@@ -106,7 +106,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 recovery_of: recovery_of.map(Into::into),
                 cancellation: cancelled
                     .then(|| Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() })),
-                paused: paused.then(|| "ask".into()),
+                paused: paused.then(|| pause("ask")),
                 blocked_shown: blocked.map(Into::into),
                 ttl: ttl.map(Duration::from_secs),
                 run_shown: RunShown { proof: proof_shown.then(|| Box::new(proof())), tasks: None },

@@ -280,8 +280,10 @@ fn a_target_is_known_as_long_as_something_of_it_is_left() {
 
 #[test]
 fn a_pause_reaches_what_is_there_and_what_comes() {
-    let paused =
-        |index: &Index, uid: &str| index.entry(&key()).unwrap().target.executions[&Uid::new(uid)].paused.clone();
+    let paused = |index: &Index, uid: &str| {
+        let pause = index.entry(&key()).unwrap().target.executions[&Uid::new(uid)].paused.clone();
+        pause.map(|pause| pause.why.to_string())
+    };
     let mut index = synced(vec![execution("a", "1")]);
     let namespace = |why: Option<&str>| Delivery::Namespace(Uid::new("ns"), "ops".into(), why.map(Into::into));
     index.apply(namespace(Some("freeze")), now());
@@ -291,6 +293,36 @@ fn a_pause_reaches_what_is_there_and_what_comes() {
     index.apply(namespace(None), now());
     assert_eq!((paused(&index, "a"), paused(&index, "b")), (None, None));
     assert!(index.take_dirty().contains(&key()));
+}
+
+#[test]
+fn a_pause_holds_for_the_executions_whose_target_is_in_the_namespace() {
+    let target = TargetName::parse("payment/deployment/api").unwrap();
+    let key = Key::Chain(target.chain());
+    let execution = |uid: &str| {
+        let execution = Execution::undecided(id(uid), Version::new("1"), now());
+        let target = Some(target.clone());
+        Delivery::Execution(Box::new(ExecutionRecord { execution, target, generation: 1, request: None }))
+    };
+    let namespace =
+        |name: &str, why: Option<&str>| Delivery::Namespace(Uid::new(name), name.into(), why.map(Into::into));
+    let paused_by = |index: &Index, uid: &str| {
+        let pause = index.entry(&key).unwrap().target.executions[&Uid::new(uid)].paused.clone();
+        pause.map(|pause| pause.namespace.to_string())
+    };
+    let mut index = synced(vec![execution("a")]);
+    index.take_dirty();
+    index.apply(namespace("payment", Some("freeze")), now());
+    assert!(index.take_dirty().contains(&key));
+    index.apply(execution("b"), now());
+    assert_eq!([paused_by(&index, "a"), paused_by(&index, "b")], [Some("payment".into()), Some("payment".into())]);
+    // Its own namespace is named first; the end of that pause does not end the other one.
+    index.apply(namespace("ops", Some("upgrade")), now());
+    assert_eq!(paused_by(&index, "a"), Some("ops".into()));
+    index.apply(namespace("ops", None), now());
+    assert_eq!(paused_by(&index, "a"), Some("payment".into()));
+    index.apply(Delivery::NamespaceDeleted(Uid::new("payment")), now());
+    assert_eq!([paused_by(&index, "a"), paused_by(&index, "b")], [None, None]);
 }
 
 #[test]

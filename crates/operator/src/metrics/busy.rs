@@ -116,7 +116,7 @@ mod tests {
         };
         let (a, b, idle) = (key("node/a"), key("node/b"), Target::default());
         gauges.show(&a, &idle, &[waits(Waiting::Turn), waits(Waiting::Turn)]);
-        gauges.show(&b, &draining(false), &[waits(Waiting::Paused("maintenance".into()))]);
+        gauges.show(&b, &draining(false), &[waits(Waiting::PausedEverywhere("maintenance".into()))]);
         assert_eq!(seen(&gauges), (2, 1, 1, 0));
         gauges.show(&a, &idle, &[waits(Waiting::Turn)]);
         gauges.show(&b, &draining(true), &[]);
@@ -136,7 +136,7 @@ mod tests {
             Waiting::RivalUndecided,
             Waiting::OwnerLate,
             Waiting::Draining,
-            Waiting::Paused(why()),
+            Waiting::PausedEverywhere(why()),
             Waiting::ApiErrors(why()),
             Waiting::Blind(why()),
             Waiting::Withdrawn,

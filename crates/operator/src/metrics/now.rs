@@ -16,6 +16,7 @@ pub(super) struct Now {
     pub(super) config_refused: IntGauge,
     pub(super) waiting: IntGaugeVec,
     pub(super) draining: IntGaugeVec,
+    pub(super) paused: IntGauge,
     pub(super) paused_namespaces: IntGauge,
     pub(super) watch_silence: GaugeVec,
 }
@@ -55,6 +56,10 @@ impl Now {
                  drain deadline.",
                 &["slow"],
             )?,
+            paused: IntGauge::new(
+                "workflowexecution_paused",
+                "1 while nothing new starts anywhere, by the ConfigMap or the flag.",
+            )?,
             paused_namespaces: IntGauge::new(
                 "workflowexecution_paused_namespaces",
                 "Watched namespaces in which nothing new starts.",
@@ -89,6 +94,7 @@ impl Now {
         registry.register(Box::new(self.config_refused.clone()))?;
         registry.register(Box::new(self.waiting.clone()))?;
         registry.register(Box::new(self.draining.clone()))?;
+        registry.register(Box::new(self.paused.clone()))?;
         registry.register(Box::new(self.paused_namespaces.clone()))?;
         registry.register(Box::new(self.watch_silence.clone()))
     }

@@ -40,10 +40,10 @@ fn an_execution_that_was_not_started_before_its_time_fails() {
 #[test]
 fn in_a_paused_namespace_nothing_new_starts_and_what_runs_goes_on() {
     let paused = |mut execution: Execution| {
-        execution.paused = Some("ask sre".into());
+        execution.paused = Some(pause("ask sre"));
         execution
     };
-    let waits = Waiting::Paused("ask sre".into());
+    let waits = Waiting::Paused(pause("ask sre"));
     assert_eq!(waiting(&target(vec![paused(undecided("a"))], vec![])), [("a".into(), waits)]);
     let looking = target(vec![paused(undecided("a"))], vec![run(1, "a", Progress::Pending)]);
     assert_eq!(actions(&looking), [gives_up("a", 1)]);
@@ -72,7 +72,7 @@ fn while_all_is_paused_nothing_new_starts_what_runs_goes_on_and_what_ended_stays
 #[test]
 fn the_status_says_what_an_execution_waits_for_after_ten_seconds_and_once() {
     let mut paused = undecided("a");
-    paused.paused = Some("ask sre".into());
+    paused.paused = Some(pause("ask sre"));
     paused.waits_since = Some(at(0));
     let early = decide(&target(vec![paused.clone()], vec![]), &Policy::default(), at(9));
     assert_eq!((early.actions, early.wake), (vec![], Some(at(10))));

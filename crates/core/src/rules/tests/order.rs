@@ -18,8 +18,8 @@ fn spoil(execution: &mut Execution) {
     execution.state = unusable("bad");
 }
 
-fn pause(execution: &mut Execution) {
-    execution.paused = Some("ask".into());
+fn pause_namespace(execution: &mut Execution) {
+    execution.paused = Some(pause("ask"));
 }
 
 fn pause_all(policy: &mut Policy) {
@@ -44,9 +44,9 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         row("unusable before cancelled", vec![], 0, "0 unusable spec").with(spoil).with(cancel),
         row("cancelled before late", vec![], 0, "cancellation").with(cancel).with(expire),
-        row("late before paused", vec![], 0, "startBefore").with(expire).with(pause),
+        row("late before paused", vec![], 0, "startBefore").with(expire).with(pause_namespace),
         row("late before all is paused", vec![], 0, "startBefore").with(expire).policy(pause_all),
-        busy(row("paused before busy", vec![], 0, "pause").with(pause)),
+        busy(row("paused before busy", vec![], 0, "pause").with(pause_namespace)),
         busy(row("all paused before busy", vec![], 0, "pause").policy(pause_all)),
         busy(row("busy before broken", broken.clone(), 0, BUSY)),
         row("broken before exhausted", broken, 0, BROKEN),

@@ -28,15 +28,17 @@ fn an_explanation_tells_what_each_rule_compared_and_what_would_change_it() {
 #[test]
 fn who_is_paused_is_told_by_what_and_what_ends_it() {
     let everywhere = |policy: &mut Policy| policy.paused_by = Some("ConfigMap ops/config".into());
-    let namespace = |asks: &mut Execution| asks.paused = Some("upgrade, ask sre".into());
+    let namespace = |asks: &mut Execution| asks.paused = Some(pause("upgrade, ask sre"));
     let all = "pause: waits, Paused: nothing new starts anywhere: ConfigMap ops/config says paused: true; ask whoever has \
                set that, it ends with paused: false";
-    let one =
-        "pause: waits, Paused: nothing new starts in this namespace: upgrade, ask sre; it ends when the annotation";
+    let one = "pause: waits, Paused: namespace ops is paused: upgrade, ask sre; the pause ends when the annotation \
+               kubernaut.ai/paused is removed from namespace ops";
+    let silent = |asks: &mut Execution| asks.paused = Some(pause(""));
     for (row, words) in [
         (row("", vec![], 0, "pause").policy(everywhere), all),
         (row("", vec![], 0, "pause").with(namespace).policy(everywhere), all),
         (row("", vec![], 0, "pause").with(namespace), one),
+        (row("", vec![], 0, "pause").with(silent), "namespace ops is paused: no reason is given; the pause ends"),
     ] {
         let text = said(&row);
         assert!(text.contains(words), "{text}");
