@@ -115,8 +115,7 @@ async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()>
 }
 
 /// The events, each with the write that it tells of.
-const EVENTS: [(&str, &str); 3] =
-    [(super::COMMIT, "PipelineRunCreated"), (super::COMPLETE, "WorkflowCompleted"), (super::COMPLETE, "LockReleased")];
+const EVENTS: [(&str, &str); 2] = [(super::COMMIT, "PipelineRunCreated"), (super::COMPLETE, "WorkflowCompleted")];
 
 /// Says whether the operator never learns that it was itself who wrote a status. It may then stay silent about it, as
 /// after a crash.
