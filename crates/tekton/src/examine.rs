@@ -2,14 +2,12 @@
 
 mod blame;
 
-use wfe_api::limits::cut;
 use wfe_core::ending::FailureReason;
 use wfe_core::evidence::{Doubt, Started};
 use wfe_core::findings::{Cause, Findings, Waited};
 
 use crate::evidence::{Evidence, Remains, completed_tasks};
 use crate::object::{Condition, Object, list, text};
-use crate::observe::MAX_MESSAGE;
 use crate::reasons::{Meaning, RunReason, SkipReason, Wait};
 use crate::words::{BundleError, bundle_error, redact_run};
 use blame::{Blamed, blame};
@@ -30,7 +28,7 @@ pub fn examine(evidence: &Evidence, remains: Remains<'_>) -> Findings {
     let made = remains.task_runs.iter().chain(remains.others);
     let cause = cause(run, condition, meaning, blamed.as_ref(), waited);
     Findings {
-        cause: Cause { message: cut(&redact_run(&cause.message, run.data), MAX_MESSAGE).into(), ..cause },
+        cause: Cause { message: redact_run(&cause.message, run.data).into(), ..cause },
         waited: waited.map(|wait| Waited { reason: wait.reason(), words: wait.as_str().into() }),
         was_cancelled: is_cancelled(meaning, blamed.as_ref()),
         completed_tasks: completed_tasks(made.map(|child| (child.task(), child.condition().is_done()))),

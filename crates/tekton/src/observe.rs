@@ -161,7 +161,7 @@ fn progress(data: &Value, requested: Option<&str>) -> Progress {
         Progress::Done(Outcome {
             succeeded: condition.status == "True",
             reason: cut(condition.reason, MAX_MESSAGE).into(),
-            message: cut(&redact_run(condition.message, data), MAX_MESSAGE).into(),
+            message: redact_run(condition.message, data).into(),
             completed_at: text(&data["status"], "completionTime").and_then(parse_moment),
         })
     } else if requested == Some(crate::PENDING) {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use wfe_api::limits::cut;
 
 use crate::object::{list, text};
+use crate::observe::MAX_MESSAGE;
 
 /// The shortest parameter value that is looked for in a text. A shorter one says nothing and would match anywhere.
 const MIN_REDACTED: usize = 4;
@@ -73,17 +74,37 @@ pub(crate) fn bundle_error(message: &str) -> BundleError<'_> {
     BundleError { was_fetched: known.iter().any(|known| error.starts_with(known)), error }
 }
 
-/// Takes the values of parameters out of a text. Pairs are names and values.
+/// Replaces the values of parameters in a text by their names, and cuts the result to [`MAX_MESSAGE`] characters. Pairs
+/// are names and values.
+///
+/// The text is read once, from its beginning: where values begin at one place, the longest is replaced. Names that were
+/// put in are not searched, so that what they hold cannot make the text grow. Reading ends where the result is full:
+/// at most 1,025 places are compared with at most 64 values, and nearly always the first byte differs.
 #[must_use]
 pub fn redact<'a>(message: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut parameters: Vec<(&str, &str)> =
         parameters.into_iter().filter(|(_, value)| value.len() >= MIN_REDACTED).collect();
-    // A value may hold another.
     parameters.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-    parameters.iter().fold(message.to_owned(), |text, (name, value)| text.replace(value, &format!("<{name}>")))
+    let (mut redacted, mut length, mut rest) = (String::new(), 0, message);
+    // One character more than fits, for `cut` to see that something is missing.
+    while length <= MAX_MESSAGE as usize
+        && let Some(next) = rest.chars().next()
+    {
+        let found = parameters.iter().find_map(|(name, value)| Some((name, rest.strip_prefix(value)?)));
+        if let Some((name, after)) = found {
+            redacted.extend(["<", name, ">"]);
+            length += name.chars().count() + 2;
+            rest = after;
+        } else {
+            redacted.push(next);
+            length += 1;
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    cut(&redacted, MAX_MESSAGE)
 }
 
-/// Takes the values of a run's parameters out of a text, but for the target, which everybody knows.
+/// Does the same with the parameters of a run, but for the target, which everybody knows.
 pub(crate) fn redact_run(message: &str, run: &Value) -> String {
     let parameters =
         list(&run["spec"], "params").filter_map(|param| Some((text(param, "name")?, text(param, "value")?)));
@@ -170,5 +191,55 @@ mod tests {
         let said = "1: s3cr3t is no https://s3cr3t@x for node/worker-1";
         assert_eq!(redact_run(said, &run), "1: <TOKEN> is no <URL> for node/worker-1");
         assert_eq!(redact_run("m", &Value::Null), "m");
+    }
+
+    #[test]
+    fn a_text_is_searched_once_and_its_longest_value_is_taken() {
+        for (message, parameters, redacted) in [
+            ("a secret word", vec![("A", "secret"), ("B", "secret word")], "a <B>"),
+            ("a secret word", vec![("B", "secret word"), ("A", "secret")], "a <B>"),
+            ("ssssecret", vec![("A", "secret")], "sss<A>"),
+            ("one two", vec![("A", "one "), ("B", "<A>two")], "<A>two"),
+            ("secret", vec![("A_0000", "secret"), ("B", "0000")], "<A_0000>"),
+            ("äöüß äöüß", vec![("Ä", "öüß ")], "ä<Ä>äöüß"),
+            ("abcdef", vec![("A", "abcd"), ("B", "cdef")], "<A>ef"),
+            ("abc", vec![("SHORT", "abc"), ("NONE", "")], "abc"),
+            ("", vec![("A", "secret")], ""),
+        ] {
+            assert_eq!(redact(message, parameters), redacted, "{message}");
+        }
+    }
+
+    #[test]
+    fn no_name_or_value_makes_a_text_longer_than_its_limit() {
+        // The longest name that passes, full of the value.
+        let name = |number| format!("P{number}{}", "_0000".repeat(50));
+        let length = |message: &str, parameters: usize| {
+            let names: Vec<String> = (0..parameters).map(name).collect();
+            redact(message, names.iter().map(|name| (name.as_str(), "0000"))).chars().count()
+        };
+        for parameters in [1, 3, 5, 64] {
+            assert_eq!(length("no image 0000", parameters), 9 + 254, "{parameters}");
+            assert_eq!(length(&"0000".repeat(100_000), parameters), 1024, "{parameters}");
+        }
+        assert_eq!(redact(&"x".repeat(1024), []), "x".repeat(1024));
+        assert_eq!(redact(&"x".repeat(9999), []), format!("{}…", "x".repeat(1023)));
+        // A value that the limit would cut in two is not shown in part.
+        let value = "s3cr3t".repeat(100);
+        assert_eq!(redact(&format!("{}{value}", "x".repeat(1020)), [("P", value.as_str())]), "x".repeat(1020) + "<P>");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_value_is_left_in_a_text(
+            message in "[ab ]{0,200}",
+            values in proptest::collection::vec("[ab]{4,8}", 0..6),
+        ) {
+            let names: Vec<String> = (0..values.len()).map(|number| format!("P{number}")).collect();
+            let redacted = redact(&message, names.iter().map(String::as_str).zip(values.iter().map(String::as_str)));
+            for value in &values {
+                assert!(!redacted.contains(value.as_str()), "{redacted}: {value}");
+            }
+        }
     }
 }
