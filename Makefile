@@ -98,12 +98,20 @@ golden: versions-rust assets assets-helm bins ## Write anew what the chart rende
 # --- to check --------------------------------------------------------------------------------------------------------
 
 .PHONY: check
-check: check-format check-scripts check-clippy check-rustdoc check-generated check-docs check-deny ## Check everything but the tests
+check: check-format check-files check-commits check-scripts check-clippy check-rustdoc check-generated check-docs check-deny ## Check everything but the tests
 	@echo "check: all is well"
 
 .PHONY: check-format
 check-format: versions-rust
 	@.ci/timed $@ cargo fmt --all --check
+
+.PHONY: check-files
+check-files:
+	@.ci/timed $@ .ci/check-files
+
+.PHONY: check-commits
+check-commits:
+	@.ci/timed $@ .ci/check-commits
 
 .PHONY: check-scripts
 check-scripts:
