@@ -25,6 +25,7 @@ mod observer;
 mod page;
 mod past;
 mod player;
+mod poison;
 mod results;
 mod rounds;
 mod subject;
@@ -90,7 +91,7 @@ struct RunArgs {
     /// Fewer and smaller rounds, within five minutes
     #[arg(long)]
     quick: bool,
-    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, past, disturbed
+    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, past, poison, disturbed
     #[arg(long)]
     only: Option<String>,
     /// The most executions of any step; the largest ones are left out
@@ -216,6 +217,8 @@ struct Size {
     load_seconds: u64,
     storms: &'static [(usize, usize)],
     targets: Option<usize>,
+    /// Executions of the storm beside poison, and pairs.
+    poison: (usize, usize),
     past: &'static [usize],
     starts: usize,
     idle: Duration,
@@ -228,6 +231,7 @@ const FULL: Size = Size {
     load_seconds: 10,
     storms: &[(100, 2), (1000, 4), (3000, 1), (10_000, 2)],
     targets: Some(5000),
+    poison: (10_000, 2),
     past: &[0, 2500, 10_000, 50_000, 100_000],
     starts: 5,
     idle: Duration::from_secs(30),
@@ -240,6 +244,7 @@ const QUICK: Size = Size {
     load_seconds: 4,
     storms: &[(100, 2), (1000, 2)],
     targets: None,
+    poison: (500, 1),
     past: &[0, 2500],
     starts: 1,
     idle: Duration::from_secs(5),
@@ -249,7 +254,7 @@ const QUICK: Size = Size {
 async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
     let size = if args.quick { QUICK } else { FULL };
     // The past stays in the API server's caches: nothing but what is disturbed in any case comes after it.
-    let all = ["binary", "throughput", "latency", "storm", "tasks", "targets", "past", "disturbed"];
+    let all = ["binary", "throughput", "latency", "storm", "tasks", "targets", "poison", "past", "disturbed"];
     // To disturb somebody's API server, or to fill their etcd, is not for a benchmark to do.
     let is_ours = !bench.worlds.operator.control_plane().is_given();
     let wanted = |step: &&str| {
@@ -298,6 +303,7 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
             Some(targets) => rounds::throughput(bench, "targets", targets, 1, Mode::Plain).await,
             None => Ok(()),
         },
+        "poison" => poison::poison(bench, size.poison.0.min(most), size.poison.1).await,
         "disturbed" => faults::faults(bench).await,
         _ => Ok(()),
     }

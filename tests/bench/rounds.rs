@@ -254,7 +254,12 @@ pub(crate) async fn latency_under_load(bench: &mut Bench, seconds: u64) -> Resul
 }
 
 /// One storm: many executions for one target, from the first create until all are decided.
-async fn one_storm(bench: &mut Bench, world: &World, kind: Kind, count: usize) -> Result<(Duration, Counted, f64)> {
+pub(crate) async fn one_storm(
+    bench: &mut Bench,
+    world: &World,
+    kind: Kind,
+    count: usize,
+) -> Result<(Duration, Counted, f64)> {
     let names = names(bench, count);
     let target = format!("node/{}", names[0]);
     let before = Counters::read(&bench.client).await?;
