@@ -17,6 +17,9 @@ const SETS: [&str; 3] = ["default", "everything", "one-namespace"];
 const TAKEN_IN: [&str; 3] =
     ["files/crds/kubernaut.ai_workflowexecutions.yaml", "files/rules.yaml", "files/dashboard.json"];
 
+/// Where the runbooks are, by the values of the set `everything`.
+const RUNBOOKS: &str = "https://wiki.example.com/runbooks";
+
 #[test]
 fn three_sets_of_values_render_what_is_on_record() -> Result<()> {
     let helm = Helm::new("golden")?;
@@ -46,7 +49,8 @@ fn three_sets_of_values_render_what_is_on_record() -> Result<()> {
 
 /// Puts the name of a file for its text, however it is indented.
 fn without_what_is_taken_in(rendered: &str) -> Result<String> {
-    let mut rendered = rendered.to_owned();
+    // The chart puts a value in the place of this word.
+    let mut rendered = rendered.replace(RUNBOOKS, "RUNBOOK_BASE_URL");
     for name in TAKEN_IN {
         let path = repository().join("deploy/chart").join(name);
         let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
@@ -62,6 +66,28 @@ fn without_what_is_taken_in(rendered: &str) -> Result<String> {
         }
     }
     Ok(rendered)
+}
+
+#[test]
+fn alerts_link_to_runbooks_where_a_value_says_that_they_are_and_else_to_nothing() -> Result<()> {
+    let helm = Helm::new("runbooks")?;
+    let rules = fs::read_to_string(repository().join("deploy/chart/files/rules.yaml"))?;
+    let alerts = rules.matches("- alert: ").count();
+    let chart = chart();
+    let render = |set: &str| {
+        let args = ["template", RELEASE, &chart, "--show-only", "templates/prometheus_rule.yaml"];
+        helm.run(&[&args[..], &["--set", "prometheusRule.enabled=true", "--set", set]].concat())
+    };
+    let linked = render(&format!("prometheusRule.runbookBaseUrl={RUNBOOKS}"))?;
+    assert_eq!(linked.matches(&format!("runbook_url: {RUNBOOKS}/WorkflowExecution")).count(), alerts, "{linked}");
+    let unlinked = render("prometheusRule.runbookBaseUrl=")?;
+    assert_eq!(unlinked.matches("- alert: ").count(), alerts, "{unlinked}");
+    for rendered in [&linked, &unlinked] {
+        manifests::parse(rendered)?;
+        assert!(!rendered.contains("RUNBOOK_BASE_URL"), "{rendered}");
+    }
+    assert!(!unlinked.contains("runbook_url"), "{unlinked}");
+    Ok(())
 }
 
 #[test]

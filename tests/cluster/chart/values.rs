@@ -44,6 +44,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["podDisruptionBudget.maxUnavailable=\"half\""], &["/podDisruptionBudget/maxUnavailable"]),
     (&["networkPolicy.apiServer.cidrs=[\"10.0.0.1\"]"], &["/networkPolicy/apiServer/cidrs/0"]),
     (&["serviceMonitor.interval=\"often\""], &["/serviceMonitor/interval"]),
+    (&["prometheusRule.runbookBaseUrl=\"wiki\""], &["/prometheusRule/runbookBaseUrl"]),
     // The templates: what values may be together.
     (&["leaderElection.enabled=false"], &["replicaCount: more than 1 needs leaderElection.enabled"]),
     (&["leaderElection.renewDeadline=\"8000ms\""], &["leaderElection.renewDeadline: 8000ms must be less than"]),
