@@ -30,6 +30,7 @@ use crate::metrics::{BusyGauges, Metrics, PANIC, StandingGauges};
 use crate::perform::{Learned, PerformError, Performer, Report, Work};
 use crate::queue::Queue;
 use crate::status::Subject;
+use crate::untold::Untold;
 
 /// How many targets are worked on at once: enough to keep the API server busy, few enough that it can serve others.
 const PARALLEL_TARGETS: usize = 32;
@@ -52,6 +53,8 @@ pub struct Engine {
     tasks: HashMap<tokio::task::Id, (Key, Instant)>,
     /// The targets whose actions could not be performed.
     failures: HashMap<Key, Failures>,
+    /// What may have been written and is not told yet.
+    untold: Untold,
     leadership: Leadership,
     /// Whether a term of this process is under way. Who only follows keeps its view, and decides nothing.
     leads: bool,
@@ -132,6 +135,7 @@ impl Engine {
             performing: JoinSet::new(),
             tasks: HashMap::new(),
             failures: HashMap::new(),
+            untold: Untold::default(),
             leadership,
             leads: false,
             paused_by: None,
@@ -200,6 +204,7 @@ impl Engine {
     /// writes are given up, and what is known of those that were made is kept.
     fn turn(&mut self, term: Term) {
         self.queue.clear();
+        self.untold.clear();
         self.leads = term == Term::Begins;
         if self.leads {
             self.failures.clear();
@@ -291,6 +296,10 @@ impl Engine {
 
     /// Decides on one target and starts what was decided.
     fn look_at(&mut self, key: Key) {
+        let target = self.index.entry(&key).map(|entry| &entry.target);
+        for telling in self.untold.take_shown(&key, target) {
+            self.performer.tell(&telling);
+        }
         let Some(entry) = self.index.entry(&key) else {
             self.failures.remove(&key);
             self.standing.forget(&key);
@@ -416,9 +425,10 @@ impl Engine {
     }
 
     /// Takes in what was learned, and says whether all was done.
-    fn take_report(&mut self, key: &Key, report: Report) -> bool {
+    fn take_report(&mut self, key: &Key, mut report: Report) -> bool {
         for learned in report.learned {
             match learned {
+                Learned::Told(execution) => self.untold.forget(key, &execution),
                 Learned::Expect(expected) => self.index.expect(key, expected),
                 Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
                 Learned::NumberTaken(number) => self.index.number_taken(key, number),
@@ -426,6 +436,11 @@ impl Engine {
                 Learned::Looked(run, findings) => self.index.looked(key, &run, *findings, self.settings.clock.now()),
                 Learned::ReplayTold(run) => self.index.replay_told(key, &run),
                 Learned::DrainWarned => self.index.drain_warned(key),
+            }
+        }
+        for telling in report.errors.iter_mut().filter_map(PerformError::take_untold) {
+            if !self.untold.keep(key, telling) {
+                self.metrics.event_lost();
             }
         }
         let trouble = report.errors.iter().find(|error| matches!(error, PerformError::Call { .. }));

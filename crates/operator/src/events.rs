@@ -1,7 +1,8 @@
 //! Kubernetes events (events.k8s.io/v1), each at most once.
 //!
 //! An event has a deterministic name, made of the execution's uid and the transition, and is created after the status
-//! write that it tells of; "already exists" means done. A crash between the two loses it: the conditions hold the truth.
+//! write that it tells of, or when the watch shows a write whose answer was lost (`untold`); "already exists" means done. A
+//! crash between the two loses it: the conditions hold the truth.
 //! One about the `ConfigMap` is named by its uid and version, so that several replicas tell of a version once.
 
 use std::sync::Arc;

@@ -30,4 +30,5 @@ pub mod server;
 pub mod signals;
 pub mod status;
 pub mod telemetry;
+pub mod untold;
 pub mod watch;

@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn every_cause_of_an_error_is_listed() {
-        let call = |source| PerformError::Call { what: "try".into(), source };
+        let call = |source| PerformError::Call { what: "try".into(), source, untold: None };
         let refused = |code| call(CallError::Refused(Box::new(kube::core::Status { code, ..Default::default() })));
         let what = || "it".to_owned();
         let all = [

@@ -7,6 +7,7 @@ mod executions;
 mod facts;
 mod refusal;
 mod runs;
+mod telling;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,6 +84,8 @@ pub enum Learned {
     OwnerGone(ExecutionId),
     /// What a live look at a run has found.
     Looked(Uid, Box<Findings>),
+    /// A write to this execution was answered, and told of.
+    Told(Uid),
     /// It has been told that steps of a run have run again.
     ReplayTold(Uid),
     /// It has been said that the target does not drain.
@@ -112,6 +115,8 @@ pub enum PerformError {
         /// How it failed.
         #[source]
         source: CallError,
+        /// What there is to tell, should it have happened after all.
+        untold: Option<Box<Telling>>,
     },
 }
 
@@ -130,6 +135,24 @@ impl PerformError {
         "refused",
         "lease",
     ];
+
+    /// Adds what there is to tell, should the write have happened after all.
+    fn with_untold(self, telling: Telling) -> Self {
+        match self {
+            Self::Call { what, source, .. } if source.is_in_doubt() => {
+                Self::Call { what, source, untold: Some(Box::new(telling)) }
+            }
+            other => other,
+        }
+    }
+
+    /// Takes out what there is to tell, should the write have happened after all.
+    pub fn take_untold(&mut self) -> Option<Telling> {
+        match self {
+            Self::Call { untold, .. } => untold.take().map(|telling| *telling),
+            _ => None,
+        }
+    }
 
     /// Returns the closed label for metrics.
     #[must_use]
@@ -156,6 +179,10 @@ impl PerformError {
 
 /// What one write has brought, and why it failed, where it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
+
+#[cfg(test)]
+pub(crate) use telling::Told;
+pub use telling::{Sight, Telling, TellingKey};
 
 type Result<T> = std::result::Result<T, PerformError>;
 
@@ -243,7 +270,7 @@ impl Performer {
                 return self.skip_all(work, skipped, Arc::new(skip), &fact).await;
             }
             Action::Delete { run, version, why, gone } => self.delete(&run, &version, why, gone.as_ref()).await,
-            Action::Remove { execution, version } => self.remove(&execution, &version).await,
+            Action::Remove { execution, version } => self.remove(&work, &execution, &version).await,
             Action::Cancel { run, why, gone } => self.cancel(&run, why, gone.as_ref()).await,
         };
         vec![split(result)]
@@ -267,7 +294,7 @@ fn split(result: Result<Vec<Learned>>) -> Attempt {
 }
 
 fn call(what: String, source: CallError) -> PerformError {
-    PerformError::Call { what, source }
+    PerformError::Call { what, source, untold: None }
 }
 
 /// 404 and 409 say that the object is not what the decision saw; anything else is a failed request.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use futures::future::try_join_all;
 use wfe_testkit::proxy::{Answer, Request};
-use wfe_testkit::{Fault, Proxy, Recording, Refusal, World, is_terminal};
+use wfe_testkit::{Fault, Metrics, Proxy, Recording, Refusal, World, is_terminal};
 
 use super::judge::{History, assert_completed};
 use super::{CREATE, OWNER, lasting, sign, writes_of_a_life};
@@ -99,11 +99,23 @@ async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()>
     assert_completed(plan.keys().map(|wfe| &ended[wfe]));
     for (wfe, troubles) in &plan {
         for (write, reason) in EVENTS {
-            if !troubles.get(write).is_some_and(leaves_untold) {
+            if !troubles.get(write).is_some_and(is_answered_for_another) {
                 world.await_event(wfe, reason).await?;
             }
         }
     }
+    // Each is counted, and once.
+    let told_of = |write: &str| {
+        let count = plan.values().filter(|troubles| !troubles.get(write).is_some_and(is_answered_for_another)).count();
+        u32::try_from(count).map(f64::from)
+    };
+    let (created, completed) = (told_of(super::CREATE)?, told_of(super::COMPLETE)?);
+    let counted = |metrics: &Metrics| {
+        let created_now = metrics.value("workflowexecution_pipelinerun_creation_total", &[]);
+        let completed_now = metrics.value("workflowexecution_total", &[("outcome", "Completed")]);
+        (created_now, completed_now) == (created, completed)
+    };
+    operator.await_metrics(&format!("{created} created and {completed} completed"), counted).await?;
     operator.terminate().await?;
     let to_come = to_come.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert!(to_come.values().all(HashMap::is_empty), "faults that nothing met: {to_come:?}");
@@ -117,14 +129,10 @@ async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()>
 /// The events, each with the write that it tells of.
 const EVENTS: [(&str, &str); 2] = [(super::COMMIT, "PipelineRunCreated"), (super::COMPLETE, "WorkflowCompleted")];
 
-/// Says whether the operator never learns that it was itself who wrote a status. It may then stay silent about it, as
-/// after a crash.
-fn leaves_untold(fault: &Fault) -> bool {
-    match fault {
-        Fault::LoseAnswer | Fault::NeverAnswer | Fault::Delay { .. } => true,
-        Fault::Duplicate { answer, .. } => *answer == Answer::Second,
-        _ => false,
-    }
+/// Says whether the operator is answered that somebody else was faster, and that was itself: nothing in the answer says
+/// so, and it may then stay silent, as after a crash. An answer that is lost is no excuse: the watch shows the write.
+fn is_answered_for_another(fault: &Fault) -> bool {
+    matches!(fault, Fault::Duplicate { answer: Answer::Second, .. })
 }
 
 /// Makes the proxy's plan: what is to come for an execution happens to that write of it, once.

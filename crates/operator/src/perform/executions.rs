@@ -11,17 +11,15 @@ use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::standing::Blocked;
 use wfe_core::target::RunNumber;
-use wfe_core::{Time, duration};
 
 use super::facts::is;
+use super::telling::{Telling, Told};
 use super::{
     Attempt, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work,
     changed_or_call, expect_object, split,
 };
 use crate::client::Verb;
-use crate::events::Announcement;
 use crate::index::{Expected, Kind};
-use crate::metrics::OutcomeLabel;
 use crate::status::{self, Commitment, Going, Subject};
 
 impl Performer {
@@ -46,9 +44,8 @@ impl Performer {
         let namespace = self.cluster.execution_namespace();
         let run = commitment.run;
         let status = status::running(work.target.as_ref(), subject, commitment, namespace, work.now);
-        learned.extend(self.write_status(execution, version, subject, &status).await?);
-        tracing::info!(wfe = %execution, target = %Shown(&work.target), run = %run, phase = "Running", "committed");
-        self.events.announce(Announcement::pipeline_run_created(execution, run));
+        let telling = Telling::new(work.target.as_ref(), execution, version, Told::Committed(run.clone()));
+        learned.extend(self.write_and_tell(execution, version, subject, &status, telling).await?);
         Ok(learned)
     }
 
@@ -83,34 +80,14 @@ impl Performer {
         }
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
         let status = status::ended(work.target.as_ref(), subject, ending, draining);
-        let learned = self.write_status(execution, version, subject, &status).await?;
-        let target = Shown(&work.target);
-        match ending {
-            Ending::Completed(success) => {
-                self.metrics.ended(OutcomeLabel::Completed, Some(success.ran_for));
-                let took = duration::format(success.ran_for);
-                tracing::info!(wfe = %execution, %target, phase = "Completed", took, "ended");
-                self.events.announce(Announcement::completed(execution, success));
-            }
-            Ending::Failed(failure) => {
-                let ran_for = subject.is_running.then_some(failure.ran_for);
-                self.metrics.ended(OutcomeLabel::Failed, ran_for);
-                tracing::info!(
-                    wfe = %execution, %target, phase = "Failed", reason = %failure.reason,
-                    execution_failure = failure.was_execution_failure(), "ended: {}", failure.message
-                );
-                self.events.announce(Announcement::failed(execution, failure));
-            }
-        }
-        if let Some((said, taken)) = skew(ending) {
-            tracing::warn!(wfe = %execution, %target, %said, %taken, "the run ended by a clock that is ahead of ours");
-            self.events.announce(Announcement::clock_skewed(execution, said, taken));
-        }
-        Ok(learned)
+        let told = Told::Ended(Box::new(ending.clone()), subject.is_running);
+        let telling = Telling::new(work.target.as_ref(), execution, version, told);
+        self.write_and_tell(execution, version, subject, &status, telling).await
     }
 
     /// Removes an execution that is still as it was seen.
-    pub(super) async fn remove(&self, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
+    pub(super) async fn remove(&self, work: &Work, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
+        let telling = Telling::new(work.target.as_ref(), execution, version, Told::Removed);
         let params = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: Some(execution.uid.to_string()),
@@ -121,14 +98,16 @@ impl Performer {
         let executions = self.cluster.executions_in(&execution.namespace);
         match self.cluster.call(Verb::Delete, EXECUTIONS, executions.delete(&execution.name, &params)).await {
             Ok(answer) => {
-                self.metrics.expired();
-                tracing::info!(wfe = %execution, "removed, as its time to live is over");
+                self.tell(&telling);
                 let absence = Expected::Absence { kind: Kind::Execution, uid: execution.uid.clone() };
                 // Somebody's finalizer may hold it for a while.
                 let leaving = answer.left().map(|leaving| expect_object(Kind::Execution, &leaving));
                 Ok(leaving.unwrap_or_else(|| vec![Learned::Expect(absence)]))
             }
-            Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "delete")),
+            Err(error) => {
+                let error = changed_or_call(error, format!("WorkflowExecution {execution}"), "delete");
+                Err(error.with_untold(telling))
+            }
         }
     }
 
@@ -152,10 +131,8 @@ impl Performer {
     pub(super) async fn freed(&self, work: &Work, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
         let status = status::freed(subject, self.conditions_of(execution, version).await?, work.now);
-        let learned = self.write_status(execution, version, subject, &status).await?;
-        tracing::info!(wfe = %execution, target = %Shown(&work.target), "drained, the target is free");
-        self.events.announce(Announcement::lock_released(execution, work.target.as_ref()));
-        Ok(learned)
+        let telling = Telling::new(work.target.as_ref(), execution, version, Told::Freed);
+        self.write_and_tell(execution, version, subject, &status, telling).await
     }
 
     /// Says what a clearance has done.
@@ -171,13 +148,9 @@ impl Performer {
         let Some((subject, name)) = subject else { return Ok(Vec::new()) };
         let conditions = self.conditions_of(execution, version).await?;
         let status = status::cleared(name, subject, conditions, clearance, effective, work.now);
-        let learned = self.write_status(execution, version, subject, &status).await?;
-        let (target, by) = (Shown(&work.target), &clearance.cleared_by);
-        tracing::info!(wfe = %execution, %target, %by, effective, "cleared: {}", clearance.reason);
-        if effective {
-            self.events.announce(Announcement::block_cleared(execution, clearance));
-        }
-        Ok(learned)
+        let told = Told::Cleared(Box::new(clearance.clone()), effective);
+        let telling = Telling::new(Some(name), execution, version, told);
+        self.write_and_tell(execution, version, subject, &status, telling).await
     }
 
     /// Says whether an execution that failed blocks its target.
@@ -244,21 +217,35 @@ impl Performer {
         work: &Work,
         execution: &ExecutionId,
         version: &Version,
-        skip: &Skip,
+        skip: &Arc<Skip>,
     ) -> Result<Vec<Learned>> {
         let Some(subject) = work.subjects.get(&execution.uid) else {
             return Ok(Vec::new());
         };
         let status = status::skipped(work.target.as_ref(), execution, subject, skip, work.now);
-        let learned = self.write_status(execution, version, subject, &status).await?;
-        self.metrics.skipped(skip);
-        let message = status.skip_details.map(|details| details.message).unwrap_or_default();
-        tracing::info!(
-            wfe = %execution, target = %Shown(&work.target), phase = "Skipped", reason = skip.reason(),
-            "skipped: {message}"
-        );
-        self.events.announce(Announcement::skipped(execution, skip, &message));
-        Ok(learned)
+        let message = status.skip_details.as_ref().map(|details| details.message.clone()).unwrap_or_default();
+        let told = Told::Skipped(Arc::clone(skip), message);
+        let telling = Telling::new(work.target.as_ref(), execution, version, told);
+        self.write_and_tell(execution, version, subject, &status, telling).await
+    }
+
+    /// Writes a status, and tells of it if it was written. Where nobody knows, what there is to tell goes with the error.
+    async fn write_and_tell(
+        &self,
+        execution: &ExecutionId,
+        version: &Version,
+        subject: &Subject,
+        status: &wfe_api::WorkflowExecutionStatus,
+        telling: Telling,
+    ) -> Result<Vec<Learned>> {
+        match self.write_status(execution, version, subject, status).await {
+            Ok(mut learned) => {
+                self.tell(&telling);
+                learned.push(Learned::Told(execution.uid.clone()));
+                Ok(learned)
+            }
+            Err(error) => Err(error.with_untold(telling)),
+        }
     }
 
     /// Writes a status. The uid and the version in the patch make it fail when the object is another, or newer.
@@ -288,13 +275,4 @@ impl Performer {
             Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "write the status of")),
         }
     }
-}
-
-/// Returns what a run says of its end and what was taken instead, where its clock was ahead.
-fn skew(ending: &Ending) -> Option<(Time, Time)> {
-    let (outcome, taken) = match ending {
-        Ending::Completed(success) => (Some(&success.outcome), success.completed_at),
-        Ending::Failed(failure) => (failure.outcome.as_ref(), failure.failed_at),
-    };
-    outcome?.completed_at.filter(|said| *said > taken).map(|said| (said, taken))
 }

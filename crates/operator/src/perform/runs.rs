@@ -10,6 +10,7 @@ use wfe_core::run::CancelReason;
 use wfe_core::target::RunNumber;
 use wfe_tekton::render_run;
 
+use super::telling::{Telling, Told};
 use super::{Learned, PerformError, Performer, Result, Work, call, changed_or_call, expect_object, refusal};
 use crate::client::{CallError, Verb};
 use crate::index::{Expected, Kind};
@@ -30,19 +31,21 @@ impl Performer {
         let name = request.target.chain().run(number);
         let rendered: DynamicObject =
             serde_json::from_value(render_run(request, number, &work.defaults)).map_err(|error| {
-                PerformError::Call {
-                    what: format!("render PipelineRun {name}"),
-                    source: CallError::Transport(Box::new(kube::Error::SerdeError(error))),
-                }
+                let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
+                call(format!("render PipelineRun {name}"), source)
             })?;
         let params =
             PostParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PostParams::default() };
+        // A create does not rest on a version of the execution.
+        let told = Told::Created(name.as_str().into());
+        let telling = Telling::new(Some(&request.target), execution, &Version::new(""), told);
         let runs = self.cluster.runs();
         match self.cluster.call(Verb::Create, wfe_tekton::PLURAL, runs.create(&params, &rendered)).await {
             Ok(created) => {
-                self.metrics.run_created();
-                tracing::debug!(wfe = %execution, target = %request.target, run = name, "created, pending");
-                Ok(expect_object(Kind::Run, &created))
+                self.tell(&telling);
+                let mut learned = expect_object(Kind::Run, &created);
+                learned.push(Learned::Told(execution.uid.clone()));
+                Ok(learned)
             }
             Err(CallError::Refused(status)) if status.is_already_exists() => self.name_taken(&name, number).await,
             Err(error) => match refusal::judge(&error) {
@@ -58,7 +61,7 @@ impl Performer {
                     let refusal = Refusal { reason, message: message.into(), number };
                     Ok(vec![Learned::Refused(execution.uid.clone(), refusal)])
                 }
-                None => Err(call(format!("create PipelineRun {name}"), error)),
+                None => Err(call(format!("create PipelineRun {name}"), error).with_untold(telling)),
             },
         }
     }
@@ -86,9 +89,9 @@ impl Performer {
             {"op": "test", "path": "/spec/status", "value": wfe_tekton::PENDING},
             {"op": "remove", "path": "/spec/status"},
         ]);
-        let patch = serde_json::from_value(operations).map(Patch::Json).map_err(|error| PerformError::Call {
-            what: format!("release PipelineRun {run}"),
-            source: CallError::Transport(Box::new(kube::Error::SerdeError(error))),
+        let patch = serde_json::from_value(operations).map(Patch::Json).map_err(|error| {
+            let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
+            call(format!("release PipelineRun {run}"), source)
         })?;
         let released = self.patch_run(run, &patch, "release").await?;
         tracing::debug!(run = %run, "released");
