@@ -33,5 +33,6 @@ mod rights;
 mod storm;
 mod tekton_words;
 mod ttl;
+mod unattended;
 mod upgrade;
 mod webhook;

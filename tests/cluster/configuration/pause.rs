@@ -1,10 +1,13 @@
 //! A pause of everything, while executions are in every phase.
 
-use anyhow::Result;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_testkit::{Outcome, Pipeline, World};
+use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::{Operator, Outcome, Pipeline, World};
 
 use super::{await_in_force, set, short};
 use crate::expect::{condition, text};
@@ -34,6 +37,12 @@ async fn nothing_new_starts_what_runs_ends_what_ended_stays_and_all_goes_on_afte
     let version = set(&world, &[("paused", "true")]).await?;
     await_in_force(&operator, &version).await?;
     annotate(&world, Value::Null).await?;
+    let by = format!("everything is paused by ConfigMap {}/{}", world.system_namespace(), super::NAME);
+    await_readyz(&operator, &format!("ok; leading; {by}\n")).await?;
+    operator.await_value("workflowexecution_paused", 1.0).await?;
+    for line in ["everything is paused: nothing new starts", "namespace paused: nothing new starts for it"] {
+        operator.await_line(line, |seen| seen["fields"]["message"] == line).await?;
+    }
     let runs = world.runs().await?.len();
     world.wfe("undecided").target("node/e").image(&bundle).create().await?;
     world.wfe("rival").target("node/c").image(&held).create().await?;
@@ -43,6 +52,7 @@ async fn nothing_new_starts_what_runs_ends_what_ended_stays_and_all_goes_on_afte
     for name in ["undecided", "rival"] {
         let waits = world.await_wfe(name, "says that it waits", is_paused).await?;
         assert_eq!(waits["status"]["phase"], "Pending");
+        assert_eq!(condition(&waits, "Succeeded"), "Unknown Paused", "the REASON column: {waits:#}");
         let conditions = waits["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let whom = format!("ConfigMap {}/{} says paused: true", world.system_namespace(), super::NAME);
         assert!(conditions.iter().any(|it| text(&it["message"]).contains(&whom)), "{whom} is missing in {waits:#}");
@@ -54,12 +64,48 @@ async fn nothing_new_starts_what_runs_ends_what_ended_stays_and_all_goes_on_afte
 
     let version = set(&world, &[("paused", "false")]).await?;
     await_in_force(&operator, &version).await?;
+    for line in ["the pause of everything has ended", "the pause of the namespace has ended"] {
+        operator.await_line(line, |seen| seen["fields"]["message"] == line).await?;
+    }
+    await_readyz(&operator, "ok; leading\n").await?;
     for name in ["undecided", "pending"] {
         world.await_phase(name, "Completed").await?;
     }
     // The same workflow has just completed there.
     assert_eq!(world.await_terminal("rival").await?["status"]["skipDetails"]["reason"], "RecentlyRemediated");
     world.close().await
+}
+
+#[tokio::test]
+async fn a_pause_of_the_namespace_of_the_target_holds_executions_of_other_namespaces_back() -> Result<()> {
+    let world = World::new("target-pause").await?;
+    let bundle = short(&world).await?;
+    let _operator = world.operator().start().await?;
+    let elsewhere = world.system_namespace();
+    annotate_namespace(&world, &elsewhere, json!("migration, ask jo")).await?;
+    world.wfe("waits").target(&format!("{elsewhere}/deployment/api")).image(&bundle).create().await?;
+    world.wfe("runs").target("node/other").image(&bundle).create().await?;
+    world.await_phase("runs", "Completed").await?;
+    let waits = world.await_wfe("waits", "says that it waits", is_paused).await?;
+    let conditions = waits["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let why = format!("namespace {elsewhere} is paused: migration, ask jo; the pause ends when");
+    assert!(conditions.iter().any(|it| text(&it["message"]).starts_with(&why)), "{why} is missing in {waits:#}");
+    annotate_namespace(&world, &elsewhere, Value::Null).await?;
+    world.await_phase("waits", "Completed").await?;
+    world.close().await
+}
+
+/// Waits until `/readyz` says this.
+async fn await_readyz(operator: &Operator, wanted: &str) -> Result<()> {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let (_, said) = operator.get("health", "/readyz").await?;
+        if said == wanted {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "/readyz says {said:?}, not {wanted:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// Says whether an execution says that it waits because of a pause.
@@ -69,8 +115,12 @@ pub(crate) fn is_paused(wfe: &Value) -> bool {
 
 /// Pauses a world's namespace, with this reason; null ends that.
 pub(crate) async fn annotate(world: &World, why: Value) -> Result<()> {
+    annotate_namespace(world, world.namespace(), why).await
+}
+
+async fn annotate_namespace(world: &World, namespace: &str, why: Value) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"kubernaut.ai/paused": why}}});
     let namespaces: Api<Namespace> = Api::all(world.client());
-    namespaces.patch(world.namespace(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+    namespaces.patch(namespace, &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(())
 }

@@ -28,6 +28,12 @@ async fn a_bad_one_is_refused_at_the_start_in_one_line_with_key_and_value() -> R
         "{log}"
     );
 
+    set(&world, &[]).await?;
+    let mut operator = world.operator().arg("--execution-namespace", &world.system_namespace()).spawn().await?;
+    assert!(!operator.wait().await?.success());
+    let log = fs::read_to_string(operator.log_path())?;
+    assert!(log.contains("(flag) must not be the operator's own namespace"), "{log}");
+
     let good = set(&world, &[("base-cooldown-period", "1h"), ("max-cooldown-period", "1h")]).await?;
     await_in_force(&world.operator().start().await?, &good).await?;
     world.close().await

@@ -1,0 +1,147 @@
+//! What nobody sees happen: an API server that cannot be trusted, a watch that falls silent, the last second of a process,
+//! and a restart among executions that have all ended.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use chrono::{TimeDelta, Utc};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::Value;
+use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::proxy::{Request, Verb};
+use wfe_testkit::{AuditEntry, Fault, Metrics, Operator, Outcome, Pipeline, Proxy, Refusal, World};
+
+use crate::expect::{condition, text};
+use crate::history::past::{Past, past};
+
+/// Waits until `/readyz` answers like this, and returns the answer.
+async fn await_readyz(operator: &Operator, what: &str, is: impl Fn(u16, &str) -> bool) -> Result<String> {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        // The server may not listen yet.
+        let said = operator.get("health", "/readyz").await;
+        if let Ok((status, said)) = &said
+            && is(*status, said)
+        {
+            return Ok(said.clone());
+        }
+        ensure!(Instant::now() < deadline, "awaited {what}; /readyz says {said:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_is_named_where_people_look() -> Result<()> {
+    let world = World::new("untrusted").await?;
+    let path = world.control_plane().dir().join(format!("{}.untrusting", world.namespace()));
+    world.write_operator_kubeconfig(None, &path).await?;
+    // Without the authority of this API server.
+    let kubeconfig = fs::read_to_string(&path)?;
+    let left: Vec<&str> = kubeconfig.lines().filter(|line| !line.contains("certificate-authority")).collect();
+    ensure!(left.len() < kubeconfig.lines().count(), "no authority in {kubeconfig}");
+    fs::write(&path, left.join("\n"))?;
+    let operator = world.operator().kubeconfig(&path).spawn().await?;
+    let said =
+        await_readyz(&operator, "the cause", |status, said| status == 503 && said.contains("UnknownIssuer")).await?;
+    assert_eq!(said.matches("client error (Connect)").count(), 1, "{said}");
+    let names_it = |line: &Value| text(&line["fields"]["error"]).contains("UnknownIssuer");
+    operator.await_line("names the cause", names_it).await?;
+    operator.terminate().await?;
+    world.close().await
+}
+
+#[tokio::test]
+async fn a_watch_that_falls_silent_stops_decisions_and_readiness_until_it_is_heard_again() -> Result<()> {
+    let world = World::new("silent").await?;
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let proxy = Proxy::start(world.control_plane()).await?;
+    let operator = world.operator().through(&proxy).arg("--max-staleness", "5s").start().await?;
+    world.wfe("before").target("node/before").image(&bundle).create().await?;
+    world.await_phase("before", "Completed").await?;
+
+    let is_of_pods = |request: &Request| matches!(request.verb, Verb::List | Verb::Watch) && request.resource == "pods";
+    proxy.on(move |request| if is_of_pods(request) { Fault::Drop } else { Fault::Pass });
+    proxy.cut_all();
+    // Three times as long as the watch may be silent: it was begun anew meanwhile, and that made nothing fresh.
+    let seconds = |said: &str| {
+        let (_, silent) = said.split_once("the watch of pods has been silent for ")?;
+        silent.split(' ').next()?.parse::<u64>().ok()
+    };
+    let is_stale = |status: u16, said: &str| status == 503 && seconds(said).is_some_and(|seconds| seconds >= 15);
+    await_readyz(&operator, "a silent watch", is_stale).await?;
+    let silence = operator.metrics().await?.value("workflowexecution_watch_silence_seconds", &[("resource", "pods")]);
+    assert!(silence >= 15.0, "{silence}");
+    world.wfe("blind").target("node/blind").image(&bundle).create().await?;
+    let waits = |wfe: &Value| condition(wfe, "Waiting") == "True CacheNotSynced";
+    let blind = world.await_wfe("blind", "waits for a view", waits).await?;
+    assert_eq!(condition(&blind, "Succeeded"), "Unknown CacheNotSynced");
+    assert_eq!(world.runs().await?.len(), 1, "nothing is created for it");
+
+    proxy.heal();
+    proxy.cut_all();
+    world.await_phase("blind", "Completed").await?;
+    await_readyz(&operator, "readiness", |status, _| status == 200).await?;
+    operator.terminate().await?;
+    world.close().await
+}
+
+#[tokio::test]
+async fn the_events_of_the_last_second_before_sigterm_are_written() -> Result<()> {
+    let world = World::new("last-events").await?;
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let proxy = Proxy::start(world.control_plane()).await?;
+    let operator = world.operator().through(&proxy).start().await?;
+    // The API server is busy when each event comes for the first time: they are tried again after the process was asked
+    // to stop.
+    let mut refused = BTreeSet::new();
+    proxy.on(move |request| {
+        let is_new = request.is("create events") && refused.insert(request.name.clone());
+        if is_new { Fault::Refuse(Refusal::throttled(2)) } else { Fault::Pass }
+    });
+    world.wfe("last").image(&bundle).create().await?;
+    world.await_phase("last", "Completed").await?;
+    assert!(operator.terminate().await?.success());
+    let events = world.events().await?;
+    let told: BTreeSet<&str> = events.iter().map(|event| text(&event["reason"])).collect();
+    assert_eq!(told, BTreeSet::from(["PipelineRunCreated", "WorkflowCompleted"]), "{events:#?}");
+    world.close().await
+}
+
+#[tokio::test]
+async fn a_restart_among_three_hundred_ended_executions_writes_nothing() -> Result<()> {
+    const ENDED: usize = 300;
+    let world = World::new("quiet").await?;
+    let ways = [Past::Completed, Past::Ran, Past::NothingRan(1, TimeDelta::minutes(1))];
+    stream::iter((0..ENDED).map(|n| {
+        let (world, way) = (&world, ways[n % ways.len()]);
+        async move { past(world, &format!("old-{n}"), &format!("node/n-{n}"), "w", 1, TimeDelta::days(2), way).await }
+    }))
+    .buffer_unordered(16)
+    .try_collect::<()>()
+    .await?;
+    // The first leaves the record as an operator leaves it: what blocks says so.
+    let first = world.operator().start().await?;
+    let is_blocking = |wfe: &&Value| condition(wfe, "Blocked") == "True PreviousExecutionFailed";
+    world
+        .await_wfes("those that ran say that they block", |all| all.values().filter(is_blocking).count() == ENDED / 3)
+        .await?;
+    assert!(first.terminate().await?.success());
+
+    let begun = Utc::now().to_rfc3339();
+    let second = world.operator().start().await?;
+    let has_looked = |metrics: &Metrics| {
+        let decided = metrics.value("workflowexecution_decision_duration_seconds_count", &[]);
+        decided >= 300.0 && metrics.value("workflowexecution_queue_depth", &[]) == 0.0
+    };
+    second.await_metrics("a decision on each", has_looked).await?;
+    assert!(second.terminate().await?.success());
+    let audit = world.audit().await?;
+    let user = world.operator_user();
+    let is_its_write = |entry: &&AuditEntry| entry.user == user && entry.is_write() && entry.received_at > begun;
+    let writes: Vec<&AuditEntry> = audit.iter().filter(is_its_write).collect();
+    assert!(writes.is_empty(), "{writes:#?}");
+    assert!(world.events().await?.is_empty());
+    world.close().await
+}
