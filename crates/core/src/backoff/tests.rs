@@ -26,6 +26,24 @@ fn each_parameter_has_its_effect() {
 }
 
 #[test]
+fn a_share_is_from_0_to_1_and_rounded_to_thousandths() {
+    for (share, thousandths) in [
+        (0.0, Some(0)),
+        (0.000_4, Some(0)),
+        (0.000_6, Some(1)),
+        (0.25, Some(250)),
+        (0.999_4, Some(999)),
+        (1.0, Some(1000)),
+        (1.000_1, None),
+        (-0.000_1, None),
+        (f64::NAN, None),
+        (f64::INFINITY, None),
+    ] {
+        assert_eq!(Thousandths::share(share), thousandths.map(Thousandths), "{share}");
+    }
+}
+
+#[test]
 fn jitter_is_the_same_for_a_key_and_spreads_over_keys() {
     let jittered = Backoff { jitter: Thousandths(250), ..MINUTES };
     assert_eq!(jittered.jittered(3, "node/a"), jittered.jittered(3, "node/a"));

@@ -61,6 +61,8 @@ fn the_counter_is_computed_and_no_status_is_added_to() {
     let strict = Policy { max_consecutive_failures: 3, ..policy.clone() };
     assert!(history.charge(&strict, "node/n", at(5), true).exhausts, "the third is one too many");
     assert!(!history.charge(&strict, "node/n", at(5), false).exhausts);
+    let endless = Policy { max_consecutive_failures: 0, ..policy.clone() };
+    assert!(!history.charge(&endless, "node/n", at(5), true).exhausts, "with a limit of 0, no number is too many");
 }
 
 #[test]

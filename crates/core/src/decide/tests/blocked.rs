@@ -75,6 +75,22 @@ fn who_blocks_says_so_and_who_no_longer_does_says_why() {
             vec![("b", Blocked::Cleared)],
         ),
         (
+            "its own clearance, and no other",
+            vec![shows(broke_shown, cleared(broke("b", "w", 1, 0), Recorded::Effective))],
+            &target_scope,
+            vec![("b", Blocked::Cleared)],
+        ),
+        (
+            "a clearance of an earlier one, and then a success",
+            vec![
+                cleared(stalled("a", "x", 1, 0, 10), Recorded::Effective),
+                shows(broke_shown, broke("b", "w", 2, 1)),
+                completed("c", "x", 3, 5),
+            ],
+            &target_scope,
+            vec![("b", Blocked::Lifted)],
+        ),
+        (
             "its own clearance says it too",
             vec![shows(broke_shown, cleared(broke("b", "w", 1, 0), Recorded::Not))],
             &target_scope,
@@ -92,6 +108,28 @@ fn who_blocks_says_so_and_who_no_longer_does_says_why() {
         seen.sort_by(|a, b| a.0.cmp(&b.0));
         let expected: Vec<(String, Blocked)> = expected.into_iter().map(|(uid, it)| (uid.to_owned(), it)).collect();
         assert_eq!(seen, expected, "{name}");
+    }
+}
+
+#[test]
+fn the_condition_says_what_the_block_means_and_what_ends_it() {
+    use BlockReason::{ExhaustedRetries, PreviousExecutionFailed};
+    for (blocked, expected) in [
+        (
+            Blocked::Yes(PreviousExecutionFailed),
+            "something of it ran, or nobody can tell, so what would run next on node/n is skipped; see what it left \
+             behind, then clear it: kubectl wfe clear node/n --reason '...'",
+        ),
+        (
+            Blocked::Yes(ExhaustedRetries),
+            "it is the latest of too many failures in a row, so what would run next on node/n is skipped; end their \
+             cause, then clear it: kubectl wfe clear node/n --reason '...'",
+        ),
+        (Blocked::Cleared, "a clearance has lifted its block of node/n"),
+        (Blocked::Superseded, "a later execution blocks node/n in its place"),
+        (Blocked::Lifted, "its block of node/n has ended, by a later success or by time"),
+    ] {
+        assert_eq!(blocked.message("node/n"), expected, "{}", blocked.reason());
     }
 }
 
