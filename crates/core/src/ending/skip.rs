@@ -147,8 +147,8 @@ impl Skip {
                 };
                 format!(
                     "{failed} failed on {target} at {} after something of it had run, or nobody can tell{repeated}; see \
-                     what it left behind, then clear {} (spec.clearance), delete it, or create a WorkflowExecution of \
-                     another workflow with recoveryOf: {}",
+                     what it left behind, then clear {} (spec.clearance) or create a WorkflowExecution of another \
+                     workflow with recoveryOf: {}",
                     failed.dated(),
                     failed.execution,
                     failed.execution.name,
@@ -158,8 +158,8 @@ impl Skip {
                 let until = until.map_or(String::new(), |until| format!(", or wait until {}", shown(until)));
                 format!(
                     "{failures} executions in a row on {target} failed before anything ran (the limit is {limit}), the \
-                     latest, {latest}, at {}; end the cause that its status names, then clear {} (spec.clearance) or \
-                     delete them{until}",
+                     latest, {latest}, at {}; end the cause that its status names, then clear {} \
+                     (spec.clearance){until}",
                     latest.dated(),
                     latest.execution,
                 )

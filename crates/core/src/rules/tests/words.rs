@@ -60,12 +60,18 @@ fn the_execution_at_fault_is_named_with_what_is_odd_about_it() {
 fn who_is_blocked_is_told_how_to_go_on() {
     let broken = || vec![broke("b", "w", 1, 0)];
     let text = said(&row("", broken(), 9, BROKEN));
-    assert!(text.contains("clear ops/wfe-b (spec.clearance), delete it, or create a WorkflowExecution of another workflow with recoveryOf: wfe-b"), "{text}");
+    assert!(
+        text.contains(
+            "see what it left behind, then clear ops/wfe-b (spec.clearance) or create a WorkflowExecution of another \
+             workflow with recoveryOf: wfe-b"
+        ),
+        "{text}"
+    );
     let text = said(&row("", broken(), 9, BROKEN).recovers("wfe-b"));
     assert!(text.contains("recoveryOf names it, but this workflow has itself failed"), "{text}");
     let failures: Vec<_> = (1..=5).map(|n| stalled(&format!("f{n}"), "w", n, 0, 600)).collect();
     let quiet = |policy: &mut Policy| policy.failure_quiet_period = Some(Duration::from_hours(1));
     let text = said(&row("", failures, 9, EXHAUSTED).policy(quiet));
     assert!(text.contains("5 executions in a row on node/n failed before anything ran (the limit is 5)"), "{text}");
-    assert!(text.contains("or wait until 2027-01-15T09:00:00Z"), "{text}");
+    assert!(text.contains("then clear ops/wfe-f5 (spec.clearance), or wait until 2027-01-15T09:00:00Z"), "{text}");
 }
