@@ -1,5 +1,6 @@
 //! Structured logs on standard error: one line per transition, with wfe, target and reason.
 
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
@@ -54,13 +55,19 @@ impl LogLevel {
     }
 }
 
+/// Tells whether lines have colours: on a terminal, unless the variable `NO_COLOR` has a value (<https://no-color.org>).
+fn has_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
+}
+
 /// Starts logging. `filter` comes from [`parse_level`].
 #[must_use]
 pub fn start(format: LogFormat, filter: &str) -> LogLevel {
     let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(std::io::stderr);
     match format {
         LogFormat::Text => {
-            let builder = builder.with_ansi(std::io::stderr().is_terminal()).with_filter_reloading();
+            let has_colours = has_colours(std::io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
+            let builder = builder.with_ansi(has_colours).with_filter_reloading();
             let handle = builder.reload_handle();
             builder.init();
             LogLevel(Arc::new(move |filter| handle.reload(filter)))
@@ -119,5 +126,18 @@ mod tests {
             assert!(said.contains("certificate") && said.contains("kubeconfig"), "{level}: {said}");
         }
         assert!(logged("warn,kube_client::client=debug").contains("body"));
+    }
+
+    #[test]
+    fn lines_have_colours_on_a_terminal_whose_user_wants_them() {
+        for (is_terminal, no_color, expected) in [
+            (true, None, true),
+            (true, Some(""), true),
+            (true, Some("1"), false),
+            (true, Some("0"), false),
+            (false, None, false),
+        ] {
+            assert_eq!(has_colours(is_terminal, no_color.map(OsStr::new)), expected, "{is_terminal} {no_color:?}");
+        }
     }
 }
