@@ -39,8 +39,18 @@ impl Helm {
         Ok(Self { kubeconfig: Some(control_plane.kubeconfig().to_owned()), ..Self::new(test)? })
     }
 
+    /// Where the program is.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The directory of its own.
+    pub(crate) fn home(&self) -> &Path {
+        &self.dir
+    }
+
     /// Runs it to its end, and says whether that was a good one, and what it printed: its output, or what went wrong.
-    fn try_run(&self, args: &[&str]) -> Result<(bool, String)> {
+    pub(crate) fn try_run(&self, args: &[&str]) -> Result<(bool, String)> {
         let mut command = Command::new(&self.program);
         command.args(args).env("HOME", &self.dir).env_remove("KUBECONFIG");
         for home in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {

@@ -14,6 +14,7 @@ mod chart;
 mod clearing;
 mod configuration;
 mod control_plane;
+mod documented;
 mod evidence;
 mod expect;
 mod faults;
