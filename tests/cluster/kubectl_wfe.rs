@@ -4,6 +4,7 @@
 mod clear;
 mod conventions;
 mod histories;
+mod in_force;
 mod rights;
 mod terminal;
 
@@ -12,6 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use chrono::{SecondsFormat, TimeDelta, Utc};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::process::{self, workspace_binary};
@@ -32,8 +34,9 @@ struct Caller<'w> {
 }
 
 impl<'w> Caller<'w> {
-    /// Makes a person with these roles.
+    /// Makes a person with these roles, in a cluster where an operator seems to lead.
     async fn new(world: &'w World, name: &str, roles: &[&str]) -> Result<Self> {
+        somebody_leads(world).await?;
         Ok(Self { world, kubeconfig: world.person(name, roles, None).await? })
     }
 
@@ -44,16 +47,37 @@ impl<'w> Caller<'w> {
         Ok(command)
     }
 
-    /// The flags of the operator that it needs too.
-    fn places(&self) -> [String; 4] {
-        let (watched, execution) = (self.world.namespace().to_owned(), self.world.execution_namespace());
-        ["--watch-namespace".to_owned(), watched, "--execution-namespace".to_owned(), execution]
+    /// Where the operator of the world looks, and is: no Deployment says so here.
+    fn places(&self) -> [String; 3] {
+        let world = self.world;
+        [
+            format!("--watch-namespace={}", world.namespace()),
+            format!("--execution-namespace={}", world.execution_namespace()),
+            format!("--operator-namespace={}", world.system_namespace()),
+        ]
     }
 
     /// Runs the tool without a terminal; it must end with this code. Returns what it said.
     async fn says(&self, code: i32, words: &[&str]) -> Result<String> {
         said(self.command(words)?, code).await
     }
+}
+
+/// Writes the Lease of a leader that no test outlives: operators of tests have none.
+async fn somebody_leads(world: &World) -> Result<()> {
+    let renewed = (Utc::now() + TimeDelta::hours(1)).to_rfc3339_opts(SecondsFormat::Micros, true);
+    lease(world, "somebody", &renewed).await
+}
+
+async fn lease(world: &World, holder: &str, renewed: &str) -> Result<()> {
+    let spec = json!({"holderIdentity": holder, "leaseDurationSeconds": 8, "renewTime": renewed});
+    world.apply(&in_system(world, "coordination.k8s.io/v1", "Lease", "wfe-operator", "spec", &spec)).await
+}
+
+/// Makes an object of the operator's own namespace, with one field.
+fn in_system(world: &World, version: &str, kind: &str, name: &str, field: &str, value: &Value) -> Value {
+    let metadata = json!({"name": name, "namespace": world.system_namespace()});
+    json!({"apiVersion": version, "kind": kind, "metadata": metadata, field: value})
 }
 
 /// Runs a program to its end, which must have this code, and returns what it said on both outputs.

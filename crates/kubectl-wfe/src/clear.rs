@@ -16,7 +16,7 @@ use wfe_operator::observe::observe_clearance;
 
 use crate::ask::{ask, somebody_is_there};
 use crate::cli::{ClearArgs, ClusterArgs};
-use crate::report::{Report, shown, what_clearing_did};
+use crate::report::{Report, Scope, shown, what_clearing_did};
 use crate::view::Lookout;
 
 const EXECUTIONS: &str = "workflowexecutions";
@@ -36,7 +36,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
         "no WorkflowExecution on {on} is known, so nothing blocks it; check the spelling: kubectl get wfe --all-namespaces"
     );
     let mut out = stdout();
-    let fares = |target: &Target| Report::on(&seen, target, &record, None);
+    let scope = if args.workflow.is_some() { Scope::One } else { Scope::EachWorkflow };
+    let fares = |target: &Target| Report::on(&seen, target, &record, None, scope);
     let blocks = seen.blocks(target);
     // To clear the newest clears all that is older.
     let Some(newest) = blocks.first().and_then(Skip::remediation) else {
@@ -48,7 +49,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
     ensure!(
         object.data["spec"]["clearance"].is_null(),
         "{blocker} blocks {on} although it has a spec.clearance, which cannot be set a second time; see its condition \
-         ClearanceIneffective, then delete it or run another workflow with recoveryOf: {}",
+         ClearanceIneffective, then run another workflow with recoveryOf: {}",
         blocker.name
     );
     for block in &blocks {

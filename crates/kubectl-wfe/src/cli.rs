@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use wfe_operator::cli::PolicyArgs;
 
 use crate::subject::Subject;
@@ -14,7 +14,7 @@ use crate::subject::Subject;
 const EXPLAIN: &str = "\
 Examples:
   kubectl wfe explain payment/deployment/payment-api         would a new execution on this target run?
-  kubectl wfe explain node/worker-1 --workflow restart-node  and one of this workflow?
+  kubectl wfe explain node/worker-1 --workflow restart-node  would one of this workflow?
   kubectl wfe explain restart-x7k2p                          what became of this WorkflowExecution, and why?
   kubectl wfe explain -f wfe.yaml -o json                    the answer to what is not created yet, for a program
 
@@ -85,7 +85,7 @@ pub(crate) struct ExplainArgs {
     #[arg(short, long, value_name = "FILE", conflicts_with = "workflow")]
     pub(crate) file: Option<PathBuf>,
 
-    /// The workflow that would run on the target. Default: one that has never run there.
+    /// The workflow that would run on the target. Default: each that has been there, and any other.
     #[arg(long, value_name = "WORKFLOW_ID")]
     pub(crate) workflow: Option<String>,
 
@@ -94,7 +94,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) output: Option<Format>,
 
     /// How to look.
-    #[command(flatten, next_help_heading = "As the operator, or the answer is another one")]
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct ClearArgs {
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     pub(crate) reason: String,
 
-    /// The workflow that would run on the target after that. Default: one that has never run there.
+    /// The workflow that would run on the target after that. Default: each that has been there, and any other.
     #[arg(long, value_name = "WORKFLOW_ID")]
     pub(crate) workflow: Option<String>,
 
@@ -125,24 +125,73 @@ pub(crate) struct ClearArgs {
     pub(crate) yes: bool,
 
     /// How to look.
-    #[command(flatten, next_help_heading = "As the operator, or the answer is another one")]
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
     pub(crate) view: ViewArgs,
 }
 
-/// Where to look, and with which policy.
+/// Which operator, and what is to be taken for its values.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArgs {
-    /// The one namespace whose WorkflowExecutions the operator watches. Default: all namespaces.
+    /// The namespace of the operator's own objects.
+    #[arg(long, env = "WFE_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-system")]
+    pub(crate) operator_namespace: String,
+
+    /// The operator's Deployment there, whose flags are read.
+    #[arg(long, env = "WFE_OPERATOR", value_name = "NAME", default_value = "wfe-operator")]
+    pub(crate) operator: String,
+
+    /// A file with the operator's ConfigMap (YAML), to be used in place of the one in the cluster; - for standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+
+    /// The one namespace whose WorkflowExecutions the operator watches. Default: as its flags say, else all.
     #[arg(long, env = "WFE_WATCH_NAMESPACE", value_name = "NAMESPACE")]
     pub(crate) watch_namespace: Option<String>,
 
-    /// The namespace in which the operator makes all PipelineRuns.
-    #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-workflows")]
-    pub(crate) execution_namespace: String,
+    /// The namespace in which the operator makes all PipelineRuns. Default: as its flags say, else kubernaut-workflows.
+    #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE")]
+    pub(crate) execution_namespace: Option<String>,
 
-    /// The operator's policy.
+    /// Values that win over those that are in force.
     #[command(flatten)]
-    pub(crate) policy: PolicyArgs,
+    pub(crate) overrides: Overrides,
+}
+
+/// The policy flags of the operator, of which only those count that somebody has given: key and value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Overrides(pub(crate) Vec<(String, String)>);
+
+impl Overrides {
+    fn flags() -> Vec<Arg> {
+        let flags = PolicyArgs::augment_args(clap::Command::new("policy"));
+        // The default is what is in force, not what the operator takes without a flag.
+        flags.get_arguments().map(|flag| flag.clone().default_value(None::<&str>)).collect()
+    }
+}
+
+impl Args for Overrides {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(Self::flags())
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Overrides {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = Self::flags().into_iter().filter_map(|flag| {
+            let value = matches.get_raw(flag.get_id().as_str())?.next_back()?.to_string_lossy().into_owned();
+            Some((flag.get_long()?.to_owned(), value))
+        });
+        Ok(Self(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// As the API server checks it, but before anything is shown and asked.
@@ -180,6 +229,22 @@ mod tests {
         let flags = ["--context", "c", "--kubeconfig", "k", "-n", "ns", "--as", "jo", "--as-group", "g"];
         assert!(parses(&[&["explain", "node/n"], &flags[..]].concat()));
         assert!(parses(&[&flags[..], &["explain", "node/n"]].concat()));
+    }
+
+    #[test]
+    fn only_the_values_that_somebody_gives_override_those_in_force() {
+        let overrides = |flags: &[&str]| {
+            let words = ["kubectl-wfe", "explain", "node/n"].iter().chain(flags);
+            let Command::Explain(args) = Cli::try_parse_from(words)?.command else { panic!("another command") };
+            Ok::<_, clap::Error>(args.view.overrides.0)
+        };
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(overrides(&[]).unwrap(), []);
+        assert_eq!(
+            overrides(&["--paused", "true", "--cooldown-period=10m"]).unwrap(),
+            [pair("cooldown-period", "10m"), pair("paused", "true")]
+        );
+        assert!(overrides(&["--cooldown-period=soon"]).is_err());
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! `kubectl wfe explain`: whether an execution would run now, which rule decides, and when that changes.
 
 use std::fs::File;
-use std::io::{Read, Write, stdin, stdout};
+use std::io::{ErrorKind, Read, Write, stdin, stdout};
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::cli::{ClusterArgs, ExplainArgs, Format};
-use crate::report::Report;
+use crate::report::{Report, Scope};
 use crate::subject::Subject;
 use crate::view::Lookout;
 
@@ -24,35 +24,67 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
         (None, Some(Subject::Target(target))) => Some(lookout.hypothetical(target, args.workflow.as_deref())?),
         _ => None,
     };
-    let seen = lookout.look(added.as_ref()).await?;
-    let object = match (&added, &args.subject) {
-        (None, Some(Subject::Execution(name))) => seen.named(&lookout.namespace, name).with_context(|| {
-            format!(
-                "there is no WorkflowExecution {name} in the namespace {}; choose another one with -n \
-                 (kubectl get wfe --all-namespaces), or name a target: namespace/kind/name or kind/name",
-                lookout.namespace
-            )
-        })?,
-        _ => added.as_ref().context("nothing was asked about")?,
+    let report = match not_seen(&lookout, added.as_ref(), &args).await? {
+        Some(report) => report,
+        None => foretell(&lookout, added.as_ref(), &args).await?,
+    };
+    let text = match args.output {
+        Some(Format::Json) => serde_json::to_string_pretty(&report)? + "\n",
+        None => report.to_string(),
+    };
+    match stdout().write_all(text.as_bytes()) {
+        // Whoever reads, such as `head`, has had enough: the answer stays the same.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written?,
+    }
+    Ok(report.is_yes())
+}
+
+/// Lists what the operator would, and says how the execution fares.
+async fn foretell(lookout: &Lookout, added: Option<&DynamicObject>, args: &ExplainArgs) -> Result<Report> {
+    let seen = lookout.look(added).await?;
+    let object = match (added, &args.subject) {
+        (None, Some(Subject::Execution(name))) => {
+            seen.named(&lookout.namespace, name).with_context(|| none_of_that_name(lookout, name))?
+        }
+        _ => added.context("nothing was asked about")?,
     };
     let record = seen.record(object)?;
     let is_made_up = args.file.is_none() && added.is_some();
-    let report = Report::on(&seen, seen.target_of(&record)?, &record, (!is_made_up).then_some(object));
-    match args.output {
-        Some(Format::Json) => writeln!(stdout(), "{}", serde_json::to_string_pretty(&report)?)?,
-        None => write!(stdout(), "{report}")?,
+    let scope = if is_made_up && args.workflow.is_none() { Scope::EachWorkflow } else { Scope::One };
+    Ok(Report::on(&seen, seen.target_of(&record)?, &record, (!is_made_up).then_some(object), scope))
+}
+
+/// Answers where the operator does not even see the namespace.
+async fn not_seen(lookout: &Lookout, added: Option<&DynamicObject>, args: &ExplainArgs) -> Result<Option<Report>> {
+    let watched = lookout.installation.watch_namespace.as_deref();
+    let namespace = added.and_then(|object| object.metadata.namespace.as_deref()).unwrap_or(&lookout.namespace);
+    if watched.is_none_or(|watched| watched == namespace) {
+        return Ok(None);
     }
-    Ok(report.is_yes())
+    let found = match (added, &args.subject) {
+        (None, Some(Subject::Execution(name))) => {
+            Some(lookout.find_unwatched(name).await?.with_context(|| none_of_that_name(lookout, name))?)
+        }
+        _ => None,
+    };
+    let object = found.as_ref().or(added).context("nothing was asked about")?;
+    let is_made_up = args.file.is_none() && added.is_some();
+    Ok(Some(Report::unseen(&lookout.installation, namespace, object, !is_made_up)))
+}
+
+fn none_of_that_name(lookout: &Lookout, name: &str) -> String {
+    format!(
+        "there is no WorkflowExecution {name} in the namespace {}; choose another one with -n \
+         (kubectl get wfe --all-namespaces), or name a target: namespace/kind/name or kind/name",
+        lookout.namespace
+    )
 }
 
 fn from_file(lookout: &Lookout, file: &Path, namespace: Option<&str>) -> Result<DynamicObject> {
     let shown = file.display();
     let text = read(file).with_context(|| format!("cannot read {shown}; check the path and its rights"))?;
-    let object: Value = serde_saphyr::from_str(&text).with_context(|| format!("{shown} is not one YAML document"))?;
-    ensure!(
-        object["kind"] == "WorkflowExecution",
-        "{shown} holds no WorkflowExecution; give a file with one, and nothing else"
-    );
+    let object = the_one_in(&text).with_context(|| format!("{shown} cannot be used"))?;
     let own = object.pointer("/metadata/namespace").and_then(Value::as_str);
     if let (Some(own), Some(asked)) = (own, namespace) {
         ensure!(own == asked, "{shown} is for the namespace {own}; leave -n {asked} out, or change the file");
@@ -60,10 +92,46 @@ fn from_file(lookout: &Lookout, file: &Path, namespace: Option<&str>) -> Result<
     lookout.completed(object).with_context(|| format!("{shown} cannot be used"))
 }
 
-fn read(file: &Path) -> Result<String> {
+/// Reads the one execution of a file.
+fn the_one_in(text: &str) -> Result<Value> {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| anyhow!("it is not YAML: {error}"))?;
+    let mut found = objects.into_iter().filter(|object| !object.is_null());
+    match (found.next(), found.count()) {
+        (Some(object), 0) if object["kind"] == "WorkflowExecution" => Ok(object),
+        (_, 0) => Err(anyhow!("it holds no WorkflowExecution; give a file with one, and nothing else")),
+        (_, more) => {
+            let count = more + 1;
+            Err(anyhow!("it holds {count} objects; give a file with one WorkflowExecution, and nothing else"))
+        }
+    }
+}
+
+/// Reads a file to its end; `-` is standard input.
+pub(crate) fn read(file: &Path) -> Result<String> {
     let source: Box<dyn Read> = if file == Path::new("-") { Box::new(stdin()) } else { Box::new(File::open(file)?) };
     let mut text = String::new();
     source.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
     ensure!(text.len() as u64 <= LARGEST_FILE, "it is larger than {LARGEST_FILE} bytes");
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_holds_one_execution_or_the_message_says_what_it_holds() {
+        let one = "kind: WorkflowExecution\nmetadata: {name: a}\n";
+        assert_eq!(the_one_in(one).unwrap()["metadata"]["name"], "a");
+        assert!(the_one_in(&format!("---\n{one}---\n")).is_ok());
+        for (text, said) in [
+            ("kind: ConfigMap\n".to_owned(), "it holds no WorkflowExecution; give a file with one, and nothing else"),
+            (String::new(), "it holds no WorkflowExecution; give a file with one, and nothing else"),
+            ([one; 10].join("---\n"), "it holds 10 objects; give a file with one WorkflowExecution, and nothing else"),
+        ] {
+            assert_eq!(the_one_in(&text).unwrap_err().to_string(), said, "{text}");
+        }
+        let broken = the_one_in("a: [").unwrap_err().to_string();
+        assert!(broken.starts_with("it is not YAML: ") && !broken.contains("from_"), "{broken}");
+    }
 }

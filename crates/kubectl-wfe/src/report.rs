@@ -15,7 +15,11 @@ use wfe_core::target::{Target, TargetName};
 use wfe_operator::index::ExecutionRecord;
 use wfe_operator::observe::observe_clearance;
 
+use crate::installation::{Installation, Leader};
 use crate::view::{Answer, Seen};
+
+/// The reason for waiting that only this tool gives: an operator that decides writes another one.
+const NO_OPERATOR: &str = "NoOperator";
 
 /// Whom a report is about, and what stands there whatever the rules say.
 struct About {
@@ -29,6 +33,28 @@ struct About {
     blocks: Vec<Skip>,
     /// What else there is to say of the history of the target.
     history: Option<String>,
+    /// Why nobody decides on it, where that is so.
+    nobody_decides: Option<String>,
+    /// What the answer rests on.
+    basis: Basis,
+}
+
+/// What an answer rests on, and what of it is assumed.
+#[derive(Clone, Debug, Default)]
+struct Basis {
+    /// Whose values are in force.
+    policy: Option<String>,
+    /// What is known of who leads.
+    operator: Option<String>,
+}
+
+/// For which workflows a report answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The execution's own.
+    One,
+    /// Each that has been on the target, and any other, which the execution stands for.
+    EachWorkflow,
 }
 
 /// A report. With `-o json`, what is serialized of it.
@@ -51,8 +77,17 @@ pub(crate) struct Report {
     changes_at: Option<String>,
     rules: Vec<Rule>,
     blocks: Vec<Block>,
+    /// How each workflow fares that has been on the target, where none was named.
+    workflows: Vec<OfWorkflow>,
+    /// Whose values the answer rests on.
+    policy: Option<String>,
+    /// Who leads, or why nobody does, or what is assumed.
+    operator: Option<String>,
     #[serde(skip)]
     head: String,
+    /// How a workflow fares that has not been on the target, where others fare differently.
+    #[serde(skip)]
+    other_workflows: String,
     /// Labels with what they stand before.
     #[serde(skip)]
     facts: Vec<(&'static str, String)>,
@@ -67,6 +102,22 @@ pub(crate) enum Word {
     Fail,
     /// It has been decided on: its phase says how.
     Decided,
+    /// One workflow fares differently from another.
+    Depends,
+}
+
+/// How an execution of one workflow would fare.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OfWorkflow {
+    workflow_id: String,
+    verdict: Word,
+    reason: Option<String>,
+    message: Option<String>,
+    rule: Option<&'static str>,
+    changes_at: Option<String>,
+    #[serde(skip)]
+    outlook: String,
 }
 
 /// An execution by its name.
@@ -94,18 +145,74 @@ struct Block {
 
 impl Report {
     /// Says how an execution fares on a target as it was seen, or would be: without its `object`, a made-up one.
-    pub(crate) fn on(seen: &Seen, target: &Target, record: &ExecutionRecord, object: Option<&DynamicObject>) -> Self {
+    pub(crate) fn on(
+        seen: &Seen,
+        target: &Target,
+        record: &ExecutionRecord,
+        object: Option<&DynamicObject>,
+        scope: Scope,
+    ) -> Self {
         let id = &record.execution.id;
         let about = About {
             namespace: id.namespace.to_string(),
             name: object.map(|_| id.name.to_string()),
             target: record.target.as_ref().map_or("the target", TargetName::as_str).to_owned(),
             blocks: seen.blocks(target),
-            history: told_of_history(seen, target, id),
+            history: told_of_history(seen, target, id, object.is_some()),
+            nobody_decides: seen.installation.nobody_decides_in(&id.namespace),
+            basis: Basis::of(&seen.installation),
         };
-        match object.filter(|_| !record.execution.is_undecided()) {
-            Some(object) => Self::of_decided(&about, id, object),
-            None => Self::of_answer(&about, &seen.answer(target, id)),
+        if let Some(object) = object.filter(|_| !record.execution.is_undecided()) {
+            return Self::of_decided(&about, id, object);
+        }
+        let mut report = Self::of_answer(&about, &seen.answer(target, id));
+        if scope == Scope::EachWorkflow {
+            let answers = seen.answers_by_workflow(target, id).into_iter();
+            report.tell_apart(answers.map(|(workflow, answer)| (workflow, Self::of_answer(&about, &answer))));
+        }
+        report
+    }
+
+    /// Says of an execution in a namespace that the operator does not watch that nobody decides on it.
+    pub(crate) fn unseen(installation: &Installation, namespace: &str, object: &DynamicObject, is_named: bool) -> Self {
+        let text = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let written = text("/spec/targetResource");
+        let mut report = Self::about(&About {
+            namespace: namespace.to_owned(),
+            name: object.metadata.name.clone().filter(|_| is_named),
+            target: TargetName::parse(written).map_or_else(|_| written.to_owned(), |name| name.as_str().to_owned()),
+            blocks: Vec::new(),
+            history: None,
+            nobody_decides: installation.nobody_decides_in(namespace),
+            basis: Basis::of(installation),
+        });
+        let why = installation.nobody_decides_in(namespace).unwrap_or_default();
+        match text("/status/phase") {
+            "" | "Pending" => report.wait_for_nobody(&why),
+            phase => {
+                report.head = format!("is {phase}, but {why}");
+                report.phase = Some(phase.to_owned());
+            }
+        }
+        report
+    }
+
+    /// Adds how the workflows fare that have been on the target, and says where that is not all the same.
+    fn tell_apart(&mut self, others: impl Iterator<Item = (Box<str>, Self)>) {
+        let of_workflow = |(workflow_id, report): (Box<str>, Self)| OfWorkflow {
+            workflow_id: workflow_id.into(),
+            verdict: report.verdict,
+            outlook: report.outlook(),
+            reason: report.reason,
+            message: report.message,
+            rule: report.rule,
+            changes_at: report.changes_at,
+        };
+        self.workflows = others.map(of_workflow).collect();
+        if self.workflows.iter().any(|it| (it.verdict, &it.reason) != (self.verdict, &self.reason)) {
+            self.other_workflows = self.outlook();
+            self.verdict = Word::Depends;
+            "depends on the workflow".clone_into(&mut self.head);
         }
     }
 
@@ -113,6 +220,12 @@ impl Report {
     fn of_answer(about: &About, answer: &Answer) -> Self {
         let mut report = Self::about(about);
         report.say(answer, &about.target);
+        if let Some(why) = &about.nobody_decides
+            && report.verdict == Word::Run
+            && answer.judgement.is_some()
+        {
+            report.wait_for_nobody(why);
+        }
         if let Some(judgement) = &answer.judgement {
             report.rule = Some(judgement.rule());
             report.changes_at = judgement.until().map(shown);
@@ -122,6 +235,7 @@ impl Report {
                 match (&report.changes_at, report.verdict) {
                     (Some(until), _) => format!("by time alone at {until}"),
                     (None, Word::Run) => "not by time alone".to_owned(),
+                    (None, Word::Wait) if about.nobody_decides.is_some() => "when an operator decides".to_owned(),
                     (None, _) => "not by time alone: do what the last line says".to_owned(),
                 },
             ));
@@ -137,6 +251,7 @@ impl Report {
                 report.facts.push(("blocked too", format!("{}: {}", block.reason(), block.message(&about.target))));
             }
         }
+        report.facts.extend(about.basis.told());
         report
     }
 
@@ -190,7 +305,11 @@ impl Report {
             changes_at: None,
             rules: Vec::new(),
             blocks: about.blocks.iter().map(block).collect(),
+            workflows: Vec::new(),
+            policy: about.basis.policy.clone(),
+            operator: about.nobody_decides.clone().or(about.basis.operator.clone()),
             head: String::new(),
+            other_workflows: String::new(),
             facts: Vec::new(),
         }
     }
@@ -225,9 +344,20 @@ impl Report {
         (self.verdict, self.head) = (verdict, head);
     }
 
+    fn wait_for_nobody(&mut self, why: &str) {
+        self.verdict = Word::Wait;
+        self.reason = Some(NO_OPERATOR.to_owned());
+        self.message = Some(why.to_owned());
+        self.head = format!("would wait, {NO_OPERATOR}: {why}");
+    }
+
     /// Returns the answer as the end of a sentence.
     pub(crate) fn outlook(&self) -> String {
         match (self.verdict, &self.message) {
+            (Word::Depends, _) => {
+                let each = self.workflows.iter().map(|it| format!("\n  {} {}", it.workflow_id, it.outlook));
+                format!("{}:{}\n  any other {}", self.head, each.collect::<String>(), self.other_workflows)
+            }
             (Word::Skip | Word::Fail, Some(message)) => format!("{}: {message}.", self.head),
             _ => format!("{}.", self.head),
         }
@@ -245,6 +375,13 @@ impl fmt::Display for Report {
         match &self.name {
             Some(name) => writeln!(f, "{namespace}/{name} on {target}: {head}")?,
             None => writeln!(f, "a new execution on {target}: {head}")?,
+        }
+        if self.verdict == Word::Depends {
+            writeln!(f)?;
+            for OfWorkflow { workflow_id, outlook, .. } in &self.workflows {
+                writeln!(f, "  {workflow_id}: {outlook}")?;
+            }
+            writeln!(f, "  any other: {}\n\nAny other workflow:", self.other_workflows)?;
         }
         if !self.facts.is_empty() {
             writeln!(f)?;
@@ -275,10 +412,28 @@ impl fmt::Display for Named {
     }
 }
 
+impl Basis {
+    fn of(installation: &Installation) -> Self {
+        let operator = match &installation.leader {
+            Leader::Is(name) => format!("{name} leads"),
+            Leader::Nobody(why) | Leader::Unknown(why) => why.clone(),
+        };
+        Self { policy: Some(installation.policy_of.clone()), operator: Some(operator) }
+    }
+
+    fn told(&self) -> impl Iterator<Item = (&'static str, String)> {
+        [("policy", &self.policy), ("operator", &self.operator)]
+            .into_iter()
+            .filter_map(|(label, said)| Some((label, said.clone()?)))
+    }
+}
+
 /// Says what the rules need not say: that nothing is known of the target, or that its latest execution was cleared.
-fn told_of_history(seen: &Seen, target: &Target, asks: &ExecutionId) -> Option<String> {
+fn told_of_history(seen: &Seen, target: &Target, asks: &ExecutionId, exists: bool) -> Option<String> {
     if target.executions.values().all(|execution| execution.id == *asks) {
-        return Some("no WorkflowExecution on it is known; should one be, check the spelling".to_owned());
+        // One that exists is known itself.
+        let unknown = "no WorkflowExecution on it is known; should one be, check the spelling";
+        return (!exists).then(|| unknown.to_owned());
     }
     let latest = seen.latest(target)?;
     let clearance = latest.clearance.as_ref().filter(|clearance| clearance.recorded != Recorded::Ineffective)?;
@@ -326,7 +481,8 @@ mod tests {
 
     fn about(name: Option<&str>, blocks: Vec<Skip>) -> About {
         let (namespace, target) = ("ns".to_owned(), "node/n".to_owned());
-        About { namespace, name: name.map(str::to_owned), target, blocks, history: None }
+        let (name, basis) = (name.map(str::to_owned), Basis::default());
+        About { namespace, name, target, blocks, history: None, nobody_decides: None, basis }
     }
 
     fn id() -> ExecutionId {
@@ -384,6 +540,7 @@ mod tests {
             "message": message, "inTheWay": named, "rule": "2 previous", "changesAt": null,
             "rules": [{"name": "2 previous", "found": format!("skipped, {reason}: {message}"), "until": null}],
             "blocks": [{"reason": reason, "execution": named, "message": message}],
+            "workflows": [], "policy": null, "operator": null,
         });
         assert_eq!(serde_json::to_value(&report).unwrap(), expected);
         assert!(!report.to_string().contains("blocked too"), "{report}");
@@ -416,5 +573,66 @@ mod tests {
         let failed = decided(json!({"phase": "Failed", "conditions": [in_vain]}), vec![block()]).to_string();
         assert!(failed.contains("has had no effect (ClearanceIneffective): why"), "{failed}");
         assert!(failed.contains("blocks       its target, until somebody clears it"), "{failed}");
+    }
+
+    fn runs() -> Answer {
+        judged(Verdict::Run, vec![])
+    }
+
+    #[test]
+    fn where_nobody_decides_nothing_runs_and_what_is_skipped_says_so_too() {
+        let nobody = |answer: &Answer| {
+            let why = "no operator leads: nobody holds the Lease a/b".to_owned();
+            let basis = Basis { policy: Some("the ConfigMap".to_owned()), operator: Some(why.clone()) };
+            Report::of_answer(&About { nobody_decides: Some(why), basis, ..about(None, vec![]) }, answer)
+        };
+        let report = nobody(&runs());
+        assert!(!report.is_yes());
+        let text = report.to_string();
+        assert!(
+            text.starts_with("a new execution on node/n: would wait, NoOperator: no operator leads: nobody"),
+            "{text}"
+        );
+        assert!(text.contains("  changes      when an operator decides\n  policy       the ConfigMap\n"), "{text}");
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!((&json["verdict"], &json["reason"]), (&json!("Wait"), &json!("NoOperator")));
+        let verdict = Verdict::Skip { skip: block(), fact: Fact::Stands(id()) };
+        let text = nobody(&judged(verdict, vec![])).to_string();
+        assert!(text.starts_with("a new execution on node/n: would be skipped, PreviousExecutionFailed"), "{text}");
+        assert!(text.contains("  operator     no operator leads: nobody holds the Lease a/b"), "{text}");
+    }
+
+    #[test]
+    fn workflows_that_fare_differently_are_told_apart() {
+        let cooldown = |until: &str| Verdict::Skip {
+            skip: Skip::Cooldown {
+                last: Remediation { completed: true, ..block().remediation().unwrap().clone() },
+                cooldown: std::time::Duration::from_mins(5),
+                until: Some(until.parse().unwrap()),
+            },
+            fact: Fact::Stands(id()),
+        };
+        let on = |answers: Vec<(&str, Answer)>| {
+            let mut report = Report::of_answer(&about(None, vec![]), &runs());
+            let about = about(None, vec![]);
+            report.tell_apart(answers.into_iter().map(|(name, it)| (name.into(), Report::of_answer(&about, &it))));
+            report
+        };
+        let same = on(vec![("scale", runs())]);
+        assert!(same.is_yes() && same.to_string().starts_with("a new execution on node/n: would run now\n"), "{same}");
+        let report = on(vec![("restart", runs()), ("scale", judged(cooldown("2026-01-02T03:04:05Z"), vec![]))]);
+        assert!(!report.is_yes());
+        let text = report.to_string();
+        assert!(
+            text.starts_with(
+                "a new execution on node/n: depends on the workflow\n\n  restart: would run now.\n  \
+                 scale: would be skipped, RecentlyRemediated: cooldown: "
+            ),
+            "{text}"
+        );
+        assert!(text.contains("\n  any other: would run now.\n\nAny other workflow:\n\n  decided by "), "{text}");
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!((&json["verdict"], &json["workflows"][1]["verdict"]), (&json!("Depends"), &json!("Skip")));
+        assert_eq!(json["workflows"][1]["workflowId"], "scale");
     }
 }

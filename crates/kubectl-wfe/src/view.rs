@@ -1,6 +1,7 @@
 //! What the operator would see if it started now: the same lists, through the same reading and the same index, into the
 //! same decision.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -18,7 +19,6 @@ use wfe_core::execution::Execution;
 use wfe_core::explain::Judgement;
 use wfe_core::history::History;
 use wfe_core::name::{ExecutionId, Uid};
-use wfe_core::policy::Policy;
 use wfe_core::target::{Target, TargetName};
 use wfe_operator::client::{CallError, Cluster};
 use wfe_operator::hearing::Hearing;
@@ -29,21 +29,23 @@ use wfe_operator::observe::observe_execution;
 use wfe_operator::watch::{Selection, read, selected};
 
 use crate::cli::{ClusterArgs, ViewArgs};
+use crate::installation::Installation;
 
 /// What the operator gives the API server too.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
-/// A workflow that has never run anywhere: whoever names none asks about the target.
+/// A workflow that has never run anywhere: stands for all that have not been on a target.
 const NEVER_RAN: &str = "a-workflow-that-never-ran-here";
+/// How many workflows of a target are answered for, the latest first: more than anybody has written for one target.
+const MOST_WORKFLOWS: usize = 50;
 
 /// The cluster, and how to look at it.
 pub(crate) struct Lookout {
     pub(crate) cluster: Cluster,
     /// The namespace of a `WorkflowExecution` that is named without one.
     pub(crate) namespace: String,
+    /// The operator whose decision is foretold.
+    pub(crate) installation: Installation,
     client: Client,
-    policy: Policy,
-    watch_namespace: Option<String>,
-    execution_namespace: String,
 }
 
 /// What was seen, at one time.
@@ -51,8 +53,8 @@ pub(crate) struct Seen {
     pub(crate) now: Time,
     index: Index,
     executions: Vec<DynamicObject>,
-    policy: Policy,
-    execution_namespace: String,
+    /// The operator whose decision is foretold.
+    pub(crate) installation: Installation,
 }
 
 /// How an undecided execution fares.
@@ -66,7 +68,6 @@ pub(crate) struct Answer {
 impl Lookout {
     /// Connects to the cluster of the kubeconfig.
     pub(crate) async fn open(cluster: &ClusterArgs, args: &ViewArgs) -> Result<Self> {
-        let policy = args.policy.over(&Policy::default()).context("the flags cannot be used")?;
         let mut config = config(cluster).await?;
         config.default_retry = false;
         config.read_timeout = Some(ANSWERS_WITHIN);
@@ -76,22 +77,19 @@ impl Lookout {
         }
         let namespace = cluster.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let client = Client::try_from(config.clone()).context("cannot use the kubeconfig; check its certificates")?;
+        let installation = Installation::read(&client, args).await?;
         let metrics = Metrics::new().context("cannot set up the client")?;
-        let cluster = Cluster::connect(
-            config,
-            &args.execution_namespace,
-            Leadership::without_election(),
-            metrics,
-            Hearing::default(),
-        )
-        .context("cannot use the kubeconfig; check its certificates")?;
-        let (watch_namespace, execution_namespace) = (args.watch_namespace.clone(), args.execution_namespace.clone());
-        Ok(Self { cluster, namespace, client, policy, watch_namespace, execution_namespace })
+        let execution_namespace = &installation.execution_namespace;
+        let leadership = Leadership::without_election();
+        let cluster = Cluster::connect(config, execution_namespace, leadership, metrics, Hearing::default())
+            .context("cannot use the kubeconfig; check its certificates")?;
+        Ok(Self { cluster, namespace, installation, client })
     }
 
     /// Lists all that the operator would list, with one more execution where one is given.
     pub(crate) async fn look(&self, added: Option<&DynamicObject>) -> Result<Seen> {
-        let mut index = Index::new(self.watch_namespace.clone());
+        let installation = &self.installation;
+        let mut index = Index::new(installation.watch_namespace.clone());
         let mut executions = Vec::new();
         // The time is that of the beginning: nothing that is seen lies in its future but by seconds.
         let now = Utc::now();
@@ -102,17 +100,26 @@ impl Lookout {
                 executions.clone_from(&objects);
             }
             index.apply(Delivery::ListBegins(kind), now);
-            for delivery in objects.into_iter().filter_map(|it| read(kind, it, &self.execution_namespace)) {
+            for delivery in objects.into_iter().filter_map(|it| read(kind, it, &installation.execution_namespace)) {
                 index.apply(delivery, now);
             }
             index.apply(Delivery::ListEnds(kind), now);
         }
-        let (policy, execution_namespace) = (self.policy.clone(), self.execution_namespace.clone());
-        Ok(Seen { now, index, executions, policy, execution_namespace })
+        Ok(Seen { now, index, executions, installation: installation.clone() })
+    }
+
+    /// Looks for an execution in a namespace that the operator does not watch.
+    pub(crate) async fn find_unwatched(&self, name: &str) -> Result<Option<DynamicObject>> {
+        let params = ListParams::default().fields(&format!("metadata.name={name}"));
+        let executions = self.cluster.executions_in(&self.namespace);
+        let listed = self.cluster.list(Kind::Execution.label(), &executions, params).await;
+        let found = listed.map_err(|error| anyhow!("cannot look for {name}: {}", said(&error, Kind::Execution)))?;
+        Ok(found.into_iter().next())
     }
 
     async fn list(&self, kind: Kind) -> Result<Vec<DynamicObject>> {
-        let api = self.cluster.watched(kind, self.watch_namespace.as_deref());
+        let watched = self.installation.watch_namespace.as_deref();
+        let api = self.cluster.watched(kind, watched);
         let params = match selected(kind) {
             Selection::All => ListParams::default(),
             Selection::Label(label) => ListParams::default().labels(label),
@@ -181,7 +188,8 @@ impl Seen {
 
     /// Reads an execution as the operator does.
     pub(crate) fn record(&self, object: &DynamicObject) -> Result<ExecutionRecord> {
-        observe_execution(object, &self.execution_namespace).context("the API server sent an object without a uid")
+        observe_execution(object, &self.installation.execution_namespace)
+            .context("the API server sent an object without a uid")
     }
 
     /// Returns all that is known of the target of an execution.
@@ -192,21 +200,39 @@ impl Seen {
 
     /// Decides as the operator would, and returns what concerns one execution.
     pub(crate) fn answer(&self, target: &Target, id: &ExecutionId) -> Answer {
-        let Decision { judged, waiting, .. } = decide(target, &self.policy, self.now);
+        let Decision { judged, waiting, .. } = decide(target, &self.installation.policy, self.now);
         Answer {
             judgement: judged.into_iter().find(|(of, _)| of == id).map(|(_, judgement)| judgement),
             waiting: waiting.into_iter().find(|(of, _)| of == id).map(|(_, waiting)| waiting),
         }
     }
 
+    /// Decides for each workflow of a target's history, as if the execution were of that one.
+    pub(crate) fn answers_by_workflow(&self, target: &Target, id: &ExecutionId) -> BTreeMap<Box<str>, Answer> {
+        let mut asks = target.clone();
+        let history = History::of(target, &self.installation.policy, self.now);
+        let workflows = history.all().iter().rev().map(|past| &past.execution.workflow_id);
+        let mut answers = BTreeMap::new();
+        for workflow in workflows {
+            if answers.len() < MOST_WORKFLOWS && !answers.contains_key(workflow) {
+                if let Some(execution) = asks.executions.get_mut(&id.uid) {
+                    execution.workflow_id.clone_from(workflow);
+                }
+                answers.insert(workflow.clone(), self.answer(&asks, id));
+            }
+        }
+        answers
+    }
+
     /// Returns the latest execution of a target's history.
     pub(crate) fn latest<'a>(&self, target: &'a Target) -> Option<&'a Execution> {
-        History::of(target, &self.policy, self.now).all().last().map(|past| past.execution)
+        History::of(target, &self.installation.policy, self.now).all().last().map(|past| past.execution)
     }
 
     /// Returns what blocks a target until a person clears it, newest first.
     pub(crate) fn blocks(&self, target: &Target) -> Vec<Skip> {
-        History::of(target, &self.policy, self.now).blocks(&self.policy, self.now)
+        let policy = &self.installation.policy;
+        History::of(target, policy, self.now).blocks(policy, self.now)
     }
 }
 

@@ -167,6 +167,20 @@ impl Flags {
         Self(std::env::args_os().collect())
     }
 
+    /// Takes the arguments that an operator is run with, without the words `wfe-operator run`.
+    pub fn of_run(arguments: impl IntoIterator<Item = String>) -> Self {
+        let words = ["wfe-operator", "run"].into_iter().map(OsString::from);
+        Self(words.chain(arguments.into_iter().map(OsString::from)).collect())
+    }
+
+    /// Reads the flags as they are without a `ConfigMap`.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    pub fn args(&self) -> Result<RunArgs, String> {
+        self.parse(&[]).map(|(args, _)| args).map_err(|error| why(&error))
+    }
+
     /// Puts a version of the `ConfigMap` over the flags.
     ///
     /// # Errors

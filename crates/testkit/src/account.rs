@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::assets::repository;
-use crate::rights::{Right, rights_of, without};
+use crate::rights::{Right, name_of, rights_of, without};
 use crate::world::World;
 use crate::{manifests, operator, rbac};
 
@@ -29,7 +29,7 @@ impl World {
             manifests::apply(&self.client(), &object).await?;
         }
         for right in rights {
-            self.await_right(&account, Some(self.namespace()), &right).await?;
+            self.await_right(&account, (Some(self.namespace()), None), &right).await?;
         }
         self.log_in(&account).await
     }
@@ -61,13 +61,17 @@ impl World {
         let kind = role["kind"].as_str().unwrap_or_default().to_owned();
         let shipped = role["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let name = format!("{shipped}-{}-{person}", self.namespace());
-        let execution = self.execution_namespace();
+        let place = if role["metadata"]["namespace"] == rbac::SYSTEM {
+            self.system_namespace()
+        } else {
+            self.execution_namespace()
+        };
         let (namespace, binding) = match (kind.as_str(), shipped.as_str()) {
-            ("Role", _) => (Some(execution.as_str()), "RoleBinding"),
+            ("Role", _) => (Some(place.as_str()), "RoleBinding"),
             (_, "wfe-clear") => (Some(self.namespace()), "RoleBinding"),
             _ => (None, "ClusterRoleBinding"),
         };
-        role["metadata"] = json!({"name": name, "namespace": (kind == "Role").then_some(&execution)});
+        role["metadata"] = json!({"name": name, "namespace": (kind == "Role").then_some(&place)});
         self.apply(&role).await?;
         let group = "rbac.authorization.k8s.io";
         self.apply(&json!({
@@ -77,13 +81,13 @@ impl World {
         }))
         .await?;
         for right in rights_of(&role) {
-            self.await_right(person, namespace, &right).await?;
+            self.await_right(person, (namespace, name_of(&role, &right).as_deref()), &right).await?;
         }
         Ok(())
     }
 
-    async fn await_right(&self, account: &str, namespace: Option<&str>, right: &Right) -> Result<()> {
-        rbac::await_review(&self.client(), &self.user(account), (namespace, None), right, true).await
+    async fn await_right(&self, account: &str, of: (Option<&str>, Option<&str>), right: &Right) -> Result<()> {
+        rbac::await_review(&self.client(), &self.user(account), of, right, true).await
     }
 
     async fn log_in(&self, account: &str) -> Result<PathBuf> {

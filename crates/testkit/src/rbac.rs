@@ -17,7 +17,7 @@ use crate::rights::{self, Right};
 pub(crate) const OPERATOR: &str = "wfe-operator";
 
 /// Where the operator lives, as it is shipped.
-const SYSTEM: &str = "kubernaut-system";
+pub(crate) const SYSTEM: &str = "kubernaut-system";
 
 /// The role on namespaces: cluster-scoped objects, so that only a `ClusterRoleBinding` grants it.
 const NAMESPACES: &str = "wfe-operator-namespaces";

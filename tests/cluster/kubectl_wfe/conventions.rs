@@ -108,18 +108,20 @@ async fn it_answers_for_a_file_and_for_a_program() -> Result<()> {
     let report = json(1, &["explain", "wfe/broken"]).await?;
     assert_eq!((&report["verdict"], &report["phase"]), (&json!("Decided"), &json!("Failed")), "{report:#}");
 
-    // As into `head`, when that has enough.
+    // As into `head`, when that has enough: quiet, and with the same answer.
     let (reader, writer) = std::io::pipe()?;
     drop(reader);
     let mut unread = jo.command(&["explain", TARGET])?;
     unread.stdout(writer).stderr(Stdio::piped());
     let output = tokio::process::Command::from(unread).spawn()?.wait_with_output().await?;
-    assert_eq!((output.status.code(), output.stderr), (Some(2), vec![]));
+    assert_eq!((output.status.code(), output.stderr), (Some(1), vec![]));
 
+    let storm = repository().join("config/samples/disk-pressure-storm.yaml");
     let other = dir.join("other.yaml");
     fs::write(&other, "kind: ConfigMap\nmetadata: {name: x}\n")?;
     for (words, expected) in [
         (&["explain", "-f", &other.to_string_lossy()][..], "holds no WorkflowExecution"),
+        (&["explain", "-f", &storm.to_string_lossy()], "it holds 10 objects; give a file with one WorkflowExecution"),
         (&["explain", "-f", "/nonexistent/wfe.yaml"], "cannot read /nonexistent/wfe.yaml"),
         (&["explain", "-f", &file, "-n", "default"], "leave -n default out"),
         (&["explain", "nobody"], "there is no WorkflowExecution nobody in the namespace"),

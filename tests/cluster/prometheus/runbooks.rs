@@ -46,7 +46,8 @@ async fn the_commands_of_the_runbooks_work_as_they_stand_there() -> Result<()> {
                 .env("PATH", &path)
                 .env("HOME", &home)
                 .env("KUBECONFIG", world.control_plane().kubeconfig())
-                .env("WFE_EXECUTION_NAMESPACE", world.execution_namespace());
+                .env("WFE_EXECUTION_NAMESPACE", world.execution_namespace())
+                .env("WFE_OPERATOR_NAMESPACE", world.system_namespace());
             let output = tokio::process::Command::from(command).kill_on_drop(true).output().await?;
             // To say that it would not run is an answer too.
             let is_answer = output.status.code() == Some(1) && line.contains("explain");

@@ -1,0 +1,435 @@
+//! What is known of the operator whose decision is foretold: the values that are in force there, where it looks, and
+//! whether one leads.
+//!
+//! Values come from the `ConfigMap`, over the flags of the Deployment, as the operator reads them itself. What cannot be
+//! read is assumed, and said to be assumed: a right that is lacking makes the answer weaker, not impossible.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use chrono::Utc;
+use clap::CommandFactory;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar};
+use kube::api::Api;
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
+use wfe_core::policy::Policy;
+
+use wfe_operator::config::{Document, Flags, Place};
+
+use crate::cli::{Overrides, ViewArgs};
+
+/// How long an operator may go on without renewing a Lease that says nothing of it: what it writes by default.
+const LEASE_LASTS: Duration = Duration::from_secs(8);
+/// How long a Lease that seems to have ended is watched for a renewal: longer than the default lasts. Clocks differ, so
+/// the time alone does not say that nobody leads.
+const WATCHED_FOR: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(500);
+/// The container of the Deployment that is the operator.
+const CONTAINER: &str = "operator";
+
+/// What is known of an operator.
+#[derive(Clone, Debug)]
+pub(crate) struct Installation {
+    /// The policy in force.
+    pub(crate) policy: Policy,
+    /// Where that comes from, for people.
+    pub(crate) policy_of: String,
+    /// The one namespace that it watches; none if it watches all.
+    pub(crate) watch_namespace: Option<String>,
+    /// Where it makes runs.
+    pub(crate) execution_namespace: String,
+    /// Whether an operator decides at all.
+    pub(crate) leader: Leader,
+}
+
+/// Whether an operator leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Leader {
+    /// One does: its name.
+    Is(String),
+    /// None does, and why that is known.
+    Nobody(String),
+    /// That cannot be found out, and why.
+    Unknown(String),
+}
+
+/// What became of reading an object.
+enum Read<T> {
+    Found(Box<T>),
+    Absent,
+    Denied,
+}
+
+impl Installation {
+    /// Reads what can be read of it.
+    pub(crate) async fn read(client: &Client, args: &ViewArgs) -> Result<Self> {
+        let namespace = &args.operator_namespace;
+        let deployment = get::<Deployment>(client, namespace, &args.operator).await?;
+        let (flags, flags_of) = flags(&deployment, args);
+        let run = flags.args().map_err(|error| anyhow!("the defaults of the operator cannot be used: {error}"))?;
+        let place = Place { namespace: namespace.clone(), name: run.config_map.clone() };
+        let (document, document_of) = match &args.policy {
+            Some(file) => {
+                let text = crate::explain::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+                let document = Document::of_yaml(&text, &place);
+                (Some(document.with_context(|| format!("cannot use --policy {}", file.display()))?), file_name(file))
+            }
+            None => config_map(client, &place).await?,
+        };
+        let (policy, execution_namespace, policy_of) =
+            in_force(&flags, &place, document, &args.overrides, [document_of, flags_of])?;
+        let leader = if run.lease.leader_elect {
+            leader(client, namespace, &run.lease.lease_name).await?
+        } else {
+            without_election(&deployment, args)
+        };
+        Ok(Self {
+            policy,
+            policy_of,
+            watch_namespace: args.watch_namespace.clone().or(run.watch_namespace),
+            execution_namespace: args.execution_namespace.clone().unwrap_or(execution_namespace),
+            leader,
+        })
+    }
+
+    /// Says why nobody decides on the executions of a namespace, where that is so.
+    pub(crate) fn nobody_decides_in(&self, namespace: &str) -> Option<String> {
+        match (&self.watch_namespace, &self.leader) {
+            (Some(watched), _) if watched != namespace => Some(format!(
+                "the operator watches the namespace {watched} alone, so it does not see the namespace {namespace}"
+            )),
+            (_, Leader::Nobody(why)) => Some(why.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Reads one object. Only an API server that does not answer is an error.
+async fn get<K>(client: &Client, namespace: &str, name: &str) -> Result<Read<K>>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + std::fmt::Debug,
+    K: DeserializeOwned,
+{
+    match Api::<K>::namespaced(client.clone(), namespace).get_opt(name).await {
+        Ok(Some(object)) => Ok(Read::Found(Box::new(object))),
+        Ok(None) => Ok(Read::Absent),
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Read::Denied),
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot read the {} {namespace}/{name}", K::kind(&()).to_lowercase()))
+        }
+    }
+}
+
+/// Returns the flags of the operator, and whose they are.
+fn flags(deployment: &Read<Deployment>, args: &ViewArgs) -> (Flags, String) {
+    let own = format!("--namespace={}", args.operator_namespace);
+    let shown = format!("Deployment {}/{}", args.operator_namespace, args.operator);
+    let without = Flags::of_run([own.clone()]);
+    let container = match deployment {
+        Read::Found(deployment) => operator_in(deployment),
+        Read::Absent => return (without, format!("default flags, as there is no {shown}")),
+        Read::Denied => return (without, format!("default flags, as you may not get the {shown} ({})", ask(args))),
+    };
+    let words = container.map(|container| words(container, &args.operator_namespace)).unwrap_or_default();
+    let flags = Flags::of_run(std::iter::once(own).chain(words));
+    match flags.args() {
+        Ok(_) => (flags, format!("the flags of the {shown}")),
+        Err(why) => (without, format!("default flags, as those of the {shown} cannot be read by this version: {why}")),
+    }
+}
+
+fn operator_in(deployment: &Deployment) -> Option<&Container> {
+    let containers = &deployment.spec.as_ref()?.template.spec.as_ref()?.containers;
+    containers.iter().find(|container| container.name == CONTAINER).or(containers.first())
+}
+
+/// Returns the flags of a container, those that its environment variables stand for first: a flag wins.
+fn words(container: &Container, namespace: &str) -> Vec<String> {
+    let command = wfe_operator::cli::Cli::command();
+    let run = command.find_subcommand("run");
+    let variables = container.env.iter().flatten();
+    let from_variables = variables.filter_map(|variable| {
+        let flag = run?.get_arguments().find(|flag| flag.get_env().is_some_and(|env| *env == *variable.name))?;
+        Some(format!("--{}={}", flag.get_long()?, value_of(variable, namespace)?))
+    });
+    let flags = container.args.iter().flatten().filter(|word| *word != "run").cloned();
+    from_variables.chain(flags).collect()
+}
+
+fn value_of(variable: &EnvVar, namespace: &str) -> Option<String> {
+    let from = variable.value_from.as_ref().and_then(|from| from.field_ref.as_ref());
+    match from {
+        Some(field) => (field.field_path == "metadata.namespace").then(|| namespace.to_owned()),
+        None => variable.value.clone(),
+    }
+}
+
+/// Reads the `ConfigMap`, and says which it is.
+async fn config_map(client: &Client, place: &Place) -> Result<(Option<Document>, String)> {
+    Ok(match get::<ConfigMap>(client, &place.namespace, &place.name).await? {
+        Read::Found(object) => {
+            let document = Document::of(*object);
+            let shown = format!("{place}, version {}", document.version);
+            (Some(document), shown)
+        }
+        Read::Absent => (None, format!("no {place}")),
+        Read::Denied => (None, format!("no keys, as you may not get the {place} ({})", ask_in(&place.namespace))),
+    })
+}
+
+/// Puts all values over each other, and says whose they are.
+fn in_force(
+    flags: &Flags,
+    place: &Place,
+    document: Option<Document>,
+    overrides: &Overrides,
+    [document_of, flags_of]: [String; 2],
+) -> Result<(Policy, String, String)> {
+    let own = |document: Document| {
+        let given = overrides.0.iter().map(|(key, value)| (key.clone(), Ok(value.clone())));
+        let values = document.values.into_iter().chain(given).collect();
+        Document { values, ..document }
+    };
+    let is_file = document.is_some();
+    let (in_force, document_of) = match flags.under(place, Some(&own(document.unwrap_or_default()))) {
+        Ok(in_force) => (in_force, document_of),
+        // The operator refuses it as well, and goes by the version before, which nobody but itself knows.
+        Err(refused) if is_file && overrides.0.is_empty() => {
+            let by_flags =
+                flags.under(place, None).map_err(|refused| anyhow!("the flags cannot be used: {refused}"))?;
+            (by_flags, format!("no keys, as the {place} is refused ({refused}) and what was before is not known"))
+        }
+        Err(refused) => return Err(anyhow!("the values cannot be used: {refused}")),
+    };
+    let mut policy = in_force.policy;
+    if overrides.0.iter().any(|(key, value)| key == "paused" && value == "true") {
+        policy.paused_by = Some("--paused".into());
+    }
+    let given: Vec<String> = overrides.0.iter().map(|(key, _)| format!("--{key}")).collect();
+    let given = if given.is_empty() { String::new() } else { format!("{} of yours, over ", given.join(", ")) };
+    Ok((policy, in_force.defaults.execution_namespace, format!("{given}{document_of}, over {flags_of}")))
+}
+
+/// Finds out who leads.
+async fn leader(client: &Client, namespace: &str, name: &str) -> Result<Leader> {
+    let deadline = Instant::now() + WATCHED_FOR;
+    let mut first = None;
+    loop {
+        let lease = match get::<Lease>(client, namespace, name).await? {
+            Read::Found(lease) => lease.spec.unwrap_or_default(),
+            Read::Absent => {
+                return Ok(Leader::Nobody(format!(
+                    "no operator leads: there is no Lease {namespace}/{name}; if yours is elsewhere, give \
+                     --operator-namespace and --operator"
+                )));
+            }
+            Read::Denied => {
+                return Ok(Leader::Unknown(format!(
+                    "that one leads is assumed, as you may not get the Lease {namespace}/{name} ({})",
+                    ask_in(namespace)
+                )));
+            }
+        };
+        match held(&lease, Utc::now()) {
+            Held::By(holder) => return Ok(Leader::Is(holder)),
+            Held::ByNobody => {
+                return Ok(Leader::Nobody(format!("no operator leads: nobody holds the Lease {namespace}/{name}")));
+            }
+            Held::Ended(holder, since) => {
+                let renewed = lease.renew_time.clone();
+                if first.get_or_insert_with(|| renewed.clone()) != &renewed {
+                    return Ok(Leader::Is(holder)); // renewed meanwhile: it is the clocks that differ
+                }
+                if Instant::now() + PAUSE >= deadline {
+                    return Ok(Leader::Nobody(format!(
+                        "no operator leads: {holder} has not renewed the Lease {namespace}/{name} since {since}"
+                    )));
+                }
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// How a Lease is held, by the clock of this machine.
+#[derive(Debug, PartialEq, Eq)]
+enum Held {
+    By(String),
+    ByNobody,
+    /// By whom until it ended, and when it was renewed last.
+    Ended(String, String),
+}
+
+fn held(lease: &LeaseSpec, now: wfe_core::Time) -> Held {
+    let Some(holder) = lease.holder_identity.clone().filter(|holder| !holder.is_empty()) else { return Held::ByNobody };
+    let lasts = lease.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
+    let renewed = lease.renew_time.as_ref().map(|time| time.0.as_second());
+    let age = renewed.map(|renewed| now.timestamp().saturating_sub(renewed));
+    let lasts = lasts.unwrap_or(LEASE_LASTS).as_secs();
+    match age {
+        Some(age) if u64::try_from(age).is_ok_and(|age| age > lasts) => {
+            let renewed = lease.renew_time.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
+            Held::Ended(holder, renewed)
+        }
+        _ => Held::By(holder),
+    }
+}
+
+/// Without a Lease, the Deployment says whether one is there.
+fn without_election(deployment: &Read<Deployment>, args: &ViewArgs) -> Leader {
+    let shown = format!("Deployment {}/{}", args.operator_namespace, args.operator);
+    let Read::Found(deployment) = deployment else {
+        return Leader::Unknown(format!("that one runs is assumed, as the {shown} cannot be read"));
+    };
+    let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or_default();
+    if ready > 0 {
+        Leader::Is(shown)
+    } else {
+        Leader::Nobody(format!("no operator runs: no replica of the {shown} is ready"))
+    }
+}
+
+fn ask(args: &ViewArgs) -> String {
+    ask_in(&args.operator_namespace)
+}
+
+fn ask_in(namespace: &str) -> String {
+    format!("the Role wfe-explain of {namespace} gives the right")
+}
+
+fn file_name(file: &std::path::Path) -> String {
+    format!("the file {}", file.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn deployment(container: &Value) -> Read<Deployment> {
+        let spec = json!({"selector": {}, "template": {"spec": {"containers": [{"name": "sidecar"}, container]}}});
+        Read::Found(serde_json::from_value(json!({"metadata": {}, "spec": spec})).map(Box::new).unwrap())
+    }
+
+    fn args() -> ViewArgs {
+        ViewArgs {
+            operator_namespace: "ops".to_owned(),
+            operator: "wfe-operator".to_owned(),
+            policy: None,
+            watch_namespace: None,
+            execution_namespace: None,
+            overrides: Overrides::default(),
+        }
+    }
+
+    fn place() -> Place {
+        Place { namespace: "ops".to_owned(), name: "c".to_owned() }
+    }
+
+    fn document(keys: &[(&str, &str)]) -> Document {
+        let values = keys.iter().map(|(key, value)| ((*key).to_owned(), Ok((*value).to_owned()))).collect();
+        Document { version: "7".to_owned(), values, ..Document::default() }
+    }
+
+    #[test]
+    fn the_flags_are_those_of_the_deployment_and_of_its_environment() {
+        let container = json!({
+            "name": "operator",
+            "args": ["run", "--cooldown-period=7m", "--lease-name=mine"],
+            "env": [
+                {"name": "WFE_COOLDOWN_PERIOD", "value": "8m"},
+                {"name": "WFE_WATCH_NAMESPACE", "value": "payment"},
+                {"name": "WFE_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+                {"name": "WFE_UNHEARD_OF", "value": "x"},
+                {"name": "OTHER", "value": "x"},
+            ],
+        });
+        let (flags, whose) = flags(&deployment(&container), &args());
+        let run = flags.args().unwrap();
+        assert_eq!(run.policy().unwrap().cooldown_period, Duration::from_mins(7));
+        assert_eq!((run.watch_namespace.as_deref(), &*run.lease.lease_name), (Some("payment"), "mine"));
+        assert_eq!((&*run.namespace, &*whose), ("ops", "the flags of the Deployment ops/wfe-operator"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_assumed_and_said_to_be() {
+        let strange = deployment(&json!({"name": "operator", "args": ["run", "--from-a-later-version=1"]}));
+        for (deployment, said) in [
+            (Read::Absent, "default flags, as there is no Deployment ops/wfe-operator"),
+            (Read::Denied, "default flags, as you may not get the Deployment ops/wfe-operator (the Role"),
+            (strange, "default flags, as those of the Deployment ops/wfe-operator cannot be read by this version"),
+        ] {
+            let (flags, whose) = flags(&deployment, &args());
+            assert!(whose.starts_with(said), "{whose}");
+            assert_eq!(flags.args().unwrap().policy().unwrap(), Policy::default());
+        }
+    }
+
+    #[test]
+    fn the_config_map_wins_over_flags_and_what_the_caller_gives_over_both() {
+        let flags = Flags::of_run(["--cooldown-period=7m", "--start-deadline=2m"].map(str::to_owned));
+        let by = |keys: Option<&[(&str, &str)]>, given: &[(&str, &str)]| {
+            let given = given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            let of = ["C".to_owned(), "F".to_owned()];
+            in_force(&flags, &place(), keys.map(document), &Overrides(given), of).map(|(policy, _, of)| (policy, of))
+        };
+        let (policy, of) = by(None, &[]).unwrap();
+        assert_eq!((policy.cooldown_period, policy.start_deadline), (Duration::from_mins(7), Duration::from_mins(2)));
+        assert_eq!(of, "C, over F");
+        let keys = [("cooldown-period", "8m"), ("paused", "true")];
+        let (policy, _) = by(Some(&keys), &[]).unwrap();
+        assert_eq!(policy.cooldown_period, Duration::from_mins(8));
+        assert_eq!(policy.paused_by.as_deref(), Some("ConfigMap ops/c"));
+        let (policy, of) = by(Some(&keys), &[("cooldown-period", "9m"), ("paused", "false")]).unwrap();
+        assert_eq!((policy.cooldown_period, policy.paused_by), (Duration::from_mins(9), None));
+        assert_eq!(of, "--cooldown-period, --paused of yours, over C, over F");
+        // One that the operator refuses is not in force.
+        let (policy, of) = by(Some(&[("cooldown-period", "-1m")]), &[]).unwrap();
+        assert_eq!(policy.cooldown_period, Duration::from_mins(7));
+        assert!(of.contains("no keys, as the ConfigMap ops/c is refused (cooldown-period"), "{of}");
+        assert!(by(None, &[("max-cooldown-period", "1s")]).is_err());
+    }
+
+    #[test]
+    fn a_lease_is_held_until_it_ends() {
+        let lease = |holder: Option<&str>| LeaseSpec {
+            holder_identity: holder.map(str::to_owned),
+            lease_duration_seconds: Some(15),
+            renew_time: serde_json::from_value(json!("2026-01-02T03:04:05.000000Z")).unwrap(),
+            ..LeaseSpec::default()
+        };
+        let at = |text: &str| text.parse().unwrap();
+        for (holder, now, expected) in [
+            (Some("a"), "2026-01-02T03:04:20Z", Held::By("a".to_owned())),
+            (Some("a"), "2026-01-02T03:00:00Z", Held::By("a".to_owned())),
+            (Some("a"), "2026-01-02T03:04:21Z", Held::Ended("a".to_owned(), "2026-01-02T03:04:05Z".to_owned())),
+            (Some(""), "2026-01-02T03:04:06Z", Held::ByNobody),
+            (None, "2026-01-02T03:04:06Z", Held::ByNobody),
+        ] {
+            assert_eq!(held(&lease(holder), at(now)), expected, "{holder:?} {now}");
+        }
+    }
+
+    #[test]
+    fn nobody_decides_where_nobody_looks_or_leads() {
+        let installation = |watched: Option<&str>, leader| Installation {
+            policy: Policy::default(),
+            policy_of: String::new(),
+            watch_namespace: watched.map(str::to_owned),
+            execution_namespace: String::new(),
+            leader,
+        };
+        let leads = || Leader::Is("a".to_owned());
+        assert_eq!(installation(None, leads()).nobody_decides_in("x"), None);
+        assert_eq!(installation(Some("x"), leads()).nobody_decides_in("x"), None);
+        assert_eq!(installation(None, Leader::Unknown("why".to_owned())).nobody_decides_in("x"), None);
+        let nobody = installation(Some("x"), Leader::Nobody("nobody leads".to_owned()));
+        assert_eq!(nobody.nobody_decides_in("x").as_deref(), Some("nobody leads"));
+        let said = nobody.nobody_decides_in("y").unwrap();
+        assert_eq!(said, "the operator watches the namespace x alone, so it does not see the namespace y");
+    }
+}
