@@ -15,6 +15,7 @@
 mod builder;
 pub mod conditions;
 pub mod crd;
+mod image;
 pub mod labels;
 pub mod limits;
 mod orchestrator;
@@ -23,15 +24,16 @@ pub mod workflow_execution;
 
 pub use builder::{BuildError, Problem, WorkflowExecutionBuilder};
 pub use crd::{crds, crds_yaml};
+pub use image::is_image_reference;
 pub use orchestrator::{
     ExecutionFailure, Failure, Holder, NextStep, PreviousExecution, Progress, StatusView, UNSAID_WAIT,
 };
-pub use target::{TargetError, is_dns_label, target_resource};
+pub use target::target_resource;
+pub use wfe_core::target::{TargetError, is_dns_label};
 pub use workflow_execution::{
-    AttemptStatus, Cancellation, Clearance, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
-    FailureDetails, FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation,
-    RemediationRequestRef, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus,
-    WorkflowRef,
+    Cancellation, Clearance, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig, FailureDetails,
+    FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation, RemediationRequestRef,
+    SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus, WorkflowRef,
 };
 
 /// Name of the API group.

@@ -7,8 +7,6 @@
 pub const NAME: u32 = 253;
 /// Longest name of a namespace: a DNS label.
 pub const NAMESPACE: u32 = 63;
-/// Longest namespace/name.
-pub const NAMESPACED_NAME: u32 = 317;
 /// Longest target: namespace 63, kind 253, name 253 and two slashes.
 pub const TARGET: u32 = 571;
 /// Longest `apiVersion`: group 253, version 63 and a slash.
@@ -29,6 +27,9 @@ pub const PARAMETERS: u32 = 64;
 pub const PARAMETER_KEY: u32 = 253;
 /// Longest value of a parameter.
 pub const PARAMETER_VALUE: u32 = 8192;
+/// Most characters of all keys and values of the parameters together. Hundreds of undecided executions, each as large as
+/// it may be, still fit into the memory of an operator that starts.
+pub const PARAMETERS_SIZE: u32 = 65_536;
 /// Longest rationale.
 pub const RATIONALE: u32 = 32_768;
 /// Longest Go duration; the longest that Go itself prints (`-2562047h47m16.854775808s`) takes 25.
@@ -37,12 +38,8 @@ pub const DURATION: u32 = 32;
 pub const REASON: u32 = 1024;
 /// Longest message in a status; metav1.Condition has the same limit.
 pub const MESSAGE: u32 = 32_768;
-/// Longest message of one attempt; there are up to [`ATTEMPTS`] of them.
-pub const ATTEMPT_MESSAGE: u32 = 1024;
 /// Longest summary in plain words.
 pub const SUMMARY: u32 = 1000;
-/// Most attempts that a status keeps, the newest ones.
-pub const ATTEMPTS: u32 = 20;
 /// Most conditions of one object.
 pub const CONDITIONS: u32 = 16;
 /// Longest type of a condition, as metav1.Condition has it.

@@ -8,6 +8,7 @@
 #![allow(unreachable_pub, clippy::doc_markdown)]
 
 mod failure;
+mod patterns;
 mod phase;
 mod rules;
 mod skip;
@@ -21,7 +22,7 @@ pub use spec::{
     Cancellation, Clearance, ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec,
     WorkflowRef,
 };
-pub use status::{AttemptStatus, ClearanceStatus, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus};
+pub use status::{ClearanceStatus, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus};
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,8 @@
 mod kinds;
 mod name;
 
-pub use name::{ChainName, RunNumber, TargetError, TargetName};
+pub use kinds::{Scope, kind_spellings};
+pub use name::{ChainName, RunNumber, TargetError, TargetName, is_dns_label};
 
 use crate::by_uid::ByUid;
 use crate::execution::{Execution, ExecutionState};

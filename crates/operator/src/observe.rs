@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
 use serde_json::Value;
 use wfe_api::conditions::{BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, STARTED, TARGET_LOCKED, WAITING};
-use wfe_api::{Phase, WorkflowExecutionSpec};
+use wfe_api::{Phase, WorkflowExecutionSpec, is_image_reference};
 use wfe_core::ending::FailureReason;
 use wfe_core::evidence::Proof;
 use wfe_core::execution::{Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded, RunShown};
@@ -30,20 +30,26 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         uid: Uid::new(meta.uid.as_deref()?),
     };
     let spec = &object.data["spec"];
-    let target = spec["targetResource"].as_str().map(TargetName::parse).and_then(Result::ok);
     let phase = object.data.pointer("/status/phase").and_then(Value::as_str);
-    let undecided = |unusable: Option<Box<str>>| ExecutionState::Undecided {
+    let undecided = |unusable: Option<Box<str>>, start_before| ExecutionState::Undecided {
         unusable,
         refusal: None,
         first_try: None,
-        start_before: spec["startBefore"].as_str().and_then(parse_moment),
+        start_before,
     };
-    let (state, request) = match phase {
-        None | Some("" | "Pending") => match usable_request(&id, spec) {
-            Ok(request) => (undecided(None), Some(Arc::new(request))),
-            Err(why) => (undecided(Some(why.into())), None),
-        },
-        Some(phase) => (decided_state(&object.data["status"], phase), None),
+    let as_written = spec["targetResource"].as_str();
+    let (target, state, request) = match phase {
+        None | Some("" | "Pending") => {
+            let target = as_written.and_then(|target| TargetName::parse(target).ok());
+            match start_before(spec).and_then(|start_before| Ok((start_before, usable_request(&id, spec)?))) {
+                Ok((start_before, request)) => (target, undecided(None, start_before), Some(Arc::new(request))),
+                Err(why) => (target, undecided(Some(why.into()), None), None),
+            }
+        }
+        Some(phase) => {
+            let target = as_written.and_then(|target| TargetName::parse_recorded(target).ok());
+            (target, decided_state(&object.data["status"], phase), None)
+        }
     };
     let conditions = conditions(&object.data);
     let reason_of = |kind: &str, status: &str| {
@@ -151,6 +157,20 @@ fn decided_state(status: &Value, phase: &str) -> ExecutionState {
     }
 }
 
+/// Reads `spec.startBefore`, or says why it cannot be used (rule 0): a time that is not understood is not "no limit".
+fn start_before(spec: &Value) -> Result<Option<Time>, String> {
+    let value = &spec["startBefore"];
+    if value.is_null() {
+        return Ok(None);
+    }
+    let unusable = || {
+        "spec.startBefore: is a time that this operator cannot read; create the WorkflowExecution again with one such as \
+         2026-01-02T03:04:05Z"
+            .to_owned()
+    };
+    value.as_str().and_then(parse_moment).map(Some).ok_or_else(unusable)
+}
+
 /// Reads what an execution asks to run, or says why it cannot be used (rule 0). The text names the field and never
 /// quotes a parameter's value.
 fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> {
@@ -168,6 +188,16 @@ fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> 
                 conflict.beside, conflict.in_image
             )
         })?;
+    if !is_image_reference(&workflow.container_image) {
+        return Err(
+            "spec.workflowRef.containerImage: must be an image reference (host:port/path:tag@sha256:digest, all \
+                    but the path optional, the path in lower case)"
+                .to_owned(),
+        );
+    }
+    if spec.ttl_seconds_after_finished.is_some_and(|seconds| seconds < 0) {
+        return Err("spec.ttlSecondsAfterFinished: must be 0 or more".to_owned());
+    }
     if spec.parameters.contains_key(wfe_tekton::TARGET_PARAMETER) {
         return Err(format!("spec.parameters: {} is reserved for the target", wfe_tekton::TARGET_PARAMETER));
     }
@@ -182,7 +212,6 @@ fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> 
         execution: id.clone(),
         workflow_id: spec.workflow_ref.workflow_id,
         bundle,
-        target_as_written: spec.target_resource,
         target,
         parameters: spec.parameters,
         timeout,

@@ -11,7 +11,7 @@ use wfe_core::ending::{Conflict, Failure, FailureReason, Skip};
 use wfe_core::evidence::Started;
 use wfe_core::execution::{Clearance, RunShown};
 use wfe_core::findings::TaskCount;
-use wfe_core::name::{ExecutionId, RunId};
+use wfe_core::name::RunId;
 use wfe_core::standing::Blocked;
 use wfe_core::target::{RunNumber, TargetName};
 use wfe_core::{Time, duration};
@@ -105,8 +105,7 @@ fn started_condition(subject: &Subject, at: Time, started: &Started) -> Conditio
         Started::Started(proof) => proof.at.unwrap_or(at),
         Started::NotStarted(_) | Started::Unknown(_) => at,
     };
-    let message = limits::cut(&started.to_string(), limits::MESSAGE);
-    condition(subject, at, conditions::STARTED, started.status(), started.reason(), &message)
+    condition(subject, at, conditions::STARTED, started.status(), started.reason(), &started.to_string())
 }
 
 /// Renders the end of an execution.
@@ -309,19 +308,9 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
 
 /// Renders a skip: no start, no duration, no run.
 #[must_use]
-pub fn skipped(
-    target: Option<&TargetName>,
-    execution: &ExecutionId,
-    subject: &Subject,
-    skip: &Skip,
-    now: Time,
-) -> WorkflowExecutionStatus {
+pub fn skipped(target: Option<&TargetName>, subject: &Subject, skip: &Skip, now: Time) -> WorkflowExecutionStatus {
     let target_text = target.map(TargetName::as_str).unwrap_or_default();
     let message = skip.message(target_text);
-    // Targets are cluster-wide, names are not.
-    let name_of = |other: &ExecutionId| {
-        if other.namespace == execution.namespace { other.name.to_string() } else { other.to_string() }
-    };
     WorkflowExecutionStatus {
         phase: Some(Phase::Skipped),
         completion_time: Some(api_time(now)),
@@ -331,14 +320,16 @@ pub fn skipped(
             message: limits::cut(&message, limits::MESSAGE),
             skipped_at: api_time(now),
             conflicting_workflow: conflict_of(skip).map(|conflict| ConflictingWorkflow {
-                name: name_of(&conflict.holder),
-                workflow_id: conflict.workflow_id.to_string(),
+                namespace: Some(limits::cut(&conflict.holder.namespace, limits::NAMESPACE)),
+                name: limits::cut(&conflict.holder.name, limits::NAME),
+                workflow_id: limits::cut(&conflict.workflow_id, limits::NAME),
                 started_at: Some(api_time(conflict.started_at)),
                 target_resource: target_text.to_owned(),
             }),
             recent_remediation: skip.remediation().map(|past| RecentRemediation {
-                name: name_of(&past.execution),
-                workflow_id: past.workflow_id.to_string(),
+                namespace: Some(limits::cut(&past.execution.namespace, limits::NAMESPACE)),
+                name: limits::cut(&past.execution.name, limits::NAME),
+                workflow_id: limits::cut(&past.workflow_id, limits::NAME),
                 completed_at: api_time(past.completed_at),
                 outcome: if past.completed { ApiOutcome::Completed } else { ApiOutcome::Failed },
                 target_resource: target_text.to_owned(),
@@ -383,7 +374,7 @@ fn condition(subject: &Subject, at: Time, type_: &str, status: &str, reason: &st
         type_: type_.to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
-        message: message.to_owned(),
+        message: limits::cut(message, limits::MESSAGE),
         last_transition_time: api_time(at),
         observed_generation: Some(subject.generation),
     }
@@ -402,12 +393,12 @@ fn api_reason(reason: FailureReason) -> ApiReason {
 }
 
 fn run_status(status: ConditionStatus, reason: &str, message: &str, tasks: Option<TaskCount>) -> PipelineRunStatus {
-    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let text = |text: &str, limit: u32| Some(limits::cut(text, limit)).filter(|text| !text.is_empty());
     let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
     PipelineRunStatus {
         status,
-        reason: text(reason),
-        message: text(message),
+        reason: text(reason, limits::REASON),
+        message: text(message, limits::MESSAGE),
         completed_tasks: tasks.map(|tasks| number(tasks.completed)),
         total_tasks: tasks.map(|tasks| number(tasks.total)),
     }
@@ -423,7 +414,7 @@ mod tests {
     use wfe_core::evidence::{Absence, Doubt, Started};
     use wfe_core::execution::Recorded;
     use wfe_core::history::Charge;
-    use wfe_core::name::Uid;
+    use wfe_core::name::{ExecutionId, Uid};
     use wfe_core::standing::BlockReason;
 
     #[test]
@@ -467,7 +458,7 @@ mod tests {
 
     fn skip_details(skip: &Skip, now: Time) -> SkipDetails {
         let target = TargetName::parse("node/n").unwrap();
-        skipped(Some(&target), &id("ops", "new"), &subject(false), skip, now).skip_details.unwrap()
+        skipped(Some(&target), &subject(false), skip, now).skip_details.unwrap()
     }
 
     #[test]
@@ -481,32 +472,32 @@ mod tests {
         };
         let (until, half) = (Some(at(300)), std::time::Duration::from_millis(500));
         let cooldown = std::time::Duration::from_mins(5);
-        for (skip, reason, name, outcome, remaining) in [
+        for (skip, reason, namespace, outcome, remaining) in [
             (
                 Skip::Cooldown { last: past("ops", true), cooldown, until },
                 SkipReason::RecentlyRemediated,
-                "old",
+                "ops",
                 ApiOutcome::Completed,
                 Some("4m30s"),
             ),
             (
                 Skip::Backoff { latest: past("far", false), failures: 3, until },
                 SkipReason::RecentlyRemediated,
-                "far/old",
+                "far",
                 ApiOutcome::Failed,
                 Some("4m30s"),
             ),
             (
                 Skip::ExhaustedRetries { latest: past("ops", false), failures: 5, limit: 5, until: None },
                 SkipReason::ExhaustedRetries,
-                "old",
+                "ops",
                 ApiOutcome::Failed,
                 None,
             ),
             (
                 Skip::PreviousExecutionFailed { failed: past("ops", false), is_repeated: false },
                 SkipReason::PreviousExecutionFailed,
-                "old",
+                "ops",
                 ApiOutcome::Failed,
                 None,
             ),
@@ -516,7 +507,8 @@ mod tests {
             assert_eq!((details.reason, details.conflicting_workflow.is_none()), (reason, true));
             assert_eq!((details.reason.as_str(), details.message), (skip.reason(), skip.message("node/n")));
             let remediation = details.recent_remediation.unwrap();
-            assert_eq!((remediation.name.as_str(), remediation.outcome), (name, outcome));
+            let named = (remediation.namespace.as_deref(), remediation.name.as_str(), remediation.outcome);
+            assert_eq!(named, (Some(namespace), "old", outcome));
             assert_eq!((remediation.workflow_id.as_str(), remediation.target_resource.as_str()), ("w", "node/n"));
             assert_eq!(
                 (remediation.completed_at, remediation.cooldown_remaining.as_deref()),

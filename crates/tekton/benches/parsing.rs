@@ -82,7 +82,6 @@ fn request() -> Option<RunRequest> {
         },
         workflow_id: "increase-memory-conservative".to_owned(),
         bundle: format!("registry.example/workflows/increase-memory:1.0.0@sha256:{}", "ab".repeat(32)),
-        target_as_written: target.to_string(),
         target,
         parameters: BTreeMap::from([
             ("MEMORY_LIMIT".to_owned(), "512Mi".to_owned()),

@@ -20,8 +20,38 @@ pub fn api_time(time: Time) -> ApiTime {
     ApiTime(Timestamp::from_second(time.timestamp().max(YEAR_0)).unwrap_or(Timestamp::MAX))
 }
 
-/// Reads a time of an object that has no type here.
+/// Reads a time of an object that has no type here, in every spelling that an API server accepts as a `date-time`: with a
+/// comma before the fraction, and with an offset of up to 24 hours.
 #[must_use]
 pub fn parse_moment(text: &str) -> Option<Time> {
-    chrono::DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc())
+    let time: Timestamp = text.parse().ok()?;
+    let (seconds, nanos) = (time.as_second(), time.subsec_nanosecond());
+    // Before 1970 jiff counts both backwards, chrono only the seconds.
+    let (seconds, nanos) = if nanos < 0 { (seconds - 1, nanos + 1_000_000_000) } else { (seconds, nanos) };
+    Time::from_timestamp(seconds, u32::try_from(nanos).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_read_as_the_api_server_reads_it() {
+        for (text, expected) in [
+            ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+            ("2026-01-02T03:04:05.5Z", "2026-01-02T03:04:05.500Z"),
+            ("2026-01-02T03:04:05,5Z", "2026-01-02T03:04:05.500Z"),
+            ("2026-01-02T03:04:05,123456789-00:00", "2026-01-02T03:04:05.123456789Z"),
+            ("2026-01-02T03:04:05+24:00", "2026-01-01T03:04:05Z"),
+            ("2026-01-02T03:04:05-24:00", "2026-01-03T03:04:05Z"),
+            ("2026-01-02T03:04:05+14:30", "2026-01-01T12:34:05Z"),
+            ("1969-12-31T23:59:59.25Z", "1969-12-31T23:59:59.250Z"),
+        ] {
+            let expected: Time = expected.parse().unwrap();
+            assert_eq!(parse_moment(text), Some(expected), "{text}");
+        }
+        for text in ["", "tomorrow", "2026-01-02", "2026-01-02T03:04:05", "2026-01-02T03:04:05+23:60"] {
+            assert_eq!(parse_moment(text), None, "{text}");
+        }
+    }
 }

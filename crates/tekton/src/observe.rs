@@ -73,7 +73,8 @@ pub struct Descendant {
 /// Reads a descendant of a run: an object that has the annotations which Tekton copies from the run.
 #[must_use]
 pub fn observe_descendant(kind: ResidueKind, meta: &ObjectMeta, data: &Value) -> Option<Descendant> {
-    let target = annotation(meta, labels::ANNOTATION_TARGET).and_then(|target| TargetName::parse(target).ok())?;
+    let target =
+        annotation(meta, labels::ANNOTATION_TARGET).and_then(|target| TargetName::parse_recorded(target).ok())?;
     let id = ResidueId { kind, name: meta.name.as_deref()?.into(), uid: Uid::new(meta.uid.as_deref()?) };
     let is_finished = match kind {
         ResidueKind::Pod => {

@@ -11,7 +11,7 @@ use wfe_core::target::{RunNumber, TargetName};
 
 use crate::labels::label_value;
 
-/// The reserved parameter that every pipeline gets: the target, as the spec has it.
+/// The reserved parameter that every pipeline gets: the target in canonical form.
 pub const TARGET_PARAMETER: &str = "TARGET_RESOURCE";
 
 /// What an execution asks to run. It is kept from the watch to the create, and dropped after it.
@@ -23,8 +23,6 @@ pub struct RunRequest {
     pub workflow_id: String,
     /// The bundle, pinned by its digest where one is given.
     pub bundle: String,
-    /// `spec.targetResource` as written.
-    pub target_as_written: String,
     /// The target in canonical form.
     pub target: TargetName,
     /// `spec.parameters`.
@@ -54,7 +52,7 @@ pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) 
         .parameters
         .iter()
         .map(|(name, value)| json!({"name": name, "value": value}))
-        .chain([json!({"name": TARGET_PARAMETER, "value": request.target_as_written})])
+        .chain([json!({"name": TARGET_PARAMETER, "value": target})])
         .collect();
     json!({
         "apiVersion": format!("{}/{}", crate::GROUP, crate::VERSION),
@@ -107,7 +105,6 @@ mod tests {
             execution: ExecutionId { namespace: "ops".into(), name: "fix-1".into(), uid: Uid::new("u-1") },
             workflow_id: "node-disk-cleanup".into(),
             bundle: "registry.example/wf:1@sha256:aa".into(),
-            target_as_written: "Node/worker-node-1".into(),
             target: TargetName::parse("Node/worker-node-1").unwrap(),
             parameters: [("ZONE", "b"), ("AGE", "7d")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
             timeout: None,
@@ -152,7 +149,7 @@ mod tests {
                 "params": [
                     {"name": "AGE", "value": "7d"},
                     {"name": "ZONE", "value": "b"},
-                    {"name": "TARGET_RESOURCE", "value": "Node/worker-node-1"},
+                    {"name": "TARGET_RESOURCE", "value": "node/worker-node-1"},
                 ],
                 "timeouts": {"pipeline": "30m0s"},
                 "taskRunTemplate": {"serviceAccountName": "kubernaut-workflow-runner"},

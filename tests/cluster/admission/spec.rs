@@ -14,11 +14,18 @@ const TIMEOUT: &str = "/spec/executionConfig/timeout";
 const DIGEST: &str = "/spec/workflowRef/containerDigest";
 const BEFORE: &str = "/spec/startBefore";
 const RECOVERY: &str = "/spec/recoveryOf";
+const IMAGE: &str = "/spec/workflowRef/containerImage";
 const ACCOUNT: &str = "/spec/executionConfig/serviceAccountName";
 
 /// Makes `count` parameters with good keys.
 fn parameters(count: usize) -> Value {
     Value::Object((0..count).map(|n| (format!("KEY_{n}"), json!(""))).collect::<Map<_, _>>())
+}
+
+/// Eight parameters of 8192 characters with their keys, but for the last, whose value has another length.
+fn large(last: usize) -> Value {
+    let lengths = std::iter::repeat_n(8190, 7).chain([last]).enumerate();
+    Value::Object(lengths.map(|(n, length)| (format!("K{n}"), json!("\u{e4}".repeat(length)))).collect::<Map<_, _>>())
 }
 
 fn digest(digits: &str) -> Value {
@@ -30,7 +37,11 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
     let form: &[&str] = &["spec.targetResource", "must be namespace/kind/name or kind/name"];
     let namespace: &[&str] = &["spec.targetResource", "must be a DNS label"];
     let kind: &[&str] = &["spec.targetResource", "must be a DNS subdomain"];
-    let name: &[&str] = &["spec.targetResource", "must be one path segment"];
+    let name: &[&str] = &["spec.targetResource", "the name must have at most 253 letters"];
+    let namespaced: &[&str] = &["spec.targetResource", "must be namespace/kind/name", "have a namespace"];
+    let cluster_scoped: &[&str] = &["spec.targetResource", "must be kind/name", "have no namespace"];
+    let image: &[&str] = &["spec.workflowRef.containerImage", "must be an image reference"];
+    let size: &[&str] = &["spec.parameters", "at most 65536 characters together"];
     let keys: &[&str] = &["spec.parameters", "UPPER_SNAKE_CASE"];
     let timeout: &[&str] = &["spec.executionConfig.timeout", "must be a Go duration from 1s to 24h"];
     let pins: &[&str] = &["spec.workflowRef.containerDigest", "must be sha256: followed by 64"];
@@ -63,6 +74,17 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         (TARGET, json!("payment/deployment/."), name),
         (TARGET, json!("payment/deployment/.."), name),
         (TARGET, json!("node/.."), name),
+        (TARGET, json!("payment/deployment/api\n"), name),
+        (TARGET, json!("payment/deployment/a b"), name),
+        (TARGET, json!("payment/deployment/\u{e4}pi"), name),
+        (TARGET, json!("payment/deployment/-api"), name),
+        (TARGET, json!(format!("{}/x", "k".repeat(64))), kind),
+        (TARGET, json!("deployment/slow-api"), namespaced),
+        (TARGET, json!("Deploy/slow-api"), namespaced),
+        (TARGET, json!("deployments.v1.apps/slow-api"), namespaced),
+        (TARGET, json!("payment/node/worker-1"), cluster_scoped),
+        (TARGET, json!("payment/Nodes/worker-1"), cluster_scoped),
+        (TARGET, json!("payment/no.v1/worker-1"), cluster_scoped),
         (TARGET, json!(format!("node/{}", "x".repeat(254))), name),
         (TARGET, json!("x".repeat(572)), &["spec.targetResource: Too long"]),
         (PARAMETERS, json!({"ready_timeout": "90s"}), keys),
@@ -75,6 +97,7 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         (PARAMETERS, json!({"A".repeat(254): ""}), keys),
         (PARAMETERS, parameters(65), &["spec.parameters", "at most 64"]),
         (PARAMETERS, json!({"BIG": "x".repeat(8193)}), &["spec.parameters.BIG: Too long"]),
+        (PARAMETERS, large(8191), size),
         (PARAMETERS, json!({"NUMBER": 1}), &["spec.parameters.NUMBER", "must be of type string"]),
         (PARAMETERS, json!({"TARGET_RESOURCE": "node/x"}), &["spec.parameters", "TARGET_RESOURCE is reserved"]),
         (DIGEST, json!(""), pins),
@@ -118,6 +141,9 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         ("/spec/workflowRef/containerImage", json!(null), &["spec.workflowRef.containerImage: Required value"]),
         ("/spec/workflowRef/containerImage", json!(""), &["spec.workflowRef.containerImage", "at least 1"]),
         ("/spec/workflowRef/containerImage", json!("x".repeat(513)), &["spec.workflowRef.containerImage: Too long"]),
+        (IMAGE, json!("UPPER/x"), image),
+        (IMAGE, json!("registry.example/a b"), image),
+        (IMAGE, json!("registry.example/restart@sha256:aa"), image),
         ("/spec/remediationRequestRef/name", json!(null), &["spec.remediationRequestRef.name: Required value"]),
         ("/spec/remediationRequestRef/uid", json!("x".repeat(129)), &["spec.remediationRequestRef.uid: Too long"]),
         ("/spec", json!(null), &["spec: Required value"]),
@@ -164,7 +190,8 @@ async fn check_refusals(rows: &[(&str, Value, &[&str])]) -> Result<()> {
 
 #[tokio::test]
 async fn what_is_only_just_good_is_accepted_and_can_be_read() -> Result<()> {
-    let longest_target = format!("{}/{}/{}", "n".repeat(63), "k".repeat(253), "x".repeat(253));
+    let longest_kind = [63, 63, 63, 61].map(|length| "k".repeat(length)).join(".");
+    let longest_target = format!("{}/{longest_kind}/{}", "n".repeat(63), "x".repeat(253));
     let rows = [
         ("/metadata/generateName", json!("everything-set-")),
         (TARGET, json!("node/worker-1")),
@@ -173,7 +200,10 @@ async fn what_is_only_just_good_is_accepted_and_can_be_read() -> Result<()> {
         (TARGET, json!("payment/deploy/api")),
         (TARGET, json!("clusterrole/system:node")),
         (TARGET, json!("node/Worker_1.example")),
-        (TARGET, json!("node/..data")),
+        (TARGET, json!("NO.v1/worker-1")),
+        (TARGET, json!("payment/Po.v1/api:0@1")),
+        (TARGET, json!("certificate/tls")),
+        (TARGET, json!("web/certificate/tls")),
         (TARGET, json!("0/0/0")),
         (TARGET, json!(longest_target)),
         (PARAMETERS, json!(null)),
@@ -181,6 +211,7 @@ async fn what_is_only_just_good_is_accepted_and_can_be_read() -> Result<()> {
         (PARAMETERS, parameters(64)),
         (PARAMETERS, json!({"A": "", "A_1": "", "TARGET_RESOURCES": "", "A".repeat(253): ""})),
         (PARAMETERS, json!({"BIG": "x".repeat(8192)})),
+        (PARAMETERS, large(8190)),
         (PARAMETERS, json!({"TEXT": "lines\nand \u{1f980}, $(params.x) and \"quotes\""})),
         (DIGEST, json!(null)),
         (TIMEOUT, json!(null)),
@@ -201,6 +232,7 @@ async fn what_is_only_just_good_is_accepted_and_can_be_read() -> Result<()> {
         (BEFORE, json!("2026-01-02T03:04:05.123456+00:00")),
         (BEFORE, json!("2026-01-02T03:04:05,5-00:00")),
         (BEFORE, json!("2026-01-02T03:04:05+14:00")),
+        (BEFORE, json!("2026-01-02T03:04:05+24:00")),
         ("/spec/executionConfig", json!({})),
         ("/spec/executionConfig", json!(null)),
         ("/spec/confidence", json!(0)),
@@ -209,6 +241,8 @@ async fn what_is_only_just_good_is_accepted_and_can_be_read() -> Result<()> {
         ("/spec/rationale", json!("x".repeat(32_768))),
         ("/spec/remediationRequestRef", json!(null)),
         ("/spec/remediationRequestRef", json!({"name": "rr-1"})),
+        (IMAGE, json!("i")),
+        (IMAGE, json!("REGISTRY.example:5000/a/b__c:V1")),
         // Digests that contradict are the operator's to tell: a rule would have to parse image references.
         (
             "/spec/workflowRef/containerImage",

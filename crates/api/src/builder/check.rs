@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
+use wfe_core::target::{TargetName, is_dns_label};
+
 use super::error::{BuildError, Problem};
-use crate::target::is_dns_label;
-use crate::{ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowRef, limits, target};
+use crate::image::{is_digest, is_image_reference};
+use crate::{ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowRef, limits};
 
 /// The parameter under which the operator passes the target.
 const TARGET_PARAMETER: &str = "TARGET_RESOURCE";
@@ -20,6 +22,8 @@ const FIRST_SECOND: Timestamp = Timestamp::UNIX_EPOCH;
 const YEAR_9999: i64 = 2_932_532 * 86_400;
 
 const SUBDOMAIN: &str = "a DNS subdomain (at most 253 of a-z, 0-9, - and .), e.g. payment-restart";
+const IMAGE: &str = "an image reference (host:port/path:tag@sha256:digest, all but the path optional, the path in lower \
+    case), e.g. registry.example/workflows/node-disk-cleanup:1.4.0";
 
 type Verdict = Result<(), BuildError>;
 
@@ -34,7 +38,7 @@ pub(super) fn execution(execution: &WorkflowExecution) -> Verdict {
             "a DNS label (at most 63 of a-z, 0-9 and -), e.g. payment",
         )?;
     }
-    target::check(&spec.target_resource)
+    TargetName::parse(&spec.target_resource)
         .map_err(|error| BuildError::new("spec.targetResource", Problem::Target(error)))?;
     workflow(&spec.workflow_ref)?;
     parameters(spec.parameters.iter())?;
@@ -73,11 +77,10 @@ fn workflow(workflow: &WorkflowRef) -> Verdict {
     some("spec.workflowRef.version", version, limits::WORKFLOW_VERSION, "1.4.0")?;
     let (image, example) = (&workflow.container_image, "registry.example/workflows/node-disk-cleanup:1.4.0");
     some("spec.workflowRef.containerImage", image, limits::IMAGE, example)?;
+    demand(is_image_reference(image), "spec.workflowRef.containerImage", IMAGE)?;
     let Some(digest) = &workflow.container_digest else { return Ok(()) };
     let field = "spec.workflowRef.containerDigest";
-    let digits = digest.strip_prefix("sha256:").unwrap_or_default();
-    let hexadecimal = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    demand(digits.len() == 64 && hexadecimal, field, "sha256: followed by 64 hexadecimal digits in lower case")?;
+    demand(is_digest(digest), field, "sha256: followed by 64 hexadecimal digits in lower case")?;
     match image.split_once('@') {
         Some((_, inside)) if inside != digest => Err(BuildError::new(field, Problem::TwoDigests)),
         _ => Ok(()),
@@ -89,7 +92,9 @@ fn parameters<'a>(parameters: impl ExactSizeIterator<Item = (&'a String, &'a Str
     if count > to_usize(limits::PARAMETERS) {
         return Err(BuildError::new("spec.parameters", Problem::TooManyParameters(count)));
     }
+    let mut size = 0;
     for (key, value) in parameters {
+        size += key.chars().count() + value.chars().count();
         let rest = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
         let snake = key.starts_with(|first: char| first.is_ascii_uppercase()) && key.bytes().all(rest);
         demand(
@@ -102,6 +107,9 @@ fn parameters<'a>(parameters: impl ExactSizeIterator<Item = (&'a String, &'a Str
             return Err(BuildError::new(field, Problem::Reserved));
         }
         at_most(&field, Some(value), limits::PARAMETER_VALUE)?;
+    }
+    if size > to_usize(limits::PARAMETERS_SIZE) {
+        return Err(BuildError::new("spec.parameters", Problem::LargeParameters(size)));
     }
     Ok(())
 }

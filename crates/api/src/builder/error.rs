@@ -1,7 +1,8 @@
 //! Why a `WorkflowExecution` cannot be built.
 
+use wfe_core::target::TargetError;
+
 use crate::limits;
-use crate::target::TargetError;
 
 /// Why a `WorkflowExecution` cannot be built: the field, what is wrong with it, and what to do.
 ///
@@ -50,8 +51,15 @@ pub enum Problem {
     /// There are too many parameters.
     #[error("has {0} entries; leave out all but {limit}", limit = limits::PARAMETERS)]
     TooManyParameters(usize),
+    /// The parameters are too large together.
+    #[error(
+        "has {0} characters in keys and values together, of {limit} at most; pass large inputs by reference, e.g. the \
+         name of a ConfigMap",
+        limit = limits::PARAMETERS_SIZE
+    )]
+    LargeParameters(usize),
     /// A parameter has the name under which the operator passes the target.
-    #[error("is reserved, the operator passes spec.targetResource under this name; leave it out")]
+    #[error("is reserved, the operator passes the target under this name; leave it out")]
     Reserved,
     /// The image names one digest, and another stands beside it.
     #[error("is another digest than the one inside spec.workflowRef.containerImage; give the digest once")]

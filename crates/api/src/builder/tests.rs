@@ -83,6 +83,12 @@ fn what_was_said_stands_in_the_object() {
     assert_eq!(serde_json::to_value(built).unwrap(), expected);
 }
 
+/// Eight parameters of 8192 characters with their keys, but for the last, whose value has another length.
+fn large(last: u32) -> WorkflowExecutionBuilder {
+    let all = (0..7).fold(good(), |builder, n| builder.parameter(format!("K{n}"), long(8190)));
+    all.parameter("K7", long(last))
+}
+
 #[test]
 fn what_is_wrong_is_told_by_field() {
     let many = (0..65).fold(good(), |builder, n| builder.parameter(format!("KEY_{n}"), ""));
@@ -99,7 +105,7 @@ fn what_is_wrong_is_told_by_field() {
         (WorkflowExecution::builder("a..b"), "metadata.name", "DNS subdomain"),
         (good().namespace(""), "metadata.namespace", "DNS label"),
         (WorkflowExecution::builder("a"), "spec.targetResource", "must be namespace/kind/name"),
-        (good().target("payment/deployment/50%"), "spec.targetResource", "the name must be"),
+        (good().target("payment/deployment/50%"), "spec.targetResource", "must have a name"),
         (good().workflow("", "1", "i"), "spec.workflowRef.workflowId", "is empty; give one, e.g. node-disk-cleanup"),
         (
             good().workflow(long(254), "1", "i"),
@@ -109,11 +115,19 @@ fn what_is_wrong_is_told_by_field() {
         (good().workflow("w", "", "i"), "spec.workflowRef.version", "is empty"),
         (good().workflow("w", long(129), "i"), "spec.workflowRef.version", "at most 128"),
         (image(""), "spec.workflowRef.containerImage", "is empty"),
+        (image("UPPER/x"), "spec.workflowRef.containerImage", "must be an image reference"),
+        (good().target("deployment/api"), "spec.targetResource", "must be namespace/deployment/api"),
+        (good().target("payment/nodes/a"), "spec.targetResource", "must be node/a"),
+        (large(8191), "spec.parameters", "has 65537 characters in keys and values together"),
         (image(&long(513)), "spec.workflowRef.containerImage", "at most 512"),
         (good().digest(""), "spec.workflowRef.containerDigest", "sha256: followed by 64"),
         (good().digest(DIGEST.to_uppercase()), "spec.workflowRef.containerDigest", "sha256: followed by 64"),
         (good().digest(&DIGEST[..70]), "spec.workflowRef.containerDigest", "sha256: followed by 64"),
-        (image("r/w@sha256:aa").digest(DIGEST), "spec.workflowRef.containerDigest", "give the digest once"),
+        (
+            image(&format!("r/w@sha256:{}", "e".repeat(64))).digest(DIGEST),
+            "spec.workflowRef.containerDigest",
+            "give the digest once",
+        ),
         (many, "spec.parameters", "has 65 entries; leave out all but 64"),
         (good().parameter("ready", ""), "spec.parameters", "UPPER_SNAKE_CASE"),
         (good().parameter("", ""), "spec.parameters", "UPPER_SNAKE_CASE"),
@@ -156,6 +170,7 @@ fn what_is_only_just_good_is_built() {
     for builder in vec![
         good(),
         most,
+        large(8190),
         good().parameter("A", "ä".repeat(8192)).parameter("A".repeat(253), "").parameter("A_1", ""),
         good().workflow(long(limits::NAME), long(limits::WORKFLOW_VERSION), long(limits::IMAGE)),
         good().workflow("w", "1", pinned.clone()),

@@ -60,7 +60,7 @@ pub enum NextStep {
 /// The execution that holds a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its namespace. None: that of the execution that was skipped.
+    /// Its namespace. None, in a status of an earlier version: that of the execution that was skipped.
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
@@ -127,8 +127,11 @@ fn after_skip(details: &SkipDetails) -> NextStep {
 // === impl Holder ===
 
 impl Holder {
-    /// Reads the name, which carries the namespace where that is another one.
+    /// Reads namespace and name. An earlier version wrote both into the name where the namespace was another one.
     fn of(conflict: &ConflictingWorkflow) -> Self {
+        if conflict.namespace.is_some() {
+            return Self { namespace: conflict.namespace.clone(), name: conflict.name.clone() };
+        }
         match conflict.name.split_once('/') {
             Some((namespace, name)) => Self { namespace: Some(namespace.to_owned()), name: name.to_owned() },
             None => Self { namespace: None, name: conflict.name.clone() },

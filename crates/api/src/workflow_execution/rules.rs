@@ -6,12 +6,25 @@
 
 use kube::core::{Reason, Rule};
 
+use crate::limits;
+
 /// What every rule on `phase` answers.
 const PHASE_MESSAGE: &str = "status.phase: may go from none to Pending, Running, Failed or Skipped, from Pending to Running, \
      Failed or Skipped, from Running to Completed or Failed, and is then final";
 
 /// Condition of a rule: the old phase is final.
 const WAS_TERMINAL: &str = "has(oldSelf.phase) && oldSelf.phase in ['Completed', 'Failed', 'Skipped']";
+
+/// Limits the parameters together, in characters as `maxLength` counts them: an operator that starts holds the parameters
+/// of every execution that is undecided.
+pub(super) fn parameters_fit() -> Rule {
+    let limit = limits::PARAMETERS_SIZE;
+    let message = format!(
+        "spec.parameters: keys and values must have at most {limit} characters together; pass large inputs by reference, \
+         e.g. the name of a ConfigMap"
+    );
+    Rule::new(format!("self.map(key, key.size() + self[key].size()).sum() <= {limit}")).message(message.as_str())
+}
 
 /// Refuses any change of `field` of a spec. One rule per field, since one of them may come later.
 pub(super) fn immutable(field: &str) -> Rule {

@@ -71,8 +71,13 @@ pub struct SkipDetails {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConflictingWorkflow {
+    /// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote "namespace/name" into
+    /// name where that was another namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::NAMESPACE))]
+    pub namespace: Option<String>,
     /// Name of its WorkflowExecution.
-    #[schemars(length(max = limits::NAMESPACED_NAME))]
+    #[schemars(length(max = limits::NAME))]
     pub name: String,
     /// Its workflow, e.g. "node-disk-cleanup".
     #[schemars(length(max = limits::NAME))]
@@ -89,8 +94,13 @@ pub struct ConflictingWorkflow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecentRemediation {
+    /// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote "namespace/name" into
+    /// name where that was another namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::NAMESPACE))]
+    pub namespace: Option<String>,
     /// Name of its WorkflowExecution.
-    #[schemars(length(max = limits::NAMESPACED_NAME))]
+    #[schemars(length(max = limits::NAME))]
     pub name: String,
     /// Its workflow, e.g. "node-disk-cleanup".
     #[schemars(length(max = limits::NAME))]

@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{rules, status::WorkflowExecutionStatus};
+use super::{patterns, rules, status::WorkflowExecutionStatus};
 use crate::limits;
 
 /// A time down to nanoseconds. The API server takes more digits than programs read; the rest it checks by the format.
@@ -76,21 +76,21 @@ pub struct WorkflowExecutionSpec {
     /// The object that the workflow acts on: "namespace/kind/name", e.g. "payment/deployment/payment-api", or for
     /// cluster-scoped objects "kind/name", e.g. "node/worker-node-1". At most one workflow at a time runs on a target. Case,
     /// plural, short names of built-in kinds and the API group make no difference: "payment/Deployments.apps/payment-api"
-    /// is the same target. status.target shows the canonical form.
+    /// is the same target. A built-in kind takes a namespace exactly where its objects have one. status.target shows the
+    /// canonical form.
     #[schemars(length(max = limits::TARGET))]
     #[x_kube(
-        validation = ("self.matches('^([^/]+/)?[^/]+/[^/]+$')",
-            "spec.targetResource: must be namespace/kind/name or kind/name, e.g. payment/deployment/api or node/worker-1"),
-        validation = ("self.split('/').size() != 3 || self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/')",
-            "spec.targetResource: the namespace of namespace/kind/name must be a DNS label (at most 63 of a-z, 0-9 and -, no - at either end), e.g. payment"),
-        validation = ("!self.matches('^([^/]+/)?[^/]+/[^/]+$') || self.matches('^([^/]+/)?[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*/[^/]+$') && self.matches('^([^/]+/)?[^/]{1,253}/[^/]+$')",
-            "spec.targetResource: the kind must be a DNS subdomain of at most 253 characters, capitals allowed, e.g. deployment, Deployment or deployments.apps"),
-        validation = ("!self.contains('%') && !self.endsWith('/.') && !self.endsWith('/..') && self.substring(self.lastIndexOf('/') + 1).size() <= 253",
-            "spec.targetResource: the name must be one path segment of at most 253 characters, without % and neither . nor .., e.g. payment-api"),
+        validation = patterns::target_parts().rule(),
+        validation = patterns::target_namespace().rule(),
+        validation = patterns::target_kind().rule(),
+        validation = patterns::target_kind_length().rule(),
+        validation = patterns::target_name().rule(),
+        validation = patterns::target_takes_a_namespace().rule(),
+        validation = patterns::target_takes_no_namespace().rule(),
     )]
     pub target_resource: String,
     /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}: at most 64; keys in UPPER_SNAKE_CASE; values at most 8192
-    /// characters. TARGET_RESOURCE is always passed as well, with the target in canonical form, and may not be among them.
+    /// characters; keys and values together at most 65536 characters. TARGET_RESOURCE is always passed as well, with the target in canonical form, and may not be among them.
     /// Absent: the pipeline's own defaults.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "parameters_schema")]
@@ -98,7 +98,8 @@ pub struct WorkflowExecutionSpec {
         validation = ("self.all(key, key.matches('^[A-Z][A-Z0-9_]{0,252}$'))",
             "spec.parameters: keys must be UPPER_SNAKE_CASE (a capital first, then capitals, digits and _; at most 253), e.g. DISK_THRESHOLD"),
         validation = ("!('TARGET_RESOURCE' in self)",
-            "spec.parameters: TARGET_RESOURCE is reserved, the operator passes spec.targetResource under this name"),
+            "spec.parameters: TARGET_RESOURCE is reserved, the operator passes the target under this name"),
+        validation = rules::parameters_fit(),
     )]
     pub parameters: BTreeMap<String, String>,
     /// How sure whoever chose the workflow was, from 0 to 1, e.g. 0.92. Kept for the record, nothing is decided by it.
@@ -191,6 +192,7 @@ pub struct WorkflowRef {
     /// Tekton bundle (an OCI image) that holds a Pipeline named "workflow", e.g.
     /// "registry.example/workflows/node-disk-cleanup:1.4.0".
     #[schemars(length(min = 1, max = limits::IMAGE))]
+    #[x_kube(validation = patterns::image().rule())]
     pub container_image: String,
     /// Digest that pins the bundle: "sha256:" and 64 hexadecimal digits in lower case. A different digest inside
     /// containerImage ends the execution as Failed, ConfigurationError. Absent: whatever containerImage points to.

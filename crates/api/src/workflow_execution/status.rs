@@ -6,7 +6,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    failure::{FailureDetails, FailureReason},
+    failure::FailureDetails,
     phase::{ConditionStatus, Phase},
     rules,
     skip::SkipDetails,
@@ -30,7 +30,6 @@ use crate::limits;
     validation = rules::frozen("skipDetails"),
     validation = rules::frozen("consecutiveFailures"),
     validation = rules::frozen("nextAllowedExecution"),
-    validation = rules::frozen("attempts"),
     validation = rules::set_once("startTime"),
     validation = rules::set_once("completionTime"),
     validation = rules::run_stays(),
@@ -94,10 +93,6 @@ pub struct WorkflowExecutionStatus {
     /// makes none wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_allowed_execution: Option<Time>,
-    /// The attempts of this execution, oldest first, the newest 20. Absent when there was only one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = limits::ATTEMPTS))]
-    pub attempts: Vec<AttemptStatus>,
     /// Who lifted the block that this execution had left on its target. Absent: nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clearance: Option<ClearanceStatus>,
@@ -153,39 +148,6 @@ pub struct PipelineRunStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub total_tasks: Option<i32>,
-}
-
-/// One attempt of an execution: one PipelineRun.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AttemptStatus {
-    /// Number of the attempt, counted from 1.
-    #[schemars(range(min = 1))]
-    pub attempt: i32,
-    /// Name of its PipelineRun, in the execution namespace. Absent where creating it was refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = limits::NAME))]
-    pub pipeline_run: Option<String>,
-    /// When it started.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_time: Option<Time>,
-    /// When it ended. Absent while it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub completion_time: Option<Time>,
-    /// Why it failed, one of the reasons of failureDetails. Absent while it runs and when it succeeded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "FailureReason")]
-    pub reason: Option<FailureReason>,
-    /// What happened, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = limits::ATTEMPT_MESSAGE))]
-    pub message: Option<String>,
-    /// How long the execution waited before this attempt, as a Go duration, e.g. "2s". Absent: it did not wait.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = limits::DURATION))]
-    #[x_kube(validation = ("duration(self) >= duration('0s')",
-        "status.attempts.delay: must be a Go duration that is not negative, e.g. 2s"))]
-    pub delay: Option<String>,
 }
 
 /// Who lifted a block, when and why.

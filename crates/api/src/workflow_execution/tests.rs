@@ -51,20 +51,16 @@ fn full() -> Value {
             "skipDetails": {
                 "reason": "ResourceBusy", "message": "m", "skippedAt": time,
                 "conflictingWorkflow": {
-                    "name": "other", "workflowId": "restart", "startedAt": time,
+                    "namespace": "payment", "name": "other", "workflowId": "restart", "startedAt": time,
                     "targetResource": "payment/deployment/payment-api"
                 },
                 "recentRemediation": {
-                    "name": "other", "workflowId": "restart", "completedAt": time, "outcome": "Completed",
+                    "namespace": "payment", "name": "other", "workflowId": "restart", "completedAt": time, "outcome": "Completed",
                     "targetResource": "payment/deployment/payment-api", "cooldownRemaining": "4m30s"
                 }
             },
             "consecutiveFailures": 2,
             "nextAllowedExecution": time,
-            "attempts": [{
-                "attempt": 1, "pipelineRun": "wfe-cf0cc089293b1165-6", "startTime": time, "completionTime": time,
-                "reason": "ImagePullBackOff", "message": "m", "delay": "2s"
-            }],
             "clearance": {"clearedBy": "jane", "clearedAt": time, "reason": "looked at it"},
             "conditions": [{
                 "type": "Succeeded", "status": "False", "reason": "OOMKilled", "message": "m",

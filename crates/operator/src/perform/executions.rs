@@ -222,7 +222,7 @@ impl Performer {
         let Some(subject) = work.subjects.get(&execution.uid) else {
             return Ok(Vec::new());
         };
-        let status = status::skipped(work.target.as_ref(), execution, subject, skip, work.now);
+        let status = status::skipped(work.target.as_ref(), subject, skip, work.now);
         let message = status.skip_details.as_ref().map(|details| details.message.clone()).unwrap_or_default();
         let told = Told::Skipped(Arc::clone(skip), message);
         let telling = Telling::new(work.target.as_ref(), execution, version, told);

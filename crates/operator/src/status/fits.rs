@@ -1,4 +1,4 @@
-//! Whatever failed, the status that says so fits the CRD's schema: a status that the API server refuses would never be
+//! Whatever happened, the status that says so fits the CRD's schema: a status that the API server refuses would never be
 //! written. The rules over several fields are checked on the real API server.
 
 use std::time::Duration;
@@ -6,9 +6,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::Value;
 use wfe_core::Time;
+use wfe_core::ending::Remediation;
 use wfe_core::evidence::{Absence, Doubt, Proof, Started};
+use wfe_core::execution::Recorded;
 use wfe_core::findings::FailedTask;
 use wfe_core::history::Charge;
+use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::Outcome;
 
 use super::*;
@@ -154,9 +157,7 @@ proptest! {
         let workflow_id = limits::cut(&workflow, limits::NAME).into();
         let subject = Subject { generation: 1, workflow_id, is_running, gave_up: false };
         let status = ended(Some(&target), &subject, &Ending::Failed(failure), draining);
-        let mut found = Vec::new();
-        misfits(&status_schema(), &serde_json::to_value(&status).unwrap(), "status", &mut found);
-        prop_assert_eq!(found, Vec::<String>::new());
+        prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
     }
 }
 
@@ -175,9 +176,84 @@ proptest! {
         let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: true, gave_up: false };
         let run = RunId { name: "wfe-x-1".into(), uid: wfe_core::name::Uid::new("u") };
         let status = going(None, &subject, Going { run: &run, shown: &shown, doing: &doing, since }, since);
-        let mut found = Vec::new();
-        misfits(&status_schema(), &serde_json::to_value(&status).unwrap(), "status", &mut found);
-        prop_assert_eq!(found, Vec::<String>::new());
+        prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
+    }
+}
+
+/// Says where a status does not fit the schema.
+fn misfits_of(status: &WorkflowExecutionStatus) -> Vec<String> {
+    let mut found = Vec::new();
+    misfits(&status_schema(), &serde_json::to_value(status).unwrap(), "status", &mut found);
+    found
+}
+
+/// What an older CRD, another operator or an administrator may have made of names.
+fn ids() -> impl Strategy<Value = ExecutionId> {
+    (texts(), texts()).prop_map(|(namespace, name)| ExecutionId {
+        namespace: namespace.into(),
+        name: name.into(),
+        uid: Uid::new("u"),
+    })
+}
+
+fn skips() -> impl Strategy<Value = Skip> {
+    let remediation = (ids(), texts(), times(), any::<bool>(), any::<bool>()).prop_map(
+        |(execution, workflow, at, completed, is_dated)| Remediation {
+            execution,
+            workflow_id: workflow.into(),
+            completed_at: at,
+            completed,
+            is_dated,
+        },
+    );
+    (remediation, any::<u32>(), prop::option::of(times()), any::<bool>(), 0..5_u8).prop_map(
+        |(past, failures, until, flag, which)| match which {
+            0 => Skip::ResourceBusy(Conflict {
+                holder: past.execution,
+                workflow_id: past.workflow_id,
+                started_at: past.completed_at,
+                draining: flag,
+            }),
+            1 => Skip::PreviousExecutionFailed { failed: past, is_repeated: flag },
+            2 => Skip::ExhaustedRetries { latest: past, failures, limit: failures, until },
+            3 => Skip::Backoff { latest: past, failures, until },
+            _ => Skip::Cooldown { last: past, cooldown: Duration::MAX, until },
+        },
+    )
+}
+
+fn waits() -> impl Strategy<Value = Waiting> {
+    (texts(), 0..5_u8).prop_map(|(text, which)| match which {
+        0 => Waiting::Paused(text.into()),
+        1 => Waiting::PausedEverywhere(text.into()),
+        2 => Waiting::ApiErrors(text.into()),
+        3 => Waiting::Blind(text.into()),
+        _ => Waiting::Turn,
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_skip_fits(skip in skips(), now in times()) {
+        let target = TargetName::parse("node/n").unwrap();
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, gave_up: false };
+        prop_assert_eq!(misfits_of(&skipped(Some(&target), &subject, &skip, now)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn any_wait_fits(wait in waits(), now in times(), number in any::<u64>()) {
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, gave_up: false };
+        prop_assert_eq!(misfits_of(&waiting(None, &subject, &wait, now)), Vec::<String>::new());
+        prop_assert_eq!(misfits_of(&given_up(None, &subject, number, now)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn any_clearance_fits(reason in texts(), cleared_by in texts(), effective in any::<bool>(), now in times()) {
+        let target = TargetName::parse("node/n").unwrap();
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, gave_up: false };
+        let clearance = Clearance { reason: reason.into(), cleared_by: cleared_by.into(), recorded: Recorded::Not };
+        let status = cleared(&target, &subject, Vec::new(), &clearance, effective, now);
+        prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
     }
 }
 
