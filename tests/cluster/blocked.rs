@@ -8,7 +8,7 @@ use wfe_testkit::{Operator, Outcome, Pipeline, World};
 use crate::audited::audited;
 use crate::clearing::{await_free, clear};
 use crate::expect::condition;
-use crate::history::unusable;
+use crate::history::{assert_skipped, unusable};
 
 const BLOCKED: &str = "workflowexecution_blocked_targets";
 const FAILURES: &str = "workflowexecution_consecutive_failures";
@@ -27,6 +27,7 @@ async fn await_says(world: &World, name: &str, blocked: &str) -> Result<()> {
 async fn a_block_is_shown_from_the_failure_that_makes_it_to_what_ends_it() -> Result<()> {
     let world = World::new("blocked").await?;
     let fails = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
+    let fails_too = world.push_pipeline("exit-2", &Pipeline::new().task("apply", Outcome::Exit(2))).await?;
     let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     let recording = world.record_all().await?;
     let operator = world.operator().start().await?;
@@ -42,7 +43,9 @@ async fn a_block_is_shown_from_the_failure_that_makes_it_to_what_ends_it() -> Re
     let recovery = |name: &str, of: &'static str, workflow: &str, image: &str| {
         world.wfe(name).workflow(workflow).image(image).patch(move |it| it["spec"]["recoveryOf"] = json!(of))
     };
-    recovery("again", "broken", "w2", &fails).create().await?;
+    recovery("same-bundle", "broken", "w2", &fails).create().await?;
+    assert_skipped(&world, "same-bundle", "PreviousExecutionFailed", "broken").await?;
+    recovery("again", "broken", "w2", &fails_too).create().await?;
     world.await_phase("again", "Failed").await?;
     await_says(&world, "broken", "False Superseded").await?;
     await_blocked(&operator, "PreviousExecutionFailed", 1.0).await?;

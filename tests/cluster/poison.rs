@@ -79,25 +79,41 @@ fn statuses() -> [(&'static str, Value, Option<&'static str>); 9] {
     ]
 }
 
-#[tokio::test]
-async fn what_an_older_crd_let_through_fails_alone_and_the_others_go_on() -> Result<()> {
-    let control_plane = ControlPlane::start(Options::default()).await?;
-    take_anything(&control_plane).await?;
-    let world = World::on(&control_plane, "poison").await?;
-    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
-    let poisons: [Poison; 8] = [
+/// Specs that cannot be used. Some name no target, or not in the form that their kind takes.
+fn poisons() -> [Poison; 16] {
+    [
         ("huge-timeout", "too large", |w| w["spec"]["executionConfig"]["timeout"] = json!("99999999999999999999h")),
         ("odd-timeout", "executionConfig.timeout", |w| w["spec"]["executionConfig"]["timeout"] = json!("banana")),
         ("listed-parameters", "shape", |w| w["spec"]["parameters"] = json!(["A", "b"])),
         ("numeric-target", "shape", |w| w["spec"]["targetResource"] = json!(7)),
         ("four-parts", "spec.targetResource", |w| w["spec"]["targetResource"] = json!("a/b/c/d")),
+        ("no-namespace", "must be namespace/deployment/api", |w| w["spec"]["targetResource"] = json!("Deploy/api")),
+        ("namespaced-node", "must be node/n", |w| w["spec"]["targetResource"] = json!("payment/no.v1/n")),
+        ("line-break", "must have a name", |w| w["spec"]["targetResource"] = json!("payment/deployment/api\n")),
+        ("long-kind", "must have a kind", |w| w["spec"]["targetResource"] = json!(format!("{}/x", "k".repeat(64)))),
         ("no-workflow", "shape", |w| w["spec"]["workflowRef"] = Value::Null),
         ("reserved-parameter", "TARGET_RESOURCE", |w| w["spec"]["parameters"] = json!({"TARGET_RESOURCE": "x"})),
         ("two-digests", "containerDigest", |w| {
             w["spec"]["workflowRef"]["containerImage"] = json!("r/w@sha256:aa");
             w["spec"]["workflowRef"]["containerDigest"] = json!("sha256:bb");
         }),
-    ];
+        ("upper-image", "must be an image reference", |w| {
+            w["spec"]["workflowRef"]["containerImage"] = json!("UPPER/x");
+        }),
+        // Accepted by an API server, and read by nobody else: no limit would be the unsafe reading.
+        ("odd-offset", "spec.startBefore", |w| w["spec"]["startBefore"] = json!("2026-01-02T03:04:05+23:60")),
+        ("numeric-time", "spec.startBefore", |w| w["spec"]["startBefore"] = json!(7)),
+        ("negative-ttl", "ttlSecondsAfterFinished", |w| w["spec"]["ttlSecondsAfterFinished"] = json!(-1)),
+    ]
+}
+
+#[tokio::test]
+async fn what_an_older_crd_let_through_fails_alone_and_the_others_go_on() -> Result<()> {
+    let control_plane = ControlPlane::start(Options::default()).await?;
+    take_anything(&control_plane).await?;
+    let world = World::on(&control_plane, "poison").await?;
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let poisons = poisons();
     for (name, _, poison) in &poisons {
         create_once_taken(&world.wfe(name).target(&format!("node/{name}")).image(&bundle).patch(poison)).await?;
     }
@@ -126,7 +142,11 @@ async fn what_an_older_crd_let_through_fails_alone_and_the_others_go_on() -> Res
         let details = &wfe["status"]["failureDetails"];
         assert_eq!(details["reason"], "ConfigurationError", "{name}: {details:#}");
         assert!(text(&details["message"]).contains(word), "{name}: {details:#}");
+        let event = world.await_event(name, "WorkflowFailed").await?;
+        assert!(text(&event["note"]).contains(word), "{name}: {event:#}");
     }
+    let told = world.events().await?.iter().filter(|event| event["reason"] == "WorkflowFailed").count();
+    assert_eq!(told, poisons.len(), "each once, and nothing else");
     let ran = 1 + statuses.iter().filter(|(_, _, reason)| reason.is_none()).count();
     assert_eq!(world.runs().await?.len(), ran);
     assert!(operator.ready().await);

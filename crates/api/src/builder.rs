@@ -9,6 +9,8 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::{SignedDuration, fmt::friendly::Spacing, fmt::friendly::SpanPrinter};
 
+use wfe_core::bundle::Bundle;
+
 use crate::{ExecutionConfig, Phase, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec, WorkflowRef};
 
 mod check;
@@ -55,6 +57,7 @@ struct Recovered {
     failed_half_way: bool,
     namespace: Option<String>,
     workflow_id: String,
+    bundle: Bundle,
 }
 
 // === impl WorkflowExecution ===
@@ -183,9 +186,9 @@ impl WorkflowExecutionBuilder {
     /// was set.
     ///
     /// [`build`](Self::build) then refuses what rule 2 would skip all the same: an execution of which nothing ran or that
-    /// did not fail, one in another namespace, and the same workflow again. It does not know the failures before that one:
-    /// the workflow has to be another than that of every execution that failed half way on the target since the last
-    /// success or clearance (specification, section 6).
+    /// did not fail, one in another namespace, and the same workflow or bundle again. It does not know the failures before
+    /// that one: workflow and bundle have to be others than those of every execution that failed half way on the target
+    /// since the last success or clearance (specification, section 6).
     pub fn recovers(mut self, failed: &WorkflowExecution) -> Self {
         let status = failed.status.as_ref();
         let ran = status.and_then(|status| status.failure_details.as_ref()).is_some_and(|it| it.was_execution_failure);
@@ -196,6 +199,7 @@ impl WorkflowExecutionBuilder {
             failed_half_way: ran && status.and_then(|status| status.phase) == Some(Phase::Failed),
             namespace,
             workflow_id: failed.spec.workflow_ref.workflow_id.clone(),
+            bundle: bundle(&failed.spec.workflow_ref),
         });
         self
     }
@@ -235,10 +239,16 @@ impl Recovered {
             Some(Problem::OtherNamespace)
         } else if self.workflow_id == execution.spec.workflow_ref.workflow_id {
             Some(Problem::SameWorkflow(self.workflow_id))
+        } else if self.bundle.is_same(bundle(&execution.spec.workflow_ref)) {
+            Some(Problem::SameBundle)
         } else {
             None
         }
     }
+}
+
+fn bundle(workflow: &WorkflowRef) -> Bundle {
+    Bundle::new(&workflow.container_image, workflow.container_digest.as_deref())
 }
 
 /// Writes whole seconds as a Go duration, e.g. `1h30m`.

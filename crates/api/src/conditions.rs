@@ -1,7 +1,7 @@
 //! Condition types of a `WorkflowExecution`, what each status of them means, and their reasons.
 //!
 //! Reasons of [`SUCCEEDED`] with status False are the reasons of [`FailureReason`](crate::FailureReason) and
-//! [`SkipReason`](crate::SkipReason): the Reason column of `kubectl get wfe` shows them.
+//! [`SkipReason`](crate::SkipReason), and [`CANCELLED`]: the Reason column of `kubectl get wfe` shows them.
 
 /// Whether this execution holds its target.
 ///
@@ -49,6 +49,9 @@ pub const FREE: &str = "Free";
 pub const RUNNING: &str = "Running";
 /// Reason of [`SUCCEEDED`]: every task of the run succeeded.
 pub const COMPLETED: &str = "Completed";
+/// Reason of [`SUCCEEDED`]: a person cancelled the execution, in its spec or on its run. `failureDetails.reason` is one of
+/// the closed reasons all the same.
+pub const CANCELLED: &str = "Cancelled";
 
 /// Reason of [`BLOCKED`]: a clearance, of this execution or a later one, has lifted it.
 pub const CLEARED: &str = "Cleared";

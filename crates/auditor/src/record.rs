@@ -48,8 +48,9 @@ pub(crate) enum End {
     ExecutionFailure,
     /// Nothing of it ran.
     PreExecutionFailure,
-    /// Nothing of it ran, as it was decided later than its `startBefore`: it does not count (section 3.1).
-    TooLate,
+    /// Nothing of it ran, and it does not count (section 7): it was decided later than its `startBefore`, or a person
+    /// cancelled it.
+    Uncounted,
 }
 
 /// What a person has said of a failure, and what its status says of that (section 10).
@@ -144,9 +145,11 @@ impl<'e> Past<'e> {
             End::Completed
         } else if details["wasExecutionFailure"] != false {
             End::ExecutionFailure
+        } else if is_cancelled(status) {
+            End::Uncounted
         } else if number.is_none() && details["reason"] == FailureReason::DeadlineExceeded.as_str() {
             // A time-out has a run, and a run has a number (ADR 5).
-            End::TooLate
+            End::Uncounted
         } else {
             End::PreExecutionFailure
         };
@@ -180,6 +183,12 @@ impl<'e> Past<'e> {
 
 fn has_ended(status: &Value) -> bool {
     matches!(phase(status), Some(Phase::Completed | Phase::Failed))
+}
+
+/// Tells whether a status says that a person cancelled the execution.
+fn is_cancelled(status: &Value) -> bool {
+    let says_so = |it: &Value| it["type"] == conditions::SUCCEEDED && it["reason"] == conditions::CANCELLED;
+    status["conditions"].as_array().is_some_and(|all| all.iter().any(says_so))
 }
 
 /// Only a failure can be cleared (section 10).

@@ -162,12 +162,15 @@ impl<'r, 'e> Reading<'r, 'e> {
         self.policy.previous_execution_failed_scope == Scope::Target || workflow == of
     }
 
-    /// It names exactly the latest failure, and its workflow is none of those that failed.
+    /// It names exactly the latest failure, and neither its workflow nor its bundle is one of those that failed.
     fn is_recovery(&self, asks: &Execution<'_>, last: &Past<'_>) -> bool {
         let (mine, broken) = (&asks.object, &last.execution.object);
         asks.recovery_of() == Some(&broken.name)
             && mine.namespace == broken.namespace
-            && self.broken(asks).iter().all(|past| past.execution.workflow_id() != asks.workflow_id())
+            && self.broken(asks).iter().all(|past| {
+                past.execution.workflow_id() != asks.workflow_id()
+                    && !is_same_bundle(past.execution.bundle(), asks.bundle())
+            })
     }
 
     /// Rule 3: too many failures in a row.
@@ -179,10 +182,10 @@ impl<'r, 'e> Reading<'r, 'e> {
         Some(Ban { rule: Rule::ExhaustedRetries, because: vec![latest], until })
     }
 
-    /// Rule 4: the latest execution is a pre-execution failure, and it is before its nextAllowedExecution. (One that came
-    /// too late does not count, and hides nothing: ADR 5.)
+    /// Rule 4: the latest execution is a pre-execution failure, and it is before its nextAllowedExecution. (One that does
+    /// not count hides nothing: ADR 5.)
     fn backoff(&self) -> Option<Ban<'r, 'e>> {
-        let latest = self.uncleared().iter().rfind(|past| past.end != End::TooLate)?;
+        let latest = self.uncleared().iter().rfind(|past| past.end != End::Uncounted)?;
         let until = latest.next_allowed.or_else(|| {
             // In a status of somebody else: what it should say.
             let failed = latest.failed?;
@@ -225,5 +228,13 @@ impl<'r, 'e> Reading<'r, 'e> {
         let breaks = |past: &&Past<'_>| past.end == End::ExecutionFailure && up_to(past);
         self.uncleared().iter().filter(breaks).any(|failed| !has_success_after(failed))
             || self.exhausted_retries().is_some() && self.row().into_iter().any(up_to)
+    }
+}
+
+/// Two bundles are the same by their digests where both are pinned, else by their repositories (section 6).
+fn is_same_bundle(one: (&str, Option<&str>), other: (&str, Option<&str>)) -> bool {
+    match (one, other) {
+        ((_, Some(one)), (_, Some(other))) => one == other,
+        ((one, _), (other, _)) => one.eq_ignore_ascii_case(other),
     }
 }

@@ -114,6 +114,7 @@ fn past(number: u32) -> Execution {
         1 => ExecutionState::Failed(FailedState {
             reason: FailureReason::ImagePullBackOff,
             was_execution_failure: false,
+            cancelled: false,
             failed_at: ended_at,
             completed_at: ended_at,
             next_allowed_execution: ended_at,

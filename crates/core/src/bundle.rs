@@ -23,7 +23,10 @@ impl Bundle {
         let end = named[last..].find(':').map_or(named.len(), |colon| last + colon);
         // Hosts are the same in capitals.
         let repository = named[..end].to_ascii_lowercase();
-        Self { repository: hash(&repository), digest: digest.or(inside).and_then(|digest| NonZeroU64::new(hash(digest))) }
+        Self {
+            repository: hash(&repository),
+            digest: digest.or(inside).and_then(|digest| NonZeroU64::new(hash(digest))),
+        }
     }
 
     /// Tells whether two bundles are the same: by their digests where both have one, else by their repositories. The tags

@@ -68,6 +68,10 @@ impl fmt::Display for FailureReason {
     }
 }
 
+/// The reason of the condition `Succeeded` of an execution that a person has cancelled. `failureDetails.reason` is one of
+/// the seven all the same.
+pub const CANCELLED: &str = "Cancelled";
+
 /// A create of a run that the API server refused for good (section 9): nothing of the workflow ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
@@ -100,11 +104,19 @@ pub struct Failure {
     pub number: Option<RunNumber>,
     /// What Tekton said of the run, where there was one.
     pub outcome: Option<Outcome>,
+    /// Whether a person cancelled it. Where nothing had run, it then does not count (section 7).
+    pub cancelled: bool,
     /// What it does to the counter of its target.
     pub charge: Charge,
 }
 
 impl Failure {
+    /// Returns the reason of the condition `Succeeded`: one of the seven, or `Cancelled`.
+    #[must_use]
+    pub fn shown_reason(&self) -> &'static str {
+        if self.cancelled { CANCELLED } else { self.reason.as_str() }
+    }
+
     /// Tells how it blocks its target from its end on, where it does.
     #[must_use]
     pub fn blocks(&self) -> Option<BlockReason> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Time;
+use crate::bundle::Bundle;
 use crate::ending::{FailureReason, Refusal};
 use crate::evidence::Proof;
 use crate::findings::TaskCount;
@@ -24,6 +25,8 @@ pub struct Execution {
     pub deleting: bool,
     /// `spec.workflowRef.workflowId`.
     pub workflow_id: Box<str>,
+    /// Which bundle it runs (`spec.workflowRef.containerImage` and `containerDigest`).
+    pub bundle: Bundle,
     /// `status.runSequence`: the number of the run that it tried last. While it is undecided: has tried and given up.
     pub run_sequence: Option<RunNumber>,
     /// `spec.executionConfig.timeout`, where it can be read.
@@ -151,6 +154,8 @@ pub struct FailedState {
     pub reason: FailureReason,
     /// `status.failureDetails.wasExecutionFailure`; true where that is missing, as then nobody can tell.
     pub was_execution_failure: bool,
+    /// Whether a person cancelled it (the reason `Cancelled` of its condition `Succeeded`).
+    pub cancelled: bool,
     /// `status.failureDetails.failedAt`.
     pub failed_at: Option<Time>,
     /// `status.completionTime`.
@@ -169,6 +174,7 @@ impl Execution {
             created,
             deleting: false,
             workflow_id: "".into(),
+            bundle: Bundle::default(),
             run_sequence: None,
             timeout: None,
             ttl: None,
@@ -186,6 +192,12 @@ impl Execution {
             lost_proof: None,
             state: ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None },
         }
+    }
+
+    /// Tells whether it runs the same as another: the same workflow, or another one from the same bundle.
+    #[must_use]
+    pub fn runs_the_same_as(&self, other: &Self) -> bool {
+        self.workflow_id == other.workflow_id || self.bundle.is_same(other.bundle)
     }
 
     /// Tells whether its phase is final.

@@ -49,8 +49,8 @@ pub enum End {
     ExecutionFailure,
     /// Nothing of it ran: it counts.
     PreExecutionFailure,
-    /// It came too late (`startBefore`): nothing ran, and it does not count (section 3.1).
-    TooLate,
+    /// Nothing of it ran, and it does not count (section 7): it came too late (`startBefore`), or a person cancelled it.
+    Uncounted,
 }
 
 /// What a failure does to the counter of its target (section 7).
@@ -87,10 +87,11 @@ impl<'a> History<'a> {
         self.past.get(self.cleared..).unwrap_or_default()
     }
 
-    /// Returns the latest execution, where no clearance covers it. One that came too late was never in the way.
+    /// Returns the latest execution, where no clearance covers it. One that does not count was never in the
+    /// way.
     #[must_use]
     pub fn latest(&self) -> Option<&Past<'a>> {
-        self.uncleared().iter().rfind(|past| past.end != End::TooLate)
+        self.uncleared().iter().rfind(|past| past.end != End::Uncounted)
     }
 
     /// Returns those that ran, newest first and uncleared, that count against a workflow in a scope.
@@ -194,10 +195,11 @@ impl<'a> Past<'a> {
 
 /// What came too late is the one failure of reason `DeadlineExceeded` that never had a number: a time-out has a run.
 fn end_of(execution: &Execution, failed: &FailedState) -> End {
+    let is_too_late = failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none();
     if failed.was_execution_failure {
         End::ExecutionFailure
-    } else if failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none() {
-        End::TooLate
+    } else if failed.cancelled || is_too_late {
+        End::Uncounted
     } else {
         End::PreExecutionFailure
     }

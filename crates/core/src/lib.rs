@@ -12,6 +12,7 @@
 
 pub mod action;
 pub mod backoff;
+pub mod bundle;
 pub mod by_uid;
 pub mod check;
 pub mod decide;

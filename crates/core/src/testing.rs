@@ -5,6 +5,7 @@ pub(crate) mod generate;
 use std::sync::Arc;
 
 use crate::Time;
+use crate::bundle::Bundle;
 use crate::ending::FailureReason;
 use crate::evidence::{Absence, Doubt, Proof, Started};
 use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Pause, Recorded};
@@ -57,16 +58,22 @@ pub(crate) fn failure(was_execution_failure: bool, at_second: i64, next: Option<
     FailedState {
         reason: FailureReason::Unknown,
         was_execution_failure,
+        cancelled: false,
         failed_at: Some(at(at_second)),
         completed_at: Some(at(at_second)),
         next_allowed_execution: next.map(at),
     }
 }
 
+/// The bundle of a workflow, where each has its own.
+pub(crate) fn bundle_of(workflow: &str) -> Bundle {
+    Bundle::new(&format!("registry.example/{workflow}:1"), None)
+}
+
 /// An execution of a workflow that ended in some way; `number` is that of its run.
 pub(crate) fn past(uid: &str, workflow: &str, number: u64, state: ExecutionState) -> Execution {
-    let (workflow_id, run_sequence) = (workflow.into(), Some(number));
-    Execution { workflow_id, run_sequence, created: at(-10_000), ..execution(uid, state) }
+    let (workflow_id, bundle, run_sequence) = (workflow.into(), bundle_of(workflow), Some(number));
+    Execution { workflow_id, bundle, run_sequence, created: at(-10_000), ..execution(uid, state) }
 }
 
 /// It completed at a second.
@@ -92,7 +99,7 @@ pub(crate) fn cleared(execution: Execution, recorded: Recorded) -> Execution {
 
 /// An execution of a workflow that asks for its turn.
 pub(crate) fn asks(uid: &str, workflow: &str) -> Execution {
-    Execution { workflow_id: workflow.into(), ..undecided(uid) }
+    Execution { workflow_id: workflow.into(), bundle: bundle_of(workflow), ..undecided(uid) }
 }
 
 /// A run `r<number>` of the chain, delivered in the order of its number.

@@ -104,7 +104,7 @@ impl Announcement {
     /// It failed.
     #[must_use]
     pub fn failed(execution: &ExecutionId, failure: &Failure) -> Self {
-        let note = format!("{}: {}", failure.reason, failure.message);
+        let note = format!("{}: {}", failure.shown_reason(), failure.message);
         Self { warning: true, ..Self::normal(execution, "WorkflowFailed", "Finish", note) }
     }
 

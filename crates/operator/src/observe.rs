@@ -7,9 +7,10 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
 use serde_json::Value;
-use wfe_api::conditions::{BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, STARTED, TARGET_LOCKED, WAITING};
+use wfe_api::conditions::{BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, STARTED, SUCCEEDED, TARGET_LOCKED, WAITING};
 use wfe_api::{Phase, WorkflowExecutionSpec, is_image_reference};
-use wfe_core::ending::FailureReason;
+use wfe_core::bundle::Bundle;
+use wfe_core::ending::{CANCELLED, FailureReason};
 use wfe_core::evidence::Proof;
 use wfe_core::execution::{Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded, RunShown};
 use wfe_core::findings::TaskCount;
@@ -37,6 +38,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         first_try: None,
         start_before,
     };
+    let conditions = conditions(&object.data);
     let as_written = spec["targetResource"].as_str();
     let (target, state, request) = match phase {
         None | Some("" | "Pending") => {
@@ -48,10 +50,9 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         }
         Some(phase) => {
             let target = as_written.and_then(|target| TargetName::parse_recorded(target).ok());
-            (target, decided_state(&object.data["status"], phase), None)
+            (target, decided_state(&object.data["status"], &conditions, phase), None)
         }
     };
-    let conditions = conditions(&object.data);
     let reason_of = |kind: &str, status: &str| {
         conditions
             .iter()
@@ -66,6 +67,10 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
         deleting: meta.deletion_timestamp.is_some(),
         workflow_id: spec.pointer("/workflowRef/workflowId").and_then(Value::as_str).unwrap_or_default().into(),
+        bundle: Bundle::new(
+            spec.pointer("/workflowRef/containerImage").and_then(Value::as_str).unwrap_or_default(),
+            spec.pointer("/workflowRef/containerDigest").and_then(Value::as_str),
+        ),
         run_sequence: object.data.pointer("/status/runSequence").and_then(Value::as_u64),
         timeout: spec.pointer("/executionConfig/timeout").and_then(Value::as_str).and_then(|t| duration::parse(t).ok()),
         ttl: spec["ttlSecondsAfterFinished"].as_u64().map(Duration::from_secs),
@@ -131,7 +136,7 @@ pub fn observe_clearance(data: &Value) -> Option<Clearance> {
     Some(Clearance { reason: text("reason", "no reason given"), cleared_by: text("clearedBy", "somebody"), recorded })
 }
 
-fn decided_state(status: &Value, phase: &str) -> ExecutionState {
+fn decided_state(status: &Value, conditions: &[Condition], phase: &str) -> ExecutionState {
     let time = |key: &str| -> Option<Time> { status[key].as_str().and_then(parse_moment) };
     if phase == Phase::Running.as_str() {
         let text = |key: &str| status["pipelineRunRef"][key].as_str();
@@ -146,6 +151,7 @@ fn decided_state(status: &Value, phase: &str) -> ExecutionState {
         ExecutionState::Failed(FailedState {
             reason: reason.unwrap_or(FailureReason::Unknown),
             was_execution_failure: details["wasExecutionFailure"].as_bool().unwrap_or(true),
+            cancelled: conditions.iter().any(|it| it.type_ == SUCCEEDED && it.reason == CANCELLED),
             failed_at: details["failedAt"].as_str().and_then(parse_moment),
             completed_at: time("completionTime"),
             next_allowed_execution: time("nextAllowedExecution"),

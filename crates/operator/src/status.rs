@@ -299,7 +299,7 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
             failure.failed_at,
             conditions::SUCCEEDED,
             "False",
-            failure.reason.as_str(),
+            failure.shown_reason(),
             &message,
         )],
         ..common(target, subject)
@@ -452,6 +452,7 @@ mod tests {
             ran_for: std::time::Duration::ZERO,
             number: Some(3),
             outcome: None,
+            cancelled: false,
             charge: Charge::default(),
         }
     }

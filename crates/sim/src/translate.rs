@@ -328,6 +328,7 @@ fn failed(was_execution_failure: bool) -> ExecutionState {
     ExecutionState::Failed(FailedState {
         reason: FailureReason::Unknown,
         was_execution_failure,
+        cancelled: false,
         failed_at: ended,
         completed_at: ended,
         next_allowed_execution,

@@ -24,6 +24,10 @@ pub fn api_time(time: Time) -> ApiTime {
 /// comma before the fraction, and with an offset of up to 24 hours.
 #[must_use]
 pub fn parse_moment(text: &str) -> Option<Time> {
+    if let Ok(time) = chrono::DateTime::parse_from_rfc3339(text) {
+        return Some(time.to_utc());
+    }
+    // chrono reads neither; jiff does, but not the last day of the year 9999.
     let time: Timestamp = text.parse().ok()?;
     let (seconds, nanos) = (time.as_second(), time.subsec_nanosecond());
     // Before 1970 jiff counts both backwards, chrono only the seconds.
@@ -45,6 +49,8 @@ mod tests {
             ("2026-01-02T03:04:05+24:00", "2026-01-01T03:04:05Z"),
             ("2026-01-02T03:04:05-24:00", "2026-01-03T03:04:05Z"),
             ("2026-01-02T03:04:05+14:30", "2026-01-01T12:34:05Z"),
+            ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
+            ("1969-12-31T23:59:59,25Z", "1969-12-31T23:59:59.250Z"),
             ("1969-12-31T23:59:59.25Z", "1969-12-31T23:59:59.250Z"),
         ] {
             let expected: Time = expected.parse().unwrap();

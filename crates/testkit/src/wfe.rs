@@ -14,6 +14,12 @@ pub fn resource() -> ApiResource {
     manifests::resource("kubernaut.ai/v1alpha1", "WorkflowExecution")
 }
 
+/// A bundle that is nowhere, under the workflow's name as far as a repository can have it.
+fn image_of(workflow: &str) -> String {
+    let path: String = workflow.to_lowercase().chars().filter(char::is_ascii_alphanumeric).take(200).collect();
+    format!("registry.invalid/workflows/{path}x:1.0.0")
+}
+
 /// A WorkflowExecution that is being built; valid as it starts.
 #[derive(Clone)]
 #[must_use = "nothing exists until `create`"]
@@ -33,7 +39,7 @@ impl WfeBuilder {
                 "workflowRef": {
                     "workflowId": "restart",
                     "version": "1.0.0",
-                    "containerImage": "registry.invalid/workflows/restart:1.0.0",
+                    "containerImage": image_of("restart"),
                 },
             },
         });
@@ -45,9 +51,17 @@ impl WfeBuilder {
         self.patch(|value| value["spec"]["targetResource"] = json!(target))
     }
 
-    /// Sets the workflow's id.
+    /// Sets the workflow's id. Where no bundle was set, it has one of its own.
     pub fn workflow(self, id: &str) -> Self {
-        self.patch(|value| value["spec"]["workflowRef"]["workflowId"] = json!(id))
+        self.patch(|value| {
+            let workflow = &mut value["spec"]["workflowRef"];
+            let is_default =
+                workflow["workflowId"].as_str().is_some_and(|before| workflow["containerImage"] == image_of(before));
+            if is_default {
+                workflow["containerImage"] = json!(image_of(id));
+            }
+            workflow["workflowId"] = json!(id);
+        })
     }
 
     /// Sets the workflow's version.

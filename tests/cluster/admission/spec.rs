@@ -33,20 +33,13 @@ fn digest(digits: &str) -> Value {
 }
 
 #[tokio::test]
-async fn bad_input_is_refused_by_name() -> Result<()> {
+async fn what_names_no_target_is_refused_with_the_right_form() -> Result<()> {
     let form: &[&str] = &["spec.targetResource", "must be namespace/kind/name or kind/name"];
     let namespace: &[&str] = &["spec.targetResource", "must be a DNS label"];
     let kind: &[&str] = &["spec.targetResource", "must be a DNS subdomain"];
     let name: &[&str] = &["spec.targetResource", "the name must have at most 253 letters"];
     let namespaced: &[&str] = &["spec.targetResource", "must be namespace/kind/name", "have a namespace"];
     let cluster_scoped: &[&str] = &["spec.targetResource", "must be kind/name", "have no namespace"];
-    let image: &[&str] = &["spec.workflowRef.containerImage", "must be an image reference"];
-    let size: &[&str] = &["spec.parameters", "at most 65536 characters together"];
-    let keys: &[&str] = &["spec.parameters", "UPPER_SNAKE_CASE"];
-    let timeout: &[&str] = &["spec.executionConfig.timeout", "must be a Go duration from 1s to 24h"];
-    let pins: &[&str] = &["spec.workflowRef.containerDigest", "must be sha256: followed by 64"];
-    let recovery: &[&str] = &["spec.recoveryOf", "must be the name of a WorkflowExecution"];
-    let account: &[&str] = &["spec.executionConfig.serviceAccountName", "must be a DNS subdomain"];
     let rows = [
         (TARGET, json!(null), &["spec.targetResource: Required value"][..]),
         (TARGET, json!(7), &["spec.targetResource", "must be of type string"]),
@@ -87,6 +80,20 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         (TARGET, json!("payment/no.v1/worker-1"), cluster_scoped),
         (TARGET, json!(format!("node/{}", "x".repeat(254))), name),
         (TARGET, json!("x".repeat(572)), &["spec.targetResource: Too long"]),
+    ];
+    check_refusals(&rows).await
+}
+
+#[tokio::test]
+async fn bad_input_is_refused_by_name() -> Result<()> {
+    let image: &[&str] = &["spec.workflowRef.containerImage", "must be an image reference"];
+    let size: &[&str] = &["spec.parameters", "at most 65536 characters together"];
+    let keys: &[&str] = &["spec.parameters", "UPPER_SNAKE_CASE"];
+    let timeout: &[&str] = &["spec.executionConfig.timeout", "must be a Go duration from 1s to 24h"];
+    let pins: &[&str] = &["spec.workflowRef.containerDigest", "must be sha256: followed by 64"];
+    let recovery: &[&str] = &["spec.recoveryOf", "must be the name of a WorkflowExecution"];
+    let account: &[&str] = &["spec.executionConfig.serviceAccountName", "must be a DNS subdomain"];
+    let rows = [
         (PARAMETERS, json!({"ready_timeout": "90s"}), keys),
         (PARAMETERS, json!({"Ready": "90s"}), keys),
         (PARAMETERS, json!({"READY-TIMEOUT": "90s"}), keys),

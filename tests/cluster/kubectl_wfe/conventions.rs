@@ -127,7 +127,7 @@ async fn it_answers_for_a_file_and_for_a_program() -> Result<()> {
         (&["explain", "nobody"], "there is no WorkflowExecution nobody in the namespace"),
         (&["explain", "-n", "default", "broken"], "there is no WorkflowExecution broken in the namespace default"),
         (&["clear", "node/unheard-of", "--yes", "--reason", "x"], "no WorkflowExecution on node/unheard-of is known"),
-        (&["clear", "broken", "--yes", "--reason", "x"], "namespace/kind/name or kind/name is expected"),
+        (&["clear", "broken", "--yes", "--reason", "x"], "it must be namespace/kind/name or kind/name"),
         (&["clear", TARGET, "--yes", "--reason", " "], "say why the target is in order again"),
         (&["clear", TARGET, "--yes"], "--reason"),
     ] {

@@ -73,4 +73,7 @@ pub enum Problem {
     /// It makes up for an execution with the workflow that failed.
     #[error("names an execution of the same workflow ({0}), which is never repeated; pick another workflow")]
     SameWorkflow(String),
+    /// It makes up for an execution with the bundle that failed.
+    #[error("names an execution of the same bundle (by its digest or its repository); pick a workflow from another")]
+    SameBundle,
 }

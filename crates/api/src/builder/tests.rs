@@ -203,6 +203,7 @@ fn a_recovery_names_what_failed_and_takes_another_workflow() {
     assert_eq!(built.spec.recovery_of.as_deref(), Some("payment-restart"));
     assert_eq!(built.metadata.namespace.as_deref(), Some("payment"));
 
+    let same_bundle = "registry.example/workflows/deployment-restart:2.0";
     let elsewhere = alternative().recovers(&failed(true)).namespace("other");
     let completed = {
         let mut completed = failed(true);
@@ -211,6 +212,7 @@ fn a_recovery_names_what_failed_and_takes_another_workflow() {
     };
     for (builder, problem) in [
         (good().recovers(&failed(true)), Problem::SameWorkflow("deployment-restart".to_owned())),
+        (good().workflow("deployment-scale", "1.0", same_bundle).recovers(&failed(true)), Problem::SameBundle),
         (alternative().recovers(&failed(false)), Problem::NothingToRecover),
         (alternative().recovers(&completed), Problem::NothingToRecover),
         (alternative().recovers(&good().build().unwrap()), Problem::NothingToRecover),

@@ -124,8 +124,9 @@ pub struct WorkflowExecutionSpec {
         "spec.startBefore: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z"))]
     pub start_before: Option<Time>,
     /// Name of a WorkflowExecution in the same namespace that failed half way, e.g. "payment-restart": this one is to make up
-    /// for it, with another workflow. Absent: it makes up for none, and is Skipped (PreviousExecutionFailed) on a target that
-    /// one has left half way, until somebody clears that.
+    /// for it, with another workflow from another bundle (by digest, or by repository where one is not pinned). Absent: it
+    /// makes up for none, and is Skipped (PreviousExecutionFailed) on a target that one has left half way, until somebody
+    /// clears that.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAME))]
     #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",

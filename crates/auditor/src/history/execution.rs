@@ -94,6 +94,22 @@ impl<'a> Execution<'a> {
         self.versions.first().and_then(|(_, object)| text(object, "/spec/workflowRef/workflowId")).unwrap_or_default()
     }
 
+    /// Returns the repository of the bundle, and the digest that pins it, where one does. They never change.
+    pub(crate) fn bundle(&self) -> (&'a str, Option<&'a str>) {
+        let of_spec = |field: &str| text(self.versions.first()?.1, &format!("/spec/workflowRef/{field}"));
+        let image = of_spec("containerImage").unwrap_or_default();
+        let (tagged, inside) = match image.rsplit_once('@') {
+            Some((tagged, digest)) => (tagged, Some(digest)),
+            None => (image, None),
+        };
+        // What follows a colon is a tag, unless a slash follows it: then it is a port.
+        let repository = match tagged.rsplit_once(':') {
+            Some((repository, tag)) if !tag.contains('/') => repository,
+            _ => tagged,
+        };
+        (repository, of_spec("containerDigest").or(inside))
+    }
+
     /// Returns `spec.recoveryOf`, which never changes.
     pub(crate) fn recovery_of(&self) -> Option<&'a str> {
         text(self.versions.first()?.1, "/spec/recoveryOf")

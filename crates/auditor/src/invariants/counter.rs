@@ -100,7 +100,7 @@ fn what_counts(execution: &Execution<'_>, written: &Written<'_>) -> Option<Count
             let past = Past::read(execution, written.at)?;
             match past.end {
                 End::Completed => Counted::Reset,
-                End::ExecutionFailure | End::TooLate => Counted::Inherited(past.failed?),
+                End::ExecutionFailure | End::Uncounted => Counted::Inherited(past.failed?),
                 End::PreExecutionFailure => Counted::OneMore(past.failed?),
             }
         }

@@ -43,12 +43,11 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
 /// ResourceBusy: a run of the named execution was committed or released and unfinished, or draining.
 fn busy(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>) -> Option<Flaw> {
     let conflict = &ended.status["skipDetails"]["conflictingWorkflow"];
-    let Some(name) = text(conflict, "/name") else {
+    let Some(name) = named(execution, conflict) else {
         return Some(("no-fact", "it names no conflicting workflow".to_owned()));
     };
-    let name = in_namespace_of(execution, name);
     let chain = execution.target.as_ref().map(wfe_core::target::TargetName::chain);
-    let named: Vec<&Run<'_>> = evidence
+    let of_that_name: Vec<&Run<'_>> = evidence
         .history
         .runs
         .values()
@@ -56,11 +55,11 @@ fn busy(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>)
         .filter(|run| run.owner_name == Some(name.as_str()))
         .collect();
     let holders: Vec<&Run<'_>> =
-        named.iter().copied().filter(|run| held_target(evidence, run, execution.created, ended.at)).collect();
+        of_that_name.iter().copied().filter(|run| held_target(evidence, run, execution.created, ended.at)).collect();
     if holders.is_empty() {
         // Without the owner's status it is not known when it committed.
         let unknown = |run: &&Run<'_>| evidence.history.owner(run).is_none() && run.is_unfinished_at(ended.at);
-        return (!named.iter().any(unknown) && !held_foreign(evidence, execution, ended, &name)).then(|| {
+        return (!of_that_name.iter().any(unknown) && !held_foreign(evidence, execution, ended, &name)).then(|| {
             let what = "committed or released and unfinished, or draining";
             ("no-fact", format!("from its creation to then no run of {name} on the target was {what}"))
         });
@@ -107,7 +106,13 @@ fn misnamed(evidence: &Evidence<'_>, execution: &Execution<'_>, conflict: &Value
     (named.is_some() && !is_known()).then(|| format!("{} did not start when the skip says", run.object))
 }
 
-/// Writes a name out: in a status, that of an execution in the same namespace stands alone.
-fn in_namespace_of(execution: &Execution<'_>, name: &str) -> String {
-    if name.contains('/') { name.to_owned() } else { format!("{}/{name}", execution.object.namespace) }
+/// Reads whom a skip names, as namespace/name. An earlier version had no field for the namespace: it wrote it into the
+/// name, where it was not the skipped execution's own.
+fn named(execution: &Execution<'_>, other: &Value) -> Option<String> {
+    let name = text(other, "/name")?;
+    Some(match text(other, "/namespace") {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None if name.contains('/') => name.to_owned(),
+        None => format!("{}/{name}", execution.object.namespace),
+    })
 }

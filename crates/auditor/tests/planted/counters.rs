@@ -123,6 +123,11 @@ fn who_makes_somebody_wait_and_should_not() {
     assert_eq!(found(&late), clean());
     late.correct("late", |status| status["consecutiveFailures"] = json!(2));
     assert_eq!(found(&late), ["8 counter"], "what came too late does not count");
+    let mut cancelled = running(1);
+    cancelled.is_cancelled("cancelled", NODE);
+    assert_eq!(found(&cancelled), clean());
+    cancelled.correct("cancelled", |status| status["consecutiveFailures"] = json!(2));
+    assert_eq!(found(&cancelled), ["8 counter"], "what a person cancelled does not count");
 }
 
 #[test]

@@ -84,10 +84,14 @@ fn a_skip_that_says_a_wrong_thing_of_its_fact() {
 
 #[test]
 fn a_skip_for_a_remediation_that_was_none() {
-    let planted: [(&str, Plant); 3] = [
+    let planted: [(&str, Plant); 5] = [
         ("another outcome", |recent| recent["outcome"] = json!("Failed")),
         ("another time", |recent| recent["completedAt"] = json!("2020-01-01T00:00:00Z")),
-        ("another name", |recent| recent["name"] = json!("ops/nobody")),
+        ("another name", |recent| recent["name"] = json!("nobody")),
+        ("another namespace", |recent| recent["namespace"] = json!("elsewhere")),
+        ("another name, as an earlier version wrote it", |recent| {
+            (recent["namespace"], recent["name"]) = (json!(null), json!("ops/nobody"));
+        }),
     ];
     for (what, plant) in planted {
         let mut story = Story::by(Policy::default());
@@ -97,8 +101,12 @@ fn a_skip_for_a_remediation_that_was_none() {
         let mut recent = story.recent("one");
         recent["cooldownRemaining"] = json!("1m0s");
         let mut right = story.clone();
+        let mut earlier = story.clone();
         right.skip_for("two", "RecentlyRemediated", &json!({"recentRemediation": recent}));
         assert_eq!(right.found_settled(), Vec::<String>::new());
+        recent.as_object_mut().unwrap().remove("namespace");
+        earlier.skip_for("two", "RecentlyRemediated", &json!({"recentRemediation": recent}));
+        assert_eq!(earlier.found_settled(), Vec::<String>::new(), "as an earlier version wrote it");
         plant(&mut recent);
         story.skip_for("two", "RecentlyRemediated", &json!({"recentRemediation": recent}));
         assert_eq!(story.found_settled(), ["5 no-fact"], "{what}");

@@ -82,6 +82,12 @@ fn any_workflow_while_the_target_backs_off() {
     };
     assert_eq!(found(after(late), "x", MINUTE - 1), ["4 backoff"], "what came too late hides nothing");
     assert_eq!(found(after(|story| story.comes_too_late("past", NODE)), "x", 30), clean());
+    let cancelled = |story: &mut Story| {
+        story.stalls("past", NODE, 1);
+        story.is_cancelled("cancelled", NODE);
+    };
+    assert_eq!(found(after(cancelled), "x", MINUTE - 1), ["4 backoff"], "what was cancelled hides nothing");
+    assert_eq!(found(after(|story| story.is_cancelled("past", NODE)), "x", 30), clean());
 }
 
 #[test]
@@ -187,6 +193,17 @@ fn a_recovery_that_is_none() {
     assert_eq!(recovers(broken, "x", "past"), clean());
     assert_eq!(recovers(broken, "w", "past"), forbidden, "by the same workflow");
     assert_eq!(recovers(broken, "x", "another"), forbidden);
+    let by = |image: &str| {
+        let mut story = after(broken);
+        story.wfe_with("next", NODE, "x", &json!({"recoveryOf": "past"}));
+        let made = story.changes.last_mut().unwrap();
+        made.object["spec"]["workflowRef"]["containerImage"] = json!(image);
+        story.create("next", 9);
+        story.commit("next", 9);
+        story.found()
+    };
+    assert_eq!(by("registry.example/w:2"), forbidden, "from the bundle that failed");
+    assert_eq!(by("registry.example/v:1"), clean());
     let twice = |story: &mut Story| {
         story.breaks("first", NODE, "x", 1);
         story.wfe_with("past", NODE, "w", &json!({"recoveryOf": "first"}));

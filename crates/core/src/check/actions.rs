@@ -6,7 +6,7 @@ use super::Violation;
 use super::record::{Record, clearance, next_allowed};
 use crate::Time;
 use crate::action::{Action, Decision, Ending, Fact};
-use crate::ending::{Failure, Skip};
+use crate::ending::{Failure, FailureReason, Skip};
 use crate::evidence::Started;
 use crate::execution::{Execution, ExecutionState, Recorded, RunShown};
 use crate::name::{ExecutionId, RunId, Uid};
@@ -357,6 +357,12 @@ impl<'a> Check<'a> {
             let counts = charge.next_allowed_execution.is_some();
             let is_pre_execution = !failure.was_execution_failure();
             self.expect("7", is_pre_execution || !counts, || format!("{execution} ran, and counts"));
+            // What is excused: a person's cancellation, and a startBefore that has passed before there was a run.
+            let had_its_turn = self.execution(execution).is_none_or(Execution::started_once);
+            let is_late = failure.reason == FailureReason::DeadlineExceeded && failure.number.is_none();
+            let is_excused = failure.cancelled || is_late && !had_its_turn;
+            let right = !is_pre_execution || counts != is_excused;
+            self.expect("7", right, || format!("{execution} counts: {counts}, after {failure:?}"));
             let fits = shown == row + usize::from(counts);
             self.expect("16.8", fits, || format!("{execution}: {shown} in a row, after {row}"));
             counted += u32::from(counts && self.execution(execution).is_some_and(|it| !it.started_once()));

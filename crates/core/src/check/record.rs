@@ -31,7 +31,9 @@ impl<'a> Record<'a> {
         if let Some(newest) = broken.iter().copied().max_by(|a, b| self.order(a, b)) {
             let is_recovery = contender.recovery_of.as_deref() == Some(&*newest.id.name)
                 && contender.id.namespace == newest.id.namespace
-                && broken.iter().all(|it| it.workflow_id != contender.workflow_id);
+                && broken
+                    .iter()
+                    .all(|it| it.workflow_id != contender.workflow_id && !it.bundle.is_same(contender.bundle));
             if !is_recovery {
                 reasons.push(("PreviousExecutionFailed", vec![newest]));
             }
@@ -131,7 +133,7 @@ impl<'a> Record<'a> {
 
     /// The latest execution, where it makes the next one wait.
     fn backs_off(&self) -> Option<&'a Execution> {
-        let turns = self.ended.iter().copied().filter(|it| !is_too_late(it));
+        let turns = self.ended.iter().copied().filter(|it| !is_excused(it));
         let latest = turns.max_by(|a, b| self.order(a, b)).filter(|it| is_stalled(it) && !self.is_cleared(it))?;
         let ExecutionState::Failed(failed) = &latest.state else { return None };
         let next = failed.next_allowed_execution.or_else(|| {
@@ -207,11 +209,13 @@ fn is_broken(it: &Execution) -> bool {
     matches!(&it.state, ExecutionState::Failed(failed) if failed.was_execution_failure)
 }
 
-fn is_too_late(it: &Execution) -> bool {
+/// It came too late, or a person cancelled it, and nothing of it ran: it neither counts nor makes others wait.
+fn is_excused(it: &Execution) -> bool {
+    let is_too_late = |reason| reason == FailureReason::DeadlineExceeded && it.run_sequence.is_none();
     matches!(&it.state, ExecutionState::Failed(failed)
-        if !failed.was_execution_failure && failed.reason == FailureReason::DeadlineExceeded && it.run_sequence.is_none())
+        if !failed.was_execution_failure && (failed.cancelled || is_too_late(failed.reason)))
 }
 
 fn is_stalled(it: &Execution) -> bool {
-    matches!(&it.state, ExecutionState::Failed(failed) if !failed.was_execution_failure) && !is_too_late(it)
+    matches!(&it.state, ExecutionState::Failed(failed) if !failed.was_execution_failure) && !is_excused(it)
 }

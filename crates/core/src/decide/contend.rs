@@ -220,6 +220,8 @@ impl<'a> Failures<'a> {
                 ran_for: Duration::ZERO,
                 number,
                 outcome: None,
+                // Nothing else does not count of what is cancelled: the rule of cancellation comes before that of startBefore.
+                cancelled: !counts && execution.cancellation.is_some(),
                 charge: history.charge(policy, target.label(), now, counts),
             };
             decision.actions.push(Action::Finish {

@@ -17,7 +17,8 @@ pub enum Skip {
     PreviousExecutionFailed {
         /// The one that broke.
         failed: Remediation,
-        /// Whether the skipped one is meant to recover it, by a workflow that has failed itself.
+        /// Whether the skipped one is meant to recover it, by a workflow or a bundle that has failed
+        /// itself.
         is_repeated: bool,
     },
     /// Rule 3: too many failures in a row in which nothing ran.
@@ -141,14 +142,14 @@ impl Skip {
             Self::PreviousExecutionFailed { failed, is_repeated } => {
                 let repeated = if *is_repeated {
                     "; recoveryOf names it, but this workflow has itself failed on the target since the last success \
-                     or clearance, so choose another one"
+                     or clearance, or one from its bundle has, so choose another one"
                 } else {
                     ""
                 };
                 format!(
                     "{failed} failed on {target} at {} after something of it had run, or nobody can tell{repeated}; see \
                      what it left behind, then clear {} (spec.clearance) or create a WorkflowExecution of another \
-                     workflow with recoveryOf: {}",
+                     workflow with recoveryOf: {} (and from another bundle)",
                     failed.dated(),
                     failed.execution,
                     failed.execution.name,

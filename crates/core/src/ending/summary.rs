@@ -76,6 +76,9 @@ impl Failure {
     }
 
     fn next(&self) -> String {
+        if self.cancelled && !self.was_execution_failure() {
+            return "Create another WorkflowExecution if it is to run after all.".to_owned();
+        }
         if self.was_execution_failure() {
             let repair = match self.reason {
                 FailureReason::OomKilled => "give the step more memory",

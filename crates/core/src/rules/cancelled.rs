@@ -8,7 +8,7 @@ use crate::explain::Finding;
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let cancelled = contender.execution.cancellation.as_ref().map(|cancellation| {
         let message = format!("cancelled by {} before it started: {}", cancellation.requested_by, cancellation.reason);
-        Verdict::Fail { reason: FailureReason::Unknown, message: message.into(), counts: true }
+        Verdict::Fail { reason: FailureReason::Unknown, message: message.into(), counts: false }
     });
     Finding::of(cancelled, "nobody has asked for its cancellation")
 }

@@ -1,8 +1,9 @@
 //! Rule 2: the last one that ran broke half way. Until a person has looked, nothing automatic touches the target.
 //!
 //! A later pre-execution failure lifts nothing, as it changed nothing. The one exception is an execution that names that
-//! failure in `recoveryOf` and runs a workflow that has not failed since the last success or clearance: so a chain of
-//! recoveries ends when the workflows do, and cannot go round in circles.
+//! failure in `recoveryOf` and whose workflow and bundle have not failed since the last success or clearance: so a chain of
+//! recoveries ends when the workflows do, and cannot go round in circles. A bundle under another `workflowId` is no other
+//! workflow.
 
 use super::{Contender, Verdict};
 use crate::action::Fact;
@@ -22,9 +23,13 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
         ));
     };
     let is_named = names(contender, last);
-    let failed_too = std::iter::once(last).chain(failures).any(|past| past.execution.workflow_id == *workflow_id);
+    let failed_too =
+        std::iter::once(last).chain(failures).any(|past| past.execution.runs_the_same_as(contender.execution));
     if is_named && !failed_too {
-        return Finding::passes(format!("it is the recovery of {}, by another workflow", last.execution.id));
+        return Finding::passes(format!(
+            "it is the recovery of {}, by another workflow of another bundle",
+            last.execution.id
+        ));
     }
     let skip = Skip::PreviousExecutionFailed { failed: Remediation::of(last), is_repeated: is_named };
     let fact = Fact::Stands(last.execution.id.clone());

@@ -39,7 +39,12 @@ fn row(name: &'static str, past: Vec<Execution>, now: i64, rule: &'static str) -
 
 impl Row {
     fn workflow(mut self, workflow: &str) -> Self {
-        self.asks.workflow_id = workflow.into();
+        (self.asks.workflow_id, self.asks.bundle) = (workflow.into(), bundle_of(workflow));
+        self
+    }
+
+    fn bundle(mut self, workflow: &str) -> Self {
+        self.asks.bundle = bundle_of(workflow);
         self
     }
 

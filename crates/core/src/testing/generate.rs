@@ -33,10 +33,11 @@ fn reason() -> impl Strategy<Value = FailureReason> {
 
 fn failed_state() -> impl Strategy<Value = FailedState> {
     let next = prop_oneof![2 => maybe_at(), 1 => Just(None)];
-    (reason(), any::<bool>(), maybe_at(), maybe_at(), next).prop_map(
-        |(reason, was_execution_failure, failed_at, completed_at, next_allowed_execution)| FailedState {
+    (reason(), any::<bool>(), prop::bool::weighted(0.1), maybe_at(), maybe_at(), next).prop_map(
+        |(reason, was_execution_failure, cancelled, failed_at, completed_at, next_allowed_execution)| FailedState {
             reason,
             was_execution_failure,
+            cancelled,
             failed_at,
             completed_at,
             next_allowed_execution,
@@ -88,6 +89,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
         prop::option::weighted(0.2, prop::sample::select(vec!["PreviousExecutionFailed", "ExhaustedRetries", "Odd"])),
         prop::bool::weighted(0.2),
         prop::option::weighted(0.5, 0..300_u64),
+        prop::sample::select(vec!["b1", "b2", "b3", "b4"]),
     );
     (uids, workflows, state(weight_of_past), prop::option::weighted(0.8, 0..6_u64), 0..3_i64, beside).prop_map(
         |(
@@ -96,10 +98,11 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
             state,
             number,
             created,
-            (recovery_of, recorded, cancelled, paused, deleting, blocked, proof_shown, ttl),
+            (recovery_of, recorded, cancelled, paused, deleting, blocked, proof_shown, ttl, bundle),
         )| {
             let execution = Execution {
                 workflow_id: workflow.into(),
+                bundle: bundle_of(bundle),
                 run_sequence: number,
                 created: at(created),
                 deleting,

@@ -1,6 +1,7 @@
 //! Whatever happened, the status that says so fits the CRD's schema: a status that the API server refuses would never be
 //! written. The rules over several fields are checked on the real API server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use wfe_core::Time;
 use wfe_core::ending::Remediation;
 use wfe_core::evidence::{Absence, Doubt, Proof, Started};
-use wfe_core::execution::Recorded;
+use wfe_core::execution::{Pause, Recorded};
 use wfe_core::findings::FailedTask;
 use wfe_core::history::Charge;
 use wfe_core::name::{ExecutionId, Uid};
@@ -145,6 +146,7 @@ fn failures() -> impl Strategy<Value = Failure> {
                 ran_for: Duration::from_secs(seconds),
                 number,
                 outcome,
+                cancelled: number.is_some(),
                 charge: Charge { consecutive_failures: charge.0, next_allowed_execution: charge.1, exhausts: charge.2 },
             }
         })
@@ -224,7 +226,7 @@ fn skips() -> impl Strategy<Value = Skip> {
 
 fn waits() -> impl Strategy<Value = Waiting> {
     (texts(), 0..5_u8).prop_map(|(text, which)| match which {
-        0 => Waiting::Paused(text.into()),
+        0 => Waiting::Paused(Arc::new(Pause { namespace: text.clone().into(), why: text.into() })),
         1 => Waiting::PausedEverywhere(text.into()),
         2 => Waiting::ApiErrors(text.into()),
         3 => Waiting::Blind(text.into()),

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use wfe_core::duration;
 
-use super::{Flaw, in_namespace_of};
+use super::{Flaw, named};
 use crate::Evidence;
 use crate::history::{Execution, Written, phase, text};
 use crate::record::{End, Ledger, Past, Seconds, seconds};
@@ -27,10 +27,9 @@ pub(super) fn judge(
 /// The named execution had ended as the Skip says, on this target, before the Skip.
 fn as_it_says(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>) -> Option<Flaw> {
     let recent = &ended.status["skipDetails"]["recentRemediation"];
-    let Some(name) = text(recent, "/name") else {
+    let Some(name) = named(execution, recent) else {
         return Some(("no-fact", "it names no recent remediation".to_owned()));
     };
-    let name = in_namespace_of(execution, name);
     let candidates = evidence.history.executions.values().filter(|other| {
         format!("{}/{}", other.object.namespace, other.object.name) == name
             && other.target == execution.target
@@ -107,7 +106,7 @@ fn misnamed(execution: &Execution<'_>, ban: &Ban<'_, '_>, recent: &Value, now: S
 
 fn misnames(execution: &Execution<'_>, past: &Past<'_>, recent: &Value) -> Option<&'static str> {
     let object = &past.execution.object;
-    let name = text(recent, "/name").map(|name| in_namespace_of(execution, name));
+    let name = named(execution, recent);
     let outcome = if past.end == End::Completed { "Completed" } else { "Failed" };
     if name != Some(format!("{}/{}", object.namespace, object.name)) {
         Some("it names another")

@@ -25,7 +25,9 @@ impl Story {
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {
                 "targetResource": target,
-                "workflowRef": {"workflowId": workflow, "version": "1", "containerImage": "registry.example/w:1"},
+                "workflowRef": {
+                    "workflowId": workflow, "version": "1", "containerImage": format!("registry.example/{workflow}:1"),
+                },
             },
         });
         object["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -173,6 +175,7 @@ impl Story {
     pub(crate) fn skip(&mut self, name: &str, holder: &str) {
         let started = self.objects.get(&uid(holder)).map_or(Value::Null, |wfe| wfe["status"]["startTime"].clone());
         let conflict = json!({
+            "namespace": NAMESPACE,
             "name": holder,
             "workflowId": self.first(holder)["spec"]["workflowRef"]["workflowId"],
             "startedAt": started,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{OPERATOR, PERSON, Story, time, uid};
+use super::{NAMESPACE, OPERATOR, PERSON, Story, time, uid};
 
 impl Story {
     /// Something of it runs, and it breaks.
@@ -37,6 +37,15 @@ impl Story {
         self.correct(name, |status| {
             status["consecutiveFailures"] = counted;
             status.as_object_mut().unwrap().remove("nextAllowedExecution");
+        });
+    }
+
+    /// A person cancels an execution before its turn: it does not count.
+    pub(crate) fn is_cancelled(&mut self, name: &str, target: &str) {
+        self.comes_too_late(name, target);
+        self.correct(name, |status| {
+            status["failureDetails"]["reason"] = json!("Unknown");
+            status["conditions"] = json!([{"type": "Succeeded", "status": "False", "reason": "Cancelled"}]);
         });
     }
 
@@ -97,6 +106,7 @@ impl Story {
     pub(crate) fn recent(&self, name: &str) -> Value {
         let wfe = self.object(&uid(name));
         json!({
+            "namespace": NAMESPACE,
             "name": name,
             "workflowId": wfe["spec"]["workflowRef"]["workflowId"],
             "completedAt": wfe["status"]["completionTime"],

@@ -91,7 +91,8 @@ impl<'a> Running<'a> {
         let started = proof.map_or(findings.started.clone(), Started::Started);
         let completed = if run.look.is_some() { findings.completed_tasks } else { run.seen.completed_tasks };
         let (reason, message) = self.why(run, &findings, &said);
-        let counts = !started.may_have_run();
+        let cancelled = is_cancelled_by_a_person(run, &findings);
+        let counts = !started.may_have_run() && !cancelled;
         let failure = self.failed(&message, completed_at);
         Ending::Failed(Failure {
             reason,
@@ -99,6 +100,7 @@ impl<'a> Running<'a> {
             task: findings.cause.task,
             tasks: run.tasks(completed),
             outcome: Some(outcome.clone()),
+            cancelled,
             charge: self.charge(failure.failed_at, counts),
             ..failure
         })
@@ -106,9 +108,7 @@ impl<'a> Running<'a> {
 
     /// Says why a run failed: what was found, unless it was cancelled; then why that was done.
     fn why(self, run: &Run, findings: &Findings, said: &str) -> (FailureReason, String) {
-        // A run that failed by itself before its cancel could act was not cancelled.
-        let was_cancelled = findings.was_cancelled || run.look.is_none() && run.cancelled;
-        if !was_cancelled {
+        if !was_cancelled(run, findings) {
             return (findings.cause.reason, findings.cause.message.to_string());
         }
         match (run.cancel_reason, &self.execution.cancellation) {
@@ -152,6 +152,7 @@ impl<'a> Running<'a> {
             ran_for: elapsed(self.started_at, failed_at),
             number: None,
             outcome: None,
+            cancelled: false,
             charge: self.charge(failed_at, false),
         }
     }
@@ -159,6 +160,17 @@ impl<'a> Running<'a> {
     fn charge(self, at: Time, counts: bool) -> Charge {
         self.view.history.charge(self.view.policy, self.view.target.label(), at, counts)
     }
+}
+
+/// Tells whether a run ended by its cancellation. One that failed by itself before its cancel could act did not.
+fn was_cancelled(run: &Run, findings: &Findings) -> bool {
+    findings.was_cancelled || run.look.is_none() && run.cancelled
+}
+
+/// Tells whether that was a person's wish: on the execution, or on the run itself.
+fn is_cancelled_by_a_person(run: &Run, findings: &Findings) -> bool {
+    let by_a_person = matches!(run.cancel_reason, None | Some(CancelReason::Requested));
+    was_cancelled(run, findings) && run.cancelled && by_a_person
 }
 
 /// Tells whether no task of a run that succeeded was to run.

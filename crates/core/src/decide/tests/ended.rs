@@ -105,6 +105,23 @@ fn what_was_found_is_told() {
 }
 
 #[test]
+fn what_a_person_cancels_before_anything_ran_does_not_count() {
+    let findings = |started| Findings { started, was_cancelled: true, ..Findings::unread("Cancelled".into()) };
+    let by = |reason| move |run: &mut Run| (run.cancelled, run.cancel_reason) = (true, reason);
+    let counts = |failure: &Failure| failure.charge.next_allowed_execution.is_some();
+    for reason in [None, Some(CancelReason::Requested)] {
+        let told = found(findings(waited()), by(reason));
+        assert_eq!((told.shown_reason(), counts(&told), told.was_execution_failure()), ("Cancelled", false, false));
+        let ran = found(findings(Started::Started(proof())), by(reason));
+        assert_eq!((ran.shown_reason(), counts(&ran), ran.was_execution_failure()), ("Cancelled", false, true));
+    }
+    let late = found(findings(waited()), by(Some(CancelReason::NotStarted)));
+    assert_eq!((late.shown_reason(), counts(&late)), ("Unknown", true), "our own deadline is no person");
+    let by_itself = found(Findings { was_cancelled: false, ..findings(waited()) }, by(Some(CancelReason::Requested)));
+    assert!(counts(&by_itself), "it failed before its cancel could act");
+}
+
+#[test]
 fn a_run_that_did_not_start_in_time_says_what_it_waited_for() {
     let waited_for = Waited { reason: FailureReason::ResourceExhausted, words: "room".into() };
     let findings = Findings { was_cancelled: true, ..Findings::unread("Cancelled".into()) };

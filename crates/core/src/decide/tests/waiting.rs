@@ -14,6 +14,9 @@ fn a_cancelled_execution_stops_wherever_it_is() {
         (failure.was_execution_failure(), &*failure.message),
         (false, "cancelled by jo before it started: enough")
     );
+    assert_eq!((failure.reason, failure.shown_reason()), (FailureReason::Unknown, "Cancelled"));
+    assert_eq!(failure.charge, crate::history::Charge::default(), "the target did not fail");
+    assert!(failure.summary("w").ends_with("Create another WorkflowExecution if it is to run after all."));
     let looking = actions(&target(vec![cancelled(undecided("a"))], vec![run(1, "a", Progress::Pending)]));
     assert!(matches!(&looking[..], [Action::Finish { ending: Ending::Failed(_), .. }]), "{looking:?}");
     for progress in [Progress::Pending, Progress::Released] {

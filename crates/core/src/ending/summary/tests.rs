@@ -20,6 +20,7 @@ fn failure(reason: FailureReason, message: &str, started: Started, task: Option<
         ran_for: Duration::from_secs(45),
         number: None,
         outcome: None,
+        cancelled: false,
         charge: Charge::default(),
     }
 }

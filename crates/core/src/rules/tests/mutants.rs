@@ -57,6 +57,8 @@ const BLINDNESSES: &[(&str, Blindness)] = &[
         row.asks.workflow_id = "w".into();
         each(row, |it| it.workflow_id = "w".into());
     }),
+    ("bundles", |row| row.asks.bundle = crate::testing::bundle_of("of nobody")),
+    ("who cancelled", |row| each_failure(row, |it| it.cancelled = false)),
     ("the numbers of runs", |row| each(row, |it| it.run_sequence = None)),
     ("whether it ran", |row| each_failure(row, |it| it.was_execution_failure = false)),
     ("that nothing ran", |row| each_failure(row, |it| it.was_execution_failure = true)),

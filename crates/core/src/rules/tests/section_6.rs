@@ -48,6 +48,18 @@ fn recovery() -> Vec<Row> {
     let stalled_since = || [w1(), vec![stalled("f", "w2", 2, 1, 2)]].concat();
     vec![
         row("a recovery by another workflow runs", w1(), 9, OTHERWISE).workflow("w2").recovers("wfe-b1"),
+        row("a recovery by another workflow from the same bundle does not", w1(), 9, BROKEN)
+            .workflow("w2")
+            .bundle("w1")
+            .recovers("wfe-b1"),
+        row("w1, w2 and the bundle of w1 go in a circle", w1_w2(), 9, BROKEN)
+            .workflow("w3")
+            .bundle("w1")
+            .recovers("wfe-b2"),
+        row("a recovery by the same workflow from another bundle does not", w1(), 9, BROKEN)
+            .workflow("w1")
+            .bundle("w2")
+            .recovers("wfe-b1"),
         row("a recovery by the same workflow does not", w1(), 9, BROKEN).workflow("w1").recovers("wfe-b1"),
         row("a recovery of something else does not", w1(), 9, BROKEN).workflow("w2").recovers("wfe-b9"),
         row("a recovery of a namesake in another namespace does not", w1(), 9, BROKEN)

@@ -20,6 +20,12 @@ fn too_late(second: i64) -> Execution {
     unnumbered(past("late", "w", 0, ExecutionState::Failed(late)))
 }
 
+/// A person cancelled it before anything ran.
+fn cancelled(number: u64, second: i64) -> Execution {
+    let state = FailedState { cancelled: true, ..failure(false, second, None) };
+    past(&format!("c{number}"), "w", number, ExecutionState::Failed(state))
+}
+
 fn undated(workflow: &str) -> Execution {
     past("s", workflow, 1, ExecutionState::Completed { completed_at: None })
 }
@@ -67,6 +73,19 @@ fn odd() -> Vec<Row> {
             vec![stalled("f", "w", 1, 0, 60), too_late(10)],
             20,
             BACKOFF,
+        ),
+        row("a cancellation before anything ran backs nothing off", vec![cancelled(1, 10)], 11, OTHERWISE),
+        row(
+            "a cancellation before anything ran hides no backoff",
+            vec![stalled("f", "w", 1, 0, 60), cancelled(2, 10)],
+            20,
+            BACKOFF,
+        ),
+        row(
+            "cancellations before anything ran exhaust nothing",
+            (1..=5).map(|number| cancelled(number, 0)).collect(),
+            9,
+            OTHERWISE,
         ),
         row("a failure too late backs nothing off", vec![too_late(10)], 11, OTHERWISE),
         row("without nextAllowedExecution it is computed", vec![failed_with(|_| {})], 59, BACKOFF),
