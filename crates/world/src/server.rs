@@ -1,0 +1,129 @@
+//! The fake API server as a synchronous value. Knows no clock, no runtime and no client.
+//!
+//! It follows the rules of kube-apiserver as far as the operator relies on them: versions, conflicts, preconditions,
+//! subresources, deletion, selectors, pages, watches. Authentication, authorization, admission and garbage collection are
+//! not part of it, and neither is server-side apply, which the operator does not use: it answers 415.
+
+mod answer;
+mod delete;
+mod kind;
+mod list;
+mod metadata;
+mod patch;
+mod rules;
+mod schema;
+mod select;
+mod store;
+mod target;
+mod watch;
+mod write;
+
+use bytes::Bytes;
+use http::{Method, Request};
+use serde_json::Value;
+use wfe_core::Time;
+
+pub use answer::Answer;
+pub use kind::Kind;
+pub use store::Change;
+pub use watch::Watch;
+
+use answer::{bad_request, method_not_allowed, no_resource, not_found, page_not_found, too_large};
+use kind::kinds;
+use store::Store;
+use target::{Part, Query, Target};
+
+/// How large a request's body may be: the limit of kube-apiserver.
+const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// What a request brings: an answer, or a watch that is to be asked for its events.
+#[derive(Debug)]
+pub enum Reply {
+    /// The answer.
+    Answer(Answer),
+    /// An accepted watch: [`Server::events`] returns what it has to deliver.
+    Watch(Watch),
+}
+
+/// A cluster's objects, and the rules by which requests change them.
+#[derive(Debug)]
+pub struct Server {
+    kinds: Vec<Kind>,
+    store: Store,
+}
+
+impl Server {
+    /// Makes an empty server. Everything that it makes up, such as uids, follows from the seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { kinds: kinds(), store: Store::new(seed) }
+    }
+
+    /// Answers one request at this time.
+    pub fn handle(&mut self, request: &Request<Bytes>, now: Time) -> Reply {
+        match self.route(request, now) {
+            Ok(reply) => reply,
+            Err(answer) => Reply::Answer(answer),
+        }
+    }
+
+    fn route(&mut self, request: &Request<Bytes>, now: Time) -> Result<Reply, Answer> {
+        if request.body().len() > MAX_BODY {
+            return Err(too_large(MAX_BODY));
+        }
+        let target = Target::parse(&self.kinds, request.uri().path()).ok_or_else(page_not_found)?;
+        if target.part == Part::Missing {
+            return Err(no_resource());
+        }
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let answer = match (request.method(), &target.name) {
+            (&Method::GET, None) if query.is_true("watch") => {
+                return self.watch(&target, &query, now).map(Reply::Watch);
+            }
+            (&Method::GET, None) => self.list(&target, &query)?,
+            (&Method::GET, Some(name)) => self.get(&target, name)?,
+            (&Method::POST, None) => self.create(&target, &body(request)?, now)?,
+            (&Method::PUT, Some(name)) => self.replace(&target, name, body(request)?, now)?,
+            (&Method::PATCH, Some(name)) => self.patch(&target, name, media_type(request), request.body(), now)?,
+            (&Method::DELETE, Some(name)) => self.delete(&target, name, &query, request.body(), now)?,
+            _ => return Err(method_not_allowed()),
+        };
+        Ok(Reply::Answer(answer))
+    }
+
+    fn get(&self, target: &Target, name: &str) -> Result<Answer, Answer> {
+        let object = self.store.get(&target.key(name)).ok_or_else(|| not_found(self.kind(target), name))?;
+        Ok(Answer::ok(Value::clone(object)))
+    }
+
+    fn kind(&self, target: &Target) -> &Kind {
+        &self.kinds[target.kind]
+    }
+
+    /// Returns the revision of the newest change.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.store.revision()
+    }
+
+    /// Returns the changes that are not compacted yet, oldest first.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.store.changes()
+    }
+
+    /// Forgets all changes up to the newest, as etcd does every few minutes: lists and watches from before have expired.
+    pub fn compact(&mut self) {
+        self.store.compact(self.store.revision());
+    }
+}
+
+fn media_type(request: &Request<Bytes>) -> &str {
+    let header = request.headers().get(http::header::CONTENT_TYPE);
+    header.and_then(|value| value.to_str().ok()).unwrap_or_default().split(';').next().unwrap_or_default().trim()
+}
+
+fn body(request: &Request<Bytes>) -> Result<Value, Answer> {
+    let object: Value = serde_json::from_slice(request.body())
+        .map_err(|error| bad_request(&format!("the body of the request is not JSON: {error}")))?;
+    if object.is_object() { Ok(object) } else { Err(bad_request("the body of the request is no object")) }
+}

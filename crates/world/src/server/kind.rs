@@ -1,0 +1,116 @@
+//! The kinds that the server knows, and in which of its rules they differ.
+
+use serde_json::Value;
+
+use super::schema::Schema;
+
+/// A kind of object.
+#[derive(Debug)]
+pub struct Kind {
+    /// API group; empty for the core.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Such as `Pod`.
+    pub kind: String,
+    /// Such as `pods`.
+    pub plural: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    pub(super) traits: Traits,
+    /// What objects may look like; anything goes where there is none.
+    pub(super) schema: Option<Schema>,
+}
+
+/// In which rules kinds differ.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traits {
+    /// Defined by a CRD: an update must name a version, and only a change outside of metadata and status moves
+    /// `metadata.generation`.
+    pub(super) custom: bool,
+    /// The status is a subresource, which a write to the object does not change.
+    pub(super) status: bool,
+    /// What is special about the kind.
+    pub(super) special: Special,
+}
+
+impl Traits {
+    /// Says whether a PUT of an object that is not there creates it.
+    pub(super) fn is_created_by_update(self) -> bool {
+        matches!(self.special, Special::Lease | Special::Event)
+    }
+
+    /// Says whether a PUT needs no version.
+    pub(super) fn is_updated_without_version(self) -> bool {
+        !self.custom && self.special != Special::Lease
+    }
+}
+
+/// Kinds with rules of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Special {
+    None,
+    /// Has finalizers in its spec, and stays when deleted until they are gone, which nobody here does.
+    Namespace,
+    /// Is deleted gracefully where a node has it.
+    Pod,
+    Lease,
+    Event,
+}
+
+const CUSTOM: Traits = Traits { custom: true, status: true, special: Special::None };
+const BUILT_IN: Traits = Traits { custom: false, status: false, special: Special::None };
+
+impl Kind {
+    fn new(group: &str, version: &str, kind: &str, plural: &str, traits: Traits) -> Self {
+        let [group, version, kind, plural] = [group, version, kind, plural].map(str::to_owned);
+        Self { group, version, kind, plural, namespaced: true, traits, schema: None }
+    }
+
+    /// Returns `apiVersion` of its objects.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Returns the plural with the group, as messages name it.
+    pub(super) fn resource(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+}
+
+/// Returns all kinds: those of this project from their generated CRDs, and those of others that the operator uses.
+pub(super) fn kinds() -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = wfe_api::crds().iter().flat_map(of_crd).collect();
+    for (version, kind, plural) in
+        [("v1", "PipelineRun", "pipelineruns"), ("v1", "TaskRun", "taskruns"), ("v1beta1", "CustomRun", "customruns")]
+    {
+        kinds.push(Kind::new("tekton.dev", version, kind, plural, CUSTOM));
+    }
+    let namespace = Traits { special: Special::Namespace, status: true, ..BUILT_IN };
+    kinds.push(Kind { namespaced: false, ..Kind::new("", "v1", "Namespace", "namespaces", namespace) });
+    kinds.push(Kind::new("", "v1", "ConfigMap", "configmaps", BUILT_IN));
+    kinds.push(Kind::new("", "v1", "Pod", "pods", Traits { special: Special::Pod, status: true, ..BUILT_IN }));
+    let lease = Traits { special: Special::Lease, ..BUILT_IN };
+    kinds.push(Kind::new("coordination.k8s.io", "v1", "Lease", "leases", lease));
+    let event = Traits { special: Special::Event, ..BUILT_IN };
+    kinds.push(Kind::new("events.k8s.io", "v1", "Event", "events", event));
+    kinds
+}
+
+fn of_crd(
+    crd: &k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+) -> Vec<Kind> {
+    let spec = &crd.spec;
+    let served = spec.versions.iter().filter(|version| version.served);
+    let kinds = served.map(|version| {
+        let status = version.subresources.as_ref().is_some_and(|subresources| subresources.status.is_some());
+        let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
+        Kind {
+            namespaced: spec.scope == "Namespaced",
+            schema: schema.map(|schema| Schema::read(&serde_json::to_value(schema).unwrap_or(Value::Null))),
+            ..Kind::new(&spec.group, &version.name, &spec.names.kind, &spec.names.plural, Traits { status, ..CUSTOM })
+        }
+    });
+    kinds.collect()
+}

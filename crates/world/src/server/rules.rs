@@ -1,0 +1,135 @@
+//! The CEL rules of a schema: `x-kubernetes-validations`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use cel::objects::{Key, Map, OptionalValue};
+use cel::{Context, Env, Program, Value as Cel, extensions};
+use serde_json::Value;
+
+use super::answer::Cause;
+use super::schema::{Form, Schema};
+
+/// One rule.
+#[derive(Debug)]
+pub(super) struct Rule {
+    /// What is wrong with the rule itself, where it cannot be used.
+    program: Result<Program, String>,
+    message: String,
+    reason: String,
+    /// Which field it is about, below the one that has it.
+    field: String,
+    /// It compares with what was there before.
+    compares: bool,
+    /// It is asked also where nothing was there before.
+    optional_old: bool,
+}
+
+/// What rules may use: the standard functions, and those on strings.
+static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    // It fails where a function has two definitions: then the rules that use it fail, and the conformance test with them.
+    drop(extensions::strings(&mut env));
+    Arc::new(env)
+});
+
+/// Reads the rules of a node.
+pub(super) fn read(rules: &Value) -> Vec<Rule> {
+    let text = |rule: &Value, key: &str| rule[key].as_str().unwrap_or_default().to_owned();
+    let rules = rules.as_array().into_iter().flatten();
+    let rules = rules.map(|rule| {
+        let source = text(rule, "rule");
+        let program = ENVIRONMENT.compile(&source).map_err(|error| error.to_string());
+        let compares = program.as_ref().is_ok_and(|program| program.references().has_variable("oldSelf"));
+        Rule {
+            program,
+            message: text(rule, "message"),
+            reason: Some(text(rule, "reason"))
+                .filter(|reason| !reason.is_empty())
+                .unwrap_or("FieldValueInvalid".into()),
+            field: text(rule, "fieldPath"),
+            compares,
+            optional_old: rule["optionalOldSelf"].as_bool().unwrap_or_default(),
+        }
+    });
+    rules.collect()
+}
+
+/// Says what the rules of a node, and of all below it, do not allow. Rules that compare need something to compare with.
+pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
+    if !schema.rules.is_empty() {
+        let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+        context.add_variable_from_value("self", convert(schema, value));
+        let was = old.map(|old| convert(schema, old));
+        for rule in &schema.rules {
+            if rule.compares && !rule.optional_old && was.is_none() {
+                continue;
+            }
+            if rule.compares {
+                let bound = match &was {
+                    Some(was) if rule.optional_old => Cel::Opaque(Arc::new(OptionalValue::of(was.clone()))),
+                    None => Cel::Opaque(Arc::new(OptionalValue::none())),
+                    Some(was) => was.clone(),
+                };
+                context.add_variable_from_value("oldSelf", bound);
+            }
+            let failed = match &rule.program {
+                Ok(program) => match program.execute(&context) {
+                    Ok(Cel::Bool(true)) => continue,
+                    Ok(_) => rule.message.clone(),
+                    Err(error) => format!("{} ({error})", rule.message),
+                },
+                Err(error) => format!("the rule cannot be read: {error}"),
+            };
+            let field = format!("{path}{}", rule.field);
+            causes.push(Cause::new(&rule.reason, field.trim_start_matches('.'), failed));
+        }
+    }
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if let Some(below) = schema.properties.get(name).or(schema.additional.as_deref()) {
+                    judge(below, value, old.and_then(|old| old.get(name)), &format!("{path}.{name}"), causes);
+                }
+            }
+        }
+        Value::Array(items) => {
+            // Items of a list have nothing to be compared with: only those of a list with keys would.
+            for (index, item) in items.iter().enumerate() {
+                if let Some(below) = &schema.items {
+                    judge(below, item, None, &format!("{path}[{index}]"), causes);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Makes of a value what a rule sees.
+fn convert(schema: &Schema, value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(truth) => Cel::Bool(*truth),
+        Value::Number(number) => match (schema.form, number.as_i64()) {
+            (Form::Number, _) | (_, None) => Cel::Float(number.as_f64().unwrap_or_default()),
+            (_, Some(whole)) => Cel::Int(whole),
+        },
+        Value::String(text) => match schema.form {
+            Form::Moment => chrono::DateTime::parse_from_rfc3339(text).map_or(Cel::Null, Cel::Timestamp),
+            _ => Cel::String(Arc::new(text.clone())),
+        },
+        Value::Array(items) => {
+            let any = Schema::default();
+            let below = schema.items.as_deref().unwrap_or(&any);
+            Cel::List(Arc::new(items.iter().map(|item| convert(below, item)).collect()))
+        }
+        Value::Object(fields) => {
+            let any = Schema::default();
+            let converted = fields.iter().map(|(name, value)| {
+                let below = schema.properties.get(name).or(schema.additional.as_deref()).unwrap_or(&any);
+                (Key::from(name.clone()), convert(below, value))
+            });
+            Cel::Map(Map { map: Arc::new(converted.collect::<HashMap<_, _>>()) })
+        }
+    }
+}

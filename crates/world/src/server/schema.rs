@@ -1,0 +1,231 @@
+//! A structural schema, read from a CRD: what is dropped, what is refused.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::answer::Cause;
+use super::rules::{self, Rule};
+
+/// With one of these the rules are not asked: what they read may not be there, or be something else.
+const BLOCKING: [&str; 5] =
+    ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
+
+/// A node of a schema, with all below it.
+#[derive(Debug, Default)]
+pub(super) struct Schema {
+    pub(super) form: Form,
+    pub(super) properties: BTreeMap<String, Schema>,
+    pub(super) additional: Option<Box<Schema>>,
+    pub(super) items: Option<Box<Schema>>,
+    required: Vec<String>,
+    allowed: Vec<Value>,
+    pattern: Option<Regex>,
+    length: Range<u64>,
+    size: Range<u64>,
+    amount: Range<f64>,
+    preserve: bool,
+    nullable: bool,
+    /// The keys that make an item of a list unique.
+    keys: Vec<String>,
+    pub(super) rules: Vec<Rule>,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Form {
+    #[default]
+    Any,
+    Object,
+    Array,
+    Text,
+    Moment,
+    Int32,
+    Int64,
+    Number,
+    Truth,
+}
+
+#[derive(Debug, Default)]
+struct Range<T> {
+    least: Option<T>,
+    most: Option<T>,
+}
+
+impl<T: PartialOrd> Range<T> {
+    fn holds(&self, value: &T) -> bool {
+        self.least.as_ref().is_none_or(|least| value >= least) && self.most.as_ref().is_none_or(|most| value <= most)
+    }
+}
+
+impl Schema {
+    /// Reads the schema of a CRD's version.
+    pub(super) fn read(schema: &Value) -> Self {
+        let text = |key: &str| schema[key].as_str().unwrap_or_default();
+        let count = |key: &str| schema[key].as_u64();
+        let nodes = |key: &str| schema[key].as_object().into_iter().flatten();
+        let texts = |key: &str| -> Vec<String> {
+            let all = schema[key].as_array().into_iter().flatten();
+            all.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let below = |key: &str| schema[key].is_object().then(|| Box::new(Self::read(&schema[key])));
+        Self {
+            form: match (text("type"), text("format")) {
+                ("object", _) => Form::Object,
+                ("array", _) => Form::Array,
+                ("string", "date-time") => Form::Moment,
+                ("string", _) => Form::Text,
+                ("integer", "int32") => Form::Int32,
+                ("integer", _) => Form::Int64,
+                ("number", _) => Form::Number,
+                ("boolean", _) => Form::Truth,
+                _ => Form::Any,
+            },
+            properties: nodes("properties").map(|(name, node)| (name.clone(), Self::read(node))).collect(),
+            additional: below("additionalProperties"),
+            items: below("items"),
+            required: texts("required"),
+            allowed: schema["enum"].as_array().cloned().unwrap_or_default(),
+            pattern: schema["pattern"].as_str().and_then(|pattern| Regex::new(pattern).ok()),
+            length: Range { least: count("minLength"), most: count("maxLength") },
+            size: match text("type") {
+                "array" => Range { least: count("minItems"), most: count("maxItems") },
+                _ => Range { least: count("minProperties"), most: count("maxProperties") },
+            },
+            amount: Range { least: schema["minimum"].as_f64(), most: schema["maximum"].as_f64() },
+            preserve: schema["x-kubernetes-preserve-unknown-fields"].as_bool().unwrap_or_default(),
+            nullable: schema["nullable"].as_bool().unwrap_or_default(),
+            keys: texts("x-kubernetes-list-map-keys"),
+            rules: rules::read(&schema["x-kubernetes-validations"]),
+        }
+    }
+
+    /// Drops what the schema does not know, and nulls where it allows none. Metadata is not its business.
+    pub(super) fn prune(&self, object: &mut Value) {
+        self.prune_below(object, true);
+    }
+
+    fn prune_below(&self, value: &mut Value, is_root: bool) {
+        match value {
+            Value::Object(fields) if !self.preserve => {
+                fields.retain(|name, value| {
+                    if is_root && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+                        return true;
+                    }
+                    let Some(schema) = self.properties.get(name).or(self.additional.as_deref()) else {
+                        return self.form != Form::Object;
+                    };
+                    schema.prune_below(value, false);
+                    !(value.is_null() && !schema.nullable && self.properties.contains_key(name))
+                });
+            }
+            Value::Array(items) => {
+                for item in items {
+                    if let Some(schema) = &self.items {
+                        schema.prune_below(item, false);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Says what the schema, and then its rules, do not allow. Rules are asked only of what they can be sure to understand.
+    pub(super) fn check(&self, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+        let before = causes.len();
+        self.check_below(object, "", causes);
+        if !causes[before..].iter().any(|cause| BLOCKING.contains(&cause.reason.as_str())) {
+            rules::judge(self, object, old, "", causes);
+        }
+    }
+
+    fn check_below(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+        let mut refuse = |reason: &str, what: &str| {
+            causes.push(Cause::new(reason, path.trim_start_matches('.'), format!("Invalid value: {what}")));
+        };
+        if !self.fits(value) {
+            refuse("FieldValueTypeInvalid", "of another type");
+            if value.is_number() && matches!(self.form, Form::Int32 | Form::Int64) {
+                causes.push(not_of_format(path));
+            }
+            return;
+        }
+        if !self.allowed.is_empty() && !self.allowed.contains(value) {
+            refuse("FieldValueNotSupported", "not among the supported values");
+        }
+        match value {
+            Value::String(text) => {
+                let length = text.chars().count() as u64;
+                if self.length.most.is_some_and(|most| length > most) {
+                    refuse("FieldValueTooLong", "it is too long");
+                } else if !self.length.holds(&length) {
+                    refuse("FieldValueInvalid", "it is too short");
+                }
+                if self.pattern.as_ref().is_some_and(|pattern| !pattern.is_match(text)) {
+                    refuse("FieldValueInvalid", "it does not match the pattern");
+                }
+                if self.form == Form::Moment && chrono::DateTime::parse_from_rfc3339(text).is_err() {
+                    refuse("FieldValueTypeInvalid", "it is no time");
+                }
+            }
+            Value::Number(number) => {
+                if !number.as_f64().is_some_and(|number| self.amount.holds(&number)) {
+                    refuse("FieldValueInvalid", "it is out of range");
+                }
+                let wide = number.as_i64().is_none_or(|whole| i32::try_from(whole).is_err());
+                if self.form == Form::Int32 && wide {
+                    causes.push(not_of_format(path));
+                }
+            }
+            Value::Object(fields) => {
+                if !self.size.holds(&(fields.len() as u64)) {
+                    refuse("FieldValueTooMany", "its size is out of range");
+                }
+                for name in self.required.iter().filter(|name| !fields.contains_key(*name)) {
+                    let field = format!("{path}.{name}");
+                    causes.push(Cause::new("FieldValueRequired", field.trim_start_matches('.'), "Required value"));
+                }
+                for (name, value) in fields {
+                    if let Some(schema) = self.properties.get(name).or(self.additional.as_deref()) {
+                        schema.check_below(value, &format!("{path}.{name}"), causes);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                if !self.size.holds(&(items.len() as u64)) {
+                    refuse("FieldValueTooMany", "its size is out of range");
+                }
+                for (index, item) in items.iter().enumerate() {
+                    let at = format!("{path}[{index}]");
+                    let key = |item: &Value| self.keys.iter().map(|key| item[key].clone()).collect::<Vec<_>>();
+                    if !self.keys.is_empty() && items[..index].iter().any(|earlier| key(earlier) == key(item)) {
+                        causes.push(Cause::new("FieldValueDuplicate", at.trim_start_matches('.'), "Duplicate value"));
+                    }
+                    if let Some(schema) = &self.items {
+                        schema.check_below(item, &at, causes);
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn fits(&self, value: &Value) -> bool {
+        match self.form {
+            Form::Any => true,
+            Form::Object => value.is_object(),
+            Form::Array => value.is_array(),
+            Form::Text | Form::Moment => value.is_string(),
+            Form::Int32 | Form::Int64 => value.is_i64() || value.is_u64(),
+            Form::Number => value.is_number(),
+            Form::Truth => value.is_boolean(),
+        }
+    }
+}
+
+/// A number that its format does not hold. The real server says so of the status as a whole, or of no field at all.
+fn not_of_format(path: &str) -> Cause {
+    let field = if path.starts_with(".status") { "status" } else { "<nil>" };
+    Cause::new("FieldValueInvalid", field, "Invalid value: the format does not hold it")
+}
