@@ -14,6 +14,7 @@ mod cancelled;
 mod chart;
 mod clearing;
 mod configuration;
+mod conformance;
 mod control_plane;
 mod documented;
 mod evidence;

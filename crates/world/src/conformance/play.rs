@@ -1,0 +1,143 @@
+//! Plays a plan on a server, whichever it is.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use futures::StreamExt as _;
+use http::Request;
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::names::{Memory, refusal};
+use super::{Call, Place, Plan};
+
+/// How long a watch may take to deliver what is there already.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// In the names of objects that are made last: when a watch delivers one, it has delivered all.
+const LAST: &str = "zz-last";
+
+/// A request, and what was answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The request.
+    pub title: String,
+    /// The answer, with everything renamed that differs from server to server.
+    pub said: Value,
+}
+
+/// Plays a plan, and then watches all that it has changed, with and without a selector.
+///
+/// # Errors
+/// When a request gets no answer at all, or a watch ends early.
+pub async fn play(client: &Client, plan: &Plan) -> Result<Vec<Line>> {
+    let mut memory = Memory::of(&plan.namespace);
+    let mut lines = Vec::new();
+    let mut begins = Vec::new();
+    for place in Place::ALL {
+        let (_, list) = ask(client, &Call::list(place, "limit=1"), &memory).await?;
+        begins.push((place, list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()));
+    }
+    for call in &plan.calls {
+        let (code, body) = ask(client, call, &memory).await?;
+        lines.push(Line { title: call.to_string(), said: told(&mut memory, code, &body) });
+    }
+    let mut watches = 0;
+    for (place, version) in begins {
+        for (selector, labels) in [("", json!({})), ("team%3Da", json!({"team": "a"})), ("!team", json!({}))] {
+            watches += 1;
+            let last = last(client, place, plan, watches, labels).await?;
+            let events = watch(client, place, &plan.namespace, &version, selector, &last).await?;
+            for (index, event) in events.iter().enumerate() {
+                let said = json!({"type": event["type"], "object": memory.rename(&event["object"])});
+                lines.push(Line { title: format!("watch of {place:?} ({selector}), event {index}"), said });
+            }
+        }
+    }
+    Ok(lines)
+}
+
+fn told(memory: &mut Memory, code: u16, body: &Value) -> Value {
+    if code >= 300 {
+        return refusal(code, body);
+    }
+    memory.note(body);
+    let mut object = memory.rename(body);
+    if let Some(uid) = body["details"]["uid"].as_str() {
+        object["details"]["uid"] = memory.rename(&json!({"metadata": {"uid": uid}}))["metadata"]["uid"].clone();
+    }
+    json!({"code": code, "object": object})
+}
+
+async fn ask(client: &Client, call: &Call, memory: &Memory) -> Result<(u16, Value)> {
+    let answer = client.send(call.render(memory)?).await.with_context(|| call.to_string())?;
+    let code = answer.status().as_u16();
+    let body = answer.into_body().collect().await?.to_bytes();
+    Ok((code, serde_json::from_slice(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body)))))
+}
+
+/// Makes an object after all others, which a watch delivers last. Returns its version.
+async fn last(client: &Client, place: Place, plan: &Plan, number: u32, labels: Value) -> Result<String> {
+    let name = format!("{}-{LAST}-{number}", plan.namespace);
+    let mut body = super::generate::valid(place);
+    body["metadata"] = json!({"labels": labels});
+    let call = Call::create(place, &name, body);
+    let (code, body) = ask(client, &call, &Memory::of(&plan.namespace)).await?;
+    ensure!(code == 201, "{call}: {body}");
+    let version = body["metadata"]["resourceVersion"].as_str().context("what was created has no version")?;
+    Ok(version.to_owned())
+}
+
+/// Returns what a watch delivers before the last object.
+async fn watch(
+    client: &Client,
+    place: Place,
+    namespace: &str,
+    from: &str,
+    selector: &str,
+    last: &str,
+) -> Result<Vec<Value>> {
+    let path = place.path(namespace);
+    let uri = format!("{path}?watch=true&resourceVersion={from}&timeoutSeconds=20&labelSelector={selector}");
+    let request = Request::get(uri).body(Body::empty())?;
+    let answer = client.send(request).await?;
+    ensure!(answer.status().is_success(), "a watch of {place:?} was refused: {}", answer.status());
+    let mut frames = answer.into_body().into_data_stream();
+    let (mut bytes, mut events) = (Vec::new(), Vec::new());
+    let last: u64 = last.parse()?;
+    let read = async {
+        while let Some(frame) = frames.next().await {
+            bytes.extend_from_slice(&frame?);
+            while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+                let event: Value = serde_json::from_slice(&bytes[..end])?;
+                bytes.drain(..=end);
+                let object = &event["object"];
+                let version = object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+                if version.is_none_or(|version: u64| version >= last) {
+                    return Ok(events);
+                }
+                // Others work on namespaces beside this plan, and what ended an earlier watch says nothing.
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                if !name.contains(LAST) && (place != Place::Namespaces || name.starts_with(namespace)) {
+                    events.push(event);
+                }
+            }
+        }
+        bail!("a watch of {place:?} ended early, after {} events", events.len())
+    };
+    tokio::time::timeout(PATIENCE, read)
+        .await
+        .with_context(|| format!("a watch of {place:?} ({selector}) is silent"))?
+}
+
+/// Makes the namespace of a plan.
+///
+/// # Errors
+/// When it cannot be made.
+pub async fn prepare(client: &Client, plan: &Plan) -> Result<()> {
+    let call = Call::create(Place::Namespaces, &plan.namespace, json!({}));
+    let (code, body) = ask(client, &call, &Memory::of(&plan.namespace)).await?;
+    ensure!(code == 201, "{call}: {body}");
+    Ok(())
+}

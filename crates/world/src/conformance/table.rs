@@ -1,0 +1,55 @@
+//! The table: a request after some others, and the code and the reason that both servers must answer.
+
+mod rows;
+
+use super::{Call, Plan};
+
+/// One row. Its requests are about objects that no other row uses.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What it shows, as a sentence.
+    pub title: &'static str,
+    /// The code of the answer to the last request.
+    pub code: u16,
+    /// The reason of the refusal; empty where it is none.
+    pub reason: &'static str,
+    /// The requests.
+    pub calls: Vec<Call>,
+}
+
+/// What a row is written as: the last argument makes its requests for an object of this name.
+type Written = (u16, &'static str, &'static str, fn(&str) -> Vec<Call>);
+
+/// Returns all rows.
+#[must_use]
+pub fn rows() -> Vec<Row> {
+    let written = rows::ROWS.iter().enumerate();
+    let rows = written.map(|(number, (code, reason, title, calls))| {
+        let calls = calls(&format!("row-{number}"));
+        Row { title, code: *code, reason, calls }
+    });
+    rows.collect()
+}
+
+/// Returns the plan that plays all rows.
+#[must_use]
+pub fn tabled() -> Plan {
+    let calls = rows().into_iter().flat_map(|row| row.calls).collect();
+    Plan { title: "the table".to_owned(), namespace: "conformance-table".to_owned(), calls }
+}
+
+/// Says which rows were answered otherwise than they say; `said` is what [`super::play`] brought of [`tabled`].
+#[must_use]
+pub fn wrong_rows(said: &[super::Line]) -> Vec<String> {
+    let mut played = 0;
+    let mut wrong = Vec::new();
+    for row in rows() {
+        played += row.calls.len();
+        let Some(line) = said.get(played - 1) else { break };
+        let (code, reason) = (&line.said["code"], line.said["reason"].as_str().unwrap_or_default());
+        if *code != row.code || reason != row.reason {
+            wrong.push(format!("{}: {} {}, not {code} {reason}\n    {}", row.title, row.code, row.reason, line.title));
+        }
+    }
+    wrong
+}

@@ -1,0 +1,82 @@
+//! The fake API server of `crates/world` answers as the real one does: the same plans, played on both.
+//!
+//! Controllers are stopped here: what a plan does not ask for must not happen. `WFE_TEST_ALL=1` plays a hundred thousand
+//! requests, and `WFE_CONFORMANCE_SEED=N` one plan alone.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use anyhow::{Result, ensure};
+use chrono::{DateTime, TimeDelta};
+use kube::Client;
+use serde_json::json;
+use wfe_testkit::{ControlPlane, Options, manifests};
+use wfe_world::conformance::{Line, Plan, difference, generated, play, prepare, tabled, wrong_rows};
+use wfe_world::service::FakeApi;
+
+/// How many requests a random plan has.
+const REQUESTS: usize = 500;
+/// How many differing plans are reported before the rest is let be.
+const REPORTED: usize = 8;
+
+/// Starts an API server with the kinds of this repository and of Tekton, and without anybody who would act on them.
+async fn quiet() -> Result<ControlPlane> {
+    let control_plane = ControlPlane::start(Options { pods: false, ..Options::default() }).await?;
+    for component in ["tekton-controller", "tekton-resolvers", "kube-controller-manager"] {
+        control_plane.component(component).stop().await?;
+    }
+    Ok(control_plane)
+}
+
+/// Plays a plan on the real server.
+async fn real(client: &Client, plan: &Plan) -> Result<Vec<Line>> {
+    prepare(client, plan).await?;
+    // Pods are refused without it, and who would make it is stopped.
+    let account = json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "default", "namespace": plan.namespace},
+        "automountServiceAccountToken": false,
+    });
+    manifests::apply(client, &account).await?;
+    play(client, plan).await
+}
+
+/// Plays a plan on a fake server of its own, whose clock goes on with each request.
+async fn fake(plan: &Plan) -> Result<Vec<Line>> {
+    let ticks = AtomicI64::new(0);
+    let now = move || DateTime::UNIX_EPOCH + TimeDelta::seconds(ticks.fetch_add(1, Ordering::Relaxed));
+    let client = FakeApi::new(1, now).client();
+    prepare(&client, plan).await?;
+    play(&client, plan).await
+}
+
+#[tokio::test]
+async fn the_fake_answers_as_the_real_one_does() -> Result<()> {
+    let control_plane = quiet().await?;
+    let client = control_plane.client().await?;
+    let one = std::env::var("WFE_CONFORMANCE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seeds = match one {
+        Some(seed) => seed..seed + 1,
+        None if crate::faults::all() => 0..200,
+        None => 0..4,
+    };
+    let (mut requests, mut differing) = (0, 0);
+    for plan in std::iter::once(tabled()).chain(seeds.map(|seed| generated(seed, REQUESTS))) {
+        let (real, fake) = (real(&client, &plan).await?, fake(&plan).await?);
+        if requests == 0 {
+            let wrong = wrong_rows(&real);
+            ensure!(wrong.is_empty(), "the table says what the real server does not:\n{}", wrong.join("\n"));
+        }
+        requests += plan.calls.len();
+        if let Some(difference) = difference(&plan, &real, &fake) {
+            eprintln!("{difference}");
+            differing += 1;
+        }
+        if differing == REPORTED {
+            break;
+        }
+    }
+    ensure!(differing == 0, "{differing} plans were answered differently, of {requests} requests; they stand above");
+    println!("{requests} requests were answered alike");
+    Ok(())
+}
