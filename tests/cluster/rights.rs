@@ -336,7 +336,7 @@ async fn all_goes_on_untold(world: World, right: Right) -> Result<()> {
     world.wfe("untold").image(&bundle).create().await?;
     world.await_phase("untold", "Completed").await?;
     await_warning(&operator, &right).await?;
-    operator.await_value("workflowexecution_events_lost_total", 3.0).await?;
+    operator.await_value("workflowexecution_events_lost_total", 2.0).await?;
     let warnings = operator.log().await.iter().filter(|line| lacks(line, &right)).count();
     assert_eq!(warnings, 1, "said once, not for each event");
     world.give_back(&right).await?;
