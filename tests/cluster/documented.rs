@@ -25,7 +25,7 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     let helm = Helm::on(&control_plane, "documented")?;
     let chart = repository().join("deploy/chart").to_string_lossy().into_owned();
     let release = |words: &[&str]| helm.try_run(&[words, &["--namespace", NAMESPACE, "--timeout", "2m"]].concat());
-    let set = |value: &str| release(&["upgrade", RELEASE, &chart, "--reset-then-reuse-values", "--set-string", value]);
+    let set = |value: &str| release(&["upgrade", RELEASE, &chart, "--reset-then-reuse-values", "--set", value]);
     let run = async |page: &str, heading: &str| run(&control_plane, &helm, page, heading).await;
 
     let (ok, said) = release(&["install", RELEASE, &chart, "--create-namespace"])?;
