@@ -153,7 +153,7 @@ impl Follower {
     ) -> anyhow::Result<Self> {
         let begun = flags.under(&place, first).map_err(|refused| match first {
             Some(document) => anyhow::Error::from(refused)
-                .context(format!("{place}, version {}, cannot be used; correct or delete it", document.version)),
+                .context(format!("{place}, version {}, cannot be used; correct these keys", document.version)),
             None => anyhow::Error::from(refused).context("the flags cannot be used"),
         });
         let start = Arc::new(begun?);
