@@ -7,6 +7,7 @@ use std::future::poll_fn;
 use std::hash::Hash;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::time::{DelayQueue, delay_queue};
 
 /// How far away a timer can be: it goes off then, and whoever looks sets it again. A queue of timers panics beyond some
@@ -49,11 +50,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Asks for a key to be looked at after a while, an hour at the most. The last call counts: a key has one timer.
+    /// Asks for a key to be looked at after a while, an hour at the most. A key has one timer, and the earliest call counts:
+    /// whoever looks then asks again for what is still to come.
     pub fn mark_after(&mut self, key: K, delay: Duration) {
         let delay = delay.min(FARTHEST);
         if let Some(timer) = self.timer_of.get(&key) {
-            self.timers.reset(timer, delay);
+            if Instant::now() + delay < self.timers.deadline(timer) {
+                self.timers.reset(timer, delay);
+            }
         } else {
             let timer = self.timers.insert(key.clone(), delay);
             self.timer_of.insert(key, timer);
@@ -147,14 +151,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_timer_hands_out_its_key_when_it_is_due_and_can_be_moved() {
-        let mut queue = Queue::new();
-        queue.mark_after("a", Duration::from_secs(10));
-        queue.mark_after("a", Duration::from_secs(20));
-        advance(Duration::from_secs(15)).await;
-        assert_eq!(queue.next().now_or_never(), None);
-        advance(Duration::from_secs(6)).await;
-        assert_eq!(queue.next().now_or_never(), Some("a"));
+    async fn the_earliest_of_the_times_that_a_key_was_asked_for_counts() {
+        for order in [[10, 20], [20, 10]] {
+            let mut queue = Queue::new();
+            for seconds in order {
+                queue.mark_after("a", Duration::from_secs(seconds));
+            }
+            advance(Duration::from_secs(9)).await;
+            assert_eq!(queue.next().now_or_never(), None, "{order:?}");
+            advance(Duration::from_secs(2)).await;
+            assert_eq!(queue.next().now_or_never(), Some("a"), "{order:?}");
+            advance(Duration::from_secs(20)).await;
+            assert_eq!(queue.next().now_or_never(), None, "it has one timer");
+        }
     }
 
     #[tokio::test(start_paused = true)]
