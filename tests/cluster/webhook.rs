@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::json;
 use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World};
 
-use crate::expect::{as_sent, first_run};
+use crate::expect::{as_sent, first_run, text};
 
 #[tokio::test]
 async fn tektons_webhook_changes_nothing_in_a_pipelinerun_of_ours() -> Result<()> {
@@ -23,5 +23,20 @@ async fn tektons_webhook_changes_nothing_in_a_pipelinerun_of_ours() -> Result<()
     let expected = first_run(&wfe, &world.execution_namespace(), &bundle, &params);
     assert_eq!(as_sent(&create.request), expected);
     assert_eq!(as_sent(&create.response), expected, "as the webhook returned it");
+    world.close().await
+}
+
+#[tokio::test]
+async fn tektons_webhook_lets_parameters_through_that_the_pipeline_does_not_declare() -> Result<()> {
+    let control_plane = ControlPlane::start(Options { webhook: true, ..Options::default() }).await?;
+    let world = World::on(&control_plane, "undeclared").await?;
+    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
+    let _operator = world.operator().start().await?;
+    world.wfe("undeclared").image(&bundle).parameter("NOBODY_ASKS", "x").parameter("NOR_FOR_THIS", "").create().await?;
+    world.await_phase("undeclared", "Completed").await?;
+    let runs = world.runs().await?;
+    let names: Vec<&str> =
+        runs[0]["spec"]["params"].as_array().into_iter().flatten().map(|it| text(&it["name"])).collect();
+    assert_eq!(names, ["NOBODY_ASKS", "NOR_FOR_THIS", "TARGET_RESOURCE"], "{runs:#?}");
     world.close().await
 }
