@@ -43,9 +43,9 @@ fn sign(request: &Request) -> String {
     }
 }
 
-const CREATE: &str = "create pipelineruns";
+pub(crate) const CREATE: &str = "create pipelineruns";
 const COMMIT: &str = "patch workflowexecutions/status Running";
-const RELEASE: &str = "patch pipelineruns remove /spec/status";
+const RELEASE: &str = "patch pipelineruns remove /spec/status, add /metadata/annotations/kubernaut.ai~1released-at";
 const COMPLETE: &str = "patch workflowexecutions/status Completed";
 /// How far the run is, which changes no phase: only a run of more than five seconds has it.
 const PROGRESS: &str = "patch workflowexecutions/status ";

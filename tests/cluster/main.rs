@@ -36,6 +36,7 @@ mod rights;
 mod storm;
 mod strange;
 mod tekton_words;
+mod tries;
 mod ttl;
 mod unattended;
 mod upgrade;

@@ -1,6 +1,7 @@
 //! Each right of config/rbac, taken away: the operator says what it lacks, what does not need it goes on, and what does
 //! goes on when the right is back.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
@@ -8,12 +9,12 @@ use anyhow::{Context as _, Result};
 use chrono::{DateTime, Utc};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
-use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, Right, World, manifests, rights};
+use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, Right, World, is_terminal, manifests, rights};
 
 use crate::configuration;
 use crate::expect::{condition, text};
 use crate::leader;
-use crate::refused::{await_unready, check_refused};
+use crate::refused::await_unready;
 
 /// One test per right. A right that is shipped and stands not here fails a test.
 macro_rules! taken_away {
@@ -186,7 +187,7 @@ async fn a_rival_waits_for_the_live_read_of_the_holder(world: World, right: Righ
     world.wfe("rival").image(&held).create().await?;
     await_warning(&operator, &right).await?;
     another_target_works(&world, &bundle).await?;
-    let waits = |wfe: &Value| condition(wfe, "Waiting") == "True ApiErrors";
+    let waits = |wfe: &Value| condition(wfe, "Waiting") == "True OperatorForbidden";
     check_waiting(&world.await_wfe("rival", "says that it waits", waits).await?, &right);
     world.give_back(&right).await?;
     let rival = world.await_phase("rival", "Skipped").await?;
@@ -261,20 +262,45 @@ async fn what_is_over_stays_and_others_go_on(world: World, right: Right) -> Resu
 
 async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Result<()> {
     let (held, bundle) = (held(&world).await?, short(&world).await?);
-    let _operator = world.operator().start().await?;
+    let mut operator = world.operator().arg("--start-deadline", "12s").start().await?;
     world.wfe("running").target("node/running").image(&held).create().await?;
     world.await_running_step().await?;
     world.take_away(&right).await?;
-    world.wfe("denied").image(&bundle).create().await?;
-    let denied = world.await_phase("denied", "Failed").await?;
-    check_refused(&denied, "Forbidden", &right.missing());
-    let summary = text(&denied["status"]["failureDetails"]["naturalLanguageSummary"]);
-    assert!(summary.contains("Give the operator the right"), "{denied:#}");
+    // More than would exhaust a target.
+    let waiting: Vec<String> = (0..6).map(|n| format!("waiting-{n}")).collect();
+    for name in &waiting {
+        world.wfe(name).workflow(name).image(&bundle).create().await?;
+    }
+    let lacks_right = |wfe: &Value| condition(wfe, "Waiting") == "True OperatorForbidden";
+    let is_told = |all: &BTreeMap<String, Value>| all.values().any(lacks_right);
+    check_waiting(
+        world.await_wfes("says that it waits", is_told).await?.values().find(|it| lacks_right(it)).expect("one"),
+        &right,
+    );
+    operator.await_value("workflowexecution_operator_forbidden_targets", 1.0).await?;
+    // The eighth try is due 12.7 s after the first: nobody fails at the deadline for what the operator lacks.
+    let refused = [("verb", "create"), ("resource", "pipelineruns"), ("code", "403")];
+    let is_over = |metrics: &Metrics| metrics.value("workflowexecution_api_requests_total", &refused) >= 8.0;
+    operator.await_metrics("a try after the start deadline", is_over).await?;
+    let says_it =
+        |said: &str| said.contains("wait for a right that the operator lacks") && said.contains(&right.missing());
+    leader::await_standing(&operator, |status, said| status == 503 && says_it(said)).await?;
     world.set_outcome("", "ok").await?;
     world.await_phase("running", "Completed").await?;
+    let failed = operator.metrics().await?.value("workflowexecution_total", &[("outcome", "Failed")]);
+    assert!(failed.abs() < f64::EPSILON, "{failed} failed");
     world.give_back(&right).await?;
-    world.wfe("allowed").target("node/allowed").image(&bundle).create().await?;
-    world.await_phase("allowed", "Completed").await?;
+    let ended = world.await_wfes("all ended", |all| waiting.iter().all(|name| is_terminal(&all[name]))).await?;
+    for name in &waiting {
+        let status = &ended[name]["status"];
+        assert!(
+            status["phase"] != "Failed" && status["consecutiveFailures"].as_u64().unwrap_or_default() == 0,
+            "{status:#}"
+        );
+    }
+    assert!(waiting.iter().any(|name| ended[name]["status"]["phase"] == "Completed"), "{ended:#?}");
+    operator.await_ready().await?;
+    operator.await_value("workflowexecution_operator_forbidden_targets", 0.0).await?;
     world.close().await
 }
 
@@ -322,7 +348,8 @@ async fn a_pending_run_is_not_committed(world: World, right: Right) -> Result<()
     assert_eq!(world.get_wfe("patient").await?["status"], Value::Null);
     let runs = world.runs().await?;
     assert!(matches!(&runs[..], [run] if run["spec"]["status"] == "PipelineRunPending"), "{runs:#?}");
-    assert!(operator.ready().await, "it sees all there is to see");
+    let says_it = |said: &str| said.contains("a right that the operator lacks") && said.contains(&right.missing());
+    leader::await_standing(&operator, |status, said| status == 503 && says_it(said)).await?;
     world.give_back(&right).await?;
     let wfe = world.await_phase("patient", "Completed").await?;
     assert_eq!(wfe["status"]["runSequence"], 1);

@@ -33,7 +33,8 @@ pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 ///
 /// True: it has been undecided for longer than a moment; the reason says what it waits for, the message what would end that
 /// ([`PAUSED`], [`RIVAL_UNDECIDED`], [`WITHDRAWN`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`], [`CACHE_NOT_SYNCED`],
-/// [`DELETING`]). Absent: it does not wait, or not for long yet. It is never False: the decision removes it.
+/// [`OPERATOR_FORBIDDEN`], [`TEKTON_UNAVAILABLE`], [`DELETING`]). Absent: it does not wait, or not for long yet. It is never
+/// False: the decision removes it.
 pub const WAITING: &str = "Waiting";
 
 /// Reason of [`TARGET_LOCKED`]: the run is committed and unfinished.
@@ -78,5 +79,9 @@ pub const TURN: &str = "Turn";
 pub const API_ERRORS: &str = "ApiErrors";
 /// Reason of [`WAITING`]: the operator has not yet read, or no longer follows, all objects that the decision rests on.
 pub const CACHE_NOT_SYNCED: &str = "CacheNotSynced";
+/// Reason of [`WAITING`]: the operator's own account lacks a right. It goes on as soon as it has it, and nothing fails for it.
+pub const OPERATOR_FORBIDDEN: &str = "OperatorForbidden";
+/// Reason of [`WAITING`]: the cluster does not serve Tekton's kinds.
+pub const TEKTON_UNAVAILABLE: &str = "TektonUnavailable";
 /// Reason of [`WAITING`]: this object is being deleted and a finalizer of somebody else keeps it: nothing starts for it.
 pub const DELETING: &str = "Deleting";

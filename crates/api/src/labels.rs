@@ -27,6 +27,8 @@ pub const ANNOTATION_WORKFLOW_EXECUTION: &str = LABEL_WORKFLOW_EXECUTION;
 pub const ANNOTATION_WORKFLOW_ID: &str = LABEL_WORKFLOW_ID;
 /// Annotation: the canonical target, whole.
 pub const ANNOTATION_TARGET: &str = LABEL_TARGET;
+/// Annotation: when the operator released the run to Tekton (RFC 3339); its deadlines count from here.
+pub const ANNOTATION_RELEASED_AT: &str = "kubernaut.ai/released-at";
 /// Annotation: why the operator cancelled the run, one of the `CANCEL_` words; a cancelled run without it was cancelled by
 /// somebody else.
 pub const ANNOTATION_CANCEL_REASON: &str = "kubernaut.ai/cancel-reason";

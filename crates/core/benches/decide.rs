@@ -150,6 +150,8 @@ fn run(number: u32, progress: Progress) -> Run {
         timeout: Some(Duration::from_mins(30)),
         seen: Seen::default(),
         look: None,
+        released_at: None,
+        release_tried: None,
         done_seen: Some(ended_at(number)),
     }
 }

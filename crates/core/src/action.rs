@@ -1,6 +1,9 @@
 //! What a decision asks for: writes with their preconditions, and the facts to read live before them.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
 
 use crate::Time;
 use crate::ending::{Failure, Skip, Success};
@@ -128,6 +131,8 @@ pub enum Action {
         version: Version,
         /// What for.
         waiting: Waiting,
+        /// For how long its run has been tried to be created, where it is.
+        tried: Option<Duration>,
     },
     /// Tells the person on call that a target drains for too long. Changes nothing.
     DrainSlow {
@@ -240,15 +245,44 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns what the run says of its end and what was taken instead, where its clock was ahead.
+    /// Compares the end that a run tells with what was taken, and with the commit (SPEC section 9): nothing where the clocks
+    /// agree as far as can be seen.
     #[must_use]
-    pub fn skew(&self) -> Option<(Time, Time)> {
+    pub fn skew(&self, started_at: Option<Time>) -> Option<Skew> {
         let (outcome, taken) = match self {
             Self::Completed(success) => (Some(&success.outcome), success.completed_at),
             Self::Failed(failure) => (failure.outcome.as_ref(), failure.failed_at),
         };
-        outcome?.completed_at.filter(|said| *said > taken).map(|said| (said, taken))
+        let said = outcome?.completed_at?;
+        match started_at {
+            _ if said > taken => Some(Skew::Ahead { said, taken }),
+            Some(started_at) if started_at - said > BEHIND => Some(Skew::Behind { said, started_at }),
+            _ => None,
+        }
     }
+}
+
+/// How long before the commit a run may have ended by its own words, before somebody is told that clocks differ: Tekton's
+/// clock may be some seconds off without harm.
+const BEHIND: TimeDelta = TimeDelta::minutes(1);
+
+/// How the end of a run shows that its clock is not ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skew {
+    /// It says that it ended at a time that is too far ahead; an earlier one was taken.
+    Ahead {
+        /// What it says.
+        said: Time,
+        /// What was taken.
+        taken: Time,
+    },
+    /// It says that it ended long before its execution was committed to it. It is believed.
+    Behind {
+        /// What it says.
+        said: Time,
+        /// When the execution was committed to it.
+        started_at: Time,
+    },
 }
 
 /// A fact that a skip rests on, to be read live before it is written.
@@ -269,6 +303,8 @@ pub enum Unneeded {
     Withdrawn,
     /// Its owner is gone, terminal, on its way out, or committed to another run.
     Leftover,
+    /// Its owner is committed to it, and it could not be released in time.
+    Unreleased,
     /// It is finished, drained, and older than the retention.
     Expired,
 }
@@ -290,6 +326,10 @@ pub enum Waiting {
     PausedEverywhere(Box<str>),
     /// The API server does not let the decision be carried out.
     ApiErrors(Box<str>),
+    /// The operator's own account lacks the right to carry out the decision.
+    OperatorForbidden(Box<str>),
+    /// The cluster does not serve Tekton's kinds.
+    TektonUnavailable(Box<str>),
     /// The operator cannot see what it needs to see.
     Blind(Box<str>),
     /// Its own run is being withdrawn; it is decided again after that.
@@ -300,13 +340,15 @@ pub enum Waiting {
 
 impl Waiting {
     /// All reasons.
-    pub const REASONS: [&str; 9] = [
+    pub const REASONS: [&str; 11] = [
         "Turn",
         "RivalUndecided",
         "OwnerLate",
         "Draining",
         "Paused",
         "ApiErrors",
+        "OperatorForbidden",
+        "TektonUnavailable",
         "CacheNotSynced",
         "Withdrawn",
         "Deleting",
@@ -322,10 +364,18 @@ impl Waiting {
             Self::Draining => "Draining",
             Self::Paused(_) | Self::PausedEverywhere(_) => "Paused",
             Self::ApiErrors(_) => "ApiErrors",
+            Self::OperatorForbidden(_) => "OperatorForbidden",
+            Self::TektonUnavailable(_) => "TektonUnavailable",
             Self::Blind(_) => "CacheNotSynced",
             Self::Withdrawn => "Withdrawn",
             Self::Deleting => "Deleting",
         }
+    }
+
+    /// Tells whether it is tried again and again until a deadline.
+    #[must_use]
+    pub fn is_tried(&self) -> bool {
+        matches!(self, Self::ApiErrors(_) | Self::TektonUnavailable(_))
     }
 
     /// Tells a person what it waits for, and what would end that.
@@ -355,6 +405,12 @@ impl Waiting {
                 "nothing new starts anywhere: {by} says paused: true; ask whoever has set that, it ends with paused: false"
             ),
             Self::ApiErrors(what) => format!("the operator tries again: {what}"),
+            Self::OperatorForbidden(what) => {
+                format!("the operator itself lacks a right, and goes on as soon as it has it: {what}")
+            }
+            Self::TektonUnavailable(what) => {
+                format!("the cluster does not serve Tekton's kinds; install Tekton Pipelines: {what}")
+            }
             Self::Blind(what) => format!("the operator cannot see what runs: {what}"),
             Self::Withdrawn => {
                 "its PipelineRun was not the first on the target and is deleted; it is decided again after that"
@@ -362,5 +418,32 @@ impl Waiting {
             }
             Self::Deleting => "its deletion has begun; a finalizer of somebody else still holds it".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::{Doubt, Started};
+    use crate::run::Outcome;
+
+    #[test]
+    fn a_run_whose_clock_is_not_ours_is_told_and_one_that_is_a_minute_off_is_not() {
+        let at = |second| Time::from_timestamp(1_800_000_000 + second, 0).unwrap();
+        let skew = |said: Option<i64>, taken, started_at: Option<i64>| {
+            let outcome =
+                Outcome { succeeded: true, reason: "r".into(), message: "m".into(), completed_at: said.map(at) };
+            let (completed_at, started) = (at(taken), Started::Unknown(Doubt::Unread));
+            let success = Success { completed_at, ran_for: Duration::ZERO, outcome, started, tasks: None };
+            Ending::Completed(success).skew(started_at.map(at))
+        };
+        let behind = |said, started_at| Some(Skew::Behind { said: at(said), started_at: at(started_at) });
+        assert_eq!(skew(Some(160), 100, Some(0)), Some(Skew::Ahead { said: at(160), taken: at(100) }));
+        assert_eq!(skew(Some(100), 100, Some(0)), None);
+        assert_eq!(skew(Some(0), 0, Some(60)), None);
+        assert_eq!(skew(Some(0), 0, Some(61)), behind(0, 61));
+        assert_eq!(skew(Some(-3600), -3600, Some(0)), behind(-3600, 0));
+        assert_eq!(skew(Some(-3600), -3600, None), None, "nobody knows when it was committed");
+        assert_eq!(skew(None, 0, Some(3600)), None, "it does not say when it ended");
     }
 }

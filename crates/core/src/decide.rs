@@ -37,7 +37,7 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     clear_away::clear_away(target, policy, now, &mut decision);
     record_clearances(&history, &mut decision);
     contend::decide_contenders(view, &mut decision);
-    waiting::show(target, now, &mut decision);
+    waiting::show(target, policy, now, &mut decision);
     blocked::show(view, &mut decision);
     expire::expire(view, &mut decision);
     decision

@@ -8,9 +8,10 @@ use crate::bundle::Bundle;
 use crate::ending::{FailureReason, Refusal};
 use crate::evidence::Proof;
 use crate::findings::TaskCount;
-use crate::name::{ExecutionId, RunId, Version};
+use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::run::Run;
 use crate::target::RunNumber;
+use crate::tries::Trouble;
 
 /// What the index keeps of one `WorkflowExecution`. What few of them have is boxed: there are tens of thousands.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,8 +46,8 @@ pub struct Execution {
     pub elsewhere: bool,
     /// Since when this process has seen it wait, where it does.
     pub waits_since: Option<Time>,
-    /// What its status says that it waits for (the reason of the condition `Waiting`), where it does.
-    pub waiting_shown: Option<Box<str>>,
+    /// What its status says that it waits for (the condition `Waiting`), where it does.
+    pub waiting_shown: Option<Box<WaitingShown>>,
     /// Whether its status says that its target drains (the condition `TargetLocked`).
     pub draining_shown: bool,
     /// How its status says that it blocks its target (the reason of the condition `Blocked`), where it does.
@@ -57,8 +58,19 @@ pub struct Execution {
     pub run_shown_at: Option<Time>,
     /// The proof that a step of its run ran, where this process has seen one and then the run vanish.
     pub lost_proof: Option<Box<Proof>>,
+    /// Why its run was never released, where this process has deleted the run for that.
+    pub unreleased: Option<Box<Trouble>>,
     /// Where it stands.
     pub state: ExecutionState,
+}
+
+/// What the status of an execution says that it waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingShown {
+    /// The reason of the condition.
+    pub reason: Box<str>,
+    /// For how long its run has been tried to be created; zero where nothing is said of it.
+    pub tried: Duration,
 }
 
 /// What the status of an execution says of its run while it goes on.
@@ -120,7 +132,8 @@ pub enum ExecutionState {
         /// The create of its run that the API server refused, where it did. Known to this process only, until it is
         /// written to the status.
         refusal: Option<Box<Refusal>>,
-        /// When this process first tried to create its run.
+        /// When its run was first tried to be created: the time in which nobody tried is left out, so this is not
+        /// always a moment at which somebody did (see [`tries`](crate::tries)). None while this process does not try.
         first_try: Option<Time>,
         /// `spec.startBefore`.
         start_before: Option<Time>,
@@ -190,6 +203,7 @@ impl Execution {
             run_shown: RunShown::default(),
             run_shown_at: None,
             lost_proof: None,
+            unreleased: None,
             state: ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None },
         }
     }
@@ -220,6 +234,18 @@ impl Execution {
         }
     }
 
+    /// Returns for how long its run has been tried to be created, by this process and those before it, where this process
+    /// tries.
+    #[must_use]
+    pub fn tried_for(&self, now: Time) -> Option<Duration> {
+        match &self.state {
+            ExecutionState::Undecided { first_try: Some(first), .. } => {
+                Some((now - *first).to_std().unwrap_or_default())
+            }
+            _ => None,
+        }
+    }
+
     /// Tells whether it waits for its decision: no phase or Pending, and not on its way out.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
@@ -235,6 +261,12 @@ impl Execution {
     /// Tells whether it is committed to this run and not yet terminal.
     #[must_use]
     pub fn is_running(&self, candidate: &RunId) -> bool {
-        matches!(&self.state, ExecutionState::Running { run: Some(run), .. } if run.uid == candidate.uid)
+        self.is_running_on(&candidate.uid)
+    }
+
+    /// Tells whether it is committed to the run with this uid and not yet terminal.
+    #[must_use]
+    pub fn is_running_on(&self, candidate: &Uid) -> bool {
+        matches!(&self.state, ExecutionState::Running { run: Some(run), .. } if run.uid == *candidate)
     }
 }

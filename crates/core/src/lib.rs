@@ -33,6 +33,7 @@ pub mod standing;
 pub mod target;
 #[cfg(test)]
 mod testing;
+pub mod tries;
 
 /// A moment in UTC. Everything that the API keeps is in whole seconds.
 pub type Time = chrono::DateTime<chrono::Utc>;

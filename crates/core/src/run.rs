@@ -25,7 +25,7 @@ pub struct Run {
     pub owner: Owner,
     /// How far it is.
     pub progress: Progress,
-    /// Whether somebody has asked Tekton to cancel or stop it.
+    /// Whether Tekton has been asked to cancel it, by whomever. It is cancelled only once it is done as well.
     pub cancelled: bool,
     /// Why we have asked for that, where it was us (from its annotation).
     pub cancel_reason: Option<CancelReason>,
@@ -41,6 +41,11 @@ pub struct Run {
     pub seen: Seen,
     /// What a live look at it has found, where it has failed.
     pub look: Option<Box<Look>>,
+    /// When it was released; our deadlines count from here. From its annotation; where that is missing, Tekton's own
+    /// start, or when this process saw that it was released.
+    pub released_at: Option<Time>,
+    /// Since when this process has tried to release it, without a break.
+    pub release_tried: Option<Time>,
     /// When this process saw that it is done.
     pub done_seen: Option<Time>,
 }

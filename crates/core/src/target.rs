@@ -13,6 +13,7 @@ use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, RunId};
 use crate::residue::Residue;
 use crate::run::{Owner, Progress, Run};
+use crate::tries::Trouble;
 
 /// Everything that is known of one target.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +27,7 @@ pub struct Target {
     /// The unfinished tasks and pods of this target's runs, by uid.
     pub residue: ByUid<Residue>,
     /// What keeps this process from carrying out a decision on this target, where something does.
-    pub trouble: Option<Box<str>>,
+    pub trouble: Option<Box<Trouble>>,
     /// Whether it has been said already that the target drains for too long.
     pub drain_warned: bool,
     /// The highest number that a create found taken by an object that the watch does not show; 0 where none.

@@ -14,6 +14,7 @@ use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::residue::{Residue, ResidueId, ResidueKind};
 use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, Seen};
 use crate::target::Target;
+use crate::tries::{Trouble, TroubleKind};
 
 pub(crate) fn at(seconds: i64) -> Time {
     Time::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
@@ -102,6 +103,21 @@ pub(crate) fn asks(uid: &str, workflow: &str) -> Execution {
     Execution { workflow_id: workflow.into(), bundle: bundle_of(workflow), ..undecided(uid) }
 }
 
+/// The API server does not answer.
+pub(crate) fn no_answer() -> Trouble {
+    Trouble { kind: TroubleKind::ApiErrors, words: "cannot create: no answer".into() }
+}
+
+/// The operator's own account may not do it.
+pub(crate) fn forbidden() -> Trouble {
+    Trouble { kind: TroubleKind::OperatorForbidden, words: "cannot create: forbidden".into() }
+}
+
+/// Tekton's kinds are missing.
+pub(crate) fn without_tekton() -> Trouble {
+    Trouble { kind: TroubleKind::TektonUnavailable, words: "404 page not found".into() }
+}
+
 /// A run `r<number>` of the chain, delivered in the order of its number.
 pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
     Run {
@@ -120,6 +136,8 @@ pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
         timeout: None,
         seen: Seen::default(),
         look: None,
+        released_at: Some(at(0)),
+        release_tried: None,
         // So long ago that nothing is waited for.
         done_seen: Some(at(0)),
     }

@@ -3,6 +3,8 @@
 //! kube's own defaults are neither safe nor bounded for us: no answer time-out at all, and up to fifteen silent retries
 //! of writes within minutes. Retrying is the queue's business, which looks at the target again first.
 
+mod denial;
+
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -19,6 +21,8 @@ use tower::{BoxError, Layer, Service};
 
 use wfe_core::residue::ResidueKind;
 
+use denial::lacks_right;
+
 use crate::causes::with_causes;
 use crate::hearing::{Hearing, HearingLayer};
 use crate::index::Kind;
@@ -28,6 +32,10 @@ use crate::metrics::Metrics;
 /// How long an answer may take. Longer than the ten seconds that the API server gives an admission webhook, so that a
 /// webhook's time-out is seen as its own error and not as an unknown outcome.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a request is held back at the most because the API server, or whoever answers in its place, asked for it: as
+/// long as this operator waits by itself after many failures. Whoever is still busy then asks again; nobody who asks for
+/// a day stops a target for a day.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// How long a connection may take to stand.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -73,13 +81,19 @@ impl CallError {
         }
     }
 
-    /// Says whether the operator has not the right to ask for this.
+    /// Says whether the operator's own account lacks the right to ask for this.
     #[must_use]
     pub fn lacks_right(&self) -> bool {
         matches!(self, Self::Refused(status) if lacks_right(status))
     }
 
-    /// Returns how long the API server asks to wait (`Retry-After`), where it does.
+    /// Says whether the cluster does not serve objects of this kind.
+    #[must_use]
+    pub fn is_kind_missing(&self) -> bool {
+        matches!(self, Self::Refused(status) if denial::is_kind_missing(status))
+    }
+
+    /// Returns how long the API server asks to wait (`Retry-After`), where it does, up to a limit.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -88,7 +102,7 @@ impl CallError {
                 .as_ref()
                 .map(|details| u64::from(details.retry_after_seconds))
                 .filter(|seconds| *seconds > 0)
-                .map(Duration::from_secs),
+                .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER)),
             Self::TimedOut(_) | Self::Transport(_) | Self::NotLeading => None,
         }
     }
@@ -106,12 +120,6 @@ impl From<kube::Error> for CallError {
 /// Says what a person can do about a refusal.
 fn advice(status: &kube::core::Status) -> &'static str {
     if lacks_right(status) { "; give the operator this right, it is in config/rbac" } else { "" }
-}
-
-/// A quota or an admission rule refuses with the same code in other words, and no field tells them apart. Nothing but
-/// what is said to people depends on this.
-fn lacks_right(status: &kube::core::Status) -> bool {
-    status.code == 403 && status.message.contains(" cannot ")
 }
 
 /// What a request does, as its metric label says it.
@@ -351,17 +359,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_right_is_said_together_with_what_to_do() {
-        let refused = |code, message: &str| {
-            let status = kube::core::Status { code, message: message.to_owned(), ..Default::default() };
-            CallError::Refused(Box::new(status))
-        };
-        let lacking = refused(403, "pods \"x\" is forbidden: User \"u\" cannot get resource \"pods\"");
-        assert!(lacking.lacks_right());
-        assert!(lacking.to_string().ends_with("resource \"pods\"; give the operator this right, it is in config/rbac"));
-        for other in [refused(403, "pods \"x\" is forbidden: exceeded quota: q"), refused(409, "it cannot be changed")]
-        {
-            assert!(!other.lacks_right() && !other.to_string().contains("config/rbac"), "{other}");
+    fn an_api_server_that_asks_to_wait_for_days_is_asked_again_after_half_a_minute() {
+        for (asked, waits) in [(0, None), (1, Some(1)), (30, Some(30)), (31, Some(30)), (u32::MAX, Some(30))] {
+            let details = serde_json::from_value(serde_json::json!({"retryAfterSeconds": asked})).unwrap();
+            let status = kube::core::Status { code: 429, details: Some(details), ..Default::default() };
+            let error = CallError::Refused(Box::new(status));
+            assert_eq!(error.retry_after(), waits.map(Duration::from_secs), "{asked}");
         }
+    }
+
+    #[test]
+    fn a_missing_right_is_said_together_with_what_to_do() {
+        let message =
+            "pods \"x\" is forbidden: User \"u\" cannot get resource \"pods\" in API group \"\" in the namespace \"n\"";
+        let status = serde_json::json!({
+            "code": 403, "reason": "Forbidden", "message": message, "details": {"kind": "pods", "name": "x"},
+        });
+        let lacking = CallError::Refused(serde_json::from_value(status).unwrap());
+        assert!(lacking.lacks_right());
+        assert!(
+            lacking.to_string().ends_with("in the namespace \"n\"; give the operator this right, it is in config/rbac")
+        );
+        let quota = kube::core::Status { code: 403, message: "exceeded quota".to_owned(), ..Default::default() };
+        let other = CallError::Refused(Box::new(quota));
+        assert!(!other.lacks_right() && !other.to_string().contains("config/rbac"), "{other}");
     }
 }

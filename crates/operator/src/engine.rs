@@ -76,8 +76,8 @@ struct Failures {
     /// What is not tried again before a time, whatever the watches bring. None where only a precondition failed: then
     /// what the watches bring is what is waited for.
     held: Option<(Instant, Held)>,
-    /// Since when every try to create a run has been denied.
-    denied_since: Option<Time>,
+    /// The right that the operator itself lacks for them, in the words of the API server, where it lacks one.
+    denied: Option<Box<str>>,
 }
 
 /// What of a target waits after a failure.
@@ -275,6 +275,10 @@ impl Engine {
         self.health.engine_alive(self.index.is_synced(), self.stale());
         self.metrics.load(self.queue.depth(), self.index.len(), self.index.is_synced());
         self.show_pauses();
+        // What a process knew when it led says nothing any more.
+        let denied = || self.failures.values().filter(|_| self.leads).filter_map(|failures| failures.denied.as_deref());
+        self.health.denied(denied().count(), denied().next());
+        self.metrics.operator_forbidden(denied().count());
         for kind in Kind::ALL {
             self.metrics.silent(kind, self.hearing.silence(kind));
         }
@@ -318,7 +322,7 @@ impl Engine {
         // A key has one timer: what comes first counts.
         let mut again = held.as_ref().map(|(wait, _)| *wait);
         let mut decision = if let Some(why) = self.blind() {
-            let decision = decide_blind(&entry.target, &why, now);
+            let decision = decide_blind(&entry.target, &config.policy, &why, now);
             // The first lists mark every target when they are complete; what comes later is not marked twice.
             if self.index.is_synced() || !decision.waiting.is_empty() {
                 again = Some(BLIND_AGAIN);
@@ -340,7 +344,7 @@ impl Engine {
             let rule = judgement.rule();
             tracing::debug!(wfe = %execution, rule, "judged:\n{}", judgement.explain(entry.target.label()));
         }
-        self.index.waits(&key, &decision.waiting, now);
+        self.index.waits(&key, &decision, now);
         let Some(entry) = self.index.entry(&key) else { return };
         if let Some(wake) = decision.wake {
             let wait = (wake - now).to_std().unwrap_or_default();
@@ -358,15 +362,16 @@ impl Engine {
             }
             return;
         }
-        let denied_since = self.failures.get(&key).and_then(|failures| failures.denied_since);
-        let work = work(key.clone(), entry, decision, now, denied_since, &config);
+        let work = work(key.clone(), entry, decision, now, &config);
         self.index.settle(&key);
         for execution in work.requests.keys() {
             self.index.tried(&key, execution, now);
         }
         for action in &work.actions {
-            if let Action::ShowProgress { execution, .. } = action {
-                self.index.showed_progress(&key, &execution.uid, now);
+            match action {
+                Action::ShowProgress { execution, .. } => self.index.showed_progress(&key, &execution.uid, now),
+                Action::Release { run } => self.index.release_tried(&key, &run.uid, now),
+                _ => {}
             }
         }
         let task = self.performing.spawn(self.performer.clone().perform(work));
@@ -431,6 +436,7 @@ impl Engine {
                 Learned::Told(execution) => self.untold.forget(key, &execution),
                 Learned::Expect(expected) => self.index.expect(key, expected),
                 Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
+                Learned::Unreleased(run) => self.index.unreleased(key, &run),
                 Learned::NumberTaken(number) => self.index.number_taken(key, number),
                 Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
                 Learned::Looked(run, findings) => self.index.looked(key, &run, *findings, self.settings.clock.now()),
@@ -443,10 +449,12 @@ impl Engine {
                 self.metrics.event_lost();
             }
         }
-        let trouble = report.errors.iter().find(|error| matches!(error, PerformError::Call { .. }));
+        // A right that is lacking is what a person has to know first.
+        let mut calls = report.errors.iter().filter(|error| matches!(error, PerformError::Call { .. }));
+        let trouble = calls.clone().find(|error| error.lacks_right()).or_else(|| calls.next());
         let is_held = self.held(key).is_some();
         if trouble.is_some() || !is_held {
-            self.index.trouble(key, trouble.map(ToString::to_string));
+            self.index.trouble(key, trouble.and_then(PerformError::trouble));
         }
         let Some(worst) = trouble.or(report.errors.first()) else {
             if !is_held {
@@ -454,17 +462,16 @@ impl Engine {
             }
             return true;
         };
-        let (mut retry_after, mut denied) = (None, false);
+        let mut retry_after = None;
         for error in &report.errors {
             self.metrics.error(error.label());
             if let PerformError::Call { source, .. } = error {
-                denied |= source.code() == 403;
                 retry_after = retry_after.max(source.retry_after());
             }
         }
-        if report.failed.iter().any(|action| matches!(action, Action::Create { .. })) {
-            let failures = self.failures.entry(key.clone()).or_default();
-            failures.denied_since = denied.then(|| failures.denied_since.unwrap_or_else(|| self.settings.clock.now()));
+        if trouble.is_some() || !is_held {
+            let denied = trouble.filter(|error| error.lacks_right()).map(|error| error.to_string().into());
+            self.failures.entry(key.clone()).or_default().denied = denied;
         }
         let wait = self.retry(key, trouble.map(|_| Held::Actions(report.failed)), retry_after);
         let errors = report.errors.len();
@@ -514,7 +521,7 @@ impl Engine {
 }
 
 /// Gathers what performing the actions needs beside them.
-fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Option<Time>, config: &InForce) -> Work {
+fn work(key: Key, entry: &Entry, decision: Decision, now: Time, config: &InForce) -> Work {
     let mut subjects: HashMap<Uid, Subject> = HashMap::new();
     let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
     let mut had_runs: HashMap<Uid, Version> = HashMap::new();
@@ -526,6 +533,10 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Op
                 generation: beside.generation,
                 workflow_id: execution.workflow_id.clone(),
                 is_running: matches!(execution.state, ExecutionState::Running { .. }),
+                started_at: match execution.state {
+                    ExecutionState::Running { started_at, .. } => started_at,
+                    _ => None,
+                },
                 gave_up: execution.is_undecided() && execution.run_sequence.is_some(),
             };
             subjects.insert(id.uid.clone(), subject);
@@ -562,5 +573,5 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, denied_since: Op
     }
     let target = entry.target.name.clone();
     let defaults = config.defaults.clone();
-    Work { key, target, actions: decision.actions, subjects, denied_since, had_runs, requests, evidence, defaults, now }
+    Work { key, target, actions: decision.actions, subjects, had_runs, requests, evidence, defaults, now }
 }

@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use tokio::sync::mpsc;
+use wfe_core::action::Skew;
 use wfe_core::backoff::Backoff;
 use wfe_core::ending::{Failure, Skip, Success};
 use wfe_core::execution::Clearance;
@@ -151,11 +152,21 @@ impl Announcement {
         Self { run: Some(run.clone()), warning: true, ..Self::normal(execution, "StepsReplayed", "Follow", note) }
     }
 
-    /// The clock that its run ended by was ahead of ours.
+    /// The clock that its run ended by was not ours.
     #[must_use]
-    pub fn clock_skewed(execution: &ExecutionId, said: Time, taken: Time) -> Self {
+    pub fn clock_skewed(execution: &ExecutionId, skew: Skew) -> Self {
         let at = |time: Time| time.format("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let note = format!("the run says that it ended at {}; {} is taken, as clocks differ", at(said), at(taken));
+        let note = match skew {
+            Skew::Ahead { said, taken } => {
+                format!("the run says that it ended at {}; {} is taken, as clocks differ", at(said), at(taken))
+            }
+            Skew::Behind { said, started_at } => format!(
+                "the run says that it ended at {}, before the execution started at {}; it is believed, so the cooldown or \
+                 backoff that follows is shorter: Tekton's clock is behind the operator's",
+                at(said),
+                at(started_at)
+            ),
+        };
         Self { warning: true, ..Self::normal(execution, "ClockSkewed", "Finish", note) }
     }
 

@@ -33,6 +33,8 @@ struct State {
     failing: HashMap<Kind, (Instant, String)>,
     /// What people have paused, in words. It keeps nobody from being ready.
     paused: Option<String>,
+    /// The right that the operator lacks, and how many targets wait for it.
+    denied: Option<(usize, String)>,
 }
 
 impl Health {
@@ -47,6 +49,7 @@ impl Health {
             awaits: None,
             failing: HashMap::new(),
             paused: None,
+            denied: None,
         };
         Self(Arc::new(Mutex::new(state)))
     }
@@ -109,6 +112,11 @@ impl Health {
         });
     }
 
+    /// So many targets wait for a right that the operator's own account lacks; one refusal in the API server's words.
+    pub fn denied(&self, targets: usize, words: Option<&str>) {
+        self.update(|state| state.denied = words.map(|words| (targets, words.to_owned())));
+    }
+
     /// Answers `/healthz`.
     ///
     /// # Errors
@@ -144,7 +152,12 @@ impl Health {
             match (failing.is_empty(), state.synced) {
                 (false, _) => Err(failing.join("; ")),
                 (true, false) => Err("the caches are not synced yet".to_owned()),
-                (true, true) => Ok(()),
+                (true, true) => match &state.denied {
+                    Some((targets, words)) => {
+                        Err(format!("{targets} target(s) wait for a right that the operator lacks: {words}"))
+                    }
+                    None => Ok(()),
+                },
             }
         })
     }

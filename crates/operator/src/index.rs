@@ -10,9 +10,11 @@ mod keep;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use chrono::TimeDelta;
 use wfe_core::Time;
-use wfe_core::action::Waiting;
+use wfe_core::action::Decision;
 use wfe_core::by_uid::ByUid;
 use wfe_core::ending::Refusal;
 use wfe_core::execution::{ExecutionState, Pause};
@@ -20,12 +22,13 @@ use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Order, Owner, Run};
 use wfe_core::target::{ChainName, RunNumber, Target, TargetName};
+use wfe_core::tries::Trouble;
 use wfe_tekton::{Descendant, Evidence, RunRequest};
 
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
 use expect::Expectations;
 pub use expect::Expected;
-use keep::{already_seen, end_tries, keep_memory, keep_presence, mark_gone, place_owner, share_strings};
+use keep::{already_seen, end_tries, keep_memory, keep_presence, keep_release, mark_gone, place_owner, share_strings};
 
 /// One target with what the shell needs beside it.
 #[derive(Debug, Default)]
@@ -245,10 +248,7 @@ impl Index {
     /// Forgets what this process knows of its own tries, as another has led since: it begins anew, as after a restart.
     /// What it has seen stays, and so do its own writes that no watch has delivered yet.
     pub fn forget_tries(&mut self) {
-        for entry in self.targets.values_mut() {
-            entry.target.trouble = None;
-            entry.target.executions.values_mut().for_each(keep::forget_tries);
-        }
+        self.targets.values_mut().for_each(|entry| keep::forget_tries(&mut entry.target));
     }
 
     /// Records that a number of the chain is taken by an object that the watch does not show.
@@ -272,31 +272,52 @@ impl Index {
         }
     }
 
-    /// Records when an execution's run was first tried to be created.
+    /// Records that an execution's run is tried to be created. The time for which the status says that it was tried
+    /// counts, the time since then does not.
     pub fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
             && let ExecutionState::Undecided { first_try, .. } = &mut execution.state
         {
-            first_try.get_or_insert(now);
+            let before = execution.waiting_shown.as_ref().map_or(Duration::ZERO, |shown| shown.tried);
+            let first = TimeDelta::from_std(before).ok().and_then(|before| now.checked_sub_signed(before));
+            first_try.get_or_insert(first.unwrap_or(now));
         }
     }
 
-    /// Records who waits, so that the status can say so when it lasts.
-    pub fn waits(&mut self, key: &Key, waiting: &[(ExecutionId, Waiting)], now: Time) {
+    /// Records that a run is tried to be released.
+    pub fn release_tried(&mut self, key: &Key, run: &Uid, now: Time) {
+        if let Some(run) = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run)) {
+            run.release_tried.get_or_insert(now);
+        }
+    }
+
+    /// Records that a run was deleted because it could not be released.
+    pub fn unreleased(&mut self, key: &Key, run: &Uid) {
+        if let Some(Entry { target, .. }) = self.targets.get_mut(key).map(Box::as_mut)
+            && let Some(trouble) = &target.trouble
+            && let Some(owner) = target.executions.values_mut().find(|it| it.is_running_on(run))
+        {
+            owner.unreleased = Some(trouble.clone());
+        }
+    }
+
+    /// Records who waits by a decision, so that the status can say so when it lasts, and what is not tried any more.
+    pub fn waits(&mut self, key: &Key, decision: &Decision, now: Time) {
         if let Some(entry) = self.targets.get_mut(key) {
-            for (id, _) in waiting {
+            for (id, _) in &decision.waiting {
                 if let Some(execution) = entry.target.executions.get_mut(&id.uid) {
                     execution.waits_since.get_or_insert(now);
                 }
             }
+            keep::end_other_tries(&mut entry.target, decision);
         }
     }
 
     /// Records what keeps this process from carrying out decisions on a target; `None` when nothing does any more.
-    pub fn trouble(&mut self, key: &Key, trouble: Option<String>) {
+    pub fn trouble(&mut self, key: &Key, trouble: Option<Trouble>) {
         if let Some(entry) = self.targets.get_mut(key) {
-            entry.target.trouble = trouble.map(Into::into);
+            entry.target.trouble = trouble.map(Box::new);
         }
     }
 
@@ -364,6 +385,7 @@ impl Index {
         self.place(Kind::Run, &uid, &key);
         let listing = self.lists.get(&Kind::Run).filter(|list| list.seen.is_some()).map(|list| list.place);
         let entry = self.targets.entry(key.clone()).or_default();
+        keep_release(&mut run, entry.target.runs.get(&uid), now);
         if let Some(known) = entry.target.runs.get(&uid) {
             run.order = known.order;
             run.done_seen = known.done_seen;

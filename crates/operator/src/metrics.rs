@@ -233,6 +233,11 @@ impl Metrics {
         self.0.now.paused_namespaces.set(i64::try_from(namespaces).unwrap_or(i64::MAX));
     }
 
+    /// Shows how many targets wait for a right that the operator itself lacks.
+    pub fn operator_forbidden(&self, targets: usize) {
+        self.0.now.operator_forbidden.set(i64::try_from(targets).unwrap_or(i64::MAX));
+    }
+
     /// Shows for how long a watch has been silent.
     pub fn silent(&self, kind: Kind, silence: Duration) {
         self.0.now.watch_silence.with_label_values(&[kind.label()]).set(silence.as_secs_f64());
@@ -372,6 +377,7 @@ mod tests {
         metrics.config_in_force("7");
         metrics.config_in_force("8");
         metrics.paused(true, 2);
+        metrics.operator_forbidden(3);
         metrics.silent(Kind::Pod, Duration::from_millis(1500));
         let text = String::from_utf8(metrics.render().unwrap()).unwrap();
         for line in [
@@ -390,6 +396,7 @@ mod tests {
             "workflowexecution_draining_targets{slow=\"true\"} 0",
             "workflowexecution_paused 1",
             "workflowexecution_paused_namespaces 2",
+            "workflowexecution_operator_forbidden_targets 3",
             "workflowexecution_watch_silence_seconds{resource=\"pods\"} 1.5",
             "workflowexecution_watch_silence_seconds{resource=\"taskruns\"} 0",
             "workflowexecution_reconcile_errors_total{cause=\"forbidden\"} 0",

@@ -12,11 +12,13 @@ use wfe_api::{Phase, WorkflowExecutionSpec, is_image_reference};
 use wfe_core::bundle::Bundle;
 use wfe_core::ending::{CANCELLED, FailureReason};
 use wfe_core::evidence::Proof;
-use wfe_core::execution::{Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded, RunShown};
+use wfe_core::execution::{
+    Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded, RunShown, WaitingShown,
+};
 use wfe_core::findings::TaskCount;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::target::TargetName;
-use wfe_core::{Time, duration};
+use wfe_core::{Time, duration, tries};
 use wfe_tekton::{RunRequest, bundle_reference, moment, parse_moment};
 
 use crate::index::ExecutionRecord;
@@ -80,7 +82,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         paused: None, // the index knows the namespaces
         elsewhere: phase == Some(Phase::Running.as_str()) && run_namespace.is_some_and(|it| it != execution_namespace),
         waits_since: None,
-        waiting_shown: reason_of(WAITING, "True").map(Into::into),
+        waiting_shown: waiting_shown(&conditions).map(Box::new),
         draining_shown,
         blocked_shown: reason_of(BLOCKED, "True").map(Into::into),
         run_shown: match &state {
@@ -89,6 +91,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         },
         run_shown_at: None, // the index knows, and the proof too
         lost_proof: None,
+        unreleased: None,
         id,
         state,
     };
@@ -103,6 +106,13 @@ pub(crate) fn conditions(data: &Value) -> Vec<Condition> {
         .flatten()
         .filter_map(|condition| serde_json::from_value(condition.clone()).ok())
         .collect()
+}
+
+/// Reads what a status says that its execution waits for, and for how long its run has been tried.
+fn waiting_shown(conditions: &[Condition]) -> Option<WaitingShown> {
+    let waiting = conditions.iter().find(|condition| condition.type_ == WAITING && condition.status == "True")?;
+    let tried = tries::read(&waiting.message).unwrap_or_default();
+    Some(WaitingShown { reason: waiting.reason.as_str().into(), tried })
 }
 
 /// Reads what a status says of the run: also a proof that another process has seen.

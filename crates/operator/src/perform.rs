@@ -21,6 +21,7 @@ use wfe_core::ending::Refusal;
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::target::{RunNumber, TargetName};
+use wfe_core::tries::{Trouble, TroubleKind};
 use wfe_tekton::{Defaults, Evidence, RunRequest};
 
 use crate::client::{CallError, Cluster};
@@ -46,8 +47,6 @@ pub struct Work {
     pub actions: Vec<Action>,
     /// The executions that the actions name.
     pub subjects: HashMap<Uid, Subject>,
-    /// Since when every try to create a run has been denied, where the last one was.
-    pub denied_since: Option<Time>,
     /// The executions with a create of which a run was seen before, with the versions that the decision rests on.
     pub had_runs: HashMap<Uid, Version>,
     /// What the executions ask to run, where the actions create runs.
@@ -78,6 +77,8 @@ pub enum Learned {
     Expect(Expected),
     /// A create that was refused for good.
     Refused(Uid, Refusal),
+    /// A run was deleted, as it could not be released in time.
+    Unreleased(Uid),
     /// A number that an object outside our watch has taken.
     NumberTaken(RunNumber),
     /// An owner that is gone.
@@ -121,6 +122,26 @@ pub enum PerformError {
 }
 
 impl PerformError {
+    /// Says whether the operator's own account lacks a right for the request.
+    #[must_use]
+    pub fn lacks_right(&self) -> bool {
+        matches!(self, Self::Call { source, .. } if source.lacks_right())
+    }
+
+    /// Returns what keeps the decision from being carried out, where a request failed.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Trouble> {
+        let Self::Call { source, .. } = self else { return None };
+        let kind = if source.lacks_right() {
+            TroubleKind::OperatorForbidden
+        } else if source.is_kind_missing() {
+            TroubleKind::TektonUnavailable
+        } else {
+            TroubleKind::ApiErrors
+        };
+        Some(Trouble { kind, words: self.to_string().into() })
+    }
+
     /// All labels.
     pub const LABELS: [&str; 11] = [
         "changed",
@@ -235,7 +256,7 @@ impl Performer {
                 self.commit(&work, &execution, &version, commitment, &gone).await
             }
             Action::GiveUp { execution, version, number } => self.give_up(&work, &execution, &version, number).await,
-            Action::Release { run } => self.release(&run).await,
+            Action::Release { run } => self.release(&run, work.now).await,
             Action::Finish { execution, version, ending, lost, draining } => {
                 self.finish(&work, &execution, &version, &ending, lost.as_ref(), draining).await
             }
@@ -256,8 +277,8 @@ impl Performer {
             Action::ShowBlocked { execution, version, blocked } => {
                 self.show_blocked(&work, &execution, &version, blocked).await
             }
-            Action::ShowWaiting { execution, version, waiting } => {
-                self.show_waiting(&work, &execution, &version, &waiting).await
+            Action::ShowWaiting { execution, version, waiting, tried } => {
+                self.show_waiting(&work, &execution, &version, &waiting, tried).await
             }
             Action::DrainSlow { holder, residue, since } => {
                 self.metrics.drain_slow();

@@ -1,5 +1,6 @@
 //! Renders what was decided into the status of a `WorkflowExecution`: the fields that change, and all conditions.
 
+use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{
     ClearanceStatus, ConditionStatus, ConflictingWorkflow, FailureDetails, FailureReason as ApiReason,
@@ -14,7 +15,7 @@ use wfe_core::findings::TaskCount;
 use wfe_core::name::RunId;
 use wfe_core::standing::Blocked;
 use wfe_core::target::{RunNumber, TargetName};
-use wfe_core::{Time, duration};
+use wfe_core::{Time, duration, tries};
 use wfe_tekton::api_time;
 
 /// The execution that a status is about, as far as it is needed here.
@@ -26,6 +27,8 @@ pub struct Subject {
     pub workflow_id: Box<str>,
     /// Whether it is Running, so that it holds the target.
     pub is_running: bool,
+    /// When it was committed to its run, where it is Running.
+    pub started_at: Option<Time>,
     /// Whether its status has the number of a run that it has given up.
     pub gave_up: bool,
 }
@@ -234,20 +237,23 @@ fn blocked_condition(subject: &Subject, at: Time, blocked: Blocked, target: &Tar
     condition(subject, at, conditions::BLOCKED, status, blocked.reason(), &blocked.message(target.as_str()))
 }
 
-/// Renders what an undecided execution waits for.
+/// Renders what an undecided execution waits for, and since when and for how long its run has been tried, where it is.
 #[must_use]
 pub fn waiting(
     target: Option<&TargetName>,
     subject: &Subject,
     waiting: &Waiting,
+    tried: Option<std::time::Duration>,
     now: Time,
 ) -> WorkflowExecutionStatus {
     let (reason, message) = (waiting.reason(), waiting.message());
+    let message = tried.map_or(message.clone(), |tried| tries::say(tried, &message));
+    let since = tried.and_then(|tried| now.checked_sub_signed(TimeDelta::from_std(tried).ok()?)).unwrap_or(now);
     WorkflowExecutionStatus {
         phase: Some(Phase::Pending),
         // `Succeeded` says it too: the Reason column of `kubectl get` shows the reason of that condition.
         conditions: [(conditions::SUCCEEDED, "Unknown"), (conditions::WAITING, "True")]
-            .map(|(type_, status)| condition(subject, now, type_, status, reason, &message))
+            .map(|(type_, status)| condition(subject, since, type_, status, reason, &message))
             .into(),
         ..common(target, subject)
     }
@@ -262,7 +268,7 @@ pub fn given_up(
     now: Time,
 ) -> WorkflowExecutionStatus {
     let run_sequence = i64::try_from(number).ok();
-    WorkflowExecutionStatus { run_sequence, ..waiting(target, subject, &Waiting::Withdrawn, now) }
+    WorkflowExecutionStatus { run_sequence, ..waiting(target, subject, &Waiting::Withdrawn, None, now) }
 }
 
 fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> WorkflowExecutionStatus {
@@ -438,7 +444,7 @@ mod tests {
     }
 
     fn subject(is_running: bool) -> Subject {
-        Subject { generation: 1, workflow_id: "w".into(), is_running, gave_up: false }
+        Subject { generation: 1, workflow_id: "w".into(), is_running, started_at: None, gave_up: false }
     }
 
     fn any_failure() -> Failure {

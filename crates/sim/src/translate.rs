@@ -190,6 +190,8 @@ impl Translation {
             seen: run::Seen::default(),
             // Long ago: what is found of a run changes nothing in the cluster.
             look: Some(Box::new(Look { at: moment(60), findings: Findings::unread("message".into()) })),
+            released_at: Some(moment(55)),
+            release_tried: None,
             // Long ago: that its pods may still be seen is no reason to wait, so that it is not waited for time.
             done_seen: Some(moment(60)),
         }

@@ -40,3 +40,5 @@ pub const PLURAL: &str = "pipelineruns";
 pub const PENDING: &str = "PipelineRunPending";
 /// The `spec.status` that asks Tekton to cancel a run at once.
 pub const CANCELLED: &str = "Cancelled";
+/// `spec.status` of a run that is cancelled but for its `finally` tasks.
+pub const CANCELLED_RUN_FINALLY: &str = "CancelledRunFinally";

@@ -7,11 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use wfe_api::labels;
 use wfe_api::limits::cut;
-use wfe_core::duration;
+
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{Residue, ResidueId, ResidueKind};
 use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, Seen};
 use wfe_core::target::{ChainName, TargetName};
+use wfe_core::{Time, duration};
 
 use crate::evidence::Sighting;
 use crate::moment::{moment, parse_moment};
@@ -43,7 +44,7 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
         order,
         owner: owner(meta),
-        cancelled: requested.is_some_and(|requested| requested != crate::PENDING),
+        cancelled: matches!(requested, Some(crate::CANCELLED | crate::CANCELLED_RUN_FINALLY)),
         cancel_reason: annotation(meta, labels::ANNOTATION_CANCEL_REASON).and_then(cancel_reason),
         doing: doing(data),
         total_tasks: total_tasks(data),
@@ -52,6 +53,8 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         seen: Seen::default(),
         look: None,
         progress,
+        released_at: released_at(meta, data),
+        release_tried: None,
         done_seen: None,
     };
     Some((chain, run))
@@ -142,6 +145,12 @@ const CANCEL_REASONS: [(CancelReason, &str); 4] = [
     (CancelReason::TimedOut, labels::CANCEL_TIMED_OUT),
 ];
 
+/// Reads when a run was released: as its annotation says, else when Tekton has started it.
+fn released_at(meta: &ObjectMeta, data: &Value) -> Option<Time> {
+    let said = annotation(meta, labels::ANNOTATION_RELEASED_AT).and_then(parse_moment);
+    said.or_else(|| text(&data["status"], "startTime").and_then(parse_moment))
+}
+
 fn owner(meta: &ObjectMeta) -> Owner {
     let (Some(uid), Some((namespace, name))) = (
         annotation(meta, labels::ANNOTATION_UID),
@@ -205,6 +214,42 @@ mod tests {
         assert!(!outcome.succeeded);
         assert_eq!((&*outcome.reason, &*outcome.message), ("Failed", "m"));
         assert_eq!(outcome.completed_at, parse_moment("2026-11-21T20:52:33Z"));
+    }
+
+    #[test]
+    fn only_a_cancel_counts_as_cancelled_and_no_other_word_in_spec_status() {
+        for (status, cancelled) in [
+            (json!("Cancelled"), true),
+            (json!("CancelledRunFinally"), true),
+            (json!("StoppedRunFinally"), false),
+            (json!("PipelineRunPending"), false),
+            (json!(""), false),
+            (json!("cancelled"), false),
+            (json!("Anything"), false),
+            (Value::Null, false),
+            (json!(7), false),
+        ] {
+            let data = json!({"spec": {"status": status}});
+            let run = observe_run(&meta(NAME, &[]), &data, Order(1)).unwrap().1;
+            assert_eq!(run.cancelled, cancelled, "{data}");
+        }
+    }
+
+    #[test]
+    fn reads_when_a_run_was_released_from_its_annotation_or_else_from_its_start() {
+        let (said, started) = ("2026-11-21T20:52:33.250Z", "2026-11-21T20:52:34Z");
+        let status = json!({"status": {"startTime": started}});
+        for (annotation, data, released_at) in [
+            (said, &status, Some(said)),
+            (said, &json!({}), Some(said)),
+            ("soon", &status, Some(started)),
+            ("", &json!({"status": {"startTime": 5}}), None),
+            ("", &Value::Null, None),
+        ] {
+            let meta = meta(NAME, &[(labels::ANNOTATION_RELEASED_AT, annotation)]);
+            let run = observe_run(&meta, data, Order(1)).unwrap().1;
+            assert_eq!(run.released_at, released_at.and_then(parse_moment), "{annotation} {data}");
+        }
     }
 
     #[test]

@@ -120,7 +120,8 @@ async fn a_right_that_an_api_server_does_not_know_yet_is_waited_for() -> Result<
     let message = "pipelineruns.tekton.dev is forbidden: User \"system:serviceaccount:kubernaut-system:wfe-operator\" \
                    cannot create resource \"pipelineruns\" in API group \"tekton.dev\" in the namespace \
                    \"kubernaut-workflows\": RBAC: role.rbac.authorization.k8s.io \"wfe-operator\" not found";
-    let refusal = Refusal::new(403, "Forbidden", message);
+    let details = serde_json::json!({"group": "tekton.dev", "kind": "pipelineruns"});
+    let refusal = Refusal { details: Some(details), ..Refusal::new(403, "Forbidden", message) };
     ending_well_after_failing("unknown-role", Fault::Refuse(refusal)).await?;
     Ok(())
 }

@@ -15,6 +15,8 @@ use crate::report::{Moment, ObjectRef};
 pub(crate) const PENDING: &str = "PipelineRunPending";
 /// The `spec.status` that stops a run at once; one that was pending never starts anything.
 pub(crate) const CANCELLED: &str = "Cancelled";
+/// `spec.status` of a run that is cancelled but for its `finally` tasks.
+const CANCELLED_RUN_FINALLY: &str = "CancelledRunFinally";
 
 /// A chain: runs in different namespaces are no rivals, as their operators know nothing of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +43,7 @@ pub(crate) struct Run<'a> {
     pub(crate) created: Moment,
     /// When Tekton was first free to start it.
     pub(crate) released: Option<Moment>,
-    /// When somebody first asked Tekton to cancel or stop it.
+    /// When somebody first asked Tekton to cancel it, with or without its `finally` tasks.
     pub(crate) cancelled: Option<Moment>,
     /// When Tekton said that it is done.
     pub(crate) finished: Option<Moment>,
@@ -68,7 +70,7 @@ impl<'a> Run<'a> {
             created_time: text(life.first(), "/metadata/creationTimestamp"),
             created: life.begun(),
             released: when(is_let_go),
-            cancelled: when(|object| text(object, "/spec/status").is_some_and(|status| status != PENDING)),
+            cancelled: when(|object| matches!(text(object, "/spec/status"), Some(CANCELLED | CANCELLED_RUN_FINALLY))),
             finished: done.map(|(at, _)| at),
             succeeded: done.is_some_and(|(_, succeeded)| succeeded),
             gone: life.gone,

@@ -224,6 +224,25 @@ fn a_pending_run_that_is_deleted_under_its_owner() {
 }
 
 #[test]
+fn a_run_whose_release_is_refused_may_be_deleted_under_its_owner() {
+    let told = |refused_by: &str, code: i64| {
+        let mut story = Story::default();
+        story.wfe("one", NODE);
+        story.create("one", 1);
+        story.commit("one", 1);
+        let object = story.object(&run("one", 1)).clone();
+        story.ask(refused_by, "patch", "", &object, release_patch(&run("one", 1)), code);
+        story.delete_run("one", 1);
+        story.fail("one", "Unknown", false);
+        story.found_settled()
+    };
+    for code in [403, 422, 500] {
+        assert_eq!(told(OPERATOR, code), Vec::<String>::new(), "{code}");
+        assert_eq!(told(PERSON, code), ["7 deleted-committed"], "{code}");
+    }
+}
+
+#[test]
 fn an_execution_that_is_over_is_removed_but_not_the_newest_nor_one_that_blocks() {
     let removed = |mut story: Story, preconditions: Value| {
         story.remove(OPERATOR, &uid("one"), &preconditions);

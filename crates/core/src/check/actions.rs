@@ -14,6 +14,7 @@ use crate::policy::Policy;
 use crate::run::{Owner, Progress, Run};
 use crate::standing::{BlockReason, Blocked};
 use crate::target::Target;
+use crate::tries::TroubleKind;
 
 pub(super) struct Check<'a> {
     target: &'a Target,
@@ -158,7 +159,9 @@ impl<'a> Check<'a> {
                 self.expect("9", succeeded, || format!("{execution} completed without a run that succeeded"));
             }
             Ending::Failed(failure) => {
-                let ran = found.started_once() && !run.is_some_and(|run| has_not_started(found, run));
+                let never_released = run.is_none() && found.unreleased.is_some();
+                let ran =
+                    found.started_once() && !never_released && !run.is_some_and(|run| has_not_started(found, run));
                 let fits = failure.was_execution_failure() == ran;
                 self.expect("9", fits, || format!("{execution} is told to have run or not: {failure:?}"));
             }
@@ -214,7 +217,7 @@ impl<'a> Check<'a> {
                 && it.run_sequence.is_none_or(|given_up| given_up < found.number)
         });
         let needed = matches!(found.progress, Progress::Released)
-            || found.is_pending() && (self.is_committed(found) || may_commit);
+            || found.is_pending() && (self.is_committed(found) && !self.is_release_overdue(found) || may_commit);
         self.expect("5", !needed, || format!("deleted {run}, which is needed"));
     }
 
@@ -382,6 +385,15 @@ impl<'a> Check<'a> {
 
     fn owned(&self, run: &RunId, execution: &ExecutionId) -> Option<&'a Run> {
         self.target.runs.get(&run.uid).filter(|run| run.is_owned_by(execution))
+    }
+
+    /// Tells whether the release of a run has been refused for as long as the start deadline, by anything but a right that
+    /// the operator itself lacks.
+    fn is_release_overdue(&self, run: &Run) -> bool {
+        let tried = run.release_tried.and_then(|first| (self.now - first).to_std().ok());
+        let is_nobodys_fault_but_ours =
+            self.target.trouble.as_ref().is_none_or(|it| it.kind == TroubleKind::OperatorForbidden);
+        !is_nobodys_fault_but_ours && tried.is_some_and(|tried| tried >= self.policy.start_deadline)
     }
 
     fn is_committed(&self, run: &Run) -> bool {

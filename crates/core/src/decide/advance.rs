@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::View;
 use crate::Time;
-use crate::action::{Action, Decision, Ending};
+use crate::action::{Action, Decision, Ending, Unneeded};
 use crate::evidence::Proof;
 use crate::execution::{Execution, ExecutionState, RunShown};
 use crate::moment::after;
@@ -48,6 +48,9 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
             );
             decision.actions.push(running.finish(Ending::Failed(running.failed(&message, now)), None));
         }
+        None if let Some(trouble) = execution.unreleased.as_deref() => {
+            decision.actions.push(running.finish(Ending::Failed(running.unreleased(trouble)), Some(run.clone())));
+        }
         None => {
             let message = format!("PipelineRun {run} was deleted while the workflow was running");
             decision.actions.push(running.finish(Ending::Failed(running.failed(&message, now)), Some(run.clone())));
@@ -78,7 +81,7 @@ impl<'a> Running<'a> {
         if self.execution.cancellation.is_some() {
             decision.actions.extend(cancel(run, CancelReason::Requested));
         } else if run.is_pending() {
-            decision.actions.push(Action::Release { run: run.id.clone() });
+            self.release(run, decision);
         } else if let Some((deadline, why)) = self.deadline(run) {
             if deadline <= self.view.now {
                 decision.actions.extend(cancel(run, why));
@@ -86,6 +89,27 @@ impl<'a> Running<'a> {
                 decision.wake_at(deadline);
             }
         }
+    }
+
+    /// Step (d). A release that is refused until the start deadline is given up: the run is deleted in the version in which
+    /// it is pending, so that it never starts, and then the execution ends.
+    fn release(self, run: &'a Run, decision: &mut Decision) {
+        let View { target, policy, now, .. } = self.view;
+        let trouble = target.trouble.as_ref().filter(|trouble| trouble.has_deadline());
+        if let Some(first_try) = run.release_tried.filter(|_| trouble.is_some()) {
+            let deadline = after(first_try, policy.start_deadline);
+            if deadline <= now {
+                decision.actions.push(Action::Delete {
+                    run: run.id.clone(),
+                    version: run.version.clone(),
+                    why: Unneeded::Unreleased,
+                    gone: None,
+                });
+                return;
+            }
+            decision.wake_at(deadline);
+        }
+        decision.actions.push(Action::Release { run: run.id.clone() });
     }
 
     /// Writes how far the run is where the status does not say so, but not all the time: a run that ends soon costs no
@@ -115,14 +139,15 @@ impl<'a> Running<'a> {
         self.execution.run_shown.proof.as_deref().or(run.seen.proof.as_ref())
     }
 
-    /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish.
+    /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish. They count from the release,
+    /// however long ago the commit was.
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
-        let started_at = self.started_at?;
-        let finish = after(started_at, self.timeout(run).saturating_add(TIMEOUT_GRACE));
+        let released_at = run.released_at?;
+        let finish = after(released_at, self.timeout(run).saturating_add(TIMEOUT_GRACE));
         if run.seen.has_stirred || self.proof(run).is_some() {
             return Some((finish, CancelReason::TimedOut));
         }
-        let start = after(started_at, self.view.policy.start_deadline);
+        let start = after(released_at, self.view.policy.start_deadline);
         Some(if start < finish { (start, CancelReason::NotStarted) } else { (finish, CancelReason::TimedOut) })
     }
 

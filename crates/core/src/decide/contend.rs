@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{View, own_run};
+use crate::Time;
 use crate::action::{Action, Decision, Ending, Fact, Waiting};
 use crate::duration;
 use crate::ending::{Failure, FailureReason, Refusal, Skip};
@@ -13,6 +14,7 @@ use crate::name::ExecutionId;
 use crate::rules::{self, Contender, Verdict};
 use crate::run::{Owner, Presence, Run};
 use crate::target::{RunNumber, Target};
+use crate::tries::{Trouble, TroubleKind};
 
 /// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
 pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
@@ -25,7 +27,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
             Some(run) if !run.is_pending() => decision.actions.push(commit(&contender, run)),
             _ => {
                 if let Some(refusal) = refusal_of(&contender) {
-                    failures.add(&contender, refusal.reason, &refusal.message, Some(refusal.number), true);
+                    failures.add(contender.execution, refusal.reason, &refusal.message, Some(refusal.number), true);
                 } else {
                     judged.push((contender, judge(&contender, decision)));
                 }
@@ -36,7 +38,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
     // at the look.
     judged.retain(|(contender, verdict)| match verdict {
         Verdict::Fail { reason, message, counts } => {
-            failures.add(contender, *reason, message, None, *counts);
+            failures.add(contender.execution, *reason, message, None, *counts);
             false
         }
         _ => true,
@@ -106,20 +108,43 @@ fn refusal_of<'a>(contender: &Contender<'a>) -> Option<&'a Refusal> {
 
 /// Step (a), as long as the first try is not too long ago (section 5, 8).
 fn create<'a>(contender: &Contender<'a>, failures: &mut Failures<'a>, decision: &mut Decision) {
-    let execution = contender.execution;
-    let number = contender.target.next_number();
-    if let ExecutionState::Undecided { first_try: Some(first_try), .. } = &execution.state {
-        let deadline = after(*first_try, contender.policy.start_deadline);
+    let (execution, number) = (contender.execution, contender.target.next_number());
+    if let Some(deadline) = create_deadline(failures.view, execution) {
         if deadline <= contender.now {
-            let why = contender.target.trouble.as_deref().unwrap_or("the API server did not say why");
-            let minutes = duration::format(contender.policy.start_deadline);
-            let message = format!("the PipelineRun could not be created within {minutes}: {why}");
-            failures.add(contender, FailureReason::Unknown, &message, Some(number), true);
-            return;
+            return failures.add_uncreated(contender.execution);
         }
         decision.wake_at(deadline);
     }
     decision.actions.push(Action::Create { execution: execution.id.clone(), number });
+}
+
+/// Returns when it is too late to create the run of an execution, where it is tried and nothing but time is in the way.
+fn create_deadline(view: View<'_>, execution: &Execution) -> Option<Time> {
+    let ExecutionState::Undecided { first_try: Some(first_try), .. } = &execution.state else { return None };
+    let has_deadline = view.target.trouble.as_ref().is_none_or(|trouble| trouble.has_deadline());
+    has_deadline.then(|| after(*first_try, view.policy.start_deadline))
+}
+
+/// Tells whether an execution is tried, and what is in the way is that Tekton's kinds are missing.
+pub(super) fn misses_tekton(execution: &Execution, trouble: &Trouble) -> bool {
+    let is_tried = matches!(execution.state, ExecutionState::Undecided { first_try: Some(_), .. });
+    is_tried && trouble.kind == TroubleKind::TektonUnavailable
+}
+
+/// Ends what has waited for Tekton's kinds until the start deadline, on a target that cannot be seen for that.
+pub(super) fn fail_without_tekton(view: View<'_>, decision: &mut Decision) {
+    let Some(trouble) = &view.target.trouble else { return };
+    let mut failures = Failures::new(view);
+    for execution in view.target.executions.values().filter(|it| it.is_undecided() && misses_tekton(it, trouble)) {
+        match create_deadline(view, execution) {
+            Some(deadline) if deadline <= view.now => failures.add_uncreated(execution),
+            Some(deadline) => decision.wake_at(deadline),
+            None => {}
+        }
+    }
+    let is_over = |id: &ExecutionId| failures.all.iter().any(|failing| failing.execution.id == *id);
+    decision.waiting.retain(|(id, _)| !is_over(id));
+    failures.write(decision);
 }
 
 /// Step (c).
@@ -178,13 +203,28 @@ impl<'a> Failures<'a> {
 
     fn add(
         &mut self,
-        contender: &Contender<'a>,
+        execution: &'a Execution,
         reason: FailureReason,
         message: &str,
         number: Option<RunNumber>,
         counts: bool,
     ) {
-        self.all.push(Failing { execution: contender.execution, reason, message: message.into(), number, counts });
+        self.all.push(Failing { execution, reason, message: message.into(), number, counts });
+    }
+
+    /// Adds one whose run could not be created before the start deadline.
+    fn add_uncreated(&mut self, execution: &'a Execution) {
+        let View { target, policy, .. } = self.view;
+        let (reason, why) = match target.trouble.as_deref() {
+            Some(Trouble { kind: TroubleKind::TektonUnavailable, words }) => {
+                (FailureReason::ConfigurationError, format!("Tekton's kinds are missing; install Tekton: {words}"))
+            }
+            Some(trouble) => (FailureReason::Unknown, trouble.words.to_string()),
+            None => (FailureReason::Unknown, "the API server did not say why".to_owned()),
+        };
+        let minutes = duration::format(policy.start_deadline);
+        let message = format!("the PipelineRun could not be created within {minutes}: {why}");
+        self.add(execution, reason, &message, Some(target.next_number()), true);
     }
 
     /// Tells whether one of them counts for the target.

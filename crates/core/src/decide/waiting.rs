@@ -2,31 +2,43 @@
 
 use std::time::Duration;
 
+use super::{View, contend};
 use crate::Time;
 use crate::action::{Action, Decision, Waiting};
-use crate::execution::ExecutionState;
+use crate::execution::{Execution, ExecutionState};
+use crate::history::History;
 use crate::moment::after;
+use crate::policy::Policy;
 use crate::target::Target;
+use crate::tries;
 
 /// How long an execution may wait before its status says so. Counted from when this process first saw it wait: after a
 /// restart among thousands of undecided ones, the wait is not told of each before its turn has come.
 const SHOW_AFTER: Duration = Duration::from_secs(10);
 
-/// Decides on a target that cannot be seen: nothing, but for saying so.
+/// Decides on a target that cannot be seen: nothing, but for saying so. An execution that was being tried when Tekton's
+/// kinds went missing goes on being tried, by the watches: the operator cannot see because they are missing, and the start
+/// deadline ends the wait for them all the same.
 #[must_use]
-pub fn decide_blind(target: &Target, why: &str, now: Time) -> Decision {
+pub fn decide_blind(target: &Target, policy: &Policy, why: &str, now: Time) -> Decision {
     let mut decision = Decision::default();
     for execution in target.executions.values() {
         if matches!(execution.state, ExecutionState::Undecided { .. }) {
-            decision.waiting.push((execution.id.clone(), Waiting::Blind(why.into())));
+            let waiting = match &target.trouble {
+                Some(trouble) if contend::misses_tekton(execution, trouble) => trouble.waiting(),
+                _ => Waiting::Blind(why.into()),
+            };
+            decision.waiting.push((execution.id.clone(), waiting));
         }
     }
-    show(target, now, &mut decision);
+    let history = History::of(target, policy, now);
+    contend::fail_without_tekton(View { target, history: &history, policy, now }, &mut decision);
+    show(target, policy, now, &mut decision);
     decision
 }
 
 /// Adds the status writes for those that have waited long enough and whose status does not say what for.
-pub(super) fn show(target: &Target, now: Time, decision: &mut Decision) {
+pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
     for execution in target.executions.values().filter(|execution| execution.deleting) {
         if matches!(execution.state, ExecutionState::Undecided { .. }) {
             decision.waiting.push((execution.id.clone(), Waiting::Deleting));
@@ -38,21 +50,32 @@ pub(super) fn show(target: &Target, now: Time, decision: &mut Decision) {
             Action::Skip { skipped, .. } => skipped.iter().map(|(execution, _)| execution.clone()).collect(),
             _ => Vec::new(),
         });
-        let waiting = tries.map(|execution| (execution, Waiting::ApiErrors(trouble.clone())));
+        let waiting = tries.map(|execution| (execution, trouble.waiting()));
         decision.waiting.extend(waiting.collect::<Vec<_>>());
     }
     let waiting = decision.waiting.clone();
     for (id, waiting) in waiting {
         let Some(execution) = target.executions.get(&id.uid) else { continue };
-        if execution.waiting_shown.as_deref() == Some(waiting.reason()) {
+        let tried = execution.tried_for(now).filter(|_| waiting.is_tried());
+        let due = if execution.waiting_shown.as_ref().is_none_or(|shown| *shown.reason != *waiting.reason()) {
+            after(execution.waits_since.unwrap_or(now), SHOW_AFTER)
+        } else if let Some(tried) = tried {
+            // The next process counts on from what the status says.
+            let missing = shown(execution).saturating_add(tries::step(policy.start_deadline)).saturating_sub(tried);
+            after(now, missing)
+        } else {
             continue;
-        }
-        let due = after(execution.waits_since.unwrap_or(now), SHOW_AFTER);
+        };
         if now < due {
             decision.wake_at(due);
         } else {
             let (execution, version) = (execution.id.clone(), execution.version.clone());
-            decision.actions.push(Action::ShowWaiting { execution, version, waiting });
+            decision.actions.push(Action::ShowWaiting { execution, version, waiting, tried });
         }
     }
+}
+
+/// Returns for how long the status says that it has been tried.
+fn shown(execution: &Execution) -> Duration {
+    execution.waiting_shown.as_ref().map_or(Duration::ZERO, |shown| shown.tried)
 }

@@ -106,7 +106,9 @@ impl Failure {
             FailureReason::Forbidden if has_run => {
                 "Let the execution namespace admit the pods of the workflow; it is safe to try again."
             }
-            FailureReason::Forbidden => "Give the operator the right that the message names; it is safe to try again.",
+            FailureReason::Forbidden => {
+                "Let the policy or webhook that the message names admit the PipelineRun; it is safe to try again."
+            }
             FailureReason::ImagePullBackOff => {
                 "Make it available, with credentials where it needs them; it is safe to try again."
             }

@@ -139,15 +139,21 @@ fn any_run() -> impl Strategy<Value = Run> {
     let seen =
         (any::<bool>(), prop::option::weighted(0.3, Just(proof())), prop::option::weighted(0.1, Just("t".into())))
             .prop_map(|(has_stirred, proof, replayed)| Seen { has_stirred, proof, replayed, ..Seen::default() });
-    let done_seen = prop::sample::select(vec![NOW - 1, NOW - 3, NOW - 100]);
-    (1..5_u64, uids, progress, presence, 0..4_u64, look, seen, prop::bool::weighted(0.2), done_seen).prop_map(
-        |(number, uid, progress, presence, order, look, seen, cancelled, done_seen)| {
+    let times = (
+        prop::sample::select(vec![NOW - 1, NOW - 3, NOW - 100]),
+        prop::option::weighted(0.5, -400..NOW),
+        prop::option::weighted(0.3, -400..NOW),
+    );
+    (1..5_u64, uids, progress, presence, 0..4_u64, look, seen, prop::bool::weighted(0.2), times).prop_map(
+        |(number, uid, progress, presence, order, look, seen, cancelled, (done_seen, released_at, release_tried))| {
             let run = Run {
                 order: Order(order),
                 owner: Owner::Execution { id: id(uid), workflow_id: "w1".into(), presence },
                 seen,
                 cancelled,
                 cancel_reason: cancelled.then_some(CancelReason::Requested),
+                released_at: released_at.map(at),
+                release_tried: release_tried.map(at),
                 done_seen: Some(at(done_seen)),
                 ..run(number, uid, progress)
             };
@@ -162,9 +168,10 @@ fn any_run() -> impl Strategy<Value = Run> {
 /// Any view, about as much of it about what runs as about what was.
 pub(crate) fn any_target() -> impl Strategy<Value = Target> {
     let residue = prop::option::weighted(0.2, prop::sample::select(vec!["a", "b", "x"]));
-    (prop::collection::vec(any_execution(2), 0..6), prop::collection::vec(any_run(), 0..4), residue).prop_map(
-        |(executions, runs, residue)| {
-            let target = target(executions, runs);
+    let trouble = prop::option::weighted(0.3, prop::sample::select(vec![no_answer(), forbidden(), without_tekton()]));
+    (prop::collection::vec(any_execution(2), 0..6), prop::collection::vec(any_run(), 0..4), residue, trouble).prop_map(
+        |(executions, runs, residue, trouble)| {
+            let target = Target { trouble: trouble.map(Box::new), ..target(executions, runs) };
             match residue {
                 Some(owner) => left(target, pod(owner)),
                 None => target,

@@ -1,8 +1,10 @@
 //! What stays of a record when a newer one of the same object comes, and what is known of runs' owners.
 
+use wfe_core::Time;
+use wfe_core::action::{Action, Decision, Unneeded, Waiting};
 use wfe_core::by_uid::ByUid;
 use wfe_core::execution::{Execution, ExecutionState};
-use wfe_core::name::Uid;
+use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Owner, Presence, Run};
 use wfe_core::target::Target;
 
@@ -33,6 +35,7 @@ pub(super) fn keep_memory(execution: &mut Execution, known: &Execution) {
     if matches!(execution.state, ExecutionState::Running { .. }) {
         execution.run_shown_at = known.run_shown_at;
         execution.lost_proof.clone_from(&known.lost_proof);
+        execution.unreleased.clone_from(&known.unreleased);
     }
     if let (
         ExecutionState::Undecided { refusal, first_try, .. },
@@ -45,11 +48,56 @@ pub(super) fn keep_memory(execution: &mut Execution, known: &Execution) {
     }
 }
 
-/// What came of earlier tries to create a run says nothing any more.
-pub(super) fn forget_tries(execution: &mut Execution) {
-    if let ExecutionState::Undecided { refusal, first_try, .. } = &mut execution.state {
-        (*refusal, *first_try) = (None, None);
+/// What came of earlier tries to create or release a run says nothing any more.
+pub(super) fn forget_tries(target: &mut Target) {
+    target.trouble = None;
+    for execution in target.executions.values_mut() {
+        if let ExecutionState::Undecided { refusal, first_try, .. } = &mut execution.state {
+            (*refusal, *first_try) = (None, None);
+        }
     }
+    target.runs.values_mut().for_each(|run| run.release_tried = None);
+}
+
+/// The tries that a decision does not go on with have ended: time in which this process does not try does not count. A
+/// decision that gives a try up goes on with it, as its write may fail.
+pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
+    let is_ours = target.trouble.as_ref().is_some_and(|trouble| !trouble.has_deadline());
+    let is_created = |uid: &Uid| {
+        let waits = |(id, it): &(ExecutionId, Waiting)| id.uid == *uid && matches!(it, Waiting::TektonUnavailable(_));
+        let creates = |it: &Action| match it {
+            Action::Create { execution, .. } | Action::Finish { execution, .. } => execution.uid == *uid,
+            _ => false,
+        };
+        decision.actions.iter().any(creates) || decision.waiting.iter().any(waits)
+    };
+    for execution in target.executions.values_mut() {
+        if let ExecutionState::Undecided { first_try: first_try @ Some(_), .. } = &mut execution.state
+            && (is_ours || !is_created(&execution.id.uid))
+        {
+            *first_try = None;
+        }
+    }
+    let is_released = |uid: &Uid| {
+        decision.actions.iter().any(|it| match it {
+            Action::Release { run } | Action::Delete { run, why: Unneeded::Unreleased, .. } => run.uid == *uid,
+            _ => false,
+        })
+    };
+    for run in target.runs.values_mut().filter(|run| run.release_tried.is_some()) {
+        if is_ours || !is_released(&run.id.uid) {
+            run.release_tried = None;
+        }
+    }
+}
+
+/// Says since when a run is released: as its object says, as long as that is not later than now, else as it was known,
+/// else now.
+pub(super) fn keep_release(run: &mut Run, known: Option<&Run>, now: Time) {
+    run.release_tried = known.and_then(|known| known.release_tried);
+    let said = run.released_at.filter(|at| *at <= now);
+    run.released_at =
+        if run.is_pending() { None } else { said.or_else(|| known.and_then(|known| known.released_at)).or(Some(now)) };
 }
 
 /// The tries to create a run have ended with one. Should it be withdrawn, they begin anew, and with them their time.

@@ -5,10 +5,12 @@ use wfe_core::residue::ResidueKind;
 use wfe_tekton::{Object, Remains, Sighting, examine, observe_descendant};
 
 use super::*;
+use wfe_core::action::{Action, Waiting};
 use wfe_core::execution::Execution;
 use wfe_core::name::{RunId, Version};
 use wfe_core::run::{Owner, Presence, Progress, Seen};
 use wfe_core::target::TargetName;
+use wfe_core::tries::TroubleKind;
 
 const TARGET: &str = "node/worker-1";
 
@@ -50,6 +52,8 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
         timeout: None,
         seen: Seen::default(),
         look: None,
+        released_at: None,
+        release_tried: None,
         done_seen: None,
     };
     Delivery::Run(target().chain(), Box::new(run))
@@ -434,10 +438,6 @@ fn a_refusal_stays_until_the_execution_is_decided() {
 
 #[test]
 fn the_time_for_a_create_begins_anew_when_a_run_was_withdrawn() {
-    let first_try = |index: &Index| match &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].state {
-        ExecutionState::Undecided { first_try, .. } => *first_try,
-        state => panic!("{state:?}"),
-    };
     let mut index = synced(vec![execution("a", "1")]);
     index.tried(&key(), &Uid::new("a"), now());
     index.apply(execution("a", "2"), now());
@@ -456,7 +456,8 @@ fn a_new_term_knows_nothing_of_earlier_tries_and_still_waits_for_its_own_writes(
     let refusal = Refusal { reason: wfe_core::ending::FailureReason::Forbidden, message: "no".into(), number: 1 };
     index.tried(&key(), &Uid::new("a"), now());
     index.refuse(&key(), &Uid::new("a"), refusal);
-    index.trouble(&key(), Some("the API server is away".to_owned()));
+    let trouble = Trouble { kind: TroubleKind::ApiErrors, words: "the API server is away".into() };
+    index.trouble(&key(), Some(trouble));
     index.expect(&key(), Expected::Version { kind: Kind::Execution, uid: Uid::new("a"), version: Version::new("2") });
     index.forget_tries();
     let target = &index.entry(&key()).unwrap().target;
@@ -466,4 +467,120 @@ fn a_new_term_knows_nothing_of_earlier_tries_and_still_waits_for_its_own_writes(
     assert!(index.ready(&key()).is_none(), "its own write is not seen");
     index.apply(execution("a", "2"), now());
     assert!(index.ready(&key()).is_some());
+}
+
+fn first_try(index: &Index) -> Option<Time> {
+    match &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].state {
+        ExecutionState::Undecided { first_try, .. } => *first_try,
+        state => panic!("{state:?}"),
+    }
+}
+
+/// Decides that the run of `a` is to be created.
+fn creates() -> Decision {
+    let actions = vec![Action::Create { execution: id("a"), number: 1 }];
+    Decision { actions, ..Decision::default() }
+}
+
+/// Decides that `a` waits for this.
+fn waits_for(waiting: Waiting) -> Decision {
+    Decision { waiting: vec![(id("a"), waiting)], ..Decision::default() }
+}
+
+fn trouble(kind: TroubleKind) -> Trouble {
+    Trouble { kind, words: "no".into() }
+}
+
+#[test]
+fn only_time_in_which_a_run_is_tried_counts() {
+    let (start, minutes) = (now(), TimeDelta::minutes);
+    let mut index = synced(vec![execution("a", "1")]);
+    let trying = |index: &mut Index, after: TimeDelta| {
+        index.waits(&key(), &creates(), start + after);
+        index.tried(&key(), &Uid::new("a"), start + after);
+        first_try(index).map(|first| first - start)
+    };
+    assert_eq!(trying(&mut index, minutes(0)), Some(minutes(0)));
+    assert_eq!(trying(&mut index, minutes(4)), Some(minutes(0)), "it has gone on without a break");
+    for waiting in
+        [Waiting::PausedEverywhere("p".into()), Waiting::Turn, Waiting::Blind("b".into()), Waiting::OwnerLate]
+    {
+        index.waits(&key(), &waits_for(waiting.clone()), start + minutes(5));
+        assert_eq!(trying(&mut index, minutes(35)), Some(minutes(35)), "{waiting:?} ends it");
+    }
+    index.waits(&key(), &waits_for(Waiting::TektonUnavailable("t".into())), start + minutes(36));
+    assert_eq!(trying(&mut index, minutes(37)), Some(minutes(35)), "the watches have tried");
+    index.trouble(&key(), Some(trouble(TroubleKind::OperatorForbidden)));
+    assert_eq!(trying(&mut index, minutes(60)), Some(minutes(60)), "a right that we lack ends it");
+    index.trouble(&key(), Some(trouble(TroubleKind::ApiErrors)));
+    index.forget_tries();
+    assert_eq!(first_try(&index), None, "another one has led");
+}
+
+#[test]
+fn a_process_counts_on_from_what_the_status_says_was_tried() {
+    let start = now();
+    let mut index = synced(vec![execution("a", "1")]);
+    let told = Execution {
+        waiting_shown: Some(Box::new(wfe_core::execution::WaitingShown {
+            reason: "ApiErrors".into(),
+            tried: Duration::from_secs(90),
+        })),
+        ..Execution::undecided(id("a"), Version::new("2"), now())
+    };
+    let record = ExecutionRecord { execution: told, target: Some(target()), generation: 1, request: None };
+    index.apply(Delivery::Execution(Box::new(record)), start);
+    index.tried(&key(), &Uid::new("a"), start);
+    assert_eq!(first_try(&index), Some(start - TimeDelta::seconds(90)), "an hour in between counts for nothing");
+}
+
+#[test]
+fn a_run_was_released_when_its_object_says_or_else_when_that_was_seen() {
+    let (start, at) = (now(), |seconds| now() + TimeDelta::seconds(seconds));
+    let released = |index: &mut Index, version: &str, said: Option<Time>, seen: Time| {
+        let Delivery::Run(chain, mut run) = run("r", "a", version) else { unreachable!() };
+        (run.progress, run.released_at) = (Progress::Released, said);
+        index.apply(Delivery::Run(chain, run), seen);
+        index.entry(&key()).unwrap().target.runs[&Uid::new("r")].released_at
+    };
+    let mut index = synced(vec![execution("a", "1"), run("r", "a", "2")]);
+    assert_eq!(index.entry(&key()).unwrap().target.runs[&Uid::new("r")].released_at, None, "it is pending");
+    assert_eq!(released(&mut index, "3", Some(at(99)), at(10)), Some(at(10)), "nobody releases in the future");
+    assert_eq!(released(&mut index, "4", None, at(20)), Some(at(10)), "when it was seen first");
+    assert_eq!(released(&mut index, "5", Some(start), at(30)), Some(start));
+    assert_eq!(released(&mut index, "6", None, at(40)), Some(start), "somebody has taken it off");
+}
+
+#[test]
+fn a_run_that_could_not_be_released_is_remembered_with_the_words_until_its_execution_has_ended() {
+    let running = |version: &str| {
+        let state = ExecutionState::Running {
+            run: Some(RunId { name: "wfe-x-1".into(), uid: Uid::new("r") }),
+            started_at: Some(now()),
+        };
+        let execution = Execution { state, ..Execution::undecided(id("a"), Version::new(version), now()) };
+        let record = ExecutionRecord { execution, target: Some(target()), generation: 1, request: None };
+        Delivery::Execution(Box::new(record))
+    };
+    let mut index = synced(vec![running("1"), run("r", "a", "2")]);
+    let tried = |index: &Index| index.entry(&key()).unwrap().target.runs[&Uid::new("r")].release_tried;
+    let release = Action::Release { run: RunId { name: "wfe-x-1".into(), uid: Uid::new("r") } };
+    let releases = Decision { actions: vec![release], ..Decision::default() };
+    index.release_tried(&key(), &Uid::new("r"), now());
+    index.waits(&key(), &releases, now());
+    index.apply(run("r", "a", "3"), now());
+    assert_eq!(tried(&index), Some(now()), "a new version changes nothing");
+    let run = RunId { name: "wfe-x-1".into(), uid: Uid::new("r") };
+    let deletes =
+        Action::Delete { run, version: Version::new("3"), why: wfe_core::action::Unneeded::Unreleased, gone: None };
+    index.waits(&key(), &Decision { actions: vec![deletes], ..Decision::default() }, now());
+    assert_eq!(tried(&index), Some(now()), "the deletion may fail");
+    index.waits(&key(), &Decision::default(), now());
+    assert_eq!(tried(&index), None, "it is not tried any more");
+    index.trouble(&key(), Some(trouble(TroubleKind::ApiErrors)));
+    index.unreleased(&key(), &Uid::new("r"));
+    index.apply(Delivery::RunDeleted(Uid::new("r")), now());
+    index.apply(running("4"), now());
+    let kept = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].unreleased;
+    assert_eq!(kept.as_deref(), Some(&trouble(TroubleKind::ApiErrors)));
 }

@@ -138,6 +138,8 @@ mod tests {
             Waiting::Draining,
             Waiting::PausedEverywhere(why()),
             Waiting::ApiErrors(why()),
+            Waiting::OperatorForbidden(why()),
+            Waiting::TektonUnavailable(why()),
             Waiting::Blind(why()),
             Waiting::Withdrawn,
             Waiting::Deleting,

@@ -18,6 +18,7 @@ pub(super) struct Now {
     pub(super) draining: IntGaugeVec,
     pub(super) paused: IntGauge,
     pub(super) paused_namespaces: IntGauge,
+    pub(super) operator_forbidden: IntGauge,
     pub(super) watch_silence: GaugeVec,
 }
 
@@ -64,6 +65,10 @@ impl Now {
                 "workflowexecution_paused_namespaces",
                 "Watched namespaces in which nothing new starts.",
             )?,
+            operator_forbidden: IntGauge::new(
+                "workflowexecution_operator_forbidden_targets",
+                "Targets that wait because the account of the operator lacks a right.",
+            )?,
             watch_silence: GaugeVec::new(
                 Opts::new(
                     "workflowexecution_watch_silence_seconds",
@@ -96,6 +101,7 @@ impl Now {
         registry.register(Box::new(self.draining.clone()))?;
         registry.register(Box::new(self.paused.clone()))?;
         registry.register(Box::new(self.paused_namespaces.clone()))?;
+        registry.register(Box::new(self.operator_forbidden.clone()))?;
         registry.register(Box::new(self.watch_silence.clone()))
     }
 }

@@ -1,6 +1,7 @@
 //! The writes to statuses: commit, end, skip, and what a status says beside them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -80,7 +81,11 @@ impl Performer {
         }
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
         let status = status::ended(work.target.as_ref(), subject, ending, draining);
-        let told = Told::Ended(Box::new(ending.clone()), subject.is_running);
+        let told = Told::Ended {
+            ending: Box::new(ending.clone()),
+            was_running: subject.is_running,
+            started_at: subject.started_at,
+        };
         let telling = Telling::new(work.target.as_ref(), execution, version, told);
         self.write_and_tell(execution, version, subject, &status, telling).await
     }
@@ -175,9 +180,10 @@ impl Performer {
         execution: &ExecutionId,
         version: &Version,
         waiting: &Waiting,
+        tried: Option<Duration>,
     ) -> Result<Vec<Learned>> {
         let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
-        let status = status::waiting(work.target.as_ref(), subject, waiting, work.now);
+        let status = status::waiting(work.target.as_ref(), subject, waiting, tried, work.now);
         let learned = self.write_status(execution, version, subject, &status).await?;
         tracing::info!(
             wfe = %execution, target = %Shown(&work.target), phase = "Pending", reason = waiting.reason(),

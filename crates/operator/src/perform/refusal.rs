@@ -13,12 +13,14 @@ pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
     let CallError::Refused(status) = error else {
         return None; // no answer: the outcome is unknown
     };
+    if error.lacks_right() || error.is_kind_missing() || is_starting(&status.message) {
+        return None; // nobody has judged the run: the operator, or the cluster, is not ready for it
+    }
     let has_cause =
         |reason: &str| status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == reason);
     match status.code {
         403 if status.message.contains("exceeded quota") => Some(FailureReason::ResourceExhausted),
         403 if has_cause("NamespaceTerminating") => Some(FailureReason::ConfigurationError),
-        403 if knows_no_role(&status.message) => None,
         403 => Some(FailureReason::Forbidden),
         400 | 404 | 413 | 422 => Some(FailureReason::ConfigurationError),
         // 401 (a token that is being renewed), 409 (quota contention), 429, 5xx: nobody has judged the run yet.
@@ -26,11 +28,10 @@ pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
     }
 }
 
-/// While it starts, an API server that does not know a role yet refuses what the role allows, and says so in the form
-/// `... RBAC: role.rbac.authorization.k8s.io "wfe-operator" not found`; no field says it. The start deadline bounds the
-/// wait for a role that never comes.
-fn knows_no_role(message: &str) -> bool {
-    message.split_once("RBAC: ").is_some_and(|(_, why)| why.contains("not found"))
+/// While it starts, an API server refuses what its admission plugins cannot judge yet, in these words; no field says it.
+/// The start deadline bounds the wait.
+fn is_starting(message: &str) -> bool {
+    message.ends_with(" is forbidden: not yet ready to handle request")
 }
 
 /// Says what the API server said, without the value of any parameter, cut to a limit.
@@ -53,10 +54,18 @@ mod tests {
         use FailureReason::{ConfigurationError, Forbidden, ResourceExhausted};
         for (code, message, reason) in [
             (403, "pipelineruns \"x\" is forbidden: exceeded quota: q", Some(ResourceExhausted)),
-            (403, "pipelineruns is forbidden: User \"u\" cannot create", Some(Forbidden)),
-            (403, "pipelineruns is forbidden: User \"u\" cannot create: RBAC: role \"r\" not found", None),
+            (403, "pipelineruns \"x\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no", Some(Forbidden)),
+            (
+                403,
+                "admission webhook \"w\" denied the request: User \"u\" cannot create: RBAC: role not found",
+                Some(Forbidden),
+            ),
+            (403, "pipelineruns.tekton.dev \"x\" is forbidden: not yet ready to handle request", None),
             (400, "admission webhook denied", Some(ConfigurationError)),
             (404, "namespaces \"x\" not found", Some(ConfigurationError)),
+            (404, "admission webhook \"w\" denied the request: no such thing", Some(ConfigurationError)),
+            (404, "404 page not found", None),
+            (404, "the server could not find the requested resource", None),
             (422, "invalid", Some(ConfigurationError)),
             (401, "Unauthorized", None),
             (409, "Operation cannot be fulfilled on resourcequotas", None),
@@ -68,6 +77,20 @@ mod tests {
             assert_eq!(judge(&refused(code, message)), reason, "{code} {message}");
         }
         assert_eq!(judge(&CallError::TimedOut(std::time::Duration::from_secs(15))), None);
+    }
+
+    #[test]
+    fn a_right_that_the_operator_itself_lacks_is_no_failure_of_the_execution() {
+        let message = "pipelineruns.tekton.dev is forbidden: User \"system:serviceaccount:a:b\" cannot create resource \
+                       \"pipelineruns\" in API group \"tekton.dev\" in the namespace \"kubernaut-workflows\"";
+        for message in [message.to_owned(), format!("{message}: RBAC: role \"r\" not found")] {
+            let status: Status = serde_json::from_value(serde_json::json!({
+                "code": 403, "reason": "Forbidden", "message": message,
+                "details": {"group": "tekton.dev", "kind": "pipelineruns"},
+            }))
+            .unwrap();
+            assert_eq!(judge(&CallError::Refused(Box::new(status))), None, "{message}");
+        }
     }
 
     #[test]

@@ -1,23 +1,21 @@
 //! The writes to runs: create, release, delete, cancel.
 
-use chrono::TimeDelta;
+use chrono::SecondsFormat;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
+use wfe_core::Time;
 use wfe_core::action::Unneeded;
-use wfe_core::ending::{FailureReason, Refusal};
+use wfe_core::ending::Refusal;
 use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::run::CancelReason;
 use wfe_core::target::RunNumber;
 use wfe_tekton::render_run;
 
+use super::facts::is;
 use super::telling::{Telling, Told};
 use super::{Learned, PerformError, Performer, Result, Work, call, changed_or_call, expect_object, refusal};
 use crate::client::{CallError, Verb};
 use crate::index::{Expected, Kind};
-
-/// How long an API server must go on denying a create before that is a failure for good. Its caches of roles and
-/// bindings take a second or two to fill.
-const STANDS_BY: TimeDelta = TimeDelta::seconds(5);
 
 impl Performer {
     /// Step (a). A create whose outcome is unknown is tried again under the same name, as the view has not moved.
@@ -49,12 +47,6 @@ impl Performer {
             }
             Err(CallError::Refused(status)) if status.is_already_exists() => self.name_taken(&name, number).await,
             Err(error) => match refusal::judge(&error) {
-                // A starting API server does not know all role bindings yet: only a no that it stands by is one.
-                Some(FailureReason::Forbidden)
-                    if work.denied_since.is_none_or(|since| work.now - since < STANDS_BY) =>
-                {
-                    Err(call(format!("create PipelineRun {name}"), error))
-                }
                 Some(reason) => {
                     let message = refusal::message(&error, &request.parameters);
                     tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {message}");
@@ -82,20 +74,48 @@ impl Performer {
         }
     }
 
-    /// Step (d): anyone may do it, at any later time; the patch changes nothing unless the run is pending still.
-    pub(super) async fn release(&self, run: &RunId) -> Result<Vec<Learned>> {
-        let operations = json!([
-            {"op": "test", "path": "/metadata/uid", "value": run.uid.to_string()},
-            {"op": "test", "path": "/spec/status", "value": wfe_tekton::PENDING},
-            {"op": "remove", "path": "/spec/status"},
-        ]);
-        let patch = serde_json::from_value(operations).map(Patch::Json).map_err(|error| {
-            let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
-            call(format!("release PipelineRun {run}"), source)
-        })?;
-        let released = self.patch_run(run, &patch, "release").await?;
+    /// Step (d): anyone may do it, at any later time; the patch changes nothing unless the run is pending still. It says
+    /// on the run when that was, as its deadlines count from there.
+    pub(super) async fn release(&self, run: &RunId, now: Time) -> Result<Vec<Learned>> {
+        let released = match self.try_release(run, Some(now)).await {
+            // A test that failed and a rule that says no are answered alike: only a look at the run tells them apart.
+            Err(error @ CallError::Refused(_)) if error.code() == 422 => match self.read_run(&run.name).await? {
+                Some(found) if is(&found.metadata, &run.uid) && found.data["spec"]["status"] == wfe_tekton::PENDING => {
+                    // Somebody has taken all annotations off, so there is no place for the time.
+                    let is_bare = found.metadata.annotations.is_none_or(|annotations| annotations.is_empty());
+                    if is_bare { self.try_release(run, None).await } else { Err(error) }
+                }
+                _ => return Err(PerformError::Changed { what: format!("PipelineRun {run}") }),
+            },
+            answer => answer,
+        };
+        let released = released.map_err(|error| changed_or_call(error, format!("PipelineRun {run}"), "release"))?;
         tracing::debug!(run = %run, "released");
-        Ok(released)
+        Ok(expect_object(Kind::Run, &released))
+    }
+
+    async fn try_release(&self, run: &RunId, at: Option<Time>) -> std::result::Result<DynamicObject, CallError> {
+        let mut operations = vec![
+            json!({"op": "test", "path": "/metadata/uid", "value": run.uid.to_string()}),
+            json!({"op": "test", "path": "/spec/status", "value": wfe_tekton::PENDING}),
+            json!({"op": "remove", "path": "/spec/status"}),
+        ];
+        if let Some(at) = at {
+            let path = format!("/metadata/annotations/{}", wfe_api::labels::ANNOTATION_RELEASED_AT.replace('/', "~1"));
+            let at = at.to_rfc3339_opts(SecondsFormat::Millis, true);
+            operations.push(json!({"op": "add", "path": path, "value": at}));
+        }
+        let patch = serde_json::from_value(Value::Array(operations))
+            .map(Patch::Json)
+            .map_err(|error| CallError::Transport(Box::new(kube::Error::SerdeError(error))))?;
+        self.send_patch(run, &patch).await
+    }
+
+    async fn send_patch(&self, run: &RunId, patch: &Patch<Value>) -> std::result::Result<DynamicObject, CallError> {
+        let params =
+            PatchParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PatchParams::default() };
+        let runs = self.cluster.runs();
+        self.cluster.call(Verb::Patch, wfe_tekton::PLURAL, runs.patch(&run.name, &params, patch)).await
     }
 
     /// Deletes a run that is still as it was seen, pending or finished: the version says so, as releasing moves it.
@@ -122,6 +142,9 @@ impl Performer {
             Ok(_) => {
                 tracing::info!(run = %run, ?why, "deleted");
                 learned.push(Learned::Expect(Expected::Absence { kind: Kind::Run, uid: run.uid.clone() }));
+                if why == Unneeded::Unreleased {
+                    learned.push(Learned::Unreleased(run.uid.clone()));
+                }
                 Ok(learned)
             }
             Err(error) => Err(changed_or_call(error, format!("PipelineRun {run}"), "delete")),
@@ -148,29 +171,13 @@ impl Performer {
             },
             "spec": {"status": wfe_tekton::CANCELLED},
         }));
-        learned.extend(self.patch_run(run, &patch, "cancel").await?);
+        let cancelled = self.send_patch(run, &patch).await.map_err(|error| match error.code() {
+            422 => PerformError::Changed { what: format!("PipelineRun {run}") }, // another uid
+            _ => changed_or_call(error, format!("PipelineRun {run}"), "cancel"),
+        })?;
+        learned.extend(expect_object(Kind::Run, &cancelled));
         tracing::info!(run = %run, reason = said, "cancelled");
         Ok(learned)
-    }
-
-    pub(super) async fn patch_run(
-        &self,
-        run: &RunId,
-        patch: &Patch<Value>,
-        verb: &'static str,
-    ) -> Result<Vec<Learned>> {
-        let params =
-            PatchParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PatchParams::default() };
-        let runs = self.cluster.runs();
-        let request = runs.patch(&run.name, &params, patch);
-        match self.cluster.call(Verb::Patch, wfe_tekton::PLURAL, request).await {
-            Ok(patched) => Ok(expect_object(Kind::Run, &patched)),
-            // A failed test of a JSON patch is answered with 422.
-            Err(CallError::Refused(status)) if status.code == 422 => {
-                Err(PerformError::Changed { what: format!("PipelineRun {run}") })
-            }
-            Err(error) => Err(changed_or_call(error, format!("PipelineRun {run}"), verb)),
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
+use wfe_core::Time;
 use wfe_core::action::Ending;
 use wfe_core::duration;
 use wfe_core::ending::Skip;
@@ -40,8 +41,15 @@ pub(crate) enum Told {
     Created(Box<str>),
     /// The execution commits to a run.
     Committed(RunId),
-    /// It ends; with whether it was Running.
-    Ended(Box<Ending>, bool),
+    /// It ends.
+    Ended {
+        /// How.
+        ending: Box<Ending>,
+        /// Whether it was Running.
+        was_running: bool,
+        /// When it was committed to its run, where it was.
+        started_at: Option<Time>,
+    },
     /// It is skipped, in these words.
     Skipped(Arc<Skip>, String),
     /// Its target has drained.
@@ -109,8 +117,8 @@ impl Told {
     fn is_shown_by(&self, execution: &Execution) -> bool {
         match (self, &execution.state) {
             (Self::Committed(committed), ExecutionState::Running { run: Some(run), .. }) => run.uid == committed.uid,
-            (Self::Ended(ending, _), ExecutionState::Completed { .. }) => matches!(**ending, Ending::Completed(_)),
-            (Self::Ended(ending, _), ExecutionState::Failed(_)) => matches!(**ending, Ending::Failed(_)),
+            (Self::Ended { ending, .. }, ExecutionState::Completed { .. }) => matches!(**ending, Ending::Completed(_)),
+            (Self::Ended { ending, .. }, ExecutionState::Failed(_)) => matches!(**ending, Ending::Failed(_)),
             (Self::Skipped(..), ExecutionState::Skipped { .. }) => true,
             (Self::Freed, _) => execution.is_terminal() && !execution.draining_shown,
             (Self::Cleared(_, effective), _) => {
@@ -137,7 +145,13 @@ impl Performer {
                 tracing::info!(wfe = %execution, %target, %run, phase = "Running", "committed");
                 self.events.announce(Announcement::pipeline_run_created(execution, run));
             }
-            Told::Ended(ending, was_running) => self.tell_end(execution, &target, ending, *was_running),
+            Told::Ended { ending, was_running, started_at } => {
+                self.tell_end(execution, &target, ending, *was_running);
+                if let Some(skew) = ending.skew(*started_at) {
+                    tracing::warn!(wfe = %execution, %target, ?skew, "the run ended by a clock that is not ours");
+                    self.events.announce(Announcement::clock_skewed(execution, skew));
+                }
+            }
             Told::Skipped(skip, message) => {
                 self.metrics.skipped(skip);
                 tracing::info!(
@@ -179,10 +193,6 @@ impl Performer {
                 );
                 self.events.announce(Announcement::failed(execution, failure));
             }
-        }
-        if let Some((said, taken)) = ending.skew() {
-            tracing::warn!(wfe = %execution, %target, %said, %taken, "the run ended by a clock that is ahead of ours");
-            self.events.announce(Announcement::clock_skewed(execution, said, taken));
         }
     }
 }

@@ -157,7 +157,7 @@ proptest! {
     fn any_failure_fits(failure in failures(), is_running in any::<bool>(), draining in any::<bool>(), workflow in texts()) {
         let target = TargetName::parse("node/n").unwrap();
         let workflow_id = limits::cut(&workflow, limits::NAME).into();
-        let subject = Subject { generation: 1, workflow_id, is_running, gave_up: false };
+        let subject = Subject { generation: 1, workflow_id, is_running, started_at: None, gave_up: false };
         let status = ended(Some(&target), &subject, &Ending::Failed(failure), draining);
         prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
     }
@@ -175,7 +175,7 @@ proptest! {
             proof: proof.map(|(name, at)| Box::new(Proof::running(&name, &name, "?", at))),
             tasks: tasks.map(|(completed, total)| TaskCount { completed, total }),
         };
-        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: true, gave_up: false };
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: true, started_at: None, gave_up: false };
         let run = RunId { name: "wfe-x-1".into(), uid: wfe_core::name::Uid::new("u") };
         let status = going(None, &subject, Going { run: &run, shown: &shown, doing: &doing, since }, since);
         prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
@@ -225,11 +225,13 @@ fn skips() -> impl Strategy<Value = Skip> {
 }
 
 fn waits() -> impl Strategy<Value = Waiting> {
-    (texts(), 0..5_u8).prop_map(|(text, which)| match which {
+    (texts(), 0..7_u8).prop_map(|(text, which)| match which {
         0 => Waiting::Paused(Arc::new(Pause { namespace: text.clone().into(), why: text.into() })),
         1 => Waiting::PausedEverywhere(text.into()),
         2 => Waiting::ApiErrors(text.into()),
         3 => Waiting::Blind(text.into()),
+        4 => Waiting::OperatorForbidden(text.into()),
+        5 => Waiting::TektonUnavailable(text.into()),
         _ => Waiting::Turn,
     })
 }
@@ -238,21 +240,22 @@ proptest! {
     #[test]
     fn any_skip_fits(skip in skips(), now in times()) {
         let target = TargetName::parse("node/n").unwrap();
-        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, gave_up: false };
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, started_at: None, gave_up: false };
         prop_assert_eq!(misfits_of(&skipped(Some(&target), &subject, &skip, now)), Vec::<String>::new());
     }
 
     #[test]
-    fn any_wait_fits(wait in waits(), now in times(), number in any::<u64>()) {
-        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, gave_up: false };
-        prop_assert_eq!(misfits_of(&waiting(None, &subject, &wait, now)), Vec::<String>::new());
+    fn any_wait_fits(wait in waits(), tried in prop::option::of(any::<u64>()), now in times(), number in any::<u64>()) {
+        let tried = tried.map(std::time::Duration::from_secs);
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, started_at: None, gave_up: false };
+        prop_assert_eq!(misfits_of(&waiting(None, &subject, &wait, tried, now)), Vec::<String>::new());
         prop_assert_eq!(misfits_of(&given_up(None, &subject, number, now)), Vec::<String>::new());
     }
 
     #[test]
     fn any_clearance_fits(reason in texts(), cleared_by in texts(), effective in any::<bool>(), now in times()) {
         let target = TargetName::parse("node/n").unwrap();
-        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, gave_up: false };
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, started_at: None, gave_up: false };
         let clearance = Clearance { reason: reason.into(), cleared_by: cleared_by.into(), recorded: Recorded::Not };
         let status = cleared(&target, &subject, Vec::new(), &clearance, effective, now);
         prop_assert_eq!(misfits_of(&status), Vec::<String>::new());

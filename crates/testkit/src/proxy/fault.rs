@@ -67,6 +67,8 @@ pub struct Refusal {
     pub message: String,
     /// Seconds after which to try again: `Retry-After` and `details.retryAfterSeconds`.
     pub retry_after: Option<u32>,
+    /// `details` of the `metav1.Status`, where it has some.
+    pub details: Option<Value>,
     /// The body is text and no `metav1.Status`, as where the API server's priority and fairness refuses.
     pub plain: bool,
 }
@@ -75,7 +77,14 @@ impl Refusal {
     /// Makes a refusal.
     #[must_use]
     pub fn new(code: u16, reason: &str, message: &str) -> Self {
-        Self { code, reason: reason.to_owned(), message: message.to_owned(), retry_after: None, plain: false }
+        Self {
+            code,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            retry_after: None,
+            details: None,
+            plain: false,
+        }
     }
 
     /// 409: the object has changed.
@@ -127,8 +136,11 @@ impl Refusal {
             "reason": self.reason,
             "code": self.code,
         });
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
         if let Some(seconds) = self.retry_after {
-            status["details"] = json!({"retryAfterSeconds": seconds});
+            status["details"]["retryAfterSeconds"] = json!(seconds);
         }
         status
     }

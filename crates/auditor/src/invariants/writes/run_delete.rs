@@ -7,6 +7,17 @@ use crate::Evidence;
 use crate::history::{Run, phase, text};
 use crate::input::Request;
 
+/// Tells whether the API server refused to let the operator release a run.
+fn was_release_refused(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
+    let is_refusal = |request: &&Request| {
+        (request.verb.as_str(), request.resource.as_str()) == ("patch", "pipelineruns")
+            && request.code >= 400
+            && (&request.namespace, &request.name) == (&run.object.namespace, &run.object.name)
+            && evidence.authors.is_operator(&request.user)
+    };
+    evidence.requests.iter().any(|request| is_refusal(&request))
+}
+
 /// A deletion names the run by uid, and one of a pending run also the version in which it was pending.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let history = &evidence.history;
@@ -31,7 +42,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
 }
 
 /// A run that ran is deleted when it is over, drained, and its execution has ended; one that never ran is not deleted
-/// under an execution that is committed to it.
+/// under an execution that is committed to it, unless its release was refused (for how long cannot be seen from here).
 fn judge_time(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Flaw> {
     let history = &evidence.history;
     let gone = run.gone?;
@@ -39,7 +50,7 @@ fn judge_time(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Flaw> {
     let is_open = owner.is_some_and(|owner| !phase(owner.at(gone)).is_some_and(Phase::is_terminal));
     if run.never_ran() {
         let committed = history.commit_to(run).is_some_and(|commit| commit.at < gone);
-        return (committed && is_open)
+        return (committed && is_open && !was_release_refused(evidence, run))
             .then(|| ("deleted-committed", "deleted a pending run that its execution is committed to".to_owned()));
     }
     let what = if run.finished.is_none_or(|finished| finished > gone) {

@@ -13,6 +13,7 @@ use crate::history::Charge;
 use crate::moment::{after, round_up};
 use crate::name::RunId;
 use crate::run::{CancelReason, Outcome, Run};
+use crate::tries::Trouble;
 
 /// How far after now a time of the run may lie; a skewed clock is cut (section 9).
 pub(in crate::decide) const MAX_SKEW: Duration = Duration::from_mins(1);
@@ -154,6 +155,19 @@ impl<'a> Running<'a> {
             outcome: None,
             cancelled: false,
             charge: self.charge(failed_at, false),
+        }
+    }
+
+    /// Makes the failure of an execution whose run was never released.
+    pub(super) fn unreleased(self, trouble: &Trouble) -> Failure {
+        let deadline = duration::format(self.view.policy.start_deadline);
+        let message =
+            format!("the PipelineRun could not be released within {deadline}, so it was deleted: {}", trouble.words);
+        let failure = self.failed(&message, self.view.now);
+        Failure {
+            started: Started::NotStarted(Absence::NoRun),
+            charge: self.charge(failure.failed_at, true),
+            ..failure
         }
     }
 

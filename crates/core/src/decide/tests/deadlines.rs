@@ -1,20 +1,32 @@
 //! Deadlines of our own, retention.
 
 use super::*;
+use crate::run::Run;
+use crate::tries::Trouble;
+
+/// Long after the commit, which was at second 0.
+const RELEASED: i64 = 10_000;
+
+/// Released long after the commit: the operator was away in between.
+fn released() -> Run {
+    Run { released_at: Some(at(RELEASED)), ..run(1, "a", Progress::Released) }
+}
 
 #[test]
-fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline() {
-    let mut released = run(1, "a", Progress::Released);
+fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline_from_its_release() {
+    let mut released = released();
     let cancel = |why| Action::Cancel { run: run_id("r1"), why, gone: None };
-    let deadline = at(0) + Policy::default().start_deadline;
-    let early = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(50));
+    let deadline = at(RELEASED) + Policy::default().start_deadline;
+    let early =
+        decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(RELEASED + 50));
     assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
     let late = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), deadline);
     assert_eq!(late.actions, [cancel(CancelReason::NotStarted)]);
 
     released.seen.has_stirred = true;
-    let deadline = at(0) + Policy::default().default_timeout + Duration::from_mins(1);
-    let early = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(400));
+    let deadline = at(RELEASED) + Policy::default().default_timeout + Duration::from_mins(1);
+    let early =
+        decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(RELEASED + 400));
     assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
     let late = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), deadline);
     assert_eq!(late.actions, [cancel(CancelReason::TimedOut)]);
@@ -25,20 +37,71 @@ fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline() {
 }
 
 #[test]
+fn a_run_that_waited_long_for_its_release_is_released_and_not_cancelled() {
+    let pending = Run { released_at: None, ..run(1, "a", Progress::Pending) };
+    let decided = decide(&target(vec![running("a", "r1")], vec![pending]), &Policy::default(), at(RELEASED));
+    assert_eq!(decided.actions, [Action::Release { run: run_id("r1") }]);
+}
+
+/// A committed execution whose run is tried to be released since a second.
+fn refused(first_try: Option<i64>, trouble: Option<Trouble>) -> Target {
+    let pending = Run { release_tried: first_try.map(at), released_at: None, ..run(1, "a", Progress::Pending) };
+    Target { trouble: trouble.map(Box::new), ..target(vec![running("a", "r1"), undecided("b")], vec![pending]) }
+}
+
+#[test]
+fn a_release_that_is_refused_until_the_start_deadline_is_given_up_in_the_version_in_which_it_is_pending() {
+    let decided = |target: &Target, now| {
+        let decision = decide(target, &Policy::default(), now);
+        assert_eq!(crate::check::violations(target, &Policy::default(), now, &decision), []);
+        let acts = |action: &Action| matches!(action, Action::Release { .. } | Action::Delete { .. });
+        (decision.actions.into_iter().filter(acts).collect::<Vec<_>>(), decision.wake)
+    };
+    let release = vec![Action::Release { run: run_id("r1") }];
+    let deadline = at(RELEASED) + Policy::default().start_deadline;
+    let tried = refused(Some(RELEASED), Some(no_answer()));
+    assert_eq!(decided(&tried, at(RELEASED + 299)), (release.clone(), Some(deadline)));
+    assert_eq!(decided(&tried, deadline).0, [deleted("r1", Unneeded::Unreleased, None)]);
+    for (why, target) in [
+        ("nobody has tried", refused(None, Some(no_answer()))),
+        ("nobody has refused", refused(Some(RELEASED), None)),
+        ("it is the operator that lacks a right", refused(Some(RELEASED), Some(forbidden()))),
+    ] {
+        assert_eq!(decided(&target, deadline).0, release, "{why}");
+    }
+}
+
+#[test]
+fn an_execution_whose_run_was_never_released_ends_as_one_that_never_started() {
+    let over = Execution { unreleased: Some(Box::new(no_answer())), ..running("a", "r1") };
+    let view = target(vec![over, undecided("b")], vec![]);
+    let decision = decide(&view, &Policy::default(), at(RELEASED));
+    assert_eq!(crate::check::violations(&view, &Policy::default(), at(RELEASED), &decision), []);
+    let [Action::Finish { execution, ending: Ending::Failed(failure), lost, .. }] = &decision.actions[..] else {
+        panic!("{decision:?}")
+    };
+    assert_eq!((execution, lost), (&id("a"), &Some(run_id("r1"))), "it is read live that the run is gone");
+    assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::Unknown, false));
+    assert_eq!(failure.charge.consecutive_failures, 1);
+    assert!(failure.message.contains("within 5m0s") && failure.message.contains("no answer"), "{}", failure.message);
+    assert_eq!(decision.waiting, [(id("b"), Waiting::OwnerLate)], "the target is not free before that is written");
+}
+
+#[test]
 fn a_default_time_out_that_changes_does_not_reach_what_runs() {
-    let mut released = run(1, "a", Progress::Released);
+    let mut released = released();
     released.seen.has_stirred = true;
     released.timeout = Some(Duration::from_hours(2));
-    let deadline = at(0) + Duration::from_hours(2) + Duration::from_mins(1);
+    let deadline = at(RELEASED) + Duration::from_hours(2) + Duration::from_mins(1);
     let policy = Policy { default_timeout: Duration::from_secs(1), ..Policy::default() };
-    let decided = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &policy, at(400));
+    let decided = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &policy, at(RELEASED + 400));
     assert_eq!((decided.actions, decided.wake), (vec![], Some(deadline)));
     let mut own = running("a", "r1");
     own.timeout = Some(Duration::from_mins(10));
-    let decided = decide(&target(vec![own], vec![released]), &policy, at(400));
+    let decided = decide(&target(vec![own], vec![released]), &policy, at(RELEASED + 400));
     assert_eq!(
         decided.wake,
-        Some(at(0) + Duration::from_mins(11)),
+        Some(at(RELEASED) + Duration::from_mins(11)),
         "that of its own spec is what the run was made with"
     );
 }
@@ -62,24 +125,58 @@ fn the_message_of_a_run_that_we_cancelled_says_why() {
     }
 }
 
+/// One that is tried since a second, and another one that asks too.
+fn tried(first_try: i64, trouble: Trouble) -> Target {
+    let mut trying = undecided("a");
+    if let ExecutionState::Undecided { first_try: slot, .. } = &mut trying.state {
+        *slot = Some(at(first_try));
+    }
+    Target { trouble: Some(Box::new(trouble)), ..target(vec![trying, undecided("b")], vec![]) }
+}
+
 #[test]
 fn a_create_that_does_not_get_through_fails_at_the_start_deadline_and_says_what_stood_in_the_way() {
-    let tried = |first_try| {
-        let mut trying = undecided("a");
-        if let ExecutionState::Undecided { first_try: slot, .. } = &mut trying.state {
-            *slot = Some(first_try);
-        }
-        let trouble = Some("cannot create: no answer".into());
-        Target { trouble, ..target(vec![trying], vec![]) }
-    };
     let deadline = at(0) + Policy::default().start_deadline;
-    let early = decide(&tried(at(0)), &Policy::default(), at(5));
+    let early = decide(&tried(0, no_answer()), &Policy::default(), at(5));
     assert_eq!(early.actions, [create("a", 1)]);
-    assert_eq!(early.waiting, [(id("a"), Waiting::ApiErrors("cannot create: no answer".into()))]);
-    let late = decide(&tried(at(0)), &Policy::default(), deadline).actions;
-    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &late[..] else { panic!("{late:?}") };
-    assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::Unknown, false));
-    assert!(failure.message.contains("cannot create: no answer"), "{}", failure.message);
+    assert_eq!(early.waiting[1], (id("a"), Waiting::ApiErrors("cannot create: no answer".into())));
+    for (trouble, reason, words) in [
+        (no_answer(), FailureReason::Unknown, "within 5m0s: cannot create: no answer"),
+        (without_tekton(), FailureReason::ConfigurationError, "install Tekton: 404 page not found"),
+    ] {
+        let late = decide(&tried(0, trouble), &Policy::default(), deadline).actions;
+        let [Action::Finish { ending: Ending::Failed(failure), .. }] = &late[..] else { panic!("{late:?}") };
+        assert_eq!((failure.reason, failure.was_execution_failure()), (reason, false));
+        assert!(failure.message.contains(words), "{}", failure.message);
+    }
+}
+
+#[test]
+fn a_right_that_the_operator_lacks_fails_nobody_however_long_it_takes() {
+    let decision = decide(&tried(0, forbidden()), &Policy::default(), at(1_000_000));
+    assert_eq!(decision.actions, [create("a", 1)]);
+    assert_eq!(decision.waiting[1], (id("a"), Waiting::OperatorForbidden("cannot create: forbidden".into())));
+}
+
+#[test]
+fn who_was_tried_when_tektons_kinds_went_missing_waits_for_them_and_fails_at_the_start_deadline() {
+    let policy = Policy::default();
+    let blind = |second| {
+        let mut view = tried(0, without_tekton());
+        view.executions.values_mut().for_each(|it| it.waits_since = Some(at(second)));
+        decide_blind(&view, &policy, "cannot watch pipelineruns", at(second))
+    };
+    let early = blind(299);
+    assert_eq!((early.actions, early.wake), (vec![], Some(at(300))));
+    let waits = Waiting::TektonUnavailable("404 page not found".into());
+    let cannot_see = Waiting::Blind("cannot watch pipelineruns".into());
+    assert_eq!(early.waiting, [(id("a"), waits), (id("b"), cannot_see.clone())]);
+    let late = blind(300);
+    let [Action::Finish { execution, ending: Ending::Failed(failure), .. }] = &late.actions[..] else {
+        panic!("{late:?}")
+    };
+    assert_eq!((execution, failure.reason), (&id("a"), FailureReason::ConfigurationError));
+    assert_eq!(late.waiting, [(id("b"), cannot_see)], "it has not been tried");
 }
 
 #[test]

@@ -1,6 +1,12 @@
 //! Cancellation, startBefore, pause, and what the status says of waiting.
 
 use super::*;
+use crate::execution::WaitingShown;
+
+/// What a status says of waiting, with the seconds that its run was tried.
+fn shows(reason: &str, tried: u64) -> WaitingShown {
+    WaitingShown { reason: reason.into(), tried: Duration::from_secs(tried) }
+}
 
 #[test]
 fn a_cancelled_execution_stops_wherever_it_is() {
@@ -81,8 +87,44 @@ fn the_status_says_what_an_execution_waits_for_after_ten_seconds_and_once() {
     assert_eq!((early.actions, early.wake), (vec![], Some(at(10))));
     let late = decide(&target(vec![paused.clone()], vec![]), &Policy::default(), at(10)).actions;
     assert!(matches!(&late[..], [Action::ShowWaiting { waiting: Waiting::Paused(_), .. }]), "{late:?}");
-    paused.waiting_shown = Some("Paused".into());
+    paused.waiting_shown = Some(Box::new(shows("Paused", 0)));
     assert_eq!(decide(&target(vec![paused], vec![]), &Policy::default(), at(10)).actions, []);
+}
+
+#[test]
+fn for_how_long_a_run_was_tried_is_said_anew_with_every_step() {
+    let view = |shown: Option<&str>, tried, waits_since| {
+        let mut trying = Execution {
+            waiting_shown: shown.map(|reason| Box::new(shows(reason, tried))),
+            waits_since: Some(at(waits_since)),
+            ..undecided("a")
+        };
+        if let ExecutionState::Undecided { first_try, .. } = &mut trying.state {
+            *first_try = Some(at(0));
+        }
+        Target { trouble: Some(Box::new(no_answer())), ..target(vec![trying], vec![]) }
+    };
+    let says = |target: &Target, now| {
+        let decision = decide(target, &Policy::default(), at(now));
+        let tried = decision.actions.iter().find_map(|action| match action {
+            Action::ShowWaiting { tried, .. } => Some(*tried),
+            _ => None,
+        });
+        (tried, decision.wake)
+    };
+    let seconds = |seconds| Some(Some(Duration::from_secs(seconds)));
+    assert_eq!(says(&view(None, 0, 50), 59), (None, Some(at(60))));
+    assert_eq!(
+        says(&view(None, 0, 50), 60).0,
+        seconds(60),
+        "what was tried before this process saw it wait counts too"
+    );
+    assert_eq!(says(&view(Some("ApiErrors"), 60, 50), 89), (None, Some(at(90))));
+    assert_eq!(says(&view(Some("ApiErrors"), 60, 50), 90).0, seconds(90));
+    assert_eq!(says(&view(Some("Paused"), 0, 50), 90).0, seconds(90), "a pause is over");
+    let mut ours = view(Some("OperatorForbidden"), 0, 50);
+    ours.trouble = Some(Box::new(forbidden()));
+    assert_eq!(says(&ours, 200).0, None, "what no deadline ends is said once");
 }
 
 #[test]
@@ -90,7 +132,7 @@ fn a_target_that_cannot_be_seen_is_left_alone_but_its_executions_say_so() {
     let mut waits = undecided("a");
     waits.waits_since = Some(at(0));
     let target = target(vec![waits, running("b", "r1")], vec![run(1, "b", Progress::Pending)]);
-    let blind = decide_blind(&target, "cannot watch pipelineruns", at(50)).actions;
+    let blind = decide_blind(&target, &Policy::default(), "cannot watch pipelineruns", at(50)).actions;
     assert!(matches!(&blind[..], [Action::ShowWaiting { waiting: Waiting::Blind(_), .. }]), "{blind:?}");
 }
 
@@ -110,7 +152,7 @@ fn whoever_waits_for_a_request_that_fails_says_so_whatever_it_is_for() {
     let busy = target(vec![running("a", "r1"), undecided("b")], vec![run(1, "a", Progress::Released)]);
     for mut target in [free, looked, busy] {
         assert_eq!(waiting(&target), []);
-        target.trouble = Some("cannot read".into());
-        assert_eq!(waiting(&target), [("b".into(), Waiting::ApiErrors("cannot read".into()))]);
+        target.trouble = Some(Box::new(no_answer()));
+        assert_eq!(waiting(&target), [("b".into(), Waiting::ApiErrors("cannot create: no answer".into()))]);
     }
 }

@@ -116,9 +116,10 @@ fn the_words_for_each_reason() {
              try again.",
         ),
         (
-            failure(Forbidden, "User \"u\" cannot create", unrun(), None),
-            "Workflow 'restart' failed before it started, with Forbidden. Reported was: User \"u\" cannot create. Nothing \
-             of the workflow ran. Give the operator the right that the message names; it is safe to try again.",
+            failure(Forbidden, "policy 'p' denied it", unrun(), None),
+            "Workflow 'restart' failed before it started, with Forbidden. Reported was: policy 'p' denied it. Nothing of \
+             the workflow ran. Let the policy or webhook that the message names admit the PipelineRun; it is safe to try \
+             again.",
         ),
         (
             failure(ConfigurationError, "", unrun(), None),

@@ -1,0 +1,105 @@
+//! What stands in the way of a write that is tried again and again, and for how long it has been tried.
+//!
+//! The start deadline of section 5, 8 counts the time in which somebody tried to create a run, and no other. A process
+//! counts in memory, and stops counting whenever it does not try: while the execution is paused or another one has its
+//! turn, while the process does not lead, while it cannot see the cluster. What it has counted stands in the condition
+//! `Waiting`, written anew with every [`step`]. The process that leads next counts on from there as soon as it tries
+//! itself. So a change of leader loses a step at the most, and time in which nobody tried is never counted. A pause
+//! writes another condition in its place, and thereby ends the series of tries.
+
+use std::time::Duration;
+
+use crate::action::Waiting;
+use crate::duration;
+
+/// The longest step: half a minute, so that a leader that lasts for a minute brings the deadline closer. A try that fails
+/// is repeated after half a minute at the latest, so there is about one status write for a try.
+const LONGEST_STEP: Duration = Duration::from_secs(30);
+/// What goes before the words of the condition.
+const BEFORE: &str = "tried for ";
+/// What comes after the time.
+const AFTER: &str = " so far: ";
+
+/// What keeps a process from carrying out what was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What kind of trouble it is.
+    pub kind: TroubleKind,
+    /// What was tried, and what the API server said.
+    pub words: Box<str>,
+}
+
+/// The kinds of trouble that are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TroubleKind {
+    /// The API server refuses or does not answer.
+    ApiErrors,
+    /// The operator's own account lacks a right: that is nobody's failure but its own, however long it takes.
+    OperatorForbidden,
+    /// The cluster does not serve Tekton's kinds.
+    TektonUnavailable,
+}
+
+impl Trouble {
+    /// Returns what an execution waits for that cannot go on for this.
+    #[must_use]
+    pub fn waiting(&self) -> Waiting {
+        let words = self.words.clone();
+        match self.kind {
+            TroubleKind::ApiErrors => Waiting::ApiErrors(words),
+            TroubleKind::OperatorForbidden => Waiting::OperatorForbidden(words),
+            TroubleKind::TektonUnavailable => Waiting::TektonUnavailable(words),
+        }
+    }
+
+    /// Tells whether a deadline may end what cannot go on for this.
+    #[must_use]
+    pub fn has_deadline(&self) -> bool {
+        self.kind != TroubleKind::OperatorForbidden
+    }
+}
+
+/// Returns how much longer an execution must have been tried before its status says so anew: a tenth of the deadline, so
+/// that a change of leader loses little of it, and no more than half a minute.
+#[must_use]
+pub fn step(start_deadline: Duration) -> Duration {
+    (start_deadline / 10).clamp(Duration::from_secs(1), LONGEST_STEP)
+}
+
+/// Puts for how long something has been tried before the words of the condition `Waiting`, in whole seconds.
+#[must_use]
+pub fn say(tried: Duration, words: &str) -> String {
+    format!("{BEFORE}{}{AFTER}{words}", duration::format(Duration::from_secs(tried.as_secs())))
+}
+
+/// Reads for how long something has been tried from the message of the condition `Waiting`; nothing where it does not say.
+#[must_use]
+pub fn read(message: &str) -> Option<Duration> {
+    let (tried, _) = message.strip_prefix(BEFORE)?.split_once(AFTER)?;
+    duration::parse(tried).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_a_message_tells_is_read_back() {
+        for seconds in [0, 1, 59, 60, 90, 86_400] {
+            let tried = Duration::from_secs(seconds);
+            assert_eq!(read(&say(tried, "cannot create: tried for 5s so far: no")), Some(tried));
+        }
+        assert_eq!(read(&say(Duration::from_millis(1999), "m")), Some(Duration::from_secs(1)), "no more than it was");
+        for silent in ["", "cannot create", "tried for ever", "tried for x so far: m", "it was tried for 5s so far: m"]
+        {
+            assert_eq!(read(silent), None, "{silent}");
+        }
+    }
+
+    #[test]
+    fn a_step_is_a_tenth_of_the_deadline_within_limits() {
+        for (deadline, seconds) in [(1, 1), (5, 1), (20, 2), (300, 30), (86_400, 30)] {
+            assert_eq!(step(Duration::from_secs(deadline)), Duration::from_secs(seconds), "{deadline}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What cannot be created or released yet is tried again, for as long as the start deadline allows, and nobody fails for
+//! what the operator itself lacks. A run's own deadlines begin with its release.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, World, look, manifests};
+
+use crate::expect::{condition, first_run, text};
+use crate::faults::{CREATE, short};
+use crate::history::past::{time, write};
+use crate::refused::check_refused;
+
+/// Makes the API server refuse this operation on the runs of a world by a policy of somebody else's, and waits until it
+/// does: a policy takes a moment to act. The world takes it away at its end.
+async fn refuse(world: &World, operation: &str, validation: Value) -> Result<()> {
+    let name = world.execution_namespace();
+    world
+        .apply(&json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {
+                    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+                    "resourceRules": [{
+                        "apiGroups": ["tekton.dev"],
+                        "apiVersions": ["v1"],
+                        "resources": ["pipelineruns"],
+                        "operations": [operation],
+                    }],
+                },
+                "validations": [validation],
+            },
+        }))
+        .await?;
+    world
+        .apply(&json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        }))
+        .await?;
+    let runs = world.api(&look::pipeline_runs(), &name);
+    let probe: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "tekton.dev/v1",
+        "kind": "PipelineRun",
+        "metadata": {"name": "probe"},
+        "spec": {"status": "PipelineRunPending", "pipelineRef": {"name": "none"}},
+    }))?;
+    let is_update = operation == "UPDATE";
+    if is_update {
+        runs.create(&PostParams::default(), &probe).await?;
+    }
+    let begun = Instant::now();
+    loop {
+        let answer = if is_update {
+            let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+            runs.patch("probe", &dry, &Patch::Merge(json!({"spec": {"status": null}}))).await
+        } else {
+            runs.create(&PostParams { dry_run: true, ..PostParams::default() }, &probe).await
+        };
+        match answer {
+            Err(kube::Error::Api(_)) => break,
+            answer if begun.elapsed() > DEADLINE => bail!("the policy does not act: {answer:?}"),
+            _ => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+    if is_update {
+        runs.delete("probe", &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_policy_that_speaks_like_rbac_fails_the_execution_and_does_not_make_it_wait() -> Result<()> {
+    let world = World::new("forged-denial").await?;
+    let message = format!(
+        "pipelineruns.tekton.dev is forbidden: User \"{}\" cannot create resource \"pipelineruns\" in API group \
+         \"tekton.dev\" in the namespace \"{}\"",
+        world.operator_user(),
+        world.execution_namespace()
+    );
+    refuse(&world, "CREATE", json!({"expression": "false", "message": message, "reason": "Forbidden"})).await?;
+    let operator = world.operator().start().await?;
+    world.wfe("denied").create().await?;
+    check_refused(&world.await_phase("denied", "Failed").await?, "Forbidden", "ValidatingAdmissionPolicy");
+    assert!(operator.ready().await, "the operator lacks nothing");
+    world.close().await
+}
+
+#[tokio::test]
+async fn a_release_that_a_policy_refuses_ends_at_the_start_deadline_and_nothing_ran() -> Result<()> {
+    let world = World::new("refused-release").await?;
+    let recording = world.record().await?;
+    let stays_pending = "has(object.spec.status) || !has(oldObject.spec.status)";
+    refuse(&world, "UPDATE", json!({"expression": stays_pending, "message": "nothing is let go today"})).await?;
+    let operator = world.operator().arg("--start-deadline", "3s").start().await?;
+    world.wfe("refused").create().await?;
+    let wfe = world.await_terminal("refused").await?;
+    let (status, details) = (&wfe["status"], &wfe["status"]["failureDetails"]);
+    assert_eq!((&details["reason"], &details["wasExecutionFailure"]), (&json!("Unknown"), &json!(false)), "{wfe:#}");
+    assert!(text(&details["message"]).contains("nothing is let go today"), "{details:#}");
+    assert_eq!((&status["phase"], &status["consecutiveFailures"]), (&json!("Failed"), &json!(1)), "{status:#}");
+    assert_eq!(condition(&wfe, "TargetLocked"), "False Free");
+    assert_eq!(condition(&wfe, "Started"), "False NoRun");
+    assert_eq!(world.runs().await?.len(), 0, "it was deleted, pending");
+    operator.terminate().await?;
+    crate::faults::judge::History::judged(&world, recording).await?;
+    world.close().await
+}
+
+#[tokio::test]
+async fn without_tektons_kinds_an_execution_says_so_and_fails_at_the_start_deadline() -> Result<()> {
+    let control_plane = ControlPlane::start(Options::default()).await?;
+    let world = World::on(&control_plane, "kinds-removed").await?;
+    let _operator = world.operator().arg("--start-deadline", "15s").start().await?;
+    let kinds = manifests::resource("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    let kinds: Api<DynamicObject> = Api::all_with(world.client(), &kinds);
+    kinds.delete("pipelineruns.tekton.dev", &DeleteParams::default()).await?;
+    let begun = Instant::now();
+    while kinds.get_opt("pipelineruns.tekton.dev").await?.is_some() {
+        anyhow::ensure!(begun.elapsed() < DEADLINE, "the CRD does not go");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    world.wfe("patient").create().await?;
+    let waits = |wfe: &Value| condition(wfe, "Waiting") == "True TektonUnavailable";
+    let waiting = world.await_wfe("patient", "says what it waits for", waits).await?;
+    assert_eq!(waiting["status"]["phase"], "Pending");
+    check_refused(&world.await_terminal("patient").await?, "ConfigurationError", "install Tekton");
+    world.close().await
+}
+
+#[tokio::test]
+async fn an_operator_that_takes_over_counts_on_from_where_the_last_one_was() -> Result<()> {
+    let world = World::new("tried-on").await?;
+    let proxy = Proxy::start(world.control_plane()).await?;
+    proxy.on(|request| if request.is(CREATE) { Fault::Refuse(Refusal::unavailable()) } else { Fault::Pass });
+    let deadline = Duration::from_secs(25);
+    let start = || world.operator().through(&proxy).arg("--start-deadline", "25s").start();
+    let first = start().await?;
+    world.wfe("patient").create().await?;
+    let tried = |wfe: &Value| {
+        let conditions = wfe["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let waiting = conditions.iter().find(|it| it["type"] == "Waiting").map(|it| text(&it["message"]).to_owned());
+        wfe_core::tries::read(&waiting.unwrap_or_default())
+    };
+    let half = |wfe: &Value| tried(wfe).is_some_and(|tried| tried >= deadline / 2);
+    let waiting = world.await_wfe("patient", "was tried for half of its time", half).await?;
+    assert_eq!(condition(&waiting, "Waiting"), "True ApiErrors");
+    first.kill().await?;
+    let second = start().await?;
+    let begun = Instant::now();
+    let wfe = world.await_terminal("patient").await?;
+    let lasted = begun.elapsed();
+    assert!(lasted < deadline * 3 / 4, "the second operator began anew: {lasted:?}");
+    check_refused(&wfe, "Unknown", "could not be created within 25s");
+    second.terminate().await?;
+    world.close().await
+}
+
+#[tokio::test]
+async fn a_run_that_is_released_an_hour_after_the_commit_has_all_its_time() -> Result<()> {
+    let world = World::new("late-release").await?;
+    let bundle = short(&world).await?;
+    world.wfe("committed").image(&bundle).timeout("10m").create().await?;
+    let wfe = world.get_wfe("committed").await?;
+    // As an operator left it that was away from the commit on.
+    let namespace = world.execution_namespace();
+    let params = json!([{"name": "TARGET_RESOURCE", "value": "payment/deployment/payment-api"}]);
+    let run: DynamicObject = serde_json::from_value(first_run(&wfe, &namespace, &bundle, &params))?;
+    let run = world.api(&look::pipeline_runs(), &namespace).create(&PostParams::default(), &run).await?;
+    let (name, uid) = (run.metadata.name, run.metadata.uid.context("a uid")?);
+    let commit = json!({
+        "phase": "Running",
+        "startTime": time(Utc::now() - TimeDelta::hours(1)),
+        "runSequence": 1,
+        "pipelineRunRef": {"name": name, "uid": uid, "namespace": namespace},
+    });
+    write(&world, "committed", &[commit]).await?;
+    let begun = Utc::now();
+    let _operator = world.operator().start().await?;
+    world.await_phase("committed", "Completed").await?;
+    let runs = world.runs().await?;
+    let released_at = text(&runs[0]["metadata"]["annotations"]["kubernaut.ai/released-at"]);
+    let released_at = DateTime::parse_from_rfc3339(released_at).with_context(|| format!("{runs:#?}"))?;
+    assert!(begun <= released_at && released_at <= Utc::now(), "{released_at}");
+    world.close().await
+}
