@@ -21,6 +21,15 @@ use wfe_tests::quota_of_none;
 
 use crate::expect::text;
 
+/// The word by which the message of a skip says how to go on: a block is cleared, and a time that somebody has written
+/// wrongly goes with its execution.
+pub(crate) fn way_out(reason: &str) -> &'static str {
+    match reason {
+        "PreviousExecutionFailed" | "ExhaustedRetries" => "clear",
+        _ => "delete",
+    }
+}
+
 /// Asserts that an execution was skipped for this reason, on this execution.
 pub(crate) async fn assert_skipped(world: &World, name: &str, reason: &str, on: &str) -> Result<Value> {
     let skipped = world.await_terminal(name).await?;

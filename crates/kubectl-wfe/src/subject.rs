@@ -47,5 +47,10 @@ mod tests {
         }
         assert!(Subject::parse("a/b/c/d").is_err_and(|error| error.contains("namespace/kind/name")));
         assert!(Subject::parse_target("restart-1").is_err());
+        for (text, form) in
+            [("deploy/api", "it must be namespace/deployment/api "), ("a/Nodes/b", "it must be node/b ")]
+        {
+            assert!(Subject::parse(text).is_err_and(|error| error.starts_with(form)), "{text}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use wfe_testkit::World;
 
 use super::past::{Past, past, time, write};
 use super::player::{End, end_run, stage};
-use super::{WAITS, assert_charged, assert_skipped, moment, short};
+use super::{WAITS, assert_charged, assert_skipped, moment, short, way_out};
 use crate::expect::text;
 
 const HOUR: TimeDelta = TimeDelta::hours(1);
@@ -57,7 +57,7 @@ async fn a_history_by_another_clock_or_hand_lets_nothing_run_early() -> Result<(
         let next = ask(name, "w1").await?;
         if let Some((reason, words)) = then {
             let details = assert_skipped(&world, &next, reason, name).await?;
-            for words in [words, &format!("{}/{name}", world.namespace()), "delete"] {
+            for words in [words, &format!("{}/{name}", world.namespace()), way_out(reason)] {
                 assert!(text(&details["message"]).contains(words), "{words}: {details:#}");
             }
         }
