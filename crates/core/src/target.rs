@@ -32,6 +32,9 @@ pub struct Target {
     pub drain_warned: bool,
     /// The highest number that a create found taken by an object that the watch does not show; 0 where none.
     pub highest_taken: RunNumber,
+    /// Whether nobody can read which target this is: its one execution stands alone, and what has ended here blocks
+    /// nobody and counts for nobody.
+    pub is_unreadable: bool,
 }
 
 impl Target {

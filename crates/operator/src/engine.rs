@@ -413,7 +413,7 @@ impl Engine {
         };
         let Some((key, started)) = self.tasks.remove(&id) else { return };
         self.metrics.performed(started.elapsed());
-        let all_done = match finished {
+        let learned_something = match finished {
             Ok((_, (_, report))) => self.take_report(&key, report),
             Err(error) => {
                 self.metrics.error(PANIC);
@@ -423,14 +423,15 @@ impl Engine {
             }
         };
         self.queue.done(&key);
-        if all_done {
-            // Also where nothing was learned that marks it: to look again costs microseconds.
+        if learned_something {
             self.queue.mark(key);
         }
     }
 
-    /// Takes in what was learned, and says whether all was done.
+    /// Takes in what was learned. Returns whether the next decision may be another one: all was done, and something was
+    /// learned of it. A decision that wrote nothing and learned nothing would be repeated at once, for ever.
     fn take_report(&mut self, key: &Key, mut report: Report) -> bool {
+        let learned_something = !report.learned.is_empty();
         for learned in report.learned {
             match learned {
                 Learned::Told(execution) => self.untold.forget(key, &execution),
@@ -457,10 +458,13 @@ impl Engine {
             self.index.trouble(key, trouble.and_then(PerformError::trouble));
         }
         let Some(worst) = trouble.or(report.errors.first()) else {
-            if !is_held {
+            if !learned_something {
+                let wait = self.retry(key, None, None);
+                tracing::debug!(?key, retry_in = ?wait, "nothing was written and nothing learned, looking again");
+            } else if !is_held {
                 self.failures.remove(key);
             }
-            return true;
+            return learned_something;
         };
         let mut retry_after = None;
         for error in &report.errors {
@@ -575,3 +579,6 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, config: &InForce
     let defaults = config.defaults.clone();
     Work { key, target, actions: decision.actions, subjects, had_runs, requests, evidence, defaults, now }
 }
+
+#[cfg(test)]
+mod tests;

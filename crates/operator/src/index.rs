@@ -360,6 +360,7 @@ impl Index {
         let entry = self.targets.entry(key.clone()).or_default();
         entry.expected.seen(Kind::Execution, &uid, &record.execution.version);
         entry.target.name = record.target;
+        entry.target.is_unreadable = matches!(key, Key::Unreadable(_));
         let beside = Beside {
             generation: record.generation,
             request: record.request,

@@ -155,7 +155,7 @@ pub fn ended(
         && let Some(reason) = failure.blocks()
         && let Some(target) = target
     {
-        status.conditions.push(blocked_condition(subject, at, Blocked::Yes(reason), target));
+        status.conditions.push(blocked_condition(subject, at, Blocked::Yes(reason), Some(target)));
     }
     status
 }
@@ -179,7 +179,7 @@ pub fn freed(subject: &Subject, conditions: Vec<Condition>, now: Time) -> Workfl
 /// Renders whether an execution that failed blocks its target.
 #[must_use]
 pub fn blocked(
-    target: &TargetName,
+    target: Option<&TargetName>,
     subject: &Subject,
     conditions: Vec<Condition>,
     blocked: Blocked,
@@ -191,7 +191,7 @@ pub fn blocked(
 /// Renders what a clearance has done, after the end.
 #[must_use]
 pub fn cleared(
-    target: &TargetName,
+    target: Option<&TargetName>,
     subject: &Subject,
     conditions: Vec<Condition>,
     clearance: &Clearance,
@@ -232,9 +232,16 @@ fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionS
     WorkflowExecutionStatus { conditions, ..WorkflowExecutionStatus::default() }
 }
 
-fn blocked_condition(subject: &Subject, at: Time, blocked: Blocked, target: &TargetName) -> Condition {
+fn blocked_condition(subject: &Subject, at: Time, blocked: Blocked, target: Option<&TargetName>) -> Condition {
     let status = if matches!(blocked, Blocked::Yes(_)) { "True" } else { "False" };
-    condition(subject, at, conditions::BLOCKED, status, blocked.reason(), &blocked.message(target.as_str()))
+    condition(
+        subject,
+        at,
+        conditions::BLOCKED,
+        status,
+        blocked.reason(),
+        &blocked.message(target.map_or("the target", TargetName::as_str)),
+    )
 }
 
 /// Renders what an undecided execution waits for, and since when and for how long its run has been tried, where it is.
@@ -543,13 +550,13 @@ mod tests {
     fn a_clearance_is_recorded_or_said_to_do_nothing_and_the_other_conditions_stay() {
         let (subject, target) = (subject(false), TargetName::parse("node/n").unwrap());
         let other = condition(&subject, at(0), conditions::SUCCEEDED, "False", "Unknown", "m");
-        let blocks = blocked_condition(&subject, at(0), Blocked::Yes(BlockReason::ExhaustedRetries), &target);
+        let blocks = blocked_condition(&subject, at(0), Blocked::Yes(BlockReason::ExhaustedRetries), Some(&target));
         let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded: Recorded::Not };
-        let effective = cleared(&target, &subject, vec![blocks, other.clone()], &clearance, true, at(9));
-        let lifted = blocked_condition(&subject, at(9), Blocked::Cleared, &target);
+        let effective = cleared(Some(&target), &subject, vec![blocks, other.clone()], &clearance, true, at(9));
+        let lifted = blocked_condition(&subject, at(9), Blocked::Cleared, Some(&target));
         assert_eq!(effective.conditions, [lifted, other.clone()]);
         assert_eq!(effective.clearance.map(|it| (it.cleared_by, it.reason)), Some(("jo".into(), "looked".into())));
-        let ineffective = cleared(&target, &subject, vec![other], &clearance, false, at(9));
+        let ineffective = cleared(Some(&target), &subject, vec![other], &clearance, false, at(9));
         assert_eq!(ineffective.clearance, None);
         assert_eq!(ineffective.conditions[1].type_, conditions::CLEARANCE_INEFFECTIVE);
     }

@@ -21,7 +21,9 @@ impl<'a> Record<'a> {
     pub(super) fn new(target: &'a Target, policy: &'a Policy, now: Time) -> Self {
         let has_ended =
             |it: &&Execution| matches!(it.state, ExecutionState::Completed { .. } | ExecutionState::Failed(_));
-        Self { ended: target.executions.values().filter(has_ended).collect(), policy, key: target.label(), now }
+        // What names no target counts for none, and blocks none.
+        let executions = target.executions.values().filter(|_| !target.is_unreadable);
+        Self { ended: executions.filter(has_ended).collect(), policy, key: target.label(), now }
     }
 
     /// Names the skip reasons that forbid an execution to run, each with the executions that can be its reason.

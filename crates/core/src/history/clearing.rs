@@ -35,10 +35,10 @@ pub struct Unrecorded<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Covers what the newest clearance covers.
-    pub(super) fn clear(&mut self, policy: &Policy, now: Time) {
+    /// Covers what the newest clearance covers; all of it where nobody can read which target this is.
+    pub(super) fn clear(&mut self, policy: &Policy, now: Time, is_unreadable: bool) {
         let known = self.past.iter().rposition(|past| recorded(past) == Some(Recorded::Effective));
-        self.cleared = known.map_or(0, |at| at + 1);
+        self.cleared = if is_unreadable { self.past.len() } else { known.map_or(0, |at| at + 1) };
         // Each is judged on what was there before any of the new ones: two persons may clear two failures at once.
         let new = (0..self.past.len()).filter(|at| self.past.get(*at).and_then(recorded) == Some(Recorded::Not));
         self.new = new.map(|at| self.judge(at, policy, now)).collect();

@@ -11,7 +11,7 @@ use wfe_core::ending::Skip;
 use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::standing::Blocked;
-use wfe_core::target::RunNumber;
+use wfe_core::target::{RunNumber, TargetName};
 
 use super::facts::is;
 use super::telling::{Telling, Told};
@@ -41,7 +41,7 @@ impl Performer {
         if let Some(target) = work.target.as_ref().filter(|_| commitment.number > 1) {
             self.confirm_drained(execution, target).await?;
         }
-        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(learned) };
+        let subject = subject(work, execution)?;
         let namespace = self.cluster.execution_namespace();
         let run = commitment.run;
         let status = status::running(work.target.as_ref(), subject, commitment, namespace, work.now);
@@ -57,7 +57,7 @@ impl Performer {
         version: &Version,
         number: RunNumber,
     ) -> Result<Vec<Learned>> {
-        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let subject = subject(work, execution)?;
         let status = status::given_up(work.target.as_ref(), subject, number, work.now);
         let learned = self.write_status(execution, version, subject, &status).await?;
         tracing::info!(wfe = %execution, target = %Shown(&work.target), number, "gave its pending run up");
@@ -79,7 +79,7 @@ impl Performer {
         {
             return Err(PerformError::Refuted { what: format!("PipelineRun {run} is there after all") });
         }
-        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let subject = subject(work, execution)?;
         let status = status::ended(work.target.as_ref(), subject, ending, draining);
         let told = Told::Ended {
             ending: Box::new(ending.clone()),
@@ -124,7 +124,7 @@ impl Performer {
         version: &Version,
         going: Going<'_>,
     ) -> Result<Vec<Learned>> {
-        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let subject = subject(work, execution)?;
         let status = status::going(work.target.as_ref(), subject, going, work.now);
         let learned = self.write_status(execution, version, subject, &status).await?;
         let (tasks, started) = (going.shown.tasks, going.shown.proof.as_ref().map(|proof| &*proof.words));
@@ -134,7 +134,7 @@ impl Performer {
 
     /// Says that the target has drained after the end.
     pub(super) async fn freed(&self, work: &Work, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
-        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let subject = subject(work, execution)?;
         let status = status::freed(subject, self.conditions_of(execution, version).await?, work.now);
         let telling = Telling::new(work.target.as_ref(), execution, version, Told::Freed);
         self.write_and_tell(execution, version, subject, &status, telling).await
@@ -149,12 +149,11 @@ impl Performer {
         clearance: &Clearance,
         effective: bool,
     ) -> Result<Vec<Learned>> {
-        let subject = work.subjects.get(&execution.uid).zip(work.target.as_ref());
-        let Some((subject, name)) = subject else { return Ok(Vec::new()) };
+        let subject = subject(work, execution)?;
         let conditions = self.conditions_of(execution, version).await?;
-        let status = status::cleared(name, subject, conditions, clearance, effective, work.now);
+        let status = status::cleared(work.target.as_ref(), subject, conditions, clearance, effective, work.now);
         let told = Told::Cleared(Box::new(clearance.clone()), effective);
-        let telling = Telling::new(Some(name), execution, version, told);
+        let telling = Telling::new(work.target.as_ref(), execution, version, told);
         self.write_and_tell(execution, version, subject, &status, telling).await
     }
 
@@ -166,11 +165,12 @@ impl Performer {
         version: &Version,
         blocked: Blocked,
     ) -> Result<Vec<Learned>> {
-        let subject = work.subjects.get(&execution.uid).zip(work.target.as_ref());
-        let Some((subject, target)) = subject else { return Ok(Vec::new()) };
-        let status = status::blocked(target, subject, self.conditions_of(execution, version).await?, blocked, work.now);
+        let subject = subject(work, execution)?;
+        let (target, conditions) = (work.target.as_ref(), self.conditions_of(execution, version).await?);
+        let status = status::blocked(target, subject, conditions, blocked, work.now);
         let learned = self.write_status(execution, version, subject, &status).await?;
-        tracing::info!(wfe = %execution, %target, reason = blocked.reason(), "blocked: {}", blocked.message(target.as_str()));
+        let target = target.map_or("the target", TargetName::as_str);
+        tracing::info!(wfe = %execution, target, reason = blocked.reason(), "blocked: {}", blocked.message(target));
         Ok(learned)
     }
 
@@ -182,7 +182,7 @@ impl Performer {
         waiting: &Waiting,
         tried: Option<Duration>,
     ) -> Result<Vec<Learned>> {
-        let Some(subject) = work.subjects.get(&execution.uid) else { return Ok(Vec::new()) };
+        let subject = subject(work, execution)?;
         let status = status::waiting(work.target.as_ref(), subject, waiting, tried, work.now);
         let learned = self.write_status(execution, version, subject, &status).await?;
         tracing::info!(
@@ -225,9 +225,7 @@ impl Performer {
         version: &Version,
         skip: &Arc<Skip>,
     ) -> Result<Vec<Learned>> {
-        let Some(subject) = work.subjects.get(&execution.uid) else {
-            return Ok(Vec::new());
-        };
+        let subject = subject(work, execution)?;
         let status = status::skipped(work.target.as_ref(), subject, skip, work.now);
         let message = status.skip_details.as_ref().map(|details| details.message.clone()).unwrap_or_default();
         let told = Told::Skipped(Arc::clone(skip), message);
@@ -281,4 +279,10 @@ impl Performer {
             Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "write the status of")),
         }
     }
+}
+
+/// Returns what a write needs of its execution. One that is gone since the decision is no success: nothing was written.
+fn subject<'a>(work: &'a Work, execution: &ExecutionId) -> Result<&'a Subject> {
+    let gone = || PerformError::Changed { what: format!("WorkflowExecution {execution}") };
+    work.subjects.get(&execution.uid).ok_or_else(gone)
 }

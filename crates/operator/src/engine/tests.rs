@@ -1,0 +1,96 @@
+//! The loop, without an API server: whatever is asked of one fails.
+
+use kube::Config;
+use wfe_core::ending::FailureReason;
+use wfe_core::execution::{Clearance, Execution, FailedState, Recorded};
+use wfe_core::policy::Policy;
+use wfe_tekton::Defaults;
+
+use super::*;
+use crate::client::Cluster;
+use crate::events;
+use crate::index::ExecutionRecord;
+
+/// An engine that leads, with a policy, and where its deliveries go in.
+fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
+    let metrics = Metrics::new().unwrap();
+    let (leadership, hearing) = (Leadership::without_election(), Hearing::default());
+    // Nobody listens on the port for nothing: every request fails at once.
+    let config = Config::new("http://127.0.0.1:1".parse().unwrap());
+    let cluster = Cluster::connect(config, "runs", leadership.clone(), metrics.clone(), hearing.clone()).unwrap();
+    let (events, _) = events::channel(cluster.clone(), metrics.clone(), "test", "runs");
+    let defaults = Defaults {
+        execution_namespace: "runs".to_owned(),
+        service_account: "runner".to_owned(),
+        timeout: Duration::from_mins(30),
+    };
+    let in_force = InForce {
+        version: "none".to_owned(),
+        policy,
+        defaults,
+        log_filter: "info".to_owned(),
+        settings: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let (_, config) = watch::channel(Arc::new(in_force));
+    let settings = Settings { watch_namespace: None, max_staleness: Duration::from_mins(3), config };
+    let (sender, deliveries) = mpsc::channel(64);
+    let performer = Performer::new(cluster, metrics.clone(), events);
+    (Engine::new(settings, performer, leadership, deliveries, metrics, Health::new(), hearing), sender)
+}
+
+/// Delivers all lists, with one execution in them.
+async fn deliver(sender: &mpsc::Sender<Delivery>, record: ExecutionRecord) {
+    for kind in Kind::ALL {
+        sender.send(Delivery::ListBegins(kind)).await.unwrap();
+    }
+    sender.send(Delivery::Execution(Box::new(record))).await.unwrap();
+    for kind in Kind::ALL {
+        sender.send(Delivery::ListEnds(kind)).await.unwrap();
+    }
+}
+
+/// Counts the decisions of half a second.
+async fn decisions(policy: Policy, record: ExecutionRecord) -> u64 {
+    let (engine, sender) = engine(policy);
+    let metrics = engine.metrics.clone();
+    deliver(&sender, record).await;
+    let (_stop, stopped) = watch::channel(false);
+    let running = tokio::spawn(engine.run(stopped));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    running.abort();
+    let page = String::from_utf8(metrics.render().unwrap()).unwrap();
+    let count = page.lines().find_map(|line| line.strip_prefix("workflowexecution_decision_duration_seconds_count "));
+    count.unwrap().parse().unwrap()
+}
+
+/// An execution with a target that cannot be read, which has failed and which somebody has cleared, or not.
+fn unreadable(clearance: Option<Clearance>) -> ExecutionRecord {
+    let id = ExecutionId { namespace: "ops".into(), name: "odd".into(), uid: Uid::new("odd") };
+    let failed = FailedState {
+        reason: FailureReason::ConfigurationError,
+        was_execution_failure: false,
+        failed_at: Some(Time::UNIX_EPOCH),
+        completed_at: Some(Time::UNIX_EPOCH),
+        next_allowed_execution: None,
+    };
+    let execution = Execution {
+        state: ExecutionState::Failed(failed),
+        clearance: clearance.map(Box::new),
+        ..Execution::undecided(id, Version::new("1"), Time::UNIX_EPOCH)
+    };
+    ExecutionRecord { execution, target: None, generation: 1, request: None }
+}
+
+#[tokio::test]
+async fn a_decision_that_wrote_nothing_and_learned_nothing_is_not_repeated_at_once() {
+    let clearance = Clearance { reason: "seen".into(), cleared_by: "jo".into(), recorded: Recorded::Not };
+    let one_is_too_many = Policy { max_consecutive_failures: 1, ..Policy::default() };
+    for (case, policy, record) in [
+        ("a clearance", Policy::default(), unreadable(Some(clearance))),
+        ("one failure exhausts", one_is_too_many, unreadable(None)),
+    ] {
+        let decided = decisions(policy, record).await;
+        assert!(decided > 0 && decided < 20, "{case}: {decided} decisions in half a second");
+    }
+}
