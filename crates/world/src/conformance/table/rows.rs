@@ -70,7 +70,7 @@ fn then(mut calls: Vec<Call>, more: impl IntoIterator<Item = Call>) -> Vec<Call>
 }
 
 /// Deletes a run under these preconditions, after it was changed.
-fn deleted(name: &str, preconditions: Value) -> Vec<Call> {
+fn deleted(name: &str, preconditions: &Value) -> Vec<Call> {
     let change = Call::merge(Runs, name, json!({"metadata": {"labels": {"team": "a"}}}));
     vec![make(Runs, name), change, Call::delete(Runs, name, json!({"preconditions": preconditions}))]
 }
@@ -254,13 +254,13 @@ pub(super) const ROWS: &[Written] = &[
     (200, "", "what is as it was seen may be deleted", |n| {
         deleted(
             n,
-            json!({"uid": format!("$uid:PipelineRun/{n}"), "resourceVersion": format!("$version:PipelineRun/{n}")}),
+            &json!({"uid": format!("$uid:PipelineRun/{n}"), "resourceVersion": format!("$version:PipelineRun/{n}")}),
         )
     }),
     (409, "Conflict", "what was changed may not", |n| {
-        deleted(n, json!({"resourceVersion": format!("$before:PipelineRun/{n}")}))
+        deleted(n, &json!({"resourceVersion": format!("$before:PipelineRun/{n}")}))
     }),
-    (409, "Conflict", "what has another uid may not", |n| deleted(n, json!({"uid": "another"}))),
+    (409, "Conflict", "what has another uid may not", |n| deleted(n, &json!({"uid": "another"}))),
     (200, "", "a finalizer holds an object", |n| then(held(n), [Call::get(Runs, n)])),
     (200, "", "the last finalizer lets it go", |n| {
         then(held(n), [Call::merge(Runs, n, json!({"metadata": {"finalizers": null}}))])
