@@ -41,5 +41,6 @@ pub const CANCEL_NOT_STARTED: &str = "StartDeadlineExceeded";
 /// Value of [`ANNOTATION_CANCEL_REASON`]: the run was not done a minute after its timeout.
 pub const CANCEL_TIMED_OUT: &str = "DeadlineExceeded";
 
-/// Annotation on a namespace: nothing new starts for the `WorkflowExecutions` in it; the value is the reason, for people.
+/// Annotation on a namespace: no `WorkflowExecution` in it starts, and none on a target in it; the value is the reason,
+/// for people.
 pub const ANNOTATION_PAUSED: &str = "kubernaut.ai/paused";
