@@ -79,9 +79,8 @@ impl Server {
         now: Time,
     ) -> Result<Answer, Answer> {
         let options = Options::parse(query, body)?;
-        let key = target.key(name);
         let kind = self.kind(target);
-        let Some(old) = self.store.get(&key).cloned() else { return Err(not_found(kind, name)) };
+        let Some(old) = self.store.get(&target.key(name)).cloned() else { return Err(not_found(kind, name)) };
         for (wanted, field) in [(&options.uid, "uid"), (&options.version, "resourceVersion")] {
             if wanted.as_deref().is_some_and(|wanted| wanted != text(&old, field)) {
                 return Err(conflict(kind, name, &format!("Precondition failed: {field}")));
@@ -89,7 +88,7 @@ impl Server {
         }
         match kind.traits.special {
             Special::Namespace => Ok(self.terminate(target, name, &old, &options, now)),
-            Special::Pod => Ok(self.delete_with_grace(&key, &old, &options, now)),
+            Special::Pod => self.delete_with_grace(target, name, &old, &options, now),
             _ => self.delete_at_once(target, name, &old, &options, now),
         }
     }
@@ -126,11 +125,22 @@ impl Server {
     }
 
     /// Deletes a pod: it is marked first, also where it has no time left.
-    fn delete_with_grace(&mut self, key: &Key, old: &Value, options: &Options, now: Time) -> Answer {
+    fn delete_with_grace(
+        &mut self,
+        target: &Target,
+        name: &str,
+        old: &Value,
+        options: &Options,
+        now: Time,
+    ) -> Result<Answer, Answer> {
+        let key = target.key(name);
         let mut new = old.clone();
         if let Some(left) = old["metadata"]["deletionGracePeriodSeconds"].as_i64() {
+            if left == 0 {
+                return self.delete_without_time(target, name, old, options);
+            }
             // It may be told to hurry, and nothing else.
-            let Some(asked) = options.grace.filter(|asked| *asked < left) else { return Answer::ok(new) };
+            let Some(asked) = options.grace.filter(|asked| *asked < left) else { return Ok(Answer::ok(new)) };
             new["metadata"]["deletionGracePeriodSeconds"] = json!(asked);
             new["metadata"]["deletionTimestamp"] = timestamp(now + TimeDelta::seconds(asked));
         } else {
@@ -140,12 +150,43 @@ impl Server {
             propagate(&mut new, propagation);
         }
         let is_over = new["metadata"]["deletionGracePeriodSeconds"] == 0 && finalizers(&new).is_empty();
-        let mut marked = Value::clone(&self.store.put(key, new));
+        let mut marked = Value::clone(&self.store.put(&key, new));
         if is_over {
-            self.store.remove(key);
-            marked["metadata"]["resourceVersion"] = json!(self.store.revision().to_string());
+            self.remove(&key, &mut marked);
         }
-        Answer::ok(marked)
+        Ok(Answer::ok(marked))
+    }
+
+    /// Deletes a pod that only its finalizers hold, where the propagation takes them away.
+    fn delete_without_time(
+        &mut self,
+        target: &Target,
+        name: &str,
+        old: &Value,
+        options: &Options,
+    ) -> Result<Answer, Answer> {
+        let (mut last, mut new) = (old.clone(), old.clone());
+        if let Some(propagation) = options.propagation {
+            propagate(&mut new, propagation);
+        }
+        if finalizers(&new) == finalizers(old) {
+            return Ok(Answer::ok(last));
+        }
+        if !finalizers(&new).is_empty() {
+            return Ok(Answer::ok(Value::clone(&self.store.put(&target.key(name), new))));
+        }
+        if options.version.is_some() {
+            // As above.
+            return Err(conflict(self.kind(target), name, "Precondition failed: resourceVersion"));
+        }
+        self.remove(&target.key(name), &mut last);
+        Ok(Answer::ok(last))
+    }
+
+    /// Removes a pod, and gives what is answered the version of that.
+    fn remove(&mut self, key: &Key, last: &mut Value) {
+        self.store.remove(key);
+        last["metadata"]["resourceVersion"] = json!(self.store.revision().to_string());
     }
 
     /// Begins to delete a namespace. Who would empty it and let it go is not part of the server.

@@ -216,7 +216,9 @@ impl Schema {
             Form::Any => true,
             Form::Object => value.is_object(),
             Form::Array => value.is_array(),
-            Form::Text | Form::Moment => value.is_string(),
+            Form::Text => value.is_string(),
+            // The real server takes a list for a text that has a format.
+            Form::Moment => value.is_string() || value.is_array(),
             Form::Int32 | Form::Int64 => value.is_i64() || value.is_u64(),
             Form::Number => value.is_number(),
             Form::Truth => value.is_boolean(),

@@ -132,6 +132,11 @@ pub(super) const ROWS: &[Written] = &[
     (422, "Invalid", "a duration has a limit", |n| asks(n, "executionConfig", json!({"timeout": "25h"}))),
     (422, "Invalid", "a duration must be one", |n| asks(n, "executionConfig", json!({"timeout": "soon"}))),
     (422, "Invalid", "a parameter has its form", |n| asks(n, "parameters", json!({"lower": "x"}))),
+    (201, "", "parameters are passed", |n| asks(n, "parameters", json!({"DISK": "85", "A_B": ""}))),
+    (422, "Invalid", "parameters have a limit together", |n| {
+        let all = ('A'..='I').map(|key| (key.to_string(), json!("x".repeat(8192))));
+        asks(n, "parameters", Value::Object(all.collect()))
+    }),
     (422, "Invalid", "a reserved parameter is refused", |n| asks(n, "parameters", json!({"TARGET_RESOURCE": "x"}))),
     (422, "Invalid", "a target has two or three parts", |n| asks(n, "targetResource", json!("a/b/c/d"))),
     (422, "Invalid", "a target's namespace is a DNS label", |n| asks(n, "targetResource", json!("a.b/pod/c"))),
