@@ -20,6 +20,7 @@ mod documented;
 mod evidence;
 mod expect;
 mod faults;
+mod held;
 mod history;
 mod kubectl_wfe;
 mod leader;

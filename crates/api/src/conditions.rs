@@ -83,5 +83,7 @@ pub const CACHE_NOT_SYNCED: &str = "CacheNotSynced";
 pub const OPERATOR_FORBIDDEN: &str = "OperatorForbidden";
 /// Reason of [`WAITING`]: the cluster does not serve Tekton's kinds.
 pub const TEKTON_UNAVAILABLE: &str = "TektonUnavailable";
+/// Reason of [`WAITING`]: a watch has not delivered yet what the operator itself has written.
+pub const WRITE_NOT_SEEN: &str = "WriteNotSeen";
 /// Reason of [`WAITING`]: this object is being deleted and a finalizer of somebody else keeps it: nothing starts for it.
 pub const DELETING: &str = "Deleting";

@@ -144,6 +144,8 @@ fn run(number: u32, progress: Progress) -> Run {
         progress,
         cancelled: false,
         cancel_reason: None,
+        deleting: false,
+        unwatched: None,
         doing: "".into(),
         total_tasks: Some(2),
         skipped_tasks: 0,

@@ -192,6 +192,11 @@ pub enum Action {
         /// The version that the decision rests on.
         version: Version,
     },
+    /// Reads a run live that its watch does not deliver any more.
+    Follow {
+        /// Which run.
+        run: RunId,
+    },
     /// Asks Tekton to cancel a run. Precondition: its uid.
     Cancel {
         /// Which run.
@@ -227,6 +232,7 @@ impl Action {
             | Self::Skip { fact: Fact::Stands(execution), .. } => &execution.uid,
             Self::Release { run }
             | Self::Examine { run }
+            | Self::Follow { run }
             | Self::Delete { run, .. }
             | Self::Cancel { run, .. }
             | Self::Skip { fact: Fact::Unfinished(run), .. } => &run.uid,
@@ -332,6 +338,8 @@ pub enum Waiting {
     TektonUnavailable(Box<str>),
     /// The operator cannot see what it needs to see.
     Blind(Box<str>),
+    /// A watch has not delivered yet what the operator has written to this object.
+    Unseen(Box<str>),
     /// Its own run is being withdrawn; it is decided again after that.
     Withdrawn,
     /// It is on its way out.
@@ -340,7 +348,7 @@ pub enum Waiting {
 
 impl Waiting {
     /// All reasons.
-    pub const REASONS: [&str; 11] = [
+    pub const REASONS: [&str; 12] = [
         "Turn",
         "RivalUndecided",
         "OwnerLate",
@@ -350,6 +358,7 @@ impl Waiting {
         "OperatorForbidden",
         "TektonUnavailable",
         "CacheNotSynced",
+        "WriteNotSeen",
         "Withdrawn",
         "Deleting",
     ];
@@ -367,6 +376,7 @@ impl Waiting {
             Self::OperatorForbidden(_) => "OperatorForbidden",
             Self::TektonUnavailable(_) => "TektonUnavailable",
             Self::Blind(_) => "CacheNotSynced",
+            Self::Unseen(_) => "WriteNotSeen",
             Self::Withdrawn => "Withdrawn",
             Self::Deleting => "Deleting",
         }
@@ -412,6 +422,10 @@ impl Waiting {
                 format!("the cluster does not serve Tekton's kinds; install Tekton Pipelines: {what}")
             }
             Self::Blind(what) => format!("the operator cannot see what runs: {what}"),
+            Self::Unseen(what) => format!(
+                "the operator has written {what} and waits until its watch delivers that; every 30 s it reads the object \
+                 itself"
+            ),
             Self::Withdrawn => {
                 "its PipelineRun was not the first on the target and is deleted; it is decided again after that"
                     .to_owned()

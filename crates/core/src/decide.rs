@@ -5,7 +5,8 @@
 //! - The answer depends on the view alone, not on why it was asked: deciding again on the same view says the same.
 //! - Each step of section 5 is derived from what is there, so a restart resumes wherever the last process stopped.
 //!
-//! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`contend`] who gets the next turn, [`waiting`] what
+//! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`follow`] what no watch
+//! delivers any more, [`contend`] who gets the next turn, [`waiting`] what
 //! waits, [`blocked`] what blocks, [`expire`] what is over and forgotten.
 
 mod advance;
@@ -13,6 +14,7 @@ mod blocked;
 mod clear_away;
 mod contend;
 mod expire;
+mod follow;
 mod waiting;
 
 use crate::Time;
@@ -23,7 +25,7 @@ use crate::policy::Policy;
 use crate::run::Run;
 use crate::target::Target;
 
-pub use waiting::decide_blind;
+pub use waiting::{decide_blind, decide_unseen};
 
 /// Decides what to do on a target.
 #[must_use]
@@ -35,6 +37,7 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
         advance::advance(view, execution, &mut decision);
     }
     clear_away::clear_away(target, policy, now, &mut decision);
+    follow::follow(target, now, &mut decision);
     record_clearances(&history, &mut decision);
     contend::decide_contenders(view, &mut decision);
     waiting::show(target, policy, now, &mut decision);
@@ -60,10 +63,10 @@ impl Decision {
 }
 
 /// Returns the run that an undecided execution has created: the first, where a lost answer made it create two; but one
-/// that is not pending any more comes before one that is. One that it has given up is none, unless somebody has released
-/// it all the same.
+/// that is not pending any more comes before one that is. One that never starts is none; nor is one that it has given up,
+/// unless somebody has released it all the same.
 fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
-    let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id));
+    let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id) && !run.never_starts());
     own.filter(|run| !run.is_pending() || !execution.has_given_up(run))
         .min_by_key(|run| (run.is_pending(), run.order, run.number))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Time;
 use crate::bundle::Bundle;
 use crate::ending::{FailureReason, Refusal};
-use crate::evidence::Proof;
+use crate::evidence::{Proof, Started};
 use crate::findings::TaskCount;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::run::Run;
@@ -56,8 +56,8 @@ pub struct Execution {
     pub run_shown: RunShown,
     /// When this process wrote that last.
     pub run_shown_at: Option<Time>,
-    /// The proof that a step of its run ran, where this process has seen one and then the run vanish.
-    pub lost_proof: Option<Box<Proof>>,
+    /// What is known of whether anything of its run ran, where this process has seen the run vanish.
+    pub lost: Option<Box<Started>>,
     /// Why its run was never released, where this process has deleted the run for that.
     pub unreleased: Option<Box<Trouble>>,
     /// Where it stands.
@@ -202,7 +202,7 @@ impl Execution {
             blocked_shown: None,
             run_shown: RunShown::default(),
             run_shown_at: None,
-            lost_proof: None,
+            lost: None,
             unreleased: None,
             state: ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None },
         }

@@ -48,6 +48,10 @@ pub struct Run {
     pub release_tried: Option<Time>,
     /// When this process saw that it is done.
     pub done_seen: Option<Time>,
+    /// Whether its deletion has begun; a finalizer of somebody else still holds it.
+    pub deleting: bool,
+    /// When it was last read live, where its watch does not deliver it any more: somebody took our label off.
+    pub unwatched: Option<Box<Time>>,
 }
 
 /// What this process has seen of what a run made, while it ran.
@@ -175,7 +179,13 @@ impl Run {
     /// Tells whether it may still do something, or be made to.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        !matches!(self.progress, Progress::Done(_))
+        !matches!(self.progress, Progress::Done(_)) && !self.never_starts()
+    }
+
+    /// Tells whether it is pending for good: its deletion has begun, and Tekton starts nothing that is being deleted.
+    #[must_use]
+    pub fn never_starts(&self) -> bool {
+        self.deleting && self.is_pending()
     }
 
     /// Tells whether it was created and not yet released.

@@ -140,6 +140,8 @@ pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
         release_tried: None,
         // So long ago that nothing is waited for.
         done_seen: Some(at(0)),
+        deleting: false,
+        unwatched: None,
     }
 }
 

@@ -137,7 +137,7 @@ async fn await_recorded(lookout: &Lookout, execution: &ExecutionId) -> String {
     let deadline = Instant::now() + RECORDED_WITHIN;
     loop {
         let object = match lookout.cluster.call(Verb::Get, EXECUTIONS, executions.get(&execution.name)).await {
-            Ok(object) => object,
+            Ok(found) => found.object,
             Err(error) => return format!("stands; what it has done cannot be seen: {}", words(&error)),
         };
         let recorded = observe_clearance(&object.data).map(|clearance| clearance.recorded);

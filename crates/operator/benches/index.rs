@@ -50,7 +50,7 @@ fn reading(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(line.len() as u64));
         group.bench_function(BenchmarkId::new("event", name), |bencher| {
             bencher.iter(|| match serde_json::from_str(black_box(&line)) {
-                Ok(WatchEvent::Modified(LeanObject(object))) => read(kind, object, objects::EXECUTION_NAMESPACE),
+                Ok(WatchEvent::Modified(LeanObject { object, .. })) => read(kind, object, objects::EXECUTION_NAMESPACE),
                 _ => None,
             });
         });

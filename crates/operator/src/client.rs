@@ -26,6 +26,7 @@ use denial::lacks_right;
 use crate::causes::with_causes;
 use crate::hearing::{Hearing, HearingLayer};
 use crate::index::Kind;
+use crate::lean::LeanObject;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 
@@ -228,19 +229,19 @@ impl Cluster {
 
     /// Returns the `WorkflowExecutions` of one namespace.
     #[must_use]
-    pub fn executions_in(&self, namespace: &str) -> Api<DynamicObject> {
+    pub fn executions_in(&self, namespace: &str) -> Api<LeanObject> {
         Api::namespaced_with(self.client.clone(), namespace, &resource(Kind::Execution))
     }
 
     /// Returns the `PipelineRuns` of the execution namespace.
     #[must_use]
-    pub fn runs(&self) -> Api<DynamicObject> {
+    pub fn runs(&self) -> Api<LeanObject> {
         self.in_execution_namespace(Kind::Run)
     }
 
     /// Returns the descendants of runs of one kind.
     #[must_use]
-    pub fn descendants(&self, kind: ResidueKind) -> Api<DynamicObject> {
+    pub fn descendants(&self, kind: ResidueKind) -> Api<LeanObject> {
         self.in_execution_namespace(match kind {
             ResidueKind::TaskRun => Kind::TaskRun,
             ResidueKind::CustomRun => Kind::CustomRun,
@@ -325,14 +326,14 @@ impl Cluster {
     pub async fn list(
         &self,
         resource: &'static str,
-        objects: &Api<DynamicObject>,
+        objects: &Api<LeanObject>,
         selection: ListParams,
     ) -> Result<Vec<DynamicObject>, CallError> {
         let mut params = selection.limit(PAGE);
         let mut all = Vec::new();
         loop {
             let page = self.call(Verb::List, resource, objects.list(&params)).await?;
-            all.extend(page.items);
+            all.extend(page.items.into_iter().map(|LeanObject { object, .. }| object));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok(all),

@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use wfe_core::Time;
 use wfe_core::action::{Action, Decision};
 use wfe_core::backoff::Backoff;
-use wfe_core::decide::{decide, decide_blind};
+use wfe_core::decide::{decide, decide_blind, decide_unseen};
 use wfe_core::execution::ExecutionState;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::run::Owner;
@@ -251,7 +251,7 @@ impl Engine {
                     );
                 }
             }
-            Delivery::RunDeleted(_) => self.metrics.delivered(Kind::Run),
+            Delivery::RunDeleted(..) => self.metrics.delivered(Kind::Run),
             Delivery::Descendant(kind, _) | Delivery::DescendantDeleted(kind, ..) => self.metrics.delivered(*kind),
             Delivery::Namespace(_, name, why) => {
                 self.metrics.delivered(Kind::Namespace);
@@ -332,8 +332,15 @@ impl Engine {
             let decision = decide(&entry.target, &config.policy, now);
             self.standing.show(&key, entry.target.name.as_ref().map(TargetName::as_str), &decision.standing);
             decision
+        } else if let Some((expected, read_at)) = self.index.awaits(&key).filter(|_| !self.index.is_listing()) {
+            if read_at <= now {
+                return self.read_awaited(key, now);
+            }
+            let wait = (read_at - now).to_std().unwrap_or_default();
+            again = Some(again.map_or(wait, |again| again.min(wait)));
+            decide_unseen(&entry.target, &config.policy, &expected.object().to_string(), now)
         } else {
-            return; // the watch brings what it waits for, and marks it again
+            return; // the list that is under way marks it again
         };
         self.metrics.decided(started.elapsed());
         self.busy.show(&key, &entry.target, &decision.waiting);
@@ -375,6 +382,14 @@ impl Engine {
             }
         }
         let task = self.performing.spawn(self.performer.clone().perform(work));
+        self.tasks.insert(task.id(), (key.clone(), Instant::now()));
+        self.queue.start(key);
+    }
+
+    /// Reads live what no watch has delivered for long.
+    fn read_awaited(&mut self, key: Key, now: Time) {
+        let overdue = self.index.take_overdue(&key, now);
+        let task = self.performing.spawn(self.performer.clone().read_awaited(key.clone(), overdue));
         self.tasks.insert(task.id(), (key.clone(), Instant::now()));
         self.queue.start(key);
     }
@@ -435,12 +450,15 @@ impl Engine {
         for learned in report.learned {
             match learned {
                 Learned::Told(execution) => self.untold.forget(key, &execution),
-                Learned::Expect(expected) => self.index.expect(key, expected),
+                Learned::Expect(expected) => self.index.expect(key, expected, self.settings.clock.now()),
                 Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
                 Learned::Unreleased(run) => self.index.unreleased(key, &run),
                 Learned::NumberTaken(number) => self.index.number_taken(key, number),
                 Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
                 Learned::Looked(run, findings) => self.index.looked(key, &run, *findings, self.settings.clock.now()),
+                Learned::Read(expected, live) => self.index.read_live(key, &expected, live),
+                Learned::Unwatched(chain, run) => self.index.follow_live(chain, *run, self.settings.clock.now()),
+                Learned::RunGone(run) => self.index.vanish(key, Kind::Run, &run),
                 Learned::ReplayTold(run) => self.index.replay_told(key, &run),
                 Learned::DrainWarned => self.index.drain_warned(key),
             }
@@ -569,6 +587,7 @@ fn work(key: Key, entry: &Entry, decision: Decision, now: Time, config: &InForce
             Action::Skip { skipped, .. } => skipped.iter().for_each(|(execution, _)| add_subject(execution)),
             Action::Release { .. }
             | Action::Delete { .. }
+            | Action::Follow { .. }
             | Action::Cancel { .. }
             | Action::TellReplay { .. }
             | Action::Remove { .. }

@@ -152,6 +152,18 @@ impl Announcement {
         Self { run: Some(run.clone()), warning: true, ..Self::normal(execution, "StepsReplayed", "Follow", note) }
     }
 
+    /// Somebody took our label off its run.
+    #[must_use]
+    pub fn label_removed(execution: &ExecutionId, run: &RunId) -> Self {
+        let note = format!(
+            "somebody took the label {} off PipelineRun {run}, so no watch shows it; it is read every ten seconds until it \
+             ends; see who changes it: kubectl get pipelinerun {} --show-managed-fields -o yaml",
+            wfe_api::labels::LABEL_WORKFLOW_EXECUTION,
+            run.name
+        );
+        Self { run: Some(run.clone()), warning: true, ..Self::normal(execution, "LabelRemoved", "Follow", note) }
+    }
+
     /// The clock that its run ended by was not ours.
     #[must_use]
     pub fn clock_skewed(execution: &ExecutionId, skew: Skew) -> Self {

@@ -7,6 +7,7 @@ mod delivery;
 mod expect;
 mod follow;
 mod keep;
+mod live;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,8 +28,8 @@ use wfe_tekton::{Descendant, Evidence, RunRequest};
 
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
 use expect::Expectations;
-pub use expect::Expected;
-use keep::{already_seen, end_tries, keep_memory, keep_presence, keep_release, mark_gone, place_owner, share_strings};
+pub use expect::{Expected, Live, Written};
+use keep::{end_tries, keep_memory, keep_presence, keep_release, mark_gone, place_owner, share_strings};
 
 /// One target with what the shell needs beside it.
 #[derive(Debug, Default)]
@@ -168,7 +169,12 @@ impl Index {
             Delivery::Execution(record) => self.apply_execution(*record),
             Delivery::ExecutionDeleted(uid) => self.delete(Kind::Execution, &uid),
             Delivery::Run(chain, run) => self.apply_run(chain, *run, now),
-            Delivery::RunDeleted(uid) => self.delete(Kind::Run, &uid),
+            Delivery::RunDeleted(uid, last) => {
+                if last.is_some_and(|last| last.is_pending()) {
+                    self.note_never_released(&uid);
+                }
+                self.delete(Kind::Run, &uid);
+            }
             Delivery::Descendant(kind, descendant) => self.apply_descendant(kind, *descendant),
             Delivery::DescendantDeleted(kind, uid, last) => {
                 if let Some(last) = last {
@@ -223,16 +229,6 @@ impl Index {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
-    }
-
-    /// Holds a target back until the watch has delivered a write of this process.
-    pub fn expect(&mut self, key: &Key, expected: Expected) {
-        let epoch = self.lists.get(&expected.kind()).map_or(0, |list| list.epoch);
-        if let Some(entry) = self.targets.get_mut(key)
-            && !already_seen(&entry.target, &entry.vanished, &expected)
-        {
-            entry.expected.add(expected, epoch);
-        }
     }
 
     /// Records that the API server refused to create an execution's run.
@@ -380,11 +376,15 @@ impl Index {
         self.dirty.insert(key);
     }
 
-    fn apply_run(&mut self, chain: ChainName, mut run: Run, now: Time) {
-        let uid = run.id.uid.clone();
+    fn apply_run(&mut self, chain: ChainName, run: Run, now: Time) {
         let key = Key::Chain(chain);
-        self.place(Kind::Run, &uid, &key);
+        self.place(Kind::Run, &run.id.uid, &key);
         let listing = self.lists.get(&Kind::Run).filter(|list| list.seen.is_some()).map(|list| list.place);
+        self.keep_run(key, run, listing, now);
+    }
+
+    fn keep_run(&mut self, key: Key, mut run: Run, listing: Option<u64>, now: Time) {
+        let uid = run.id.uid.clone();
         let entry = self.targets.entry(key.clone()).or_default();
         keep_release(&mut run, entry.target.runs.get(&uid), now);
         if let Some(known) = entry.target.runs.get(&uid) {
@@ -405,13 +405,26 @@ impl Index {
             end_tries(execution);
         }
         share_strings(&mut run.owner, &entry.target.executions);
+        entry.find(&run.id);
         entry.follow(&mut run, listing.is_some());
         if !run.is_unfinished() {
             run.done_seen.get_or_insert(now);
         }
         entry.expected.seen(Kind::Run, &uid, &run.version);
+        let is_unwatched = run.unwatched.is_some();
         entry.target.runs.insert(uid, run);
+        if is_unwatched {
+            entry.drop_unwatched();
+        }
         self.dirty.insert(key);
+    }
+
+    /// Records that the last version of a run was pending still: nothing of it ran.
+    fn note_never_released(&mut self, uid: &Uid) {
+        let key = self.places[&Kind::Run].get(uid);
+        if let Some(entry) = key.and_then(|key| self.targets.get_mut(key)) {
+            entry.note_never_released(uid);
+        }
     }
 
     /// Keeps a descendant only while it is unfinished; what it shows is kept with the run.

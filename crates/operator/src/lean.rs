@@ -4,37 +4,179 @@
 //! a hundred thousand objects, beside an API server that has as much to do to write them.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::DynamicResourceScope;
-use serde::{Deserialize, Deserializer};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
+
+/// How deep the parts of an object are read. What is read of them lies ten levels deep at the most; the parser's own limit
+/// is 128 for the whole of an answer, and beyond it nothing of the answer is read.
+const DEPTH: usize = 32;
 
 /// An object without what nobody reads: it has spec, status, and those of its metadata that say which object it is, whose,
 /// when and of which version.
 #[derive(Clone, Debug)]
-pub struct LeanObject(pub DynamicObject);
+pub struct LeanObject {
+    /// The object.
+    pub object: DynamicObject,
+    /// Whether some of it could not be read: it is nested too deep, or is no JSON that can be kept.
+    pub is_cut: bool,
+}
 
-impl<'de> Deserialize<'de> for LeanObject {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Sent { metadata, spec, status } = Sent::deserialize(deserializer)?;
-        let parts = [("spec", spec), ("status", status)];
-        let data: Map<String, Value> =
-            parts.into_iter().filter_map(|(key, part)| Some((key.to_owned(), part?))).collect();
-        Ok(Self(DynamicObject { types: None, metadata: metadata.into(), data: Value::Object(data) }))
+impl LeanObject {
+    /// Reads an object from its bytes. Where spec or status cannot be read they are left out: such an object counts as
+    /// unfinished, and harms no other.
+    ///
+    /// # Errors
+    /// When it has no metadata that can be read.
+    pub fn from_bytes(bytes: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(bytes).or_else(|_| {
+            let Marked { metadata } = serde_json::from_slice(bytes)?;
+            let data = Value::Object(Map::new());
+            Ok(Self { object: DynamicObject { types: None, metadata: metadata.into(), data }, is_cut: true })
+        })
     }
 }
 
-/// What is read of an object; serde skips the rest without keeping it.
+impl From<DynamicObject> for LeanObject {
+    fn from(object: DynamicObject) -> Self {
+        Self { object, is_cut: false }
+    }
+}
+
+/// As it is sent: whole.
+impl Serialize for LeanObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.object.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for LeanObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Parts)
+    }
+}
+
+/// Reads the parts of an object; serde skips the rest without keeping it.
+struct Parts;
+
+impl<'de> Visitor<'de> for Parts {
+    type Value = LeanObject;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LeanObject, A::Error> {
+        let (mut metadata, mut data, is_cut) = (Metadata::default(), Map::new(), Cell::new(false));
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match &*key {
+                "metadata" => metadata = map.next_value::<Option<Metadata>>()?.unwrap_or_default(),
+                "spec" | "status" => {
+                    let part = map.next_value_seed(Part { depth: DEPTH, is_cut: &is_cut })?;
+                    if !part.is_null() {
+                        data.insert(key.into_owned(), part);
+                    }
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        let object = DynamicObject { types: None, metadata: metadata.into(), data: Value::Object(data) };
+        Ok(LeanObject { object, is_cut: is_cut.get() })
+    }
+}
+
+/// Reads a part of an object as far as a depth. What lies deeper is skipped, which has no limit.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    depth: usize,
+    is_cut: &'a Cell<bool>,
+}
+
+impl Part<'_> {
+    fn below(self) -> Self {
+        Self { depth: self.depth.saturating_sub(1), ..self }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Part<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.depth > 0 {
+            return deserializer.deserialize_any(self);
+        }
+        self.is_cut.set(true);
+        IgnoredAny::deserialize(deserializer)?;
+        Ok(Value::Null)
+    }
+}
+
+impl<'de> Visitor<'de> for Part<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(entry) = entries.next_element_seed(self.below())? {
+            all.push(entry);
+        }
+        Ok(Value::Array(all))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        let mut all = Map::new();
+        while let Some(key) = fields.next_key::<String>()? {
+            all.insert(key, fields.next_value_seed(self.below())?);
+        }
+        Ok(Value::Object(all))
+    }
+}
+
+/// What is read of an object of which nothing else can be read.
 #[derive(Deserialize)]
-struct Sent {
-    #[serde(default)]
+struct Marked {
     metadata: Metadata,
-    spec: Option<Value>,
-    status: Option<Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -91,10 +233,10 @@ impl Resource for LeanObject {
     }
 
     fn meta(&self) -> &ObjectMeta {
-        self.0.meta()
+        self.object.meta()
     }
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        self.0.meta_mut()
+        self.object.meta_mut()
     }
 }

@@ -44,6 +44,7 @@ struct Inner {
     errors: IntCounterVec,
     api_requests: IntCounterVec,
     deliveries: IntCounterVec,
+    cut_objects: IntCounterVec,
     events_lost: IntCounter,
     foreign_runs: IntCounter,
     slow_drains: IntCounter,
@@ -141,6 +142,11 @@ impl Metrics {
             deliveries: counters(
                 "workflowexecution_watch_deliveries_total",
                 "Objects and changes that the watches have delivered, by resource.",
+                &["resource"],
+            )?,
+            cut_objects: counters(
+                "workflowexecution_unread_objects_total",
+                "Objects that lists and watches have brought and of which a part could not be read, by resource.",
                 &["resource"],
             )?,
             events_lost: IntCounter::new(
@@ -253,6 +259,11 @@ impl Metrics {
         self.0.deliveries.with_label_values(&[kind.label()]).inc();
     }
 
+    /// Counts an object of which a part could not be read.
+    pub fn object_cut(&self, kind: Kind) {
+        self.0.cut_objects.with_label_values(&[kind.label()]).inc();
+    }
+
     /// Counts an event that was given up.
     pub fn event_lost(&self) {
         self.0.events_lost.inc();
@@ -348,6 +359,7 @@ impl Inner {
         }
         for kind in Kind::ALL {
             let _ = self.deliveries.with_label_values(&[kind.label()]);
+            let _ = self.cut_objects.with_label_values(&[kind.label()]);
         }
     }
 }

@@ -90,7 +90,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
             _ => RunShown::default(),
         },
         run_shown_at: None, // the index knows, and the proof too
-        lost_proof: None,
+        lost: None,
         unreleased: None,
         id,
         state,

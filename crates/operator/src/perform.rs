@@ -5,6 +5,8 @@
 mod examine;
 mod executions;
 mod facts;
+mod live;
+mod marks;
 mod refusal;
 mod runs;
 mod telling;
@@ -20,13 +22,14 @@ use wfe_core::action::Action;
 use wfe_core::ending::Refusal;
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid, Version};
-use wfe_core::target::{RunNumber, TargetName};
+use wfe_core::run::Run;
+use wfe_core::target::{ChainName, RunNumber, TargetName};
 use wfe_core::tries::{Trouble, TroubleKind};
 use wfe_tekton::{Defaults, Evidence, RunRequest};
 
 use crate::client::{CallError, Cluster};
 use crate::events::{Announcement, Events};
-use crate::index::{Expected, Key, Kind};
+use crate::index::{Expected, Key, Kind, Live, Written};
 use crate::metrics::Metrics;
 use crate::status::{Commitment, Going, Subject};
 
@@ -87,6 +90,12 @@ pub enum Learned {
     Looked(Uid, Box<Findings>),
     /// A write to this execution was answered, and told of.
     Told(Uid),
+    /// What a live read has found of an object whose write is awaited.
+    Read(Expected, Live),
+    /// A run that is there, and that its watch does not deliver any more.
+    Unwatched(ChainName, Box<Run>),
+    /// A run that is gone, as a live read says.
+    RunGone(Uid),
     /// It has been told that steps of a run have run again.
     ReplayTold(Uid),
     /// It has been said that the target does not drain.
@@ -265,6 +274,7 @@ impl Performer {
                 self.show_progress(&work, &execution, &version, going).await
             }
             Action::Examine { run } => self.examine(&work, &run).await,
+            Action::Follow { run } => self.follow(&run).await,
             Action::TellReplay { execution, run, task_run } => {
                 tracing::warn!(wfe = %execution, target = %Shown(&work.target), %run, %task_run, "steps have run again");
                 self.events.announce(Announcement::steps_replayed(&execution, &run, &task_run));
@@ -326,8 +336,27 @@ fn changed_or_call(error: CallError, what: String, verb: &str) -> PerformError {
     }
 }
 
+/// What a deletion leads to: the object goes, or somebody's finalizer holds it for a while.
+fn deleted(object: Written, leaving: Option<&DynamicObject>) -> Vec<Learned> {
+    match leaving {
+        Some(leaving) => expect_object(object.kind, leaving),
+        None => vec![Learned::Expect(Expected::Absence { object })],
+    }
+}
+
 fn expect_object(kind: Kind, object: &DynamicObject) -> Vec<Learned> {
+    let (Some(object), Some(version)) = (written(kind, object), &object.metadata.resource_version) else {
+        return Vec::new();
+    };
+    vec![Learned::Expect(Expected::Version { object, version: Version::new(version) })]
+}
+
+fn written(kind: Kind, object: &DynamicObject) -> Option<Written> {
     let meta = &object.metadata;
-    let (Some(uid), Some(version)) = (&meta.uid, &meta.resource_version) else { return Vec::new() };
-    vec![Learned::Expect(Expected::Version { kind, uid: Uid::new(uid), version: Version::new(version) })]
+    Some(Written {
+        kind,
+        namespace: meta.namespace.as_deref().unwrap_or_default().into(),
+        name: meta.name.as_deref()?.into(),
+        uid: Uid::new(meta.uid.as_deref()?),
+    })
 }

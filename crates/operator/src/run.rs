@@ -95,6 +95,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
             max_staleness: args.max_staleness,
             health: health.clone(),
             hearing: hearing.clone(),
+            metrics: metrics.clone(),
         };
         parts.spawn(format!("the watch of {}", kind.label()), endless(watch.follow(sender.clone())));
     }

@@ -1,8 +1,10 @@
 //! The watches: they read each object once, at the edge, and send the small record on.
 //!
-//! Lists are paged (500 objects at a time); disconnects, expired versions and restarts are kube's watcher's business.
-//! A watch that brings nothing is renewed after two minutes, so that a connection that died silently is noticed.
+//! [`stream`] asks for lists and changes, and begins anew where something was missed.
 //! A list is complete only when the watch that follows it is accepted: whoever may list and not watch sees nothing.
+
+mod page;
+mod stream;
 
 use std::time::Duration;
 
@@ -21,16 +23,13 @@ use wfe_core::run::Order;
 use wfe_tekton::{observe_descendant, observe_run};
 
 use crate::causes::with_causes;
-use crate::client::PAGE;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::index::{Delivery, Kind};
 use crate::lean::LeanObject;
+use crate::metrics::Metrics;
 use crate::observe::observe_execution;
 
-/// How long one watch request lasts, in seconds. kube gives a silent connection five seconds more before it is renewed:
-/// below the three minutes after which a view counts as stale (SPEC section 5, 10).
-const WATCH_SECONDS: u32 = 120;
 /// How long a watch must have gone without failing before the next failure counts as the first: longer than the longest
 /// wait between two.
 const CALM: Duration = Duration::from_secs(30);
@@ -57,6 +56,8 @@ pub struct Watch {
     pub health: Health,
     /// Where it is heard.
     pub hearing: Hearing,
+    /// Where it counts what it could not read.
+    pub metrics: Metrics,
 }
 
 impl Watch {
@@ -70,7 +71,7 @@ impl Watch {
     }
 
     async fn follow_once(&self, deliveries: &mpsc::Sender<Delivery>, failures: &mut Failures) -> Turn {
-        let mut events = watcher::watcher(self.api.clone(), self.config()).boxed();
+        let mut events = stream::events(self.api.clone(), self.selection()).boxed();
         let mut check = interval(SILENCE_CHECK);
         let mut accepted = self.hearing.acceptance(self.kind);
         let mut listed = false;
@@ -123,8 +124,15 @@ impl Watch {
                         return Turn::Over; // the engine has stopped
                     }
                 }
-                Ok(None) => return Turn::Over, // kube's watcher never ends
-                Err(error) => self.wait_after(&error, failures).await,
+                Ok(None) => return Turn::Over, // it never ends
+                Err(error) => {
+                    // It was accepted before it failed: the list before it is complete.
+                    let is_complete = accepted.has_changed().unwrap_or(false) && std::mem::take(&mut listed);
+                    if is_complete && deliveries.send(Delivery::ListEnds(self.kind)).await.is_err() {
+                        return Turn::Over;
+                    }
+                    self.wait_after(&error, failures).await;
+                }
             }
         }
     }
@@ -147,12 +155,8 @@ impl Watch {
         tokio::time::sleep(wait).await;
     }
 
-    fn config(&self) -> watcher::Config {
-        let config = watcher::Config::default().page_size(PAGE).timeout(WATCH_SECONDS);
-        match selected(self.kind) {
-            Selection::All => config,
-            Selection::Label(label) => config.labels(label),
-        }
+    fn selection(&self) -> Selection {
+        selected(self.kind)
     }
 
     /// Reads what the watch brought; `None` for an object that is not ours to know.
@@ -161,16 +165,34 @@ impl Watch {
         let (object, deleted) = match event {
             Event::Init => return Some(Delivery::ListBegins(kind)),
             Event::InitDone => return None, // said when a watch follows it
-            Event::InitApply(LeanObject(object)) | Event::Apply(LeanObject(object)) => (object, false),
-            Event::Delete(LeanObject(object)) => (object, true),
+            Event::InitApply(object) | Event::Apply(object) => (object, false),
+            Event::Delete(object) => (object, true),
         };
+        let LeanObject { object, is_cut } = object;
+        if is_cut {
+            self.metrics.object_cut(kind);
+            let meta = &object.metadata;
+            let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
+            tracing::warn!(
+                resource = kind.label(),
+                namespace,
+                name,
+                "a part of this object cannot be read; the rest counts"
+            );
+        }
         if !deleted {
             return read(kind, object, &self.execution_namespace);
         }
         let uid = Uid::new(object.metadata.uid.as_deref()?);
         match kind {
             Kind::Execution => Some(Delivery::ExecutionDeleted(uid)),
-            Kind::Run => Some(Delivery::RunDeleted(uid)),
+            Kind::Run => {
+                let last = match read(kind, object, &self.execution_namespace) {
+                    Some(Delivery::Run(_, last)) => Some(last),
+                    _ => None,
+                };
+                Some(Delivery::RunDeleted(uid, last))
+            }
             Kind::Namespace => Some(Delivery::NamespaceDeleted(uid)),
             Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
                 let last = match read(kind, object, &self.execution_namespace) {

@@ -34,7 +34,8 @@ fn all_kinds() -> Vec<(Kind, Value)> {
 }
 
 fn records(kind: Kind, object: &Value) -> [String; 2] {
-    let LeanObject(lean) = serde_json::from_value(object.clone()).unwrap();
+    let LeanObject { object: lean, is_cut } = serde_json::from_value(object.clone()).unwrap();
+    assert!(!is_cut);
     assert_eq!(lean.metadata.managed_fields, None);
     let whole: DynamicObject = serde_json::from_value(object.clone()).unwrap();
     [lean, whole].map(|object| format!("{:?}", read(kind, object, objects::EXECUTION_NAMESPACE)))
@@ -71,4 +72,34 @@ fn it_is_so_with_each_part_null_missing_or_of_another_shape() {
             assert_eq!(lean, whole, "{object}");
         }
     }
+}
+
+/// JSON that is nested as deep as this.
+fn nested(depth: usize) -> String {
+    format!("{}1{}", r#"{"a":["#.repeat(depth / 2), "]}".repeat(depth / 2))
+}
+
+#[test]
+fn what_is_nested_too_deep_is_skipped_and_the_rest_of_the_object_is_read() {
+    let whole = objects::run(1, TARGET, 2, true);
+    let text = serde_json::to_string(&whole).unwrap();
+    for depth in [10, 100, 1_000, 100_000] {
+        let deep = text.replacen(r#""spec":{"#, &format!(r#""spec":{{"free":{},"#, nested(depth)), 1);
+        let LeanObject { object, is_cut } = LeanObject::from_bytes(deep.as_bytes()).unwrap();
+        assert_eq!(is_cut, depth > 31, "{depth}");
+        let [expected, _] = records(Kind::Run, &whole);
+        assert_eq!(format!("{:?}", read(Kind::Run, object, objects::EXECUTION_NAMESPACE)), expected, "{depth}");
+    }
+}
+
+#[test]
+fn an_object_of_which_only_the_metadata_can_be_read_counts_as_unfinished() {
+    let text = serde_json::to_string(&objects::run(1, TARGET, 2, true)).unwrap();
+    let broken = text.replacen(r#""spec":{"#, r#""spec":{"number":1e999,"#, 1);
+    let LeanObject { object, is_cut } = LeanObject::from_bytes(broken.as_bytes()).unwrap();
+    assert!(is_cut);
+    let Some(wfe_operator::index::Delivery::Run(_, run)) = read(Kind::Run, object, objects::EXECUTION_NAMESPACE) else {
+        panic!("it is a run of a chain")
+    };
+    assert!(run.is_unfinished() && run.owner.execution().is_some(), "{run:?}");
 }

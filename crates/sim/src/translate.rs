@@ -183,6 +183,8 @@ impl Translation {
             progress,
             cancelled,
             cancel_reason: None,
+            deleting: false,
+            unwatched: None,
             doing: "Running".into(),
             total_tasks: None,
             skipped_tasks: 0,
@@ -280,6 +282,7 @@ impl Translation {
             | Action::ShowProgress { .. }
             | Action::TellReplay { .. }
             | Action::DrainSlow { .. }
+            | Action::Follow { .. }
             | Action::RecordClearance { .. } => return None,
         })
     }

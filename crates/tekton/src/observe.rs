@@ -56,6 +56,8 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         released_at: released_at(meta, data),
         release_tried: None,
         done_seen: None,
+        deleting: meta.deletion_timestamp.is_some(),
+        unwatched: None,
     };
     Some((chain, run))
 }

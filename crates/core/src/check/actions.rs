@@ -54,6 +54,7 @@ impl<'a> Check<'a> {
                 Action::Freed { .. }
                 | Action::ShowWaiting { .. }
                 | Action::TellReplay { .. }
+                | Action::Follow { .. }
                 | Action::DrainSlow { .. } => {}
             }
         }
@@ -107,6 +108,7 @@ impl<'a> Check<'a> {
         // What was released past us runs already, whatever is forbidden: the record has to say so.
         if own.is_pending() {
             self.may_run(execution, "commits");
+            self.expect("9", !own.deleting, || format!("{execution} commits to {run}, which is on its way out"));
             let order = own.order;
             let mut others = self.target.runs.values().filter(|it| it.owner != Owner::Nobody);
             let earlier = others.any(|it| it.is_unfinished() && !it.is_owned_by(execution) && it.order <= order);
@@ -159,9 +161,10 @@ impl<'a> Check<'a> {
                 self.expect("9", succeeded, || format!("{execution} completed without a run that succeeded"));
             }
             Ending::Failed(failure) => {
-                let never_released = run.is_none() && found.unreleased.is_some();
-                let ran =
-                    found.started_once() && !never_released && !run.is_some_and(|run| has_not_started(found, run));
+                let is_lost = matches!(found.lost.as_deref(), Some(Started::NotStarted(_)));
+                let is_gone_unstarted = found.unreleased.is_some() || is_lost && found.run_shown.proof.is_none();
+                let is_proven = run.map_or(is_gone_unstarted, |run| has_not_started(found, run));
+                let ran = found.started_once() && !is_proven;
                 let fits = failure.was_execution_failure() == ran;
                 self.expect("9", fits, || format!("{execution} is told to have run or not: {failure:?}"));
             }
@@ -219,6 +222,7 @@ impl<'a> Check<'a> {
         let needed = matches!(found.progress, Progress::Released)
             || found.is_pending() && (self.is_committed(found) && !self.is_release_overdue(found) || may_commit);
         self.expect("5", !needed, || format!("deleted {run}, which is needed"));
+        self.expect("5", !found.deleting, || format!("deleted {run} a second time"));
     }
 
     fn cancel(&mut self, run: &RunId) {
@@ -404,8 +408,12 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Tells whether it is proven of a run that is done that nothing of it ran, and nothing speaks against it.
+/// Tells whether it is proven of a run that nothing of it ran, and nothing speaks against it: a run that is done was
+/// looked at, or its deletion began while it was pending.
 fn has_not_started(execution: &Execution, run: &Run) -> bool {
+    if run.deleting && run.is_pending() {
+        return execution.run_shown.proof.is_none();
+    }
     let speaks_against = execution.run_shown.proof.is_some() || run.seen.proof.is_some();
     let is_proven = run.look.as_ref().is_some_and(|look| matches!(look.findings.started, Started::NotStarted(_)));
     is_proven && !speaks_against && !run.is_unfinished()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::View;
 use crate::Time;
 use crate::action::{Action, Decision, Ending, Unneeded};
-use crate::evidence::Proof;
+use crate::evidence::{Proof, Started};
 use crate::execution::{Execution, ExecutionState, RunShown};
 use crate::moment::after;
 use crate::run::{CancelReason, Progress, Run};
@@ -40,6 +40,10 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
         return;
     };
     match target.own_run_named(&execution.id, run) {
+        Some(found) if found.never_starts() => {
+            let message = format!("PipelineRun {run} is being deleted, and was never started");
+            decision.actions.push(running.finish(Ending::Failed(running.never_started(&message, now)), None));
+        }
         Some(found) => running.follow(found, decision),
         None if target.runs.contains_key(&run.uid) => {
             let message = format!(
@@ -52,7 +56,10 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
             decision.actions.push(running.finish(Ending::Failed(running.unreleased(trouble)), Some(run.clone())));
         }
         None => {
-            let message = format!("PipelineRun {run} was deleted while the workflow was running");
+            let message = match execution.lost.as_deref() {
+                Some(Started::NotStarted(_)) => format!("PipelineRun {run} was deleted before it was started"),
+                _ => format!("PipelineRun {run} was deleted while the workflow was running"),
+            };
             decision.actions.push(running.finish(Ending::Failed(running.failed(&message, now)), Some(run.clone())));
         }
     }

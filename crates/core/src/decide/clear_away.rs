@@ -20,7 +20,7 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
         let unproven = match (target.owner_of(run), presence) {
             (Some(owner), _) => {
                 if let Some(why) = unneeded(owner, run) {
-                    decision.actions.push(delete(run, why, None));
+                    decision.actions.extend(delete(run, why, None));
                 } else if owner.is_terminal() {
                     expire(target, policy, run, newest_unfinished, None, now, decision);
                 }
@@ -31,7 +31,7 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
             (None, Presence::Watched) => Some(id.clone()),
         };
         match run.progress {
-            Progress::Pending => decision.actions.push(delete(run, Unneeded::Leftover, unproven)),
+            Progress::Pending => decision.actions.extend(delete(run, Unneeded::Leftover, unproven)),
             Progress::Released if !run.cancelled => {
                 let (run, why) = (run.id.clone(), CancelReason::OwnerDeleted);
                 decision.actions.push(Action::Cancel { run, why, gone: unproven });
@@ -43,8 +43,9 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
     warn_of_slow_drain(target, policy, now, decision);
 }
 
-fn delete(run: &Run, why: Unneeded, gone: Option<ExecutionId>) -> Action {
-    Action::Delete { run: run.id.clone(), version: run.version.clone(), why, gone }
+/// Asks for a deletion, once: a run that is being deleted goes when whoever holds it with a finalizer lets it go.
+fn delete(run: &Run, why: Unneeded, gone: Option<ExecutionId>) -> Option<Action> {
+    (!run.deleting).then(|| Action::Delete { run: run.id.clone(), version: run.version.clone(), why, gone })
 }
 
 /// A pending run is needed by the owner that committed to it, or that may still do so. That it may not is a fact that
@@ -70,12 +71,15 @@ fn expire(
     decision: &mut Decision,
 ) {
     let Progress::Done(outcome) = &run.progress else { return };
+    if run.deleting {
+        return; // asked for once, it goes when it is let go
+    }
     if newest_unfinished.is_some_and(|newest| newest > run.number) || !target.residue.is_empty() {
         return; // what ends that marks the target
     }
     let expires = after(outcome.completed_at.unwrap_or(run.created), policy.retention);
     if expires <= now {
-        decision.actions.push(delete(run, Unneeded::Expired, unproven));
+        decision.actions.extend(delete(run, Unneeded::Expired, unproven));
     } else {
         decision.wake_at(expires);
     }

@@ -50,7 +50,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         match (verdict, contender.run) {
             (Verdict::Run, Some(_)) if is_failing => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
             (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run)),
-            (Verdict::Run, None) if view.target.runs.values().any(|run| run.is_owned_by(&execution.id)) => {
+            (Verdict::Run, None) if has_run_to_withdraw(view.target, execution) => {
                 decision.waiting.push((execution.id.clone(), Waiting::Withdrawn));
             }
             (Verdict::Run, None) if turn_taken => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
@@ -145,6 +145,11 @@ pub(super) fn fail_without_tekton(view: View<'_>, decision: &mut Decision) {
     let is_over = |id: &ExecutionId| failures.all.iter().any(|failing| failing.execution.id == *id);
     decision.waiting.retain(|(id, _)| !is_over(id));
     failures.write(decision);
+}
+
+/// Tells whether a run of it is still to go. One that somebody's finalizer holds never starts: it is not waited for.
+fn has_run_to_withdraw(target: &Target, execution: &Execution) -> bool {
+    target.runs.values().any(|run| run.is_owned_by(&execution.id) && !run.never_starts())
 }
 
 /// Step (c).

@@ -37,6 +37,20 @@ pub fn decide_blind(target: &Target, policy: &Policy, why: &str, now: Time) -> D
     decision
 }
 
+/// Decides on a target that this process has written to, where a watch has not delivered that yet: nothing, but for
+/// saying so.
+#[must_use]
+pub fn decide_unseen(target: &Target, policy: &Policy, what: &str, now: Time) -> Decision {
+    let mut decision = Decision::default();
+    for execution in target.executions.values() {
+        if matches!(execution.state, ExecutionState::Undecided { .. }) {
+            decision.waiting.push((execution.id.clone(), Waiting::Unseen(what.into())));
+        }
+    }
+    show(target, policy, now, &mut decision);
+    decision
+}
+
 /// Adds the status writes for those that have waited long enough and whose status does not say what for.
 pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
     for execution in target.executions.values().filter(|execution| execution.deleting) {

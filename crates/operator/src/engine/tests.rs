@@ -18,7 +18,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     // Nobody listens on the port for nothing: every request fails at once.
     let config = Config::new("http://127.0.0.1:1".parse().unwrap());
     let cluster = Cluster::connect(config, "runs", leadership.clone(), metrics.clone(), hearing.clone()).unwrap();
-    let (events, _) = events::channel(cluster.clone(), metrics.clone(), "test", "runs");
+    let (events, _) = events::channel(cluster.clone(), metrics.clone(), Clock::system(), "test", "runs");
     let defaults = Defaults {
         execution_namespace: "runs".to_owned(),
         service_account: "runner".to_owned(),
@@ -33,7 +33,8 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         warnings: Vec::new(),
     };
     let (_, config) = watch::channel(Arc::new(in_force));
-    let settings = Settings { watch_namespace: None, max_staleness: Duration::from_mins(3), config };
+    let settings =
+        Settings { watch_namespace: None, max_staleness: Duration::from_mins(3), clock: Clock::system(), config };
     let (sender, deliveries) = mpsc::channel(64);
     let performer = Performer::new(cluster, metrics.clone(), events);
     (Engine::new(settings, performer, leadership, deliveries, metrics, Health::new(), hearing), sender)

@@ -1,40 +1,85 @@
-//! What this process has written and the watch has not delivered yet.
+//! What this process has written and the watch has not delivered yet. No wait lasts for ever: what no watch delivers is
+//! read live.
 
 use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
 
+use chrono::TimeDelta;
+use wfe_core::Time;
 use wfe_core::by_uid::ByUid;
 use wfe_core::name::{Uid, Version};
 
 use super::Kind;
+
+/// How long a write may stay unseen before the object is read live, and how long after that until it is read again. A
+/// watch delivers within milliseconds; one that lists anew, within seconds.
+pub(super) const READ_AFTER: TimeDelta = TimeDelta::seconds(30);
+
+/// The object of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// Of which watch.
+    pub kind: Kind,
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Which object of that name.
+    pub uid: Uid,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Execution => write!(f, "WorkflowExecution {}/{}", self.namespace, self.name),
+            Kind::Run => write!(f, "PipelineRun {}", self.name),
+            kind => write!(f, "{} {}", kind.label(), self.name), // nothing else is written
+        }
+    }
+}
 
 /// One write of this process that the view must hold before the next decision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expected {
     /// This object in this version or a later one.
     Version {
-        /// Of which watch.
-        kind: Kind,
         /// Which object.
-        uid: Uid,
+        object: Written,
         /// The version that the write returned.
         version: Version,
     },
     /// This object no more.
     Absence {
-        /// Of which watch.
-        kind: Kind,
         /// Which object.
-        uid: Uid,
+        object: Written,
     },
 }
 
+/// What a live read has found of an object whose write is awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Live {
+    /// It is gone, or another one has its name.
+    Gone,
+    /// It is there, and its watch selects it.
+    There,
+    /// It is there without our label, so that no watch delivers it.
+    Unlabelled,
+}
+
 impl Expected {
+    /// Returns the object that was written.
+    #[must_use]
+    pub fn object(&self) -> &Written {
+        match self {
+            Self::Version { object, .. } | Self::Absence { object } => object,
+        }
+    }
+
     /// Returns the watch that will deliver it.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        match self {
-            Self::Version { kind, .. } | Self::Absence { kind, .. } => *kind,
-        }
+        self.object().kind
     }
 
     /// Tells whether who waits for this waits for the other one, too, of the same object.
@@ -45,25 +90,28 @@ impl Expected {
             (Self::Version { .. }, Self::Absence { .. }) => false,
         }
     }
-
-    fn uid(&self) -> &Uid {
-        match self {
-            Self::Version { uid, .. } | Self::Absence { uid, .. } => uid,
-        }
-    }
 }
 
 /// What one target waits for, by object. Bounded by the actions of one decision, as there is no next one until it is
 /// empty: in a storm, thousands.
 #[derive(Debug, Default)]
-pub(super) struct Expectations(ByUid<(Expected, u64)>);
+pub(super) struct Expectations(ByUid<Awaited>);
+
+#[derive(Debug)]
+struct Awaited {
+    expected: Expected,
+    /// The number of the last list that had begun.
+    epoch: u64,
+    /// When it is read live, where no watch has delivered it by then.
+    read_at: Time,
+}
 
 impl Expectations {
     /// Adds one, with the number of the last list that had begun.
-    pub(super) fn add(&mut self, expected: Expected, epoch: u64) {
-        let uid = expected.uid().clone();
-        if self.0.get(&uid).is_none_or(|(known, _)| !known.outlasts(&expected)) {
-            self.0.insert(uid, (expected, epoch));
+    pub(super) fn add(&mut self, expected: Expected, epoch: u64, now: Time) {
+        let uid = expected.object().uid.clone();
+        if self.0.get(&uid).is_none_or(|known| !known.expected.outlasts(&expected)) {
+            self.0.insert(uid, Awaited { expected, epoch, read_at: now + READ_AFTER });
         }
     }
 
@@ -71,24 +119,51 @@ impl Expectations {
         self.0.is_empty()
     }
 
+    /// Returns what is read live first, and when.
+    pub(super) fn next(&self) -> Option<(&Expected, Time)> {
+        let next = self.0.values().min_by_key(|awaited| awaited.read_at)?;
+        Some((&next.expected, next.read_at))
+    }
+
+    /// Returns what is to be read live now, and sets the time of the next read.
+    pub(super) fn take_overdue(&mut self, now: Time) -> Vec<Expected> {
+        let mut overdue = Vec::new();
+        for awaited in self.0.values_mut().filter(|awaited| awaited.read_at <= now) {
+            awaited.read_at = now + READ_AFTER;
+            overdue.push(awaited.expected.clone());
+        }
+        overdue
+    }
+
+    /// Forgets what a live read has answered: whatever concerns an object that is gone, or that no watch delivers; and the
+    /// wait for an absence that does not come, as a finalizer holds the object. What else is there is awaited still.
+    pub(super) fn read(&mut self, expected: &Expected, live: Live) {
+        if live != Live::There || matches!(expected, Expected::Absence { .. }) {
+            self.0.remove(&expected.object().uid);
+        }
+    }
+
     /// The watch has delivered an object.
     pub(super) fn seen(&mut self, kind: Kind, uid: &Uid, version: &Version) {
-        let is_it = |expected: &Expected| matches!(expected, Expected::Version { kind: k, version: awaited, .. } if *k == kind && at_least(version, awaited));
-        if self.0.get(uid).is_some_and(|(expected, _)| is_it(expected)) {
+        let is_it = |expected: &Expected| {
+            let Expected::Version { object, version: awaited } = expected else { return false };
+            object.kind == kind && at_least(version, awaited)
+        };
+        if self.0.get(uid).is_some_and(|awaited| is_it(&awaited.expected)) {
             self.0.remove(uid);
         }
     }
 
     /// The watch has delivered a deletion, which ends every wait for that object.
     pub(super) fn gone(&mut self, kind: Kind, uid: &Uid) {
-        if self.0.get(uid).is_some_and(|(expected, _)| expected.kind() == kind) {
+        if self.0.get(uid).is_some_and(|awaited| awaited.expected.kind() == kind) {
             self.0.remove(uid);
         }
     }
 
     /// A list is complete. A wait from before it began is over when the object is not in it: then it was deleted.
     pub(super) fn listed(&mut self, kind: Kind, epoch: u64, seen: &HashSet<Uid>) {
-        self.0.retain(|uid, (expected, since)| expected.kind() != kind || *since >= epoch || seen.contains(uid));
+        self.0.retain(|uid, it| it.expected.kind() != kind || it.epoch >= epoch || seen.contains(uid));
     }
 }
 

@@ -3,14 +3,19 @@
 use std::collections::HashSet;
 
 use wfe_core::Time;
-use wfe_core::execution::Execution;
+use wfe_core::evidence::{Absence, Started};
+use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::findings::Findings;
-use wfe_core::name::Uid;
+use wfe_core::name::{RunId, Uid};
 use wfe_core::run::{Look, Owner, Progress, Run, Seen};
 use wfe_core::target::Target;
 use wfe_tekton::{Evidence, Sighting};
 
 use super::Entry;
+
+/// Of how many runs that have not come yet a target keeps what was seen of them. One run is made at a time; each rival
+/// operator may add one.
+pub(super) const MAX_STRANGERS: usize = 4;
 
 impl Entry {
     /// Returns what was seen of a run.
@@ -19,14 +24,23 @@ impl Entry {
         self.evidence.get(run).cloned().unwrap_or_default()
     }
 
-    /// Takes in what a task or pod shows, and says whether that is news for decisions. While lists are under way, the run
-    /// may be still to come; else it is one that nobody asks for: a pipeline in a pipeline, or one that is gone.
+    /// Takes in what a task or pod shows, and says whether that is news for decisions. Its run may be still to come: while
+    /// lists are under way, or where the watch of runs is behind that of pods. What is kept until then may have gaps.
     pub(super) fn see(&mut self, sighting: &Sighting, is_deleted: bool, is_listing: bool) -> bool {
-        let known = self.target.runs.get(&sighting.run);
-        if known.map_or(!is_listing, |run| is_over(&self.target, run)) {
-            return false;
+        let run = &sighting.run;
+        match self.target.runs.get(run) {
+            Some(known) if is_over(&self.target, known) => return false,
+            None if !is_listing && !self.may_come(run) => return false,
+            _ => {}
         }
-        let evidence = self.evidence.get_or_insert_with(&sighting.run, Evidence::default);
+        let is_stranger = !is_listing && !self.target.runs.contains_key(run);
+        if is_stranger && !self.evidence.contains_key(run) && self.strangers() >= MAX_STRANGERS {
+            return false; // it may be missed: `follow` knows
+        }
+        let evidence = self.evidence.get_or_insert_with(run, Evidence::default);
+        if is_stranger {
+            evidence.interrupt();
+        }
         if is_deleted {
             evidence.see_deleted(sighting);
         } else {
@@ -40,6 +54,21 @@ impl Entry {
         is_news
     }
 
+    /// Tells whether a run that is not there may be still to come: somebody has yet to get a turn, or is Running on it. Any
+    /// other is a pipeline in a pipeline, or gone.
+    fn may_come(&self, run: &Uid) -> bool {
+        self.target.executions.values().any(|execution| match &execution.state {
+            ExecutionState::Undecided { .. } => true,
+            ExecutionState::Running { run: Some(committed), .. } => committed.uid == *run,
+            _ => false,
+        })
+    }
+
+    /// Counts the runs of which something was seen, and that are not there.
+    fn strangers(&self) -> usize {
+        self.evidence.iter().filter(|(uid, _)| !self.target.runs.contains_key(uid)).count()
+    }
+
     /// Gives a new version of a run what was seen of it.
     pub(super) fn follow(&mut self, run: &mut Run, is_listing: bool) {
         if is_over(&self.target, run) {
@@ -48,7 +77,12 @@ impl Entry {
             return;
         }
         let known = self.target.runs.get(&run.id.uid);
+        // Where as much is kept as there may be of runs that have not come, something of this one may not have been.
+        let is_overlooked = !self.evidence.contains_key(&run.id.uid) && self.strangers() >= MAX_STRANGERS;
         let evidence = self.evidence.get_or_insert_with(&run.id.uid, Evidence::default);
+        if is_overlooked {
+            evidence.interrupt();
+        }
         // Who did not see it released did not see what came after.
         if !run.is_pending() && known.is_none_or(|known| is_listing && known.is_pending()) {
             evidence.interrupt();
@@ -72,19 +106,56 @@ impl Entry {
         self.evidence.remove(&run.id.uid);
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
         if let (Some(owner), Some(proof)) = (owner, run.seen.proof) {
-            owner.lost_proof = Some(Box::new(proof));
+            owner.lost = Some(Box::new(Started::Started(proof)));
         }
     }
 
-    /// Forgets what nobody needs any more: what was seen of runs whose execution has ended, or that are not there.
+    /// Takes in that the last version of a run, which is gone, was pending. What was seen to run speaks against it.
+    pub(super) fn note_never_released(&mut self, uid: &Uid) {
+        let Some(run) = self.target.runs.get(uid) else { return };
+        if !run.is_pending() || run.seen.has_stirred {
+            return;
+        }
+        if let Some(owner) = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id)) {
+            owner.lost = Some(Box::new(Started::NotStarted(Absence::NoRun)));
+        }
+    }
+
+    /// Takes in that a run is there. One that lost our label was only taken for gone: that it was pending then says nothing.
+    pub(super) fn find(&mut self, run: &RunId) {
+        let owner = self.target.executions.values_mut().find(|execution| execution.is_running(run));
+        if let Some(owner) = owner.filter(|it| matches!(it.lost.as_deref(), Some(Started::NotStarted(_)))) {
+            owner.lost = None;
+        }
+    }
+
+    /// Forgets the runs that no watch delivers and nobody waits for: they are done, and their executions ended or gone.
+    pub(super) fn drop_unwatched(&mut self) {
+        let target = &self.target;
+        let is_needed = |run: &Run| {
+            let waits = target.owner_of(run).is_some_and(|owner| !owner.is_terminal());
+            run.unwatched.is_none() || run.is_unfinished() || waits || target.committed_to(run).is_some()
+        };
+        let over: Vec<Uid> = target.runs.values().filter(|run| !is_needed(run)).map(|run| run.id.uid.clone()).collect();
+        for uid in over {
+            self.target.runs.remove(&uid);
+            self.evidence.remove(&uid);
+        }
+    }
+
+    /// Forgets what nobody needs any more: what was seen of runs whose execution has ended, or that cannot come.
     pub(super) fn forget(&mut self) {
+        self.drop_unwatched();
         let over: HashSet<Uid> = {
             let over = self.target.runs.values().filter(|run| is_over(&self.target, run));
             over.map(|run| run.id.uid.clone()).collect()
         };
         self.target.runs.values_mut().filter(|run| over.contains(&run.id.uid)).for_each(forget);
-        let runs = &self.target.runs;
-        self.evidence.retain(|uid, _| runs.contains_key(uid) && !over.contains(uid));
+        let known: Vec<&Uid> = self.evidence.iter().map(|(uid, _)| uid).collect();
+        let is_needed =
+            |uid: &Uid| if self.target.runs.contains_key(uid) { !over.contains(uid) } else { self.may_come(uid) };
+        let unneeded: HashSet<Uid> = known.into_iter().filter(|uid| !is_needed(uid)).cloned().collect();
+        self.evidence.retain(|uid, _| !unneeded.contains(uid));
     }
 
     pub(super) fn looked(&mut self, run: &Uid, findings: Findings, at: Time) {

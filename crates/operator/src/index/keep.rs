@@ -14,18 +14,25 @@ use super::expect::{self, Expected};
 /// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of what
 /// was written: an execution that is not there was deleted, as we make none, and of runs it is known which vanished.
 pub(super) fn already_seen(target: &Target, vanished: &ByUid<()>, expected: &Expected) -> bool {
-    match expected {
-        Expected::Version { kind: Kind::Execution, uid, version } => {
-            target.executions.get(uid).is_none_or(|execution| expect::at_least(&execution.version, version))
+    let object = expected.object();
+    let is_there = match object.kind {
+        Kind::Execution => target.executions.contains_key(&object.uid),
+        _ => target.runs.contains_key(&object.uid),
+    };
+    match (expected, object.kind) {
+        (Expected::Absence { .. }, _) => !is_there,
+        (Expected::Version { version, .. }, Kind::Execution) => {
+            let known = target.executions.get(&object.uid);
+            known.is_none_or(|execution| expect::at_least(&execution.version, version))
         }
-        Expected::Version { kind: Kind::Run, uid, version } => {
-            vanished.contains_key(uid)
-                || target.runs.get(uid).is_some_and(|run| expect::at_least(&run.version, version))
+        (Expected::Version { version, .. }, Kind::Run) => {
+            let known = target.runs.get(&object.uid);
+            let is_followed = known.is_some_and(|run| run.unwatched.is_some());
+            is_followed
+                || vanished.contains_key(&object.uid)
+                || known.is_some_and(|run| expect::at_least(&run.version, version))
         }
-        // Nothing else is written.
-        Expected::Version { .. } => true,
-        Expected::Absence { kind: Kind::Execution, uid } => !target.executions.contains_key(uid),
-        Expected::Absence { uid, .. } => !target.runs.contains_key(uid),
+        (Expected::Version { .. }, _) => true, // nothing else is written
     }
 }
 
@@ -34,7 +41,7 @@ pub(super) fn already_seen(target: &Target, vanished: &ByUid<()>, expected: &Exp
 pub(super) fn keep_memory(execution: &mut Execution, known: &Execution) {
     if matches!(execution.state, ExecutionState::Running { .. }) {
         execution.run_shown_at = known.run_shown_at;
-        execution.lost_proof.clone_from(&known.lost_proof);
+        execution.lost.clone_from(&known.lost);
         execution.unreleased.clone_from(&known.unreleased);
     }
     if let (

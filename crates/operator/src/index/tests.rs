@@ -4,6 +4,7 @@ use wfe_core::evidence::{Absence, Doubt, Started};
 use wfe_core::residue::ResidueKind;
 use wfe_tekton::{Object, Remains, Sighting, examine, observe_descendant};
 
+use super::follow::MAX_STRANGERS;
 use super::*;
 use wfe_core::action::{Action, Waiting};
 use wfe_core::execution::Execution;
@@ -55,6 +56,8 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
         released_at: None,
         release_tried: None,
         done_seen: None,
+        deleting: false,
+        unwatched: None,
     };
     Delivery::Run(target().chain(), Box::new(run))
 }
@@ -81,8 +84,16 @@ fn presence(index: &Index, uid: &str) -> Presence {
     }
 }
 
+fn object(kind: Kind, uid: &str) -> Written {
+    Written { kind, namespace: "ops".into(), name: uid.into(), uid: Uid::new(uid) }
+}
+
 fn written(uid: &str, version: &str) -> Expected {
-    Expected::Version { kind: Kind::Execution, uid: Uid::new(uid), version: Version::new(version) }
+    Expected::Version { object: object(Kind::Execution, uid), version: Version::new(version) }
+}
+
+fn made(uid: &str, version: &str) -> Expected {
+    Expected::Version { object: object(Kind::Run, uid), version: Version::new(version) }
 }
 
 #[test]
@@ -224,16 +235,50 @@ fn what_was_seen_and_found_of_a_run_stays_until_its_execution_has_ended() {
 }
 
 #[test]
-fn tasks_of_runs_that_nobody_knows_are_not_followed() {
-    let mut index = synced(vec![execution("a", "1")]);
+fn tasks_of_runs_that_cannot_come_are_not_followed() {
+    let followed = |index: &Index| !index.entry(&key()).unwrap().evidence.is_empty();
+    // Its execution has ended, so the run is gone.
+    let mut ended = execution("a", "1");
+    if let Delivery::Execution(record) = &mut ended {
+        record.execution.state = ExecutionState::Skipped { completed_at: None };
+    }
+    let mut index = synced(vec![ended]);
     index.apply(seen_pod("pod", "Running"), now());
-    assert!(index.entry(&key()).unwrap().evidence.is_empty());
-    // In a list their run may be still to come.
+    assert!(!followed(&index));
+    // In a list the run may be still to come, whatever is known of executions.
     index.apply(Delivery::ListBegins(Kind::Pod), now());
     index.apply(seen_pod("pod", "Running"), now());
-    assert!(!index.entry(&key()).unwrap().evidence.is_empty());
+    assert!(followed(&index));
     index.apply(Delivery::ListEnds(Kind::Pod), now());
-    assert!(index.entry(&key()).unwrap().evidence.is_empty());
+    assert!(!followed(&index));
+}
+
+/// A pod of some run, in a phase.
+fn pod_of(run: &str, uid: &str, phase: &str) -> Delivery {
+    let labels = json!({"tekton.dev/pipelineRunUID": run, "tekton.dev/taskRun": "t", "tekton.dev/taskRunUID": "t"});
+    let meta: ObjectMeta = serde_json::from_value(json!({"name": "t-pod", "uid": uid, "labels": labels})).unwrap();
+    let data = json!({"status": {"phase": phase}});
+    let sighting = Sighting::of(ResidueKind::Pod, Object { meta: &meta, data: &data });
+    Delivery::Descendant(Kind::Pod, Box::new(Descendant { sighting, ..pod(uid, phase) }))
+}
+
+#[test]
+fn what_a_pod_shows_before_the_watch_of_runs_has_delivered_its_run_is_kept() {
+    let with = |early: Vec<Delivery>| {
+        let mut index = synced(vec![execution("a", "1")]);
+        let run = [run("r1", "a", "1"), released(run("r1", "a", "2")), seen_pod("second", "Pending")];
+        for delivery in early.into_iter().chain(run).chain([deleted_pod("second", "Pending")]) {
+            index.apply(delivery, now());
+        }
+        verdict(&index)
+    };
+    assert_eq!(with(vec![]), Started::NotStarted(Absence::OnlyWaited));
+    // The first pod ran and was replaced by one that only waits.
+    assert_ne!(with(vec![seen_pod("first", "Running")]), Started::NotStarted(Absence::OnlyWaited));
+    // So it is where there was too much to keep.
+    let many = (0..=MAX_STRANGERS).map(|number| pod_of(&format!("x{number}"), "pod", "Running"));
+    let many = many.chain([seen_pod("first", "Running")]).collect();
+    assert_ne!(with(many), Started::NotStarted(Absence::OnlyWaited));
 }
 
 fn running(version: &str) -> Delivery {
@@ -256,10 +301,10 @@ fn the_proof_that_a_run_ran_outlives_it() {
     let meta = ObjectMeta { labels: Some(labels), ..ObjectMeta::default() };
     ran.sighting = Sighting::of(ResidueKind::Pod, Object { meta: &meta, data: &data });
     index.apply(Delivery::Descendant(Kind::Pod, Box::new(ran)), now());
-    index.apply(Delivery::RunDeleted(Uid::new("r1")), now());
+    index.apply(Delivery::RunDeleted(Uid::new("r1"), None), now());
     index.apply(running("2"), now());
     let execution = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")];
-    assert!(execution.lost_proof.is_some(), "{execution:?}");
+    assert!(execution.lost.is_some(), "{execution:?}");
 }
 
 #[test]
@@ -332,7 +377,7 @@ fn a_pause_holds_for_the_executions_whose_target_is_in_the_namespace() {
 #[test]
 fn a_target_is_held_back_until_its_own_write_is_delivered() {
     let mut index = synced(vec![execution("a", "5")]);
-    index.expect(&key(), written("a", "9"));
+    index.expect(&key(), written("a", "9"), now());
     assert!(index.ready(&key()).is_none());
     index.apply(execution("a", "8"), now());
     assert!(index.ready(&key()).is_none());
@@ -343,8 +388,8 @@ fn a_target_is_held_back_until_its_own_write_is_delivered() {
 #[test]
 fn an_answer_that_comes_after_its_delivery_holds_nothing_back() {
     let mut index = synced(vec![execution("a", "9")]);
-    index.expect(&key(), written("a", "9"));
-    index.expect(&key(), Expected::Absence { kind: Kind::Run, uid: Uid::new("r") });
+    index.expect(&key(), written("a", "9"), now());
+    index.expect(&key(), Expected::Absence { object: object(Kind::Run, "r") }, now());
     assert!(index.ready(&key()).is_some());
 }
 
@@ -353,18 +398,18 @@ fn an_answer_that_comes_after_the_deletion_of_what_was_written_holds_nothing_bac
     let mut index = synced(vec![execution("a", "5"), execution("b", "5"), run("r", "a", "6")]);
     index.settle(&key());
     index.apply(Delivery::ExecutionDeleted(Uid::new("a")), now());
-    index.apply(Delivery::RunDeleted(Uid::new("r")), now());
-    index.expect(&key(), written("a", "9"));
-    index.expect(&key(), Expected::Version { kind: Kind::Run, uid: Uid::new("r"), version: Version::new("9") });
+    index.apply(Delivery::RunDeleted(Uid::new("r"), None), now());
+    index.expect(&key(), written("a", "9"), now());
+    index.expect(&key(), made("r", "9"), now());
     assert!(index.ready(&key()).is_some());
-    index.expect(&key(), Expected::Version { kind: Kind::Run, uid: Uid::new("new"), version: Version::new("9") });
+    index.expect(&key(), made("new", "9"), now());
     assert!(index.ready(&key()).is_none(), "a run that is not delivered yet is waited for");
 }
 
 #[test]
 fn a_deletion_ends_the_wait_for_its_object() {
     let mut index = synced(vec![execution("a", "5"), execution("b", "5")]);
-    index.expect(&key(), written("a", "9"));
+    index.expect(&key(), written("a", "9"), now());
     index.apply(Delivery::ExecutionDeleted(Uid::new("a")), now());
     assert!(index.ready(&key()).is_some());
 }
@@ -372,10 +417,10 @@ fn a_deletion_ends_the_wait_for_its_object() {
 #[test]
 fn a_list_that_began_after_a_write_ends_the_wait_for_an_object_that_it_does_not_hold() {
     let mut index = synced(vec![execution("b", "5"), run("r", "b", "6")]);
-    let created = |uid: &str| Expected::Version { kind: Kind::Run, uid: Uid::new(uid), version: Version::new("7") };
+    let created = |uid: &str| made(uid, "7");
     // While this list is under way the write may be newer than it: the wait goes on.
     index.apply(Delivery::ListBegins(Kind::Run), now());
-    index.expect(&key(), created("lost"));
+    index.expect(&key(), created("lost"), now());
     index.apply(run("r", "b", "6"), now());
     index.apply(Delivery::ListEnds(Kind::Run), now());
     assert!(index.ready(&key()).is_none());
@@ -413,7 +458,7 @@ fn what_a_new_list_does_not_hold_is_gone() {
     index.apply(Delivery::ListEnds(Kind::Execution), now());
     assert!(index.entry(&key()).unwrap().target.executions.is_empty());
     assert_eq!(presence(&index, "r1"), Presence::Gone);
-    index.apply(Delivery::RunDeleted(Uid::new("r1")), now());
+    index.apply(Delivery::RunDeleted(Uid::new("r1"), None), now());
     assert!(index.is_empty());
 }
 
@@ -444,7 +489,7 @@ fn the_time_for_a_create_begins_anew_when_a_run_was_withdrawn() {
     assert_eq!(first_try(&index), Some(now()), "a new version changes nothing");
     assert!(!index.entry(&key()).unwrap().beside(&Uid::new("a")).had_run);
     index.apply(run("r", "a", "3"), now());
-    index.apply(Delivery::RunDeleted(Uid::new("r")), now());
+    index.apply(Delivery::RunDeleted(Uid::new("r"), None), now());
     index.apply(execution("a", "4"), now());
     assert_eq!(first_try(&index), None);
     assert!(index.entry(&key()).unwrap().beside(&Uid::new("a")).had_run);
@@ -458,7 +503,7 @@ fn a_new_term_knows_nothing_of_earlier_tries_and_still_waits_for_its_own_writes(
     index.refuse(&key(), &Uid::new("a"), refusal);
     let trouble = Trouble { kind: TroubleKind::ApiErrors, words: "the API server is away".into() };
     index.trouble(&key(), Some(trouble));
-    index.expect(&key(), Expected::Version { kind: Kind::Execution, uid: Uid::new("a"), version: Version::new("2") });
+    index.expect(&key(), written("a", "2"), now());
     index.forget_tries();
     let target = &index.entry(&key()).unwrap().target;
     let state = &target.executions[&Uid::new("a")].state;
@@ -579,8 +624,105 @@ fn a_run_that_could_not_be_released_is_remembered_with_the_words_until_its_execu
     assert_eq!(tried(&index), None, "it is not tried any more");
     index.trouble(&key(), Some(trouble(TroubleKind::ApiErrors)));
     index.unreleased(&key(), &Uid::new("r"));
-    index.apply(Delivery::RunDeleted(Uid::new("r")), now());
+    index.apply(Delivery::RunDeleted(Uid::new("r"), None), now());
     index.apply(running("4"), now());
     let kept = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].unreleased;
     assert_eq!(kept.as_deref(), Some(&trouble(TroubleKind::ApiErrors)));
+}
+
+#[test]
+fn a_write_that_no_watch_delivers_is_read_live_after_half_a_minute() {
+    let later = |seconds| now() + chrono::TimeDelta::seconds(seconds);
+    let awaiting = |expected: &Expected| {
+        let mut index = synced(vec![execution("a", "5"), run("r", "a", "6")]);
+        index.expect(&key(), expected.clone(), now());
+        assert_eq!(index.awaits(&key()), Some((expected, later(30))));
+        assert_eq!(index.take_overdue(&key(), later(29)), []);
+        assert_eq!(index.take_overdue(&key(), later(30)), std::slice::from_ref(expected));
+        assert_eq!(index.awaits(&key()), Some((expected, later(60))), "it is read again");
+        index
+    };
+    let absence = Expected::Absence { object: object(Kind::Run, "r") };
+    for (expected, live, is_over) in [
+        (made("lost", "9"), Live::Gone, true),
+        (made("lost", "9"), Live::Unlabelled, true),
+        (made("lost", "9"), Live::There, false),
+        (written("a", "9"), Live::Gone, true),
+        (written("a", "9"), Live::There, false),
+        (absence.clone(), Live::Gone, true),
+        (absence.clone(), Live::There, true),
+    ] {
+        let mut index = awaiting(&expected);
+        index.read_live(&key(), &expected, live);
+        assert_eq!(index.ready(&key()).is_some(), is_over, "{expected:?} {live:?}");
+    }
+    let mut index = awaiting(&absence);
+    index.read_live(&key(), &absence, Live::Gone);
+    assert!(index.entry(&key()).unwrap().target.runs.is_empty(), "what is gone is gone");
+}
+
+#[test]
+fn a_run_that_was_pending_when_it_was_deleted_never_started() {
+    let lost = |seen: Delivery, last: Option<Delivery>| {
+        let mut index = synced(vec![running("1"), seen]);
+        let last = last.and_then(|last| if let Delivery::Run(_, run) = last { Some(run) } else { None });
+        index.apply(Delivery::RunDeleted(Uid::new("r1"), last), now());
+        index.entry(&key()).unwrap().target.executions[&Uid::new("a")].lost.clone()
+    };
+    let pending = || run("r1", "a", "2");
+    let never = Some(Box::new(Started::NotStarted(Absence::NoRun)));
+    assert_eq!(lost(pending(), Some(pending())), never);
+    assert_eq!(lost(pending(), Some(released(pending()))), None);
+    assert_eq!(lost(released(pending()), Some(pending())), None);
+    assert_eq!(lost(pending(), None), None, "a list does not say what it was at the end");
+}
+
+#[test]
+fn a_run_that_lost_our_label_is_followed_until_its_execution_has_ended() {
+    let mut index = synced(vec![running("1"), run("r1", "a", "2")]);
+    let live = |version: &str| match run("r1", "a", version) {
+        Delivery::Run(_, run) => run,
+        other => panic!("{other:?}"),
+    };
+    let lost = |index: &Index| index.entry(&key()).unwrap().target.executions[&Uid::new("a")].lost.clone();
+    // A watch tells of it as of a deletion, with the version before: that it was pending then says nothing.
+    index.apply(Delivery::RunDeleted(Uid::new("r1"), Some(live("2"))), now());
+    assert!(lost(&index).is_some());
+    let mut released = live("3");
+    released.progress = Progress::Released;
+    index.follow_live(target().chain(), *released.clone(), now());
+    assert_eq!((run_of(&index).unwatched.as_deref(), lost(&index)), (Some(&now()), None));
+    // No list holds it, and no write to it is awaited.
+    index.apply(Delivery::ListBegins(Kind::Run), now());
+    index.apply(Delivery::ListEnds(Kind::Run), now());
+    index.expect(&key(), made("r1", "9"), now());
+    assert!(index.ready(&key()).is_some() && run_of(&index).unwatched.is_some());
+    let mut done = released.clone();
+    done.progress = Progress::Done(wfe_core::run::Outcome {
+        succeeded: true,
+        reason: "Succeeded".into(),
+        message: "".into(),
+        completed_at: None,
+    });
+    index.follow_live(target().chain(), *done, now());
+    assert!(!run_of(&index).is_unfinished(), "its execution does not say so yet");
+    let mut ended = execution("a", "4");
+    if let Delivery::Execution(record) = &mut ended {
+        record.execution.state = ExecutionState::Completed { completed_at: Some(now()) };
+    }
+    index.apply(ended, now());
+    assert!(index.entry(&key()).unwrap().target.runs.is_empty());
+}
+
+#[test]
+fn the_reason_of_a_pause_is_cut_and_shared() {
+    let huge =
+        json!({"metadata": {"name": "ops", "uid": "ns", "annotations": {"kubernaut.ai/paused": "x".repeat(200_000)}}});
+    let mut index = synced(vec![execution("a", "1"), execution("b", "1")]);
+    let delivery = crate::watch::read(Kind::Namespace, serde_json::from_value(huge).unwrap(), "runs").unwrap();
+    index.apply(delivery, now());
+    let executions = &index.entry(&key()).unwrap().target.executions;
+    let why = |uid: &str| executions[&Uid::new(uid)].paused.clone().unwrap();
+    assert!(why("a").why.chars().count() <= 1024, "{}", why("a").why.len());
+    assert!(Arc::ptr_eq(&why("a"), &why("b")));
 }

@@ -141,6 +141,7 @@ mod tests {
             Waiting::OperatorForbidden(why()),
             Waiting::TektonUnavailable(why()),
             Waiting::Blind(why()),
+            Waiting::Unseen(why()),
             Waiting::Withdrawn,
             Waiting::Deleting,
         ];

@@ -17,10 +17,10 @@ use super::facts::is;
 use super::telling::{Telling, Told};
 use super::{
     Attempt, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work,
-    changed_or_call, expect_object, split,
+    changed_or_call, deleted, expect_object, split,
 };
 use crate::client::Verb;
-use crate::index::{Expected, Kind};
+use crate::index::{Kind, Written};
 use crate::status::{self, Commitment, Going, Subject};
 
 impl Performer {
@@ -77,7 +77,7 @@ impl Performer {
             && let Some(found) = self.read_run(&run.name).await?
             && is(&found.metadata, &run.uid)
         {
-            return Err(PerformError::Refuted { what: format!("PipelineRun {run} is there after all") });
+            return self.found_after_all(execution, run, &found);
         }
         let subject = subject(work, execution)?;
         let status = status::ended(work.target.as_ref(), subject, ending, draining);
@@ -104,10 +104,9 @@ impl Performer {
         match self.cluster.call(Verb::Delete, EXECUTIONS, executions.delete(&execution.name, &params)).await {
             Ok(answer) => {
                 self.tell(&telling);
-                let absence = Expected::Absence { kind: Kind::Execution, uid: execution.uid.clone() };
-                // Somebody's finalizer may hold it for a while.
-                let leaving = answer.left().map(|leaving| expect_object(Kind::Execution, &leaving));
-                Ok(leaving.unwrap_or_else(|| vec![Learned::Expect(absence)]))
+                let ExecutionId { namespace, name, uid } = execution.clone();
+                let object = Written { kind: Kind::Execution, namespace, name, uid };
+                Ok(deleted(object, answer.left().map(|left| left.object).as_ref()))
             }
             Err(error) => {
                 let error = changed_or_call(error, format!("WorkflowExecution {execution}"), "delete");
@@ -275,7 +274,7 @@ impl Performer {
         let executions = self.cluster.executions_in(&execution.namespace);
         let request = executions.patch_status(&execution.name, &params, &patch);
         match self.cluster.call(Verb::Patch, EXECUTION_STATUS, request).await {
-            Ok(written) => Ok(expect_object(Kind::Execution, &written)),
+            Ok(written) => Ok(expect_object(Kind::Execution, &written.object)),
             Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "write the status of")),
         }
     }

@@ -11,6 +11,7 @@ use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 
 use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::client::Verb;
+use crate::lean::LeanObject;
 use crate::observe::{conditions, observe_execution};
 
 impl Performer {
@@ -29,7 +30,8 @@ impl Performer {
             .cluster
             .call(Verb::Get, "descendants", objects.get_opt(&residue.name))
             .await
-            .map_err(|error| call(format!("read {} {}", residue.kind.as_str(), residue.name), error))?;
+            .map_err(|error| call(format!("read {} {}", residue.kind.as_str(), residue.name), error))?
+            .map(|LeanObject { object, .. }| object);
         let observed = found.and_then(|found| observe_descendant(residue.kind, &found.metadata, &found.data));
         match observed {
             Some(found) if found.residue.id.uid == residue.uid && found.unfinished => Ok(()),
@@ -115,11 +117,12 @@ impl Performer {
         Ok(Learned::OwnerGone(owner.clone()))
     }
 
-    async fn read_execution(&self, execution: &ExecutionId) -> Result<Option<DynamicObject>> {
+    pub(super) async fn read_execution(&self, execution: &ExecutionId) -> Result<Option<DynamicObject>> {
         let executions = self.cluster.executions_in(&execution.namespace);
         self.cluster
             .call(Verb::Get, EXECUTIONS, executions.get_opt(&execution.name))
             .await
+            .map(|found| found.map(|LeanObject { object, .. }| object))
             .map_err(|error| call(format!("read WorkflowExecution {execution}"), error))
     }
 
@@ -128,6 +131,7 @@ impl Performer {
         self.cluster
             .call(Verb::Get, wfe_tekton::PLURAL, runs.get_opt(name))
             .await
+            .map(|found| found.map(|LeanObject { object, .. }| object))
             .map_err(|error| call(format!("read PipelineRun {name}"), error))
     }
 }

@@ -13,9 +13,12 @@ use wfe_tekton::render_run;
 
 use super::facts::is;
 use super::telling::{Telling, Told};
-use super::{Learned, PerformError, Performer, Result, Work, call, changed_or_call, expect_object, refusal};
+use super::{
+    Learned, PerformError, Performer, Result, Work, call, changed_or_call, deleted, expect_object, marks, refusal,
+};
 use crate::client::{CallError, Verb};
-use crate::index::{Expected, Kind};
+use crate::index::{Kind, Written};
+use crate::lean::LeanObject;
 
 impl Performer {
     /// Step (a). A create whose outcome is unknown is tried again under the same name, as the view has not moved.
@@ -38,14 +41,20 @@ impl Performer {
         let told = Told::Created(name.as_str().into());
         let telling = Telling::new(Some(&request.target), execution, &Version::new(""), told);
         let runs = self.cluster.runs();
-        match self.cluster.call(Verb::Create, wfe_tekton::PLURAL, runs.create(&params, &rendered)).await {
-            Ok(created) => {
+        let sent = LeanObject::from(rendered.clone());
+        match self.cluster.call(Verb::Create, wfe_tekton::PLURAL, runs.create(&params, &sent)).await {
+            Ok(LeanObject { object: created, .. }) => {
                 self.tell(&telling);
-                let mut learned = expect_object(Kind::Run, &created);
+                let mut learned = match marks::missing(&rendered, &created) {
+                    Some(mark) => self.refuse_unmarked(execution, number, &created, &mark).await,
+                    None => expect_object(Kind::Run, &created),
+                };
                 learned.push(Learned::Told(execution.uid.clone()));
                 Ok(learned)
             }
-            Err(CallError::Refused(status)) if status.is_already_exists() => self.name_taken(&name, number).await,
+            Err(CallError::Refused(status)) if status.is_already_exists() => {
+                self.name_taken(execution, &rendered, number).await
+            }
             Err(error) => match refusal::judge(&error) {
                 Some(reason) => {
                     let message = refusal::message(&error, &request.parameters);
@@ -59,10 +68,21 @@ impl Performer {
     }
 
     /// The name is there already: ours (a crash, or an answer that was lost), another operator's, or a stranger's.
-    pub(super) async fn name_taken(&self, name: &str, number: RunNumber) -> Result<Vec<Learned>> {
+    async fn name_taken(
+        &self,
+        execution: &ExecutionId,
+        rendered: &DynamicObject,
+        number: RunNumber,
+    ) -> Result<Vec<Learned>> {
+        let name = rendered.metadata.name.as_deref().unwrap_or_default();
         match self.read_run(name).await? {
             // Whoever owns it: the watch delivers it, and the next decision sees it.
             Some(found) if has_our_label(&found) => Ok(expect_object(Kind::Run, &found)),
+            // Ours, and somebody took the label off: the next one would fare no better.
+            Some(found) if marks::is_owned_by(&found, execution) => {
+                let mark = marks::missing(rendered, &found).unwrap_or_else(|| "labels of ours".to_owned());
+                Ok(self.refuse_unmarked(execution, number, &found, &mark).await)
+            }
             Some(_) => {
                 tracing::warn!(
                     run = name,
@@ -115,7 +135,8 @@ impl Performer {
         let params =
             PatchParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PatchParams::default() };
         let runs = self.cluster.runs();
-        self.cluster.call(Verb::Patch, wfe_tekton::PLURAL, runs.patch(&run.name, &params, patch)).await
+        let patched = self.cluster.call(Verb::Patch, wfe_tekton::PLURAL, runs.patch(&run.name, &params, patch)).await?;
+        Ok(patched.object)
     }
 
     /// Deletes a run that is still as it was seen, pending or finished: the version says so, as releasing moves it.
@@ -139,9 +160,12 @@ impl Performer {
         };
         let runs = self.cluster.runs();
         match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&run.name, &params)).await {
-            Ok(_) => {
-                tracing::info!(run = %run, ?why, "deleted");
-                learned.push(Learned::Expect(Expected::Absence { kind: Kind::Run, uid: run.uid.clone() }));
+            Ok(answer) => {
+                let leaving = answer.left().map(|LeanObject { object, .. }| object);
+                tracing::info!(run = %run, ?why, is_held = leaving.is_some(), "deleted");
+                let (namespace, name) = (self.cluster.execution_namespace().into(), (&*run.name).into());
+                let object = Written { kind: Kind::Run, namespace, name, uid: run.uid.clone() };
+                learned.extend(deleted(object, leaving.as_ref()));
                 if why == Unneeded::Unreleased {
                     learned.push(Learned::Unreleased(run.uid.clone()));
                 }
@@ -181,6 +205,7 @@ impl Performer {
     }
 }
 
-fn has_our_label(run: &DynamicObject) -> bool {
+/// Tells whether the watch of runs delivers a run.
+pub(super) fn has_our_label(run: &DynamicObject) -> bool {
     run.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(wfe_api::labels::LABEL_WORKFLOW_EXECUTION))
 }

@@ -141,12 +141,24 @@ impl<'a> Running<'a> {
 
     /// Makes a failure of which no run says more.
     pub(super) fn failed(self, message: &str, failed_at: Time) -> Failure {
+        let shown = self.execution.run_shown.proof.as_deref().cloned().map(Started::Started);
+        let lost = || self.execution.lost.as_deref().cloned();
+        self.failed_as(shown.or_else(lost).unwrap_or(Started::Unknown(Doubt::RunGone)), message, failed_at)
+    }
+
+    /// Makes the failure of one whose run was never handed to Tekton.
+    pub(super) fn never_started(self, message: &str, failed_at: Time) -> Failure {
+        let shown = self.execution.run_shown.proof.as_deref().cloned();
+        self.failed_as(shown.map_or(Started::NotStarted(Absence::NoRun), Started::Started), message, failed_at)
+    }
+
+    fn failed_as(self, started: Started, message: &str, failed_at: Time) -> Failure {
         let failed_at = round_up(failed_at); // as a status keeps it
-        let proof = self.execution.run_shown.proof.as_deref().or(self.execution.lost_proof.as_deref()).cloned();
+        let counts = !started.may_have_run();
         Failure {
             reason: FailureReason::Unknown,
             message: message.into(),
-            started: proof.map_or(Started::Unknown(Doubt::RunGone), Started::Started),
+            started,
             task: None,
             tasks: self.execution.run_shown.tasks,
             failed_at,
@@ -154,7 +166,7 @@ impl<'a> Running<'a> {
             number: None,
             outcome: None,
             cancelled: false,
-            charge: self.charge(failed_at, false),
+            charge: self.charge(failed_at, counts),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ending::Failure;
-use crate::evidence::{Doubt, Started};
+use crate::evidence::{Absence, Doubt, Started};
 use crate::findings::{Cause, FailedTask, Findings, Waited};
 use crate::run::Run;
 
@@ -131,4 +131,31 @@ fn a_run_that_did_not_start_in_time_says_what_it_waited_for() {
     let words = "nothing of it was seen to start within 5m0s, so it was cancelled; it waited for room";
     assert_eq!(&*told.message, words);
     assert_eq!(found(findings, late).reason, FailureReason::Unknown);
+}
+
+#[test]
+fn a_run_that_was_deleted_before_it_was_released_never_started() {
+    let never = || Started::NotStarted(Absence::NoRun);
+    let lost = Execution { lost: Some(Box::new(never())), ..running("a", "r1") };
+    let held = Run { deleting: true, ..run(1, "a", Progress::Pending) };
+    for (case, view) in [
+        ("gone", target(vec![lost.clone()], vec![])),
+        ("held by a finalizer", target(vec![running("a", "r1")], vec![held.clone()])),
+    ] {
+        let decision = decide(&view, &Policy::default(), at(50));
+        let failure = failure(&decision);
+        assert_eq!((&failure.started, failure.was_execution_failure()), (&never(), false), "{case}");
+        assert_eq!(failure.charge.consecutive_failures, 1, "{case}: it counts, and blocks nobody");
+    }
+    // Whatever says that something ran is believed.
+    let shown = |mut execution: Execution| {
+        execution.run_shown.proof = Some(Box::new(proof()));
+        execution
+    };
+    for view in [target(vec![shown(lost)], vec![]), target(vec![shown(running("a", "r1"))], vec![held])] {
+        let decision = decide(&view, &Policy::default(), at(50));
+        assert!(failure(&decision).was_execution_failure());
+    }
+    let unknown = decide(&target(vec![running("a", "r1")], vec![]), &Policy::default(), at(50));
+    assert_eq!(failure(&unknown).started, Started::Unknown(Doubt::RunGone));
 }

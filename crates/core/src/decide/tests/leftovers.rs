@@ -1,6 +1,7 @@
 //! Leftovers and orphans.
 
 use super::*;
+use crate::run::Run;
 
 #[test]
 fn a_pending_run_that_nobody_can_commit_to_is_deleted() {
@@ -53,4 +54,38 @@ fn runs_of_nobody_and_of_executions_elsewhere_are_never_touched() {
             assert_eq!(actions(&target(vec![], vec![stranger])), []);
         }
     }
+}
+
+/// A run whose deletion has begun, and that somebody's finalizer holds.
+fn held(run: Run) -> Run {
+    Run { deleting: true, ..run }
+}
+
+#[test]
+fn a_run_that_is_being_deleted_is_deleted_once_and_holds_nobody() {
+    let old = Policy::default().retention.as_secs().cast_signed();
+    let finished = target(vec![failed("a"), undecided("b")], vec![held(run(1, "a", done(true)))]);
+    let decided = decide(&finished, &Policy::default(), at(50 + old));
+    assert_eq!(decided.actions, [create("b", 2)]);
+    // Withdrawn: neither its own execution nor a rival waits until it has gone.
+    let gave_up = Execution { run_sequence: Some(1), ..undecided("a") };
+    let withdrawn = target(vec![gave_up.clone()], vec![held(run(1, "a", Progress::Pending))]);
+    assert_eq!((actions(&withdrawn), waiting(&withdrawn)), (vec![create("a", 2)], vec![]));
+    let rival = target(vec![undecided("b")], vec![held(run(1, "a", Progress::Pending))]);
+    assert_eq!(actions(&rival), [create("b", 2)]);
+    // One that was released may run on: it holds the target until it is done or gone.
+    let released = target(vec![running("a", "r1"), undecided("b")], vec![held(run(1, "a", Progress::Released))]);
+    assert!(actions(&released).iter().any(|action| matches!(action, Action::Skip { .. })));
+}
+
+#[test]
+fn a_run_that_no_watch_delivers_is_read_live_every_ten_seconds() {
+    let unwatched = Run { unwatched: Some(Box::new(at(45))), ..run(1, "a", Progress::Released) };
+    let target = target(vec![running("a", "r1")], vec![unwatched]);
+    let reads = |second| {
+        let decision = decide(&target, &Policy::default(), at(second));
+        (decision.actions.contains(&Action::Follow { run: run_id("r1") }), decision.wake)
+    };
+    assert_eq!(reads(54), (false, Some(at(55))));
+    assert!(reads(55).0);
 }

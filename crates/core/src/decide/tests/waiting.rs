@@ -156,3 +156,16 @@ fn whoever_waits_for_a_request_that_fails_says_so_whatever_it_is_for() {
         assert_eq!(waiting(&target), [("b".into(), Waiting::ApiErrors("cannot create: no answer".into()))]);
     }
 }
+
+#[test]
+fn who_waits_until_a_write_of_the_operator_is_seen_says_so_after_ten_seconds() {
+    let waiting = Waiting::Unseen("PipelineRun wfe-x-1".into());
+    let since = |second| Execution { waits_since: Some(at(second)), ..undecided("a") };
+    let early = decide_unseen(&target(vec![since(45)], vec![]), &Policy::default(), "PipelineRun wfe-x-1", at(50));
+    assert_eq!((early.actions, early.wake), (vec![], Some(at(55))));
+    let view = target(vec![since(40), running("b", "r1")], vec![]);
+    let late = decide_unseen(&view, &Policy::default(), "PipelineRun wfe-x-1", at(50));
+    let (execution, version) = (id("a"), Version::new("v"));
+    assert_eq!(late.actions, [Action::ShowWaiting { execution, version, waiting: waiting.clone() }]);
+    assert!(waiting.message().contains("PipelineRun wfe-x-1"), "{}", waiting.message());
+}

@@ -1,0 +1,61 @@
+//! What this process waits for, and what it has read live, where a watch does not deliver it.
+
+use wfe_core::Time;
+use wfe_core::name::Uid;
+use wfe_core::run::Run;
+use wfe_core::target::ChainName;
+
+use super::keep::already_seen;
+use super::{Expected, Index, Key, Kind, Live};
+
+impl Index {
+    /// Holds a target back until the watch has delivered a write of this process.
+    pub fn expect(&mut self, key: &Key, expected: Expected, now: Time) {
+        let epoch = self.lists.get(&expected.kind()).map_or(0, |list| list.epoch);
+        if let Some(entry) = self.targets.get_mut(key)
+            && !already_seen(&entry.target, &entry.vanished, &expected)
+        {
+            entry.expected.add(expected, epoch, now);
+        }
+    }
+
+    /// Returns which write of this process a target waits for, and when the object is read live.
+    #[must_use]
+    pub fn awaits(&self, key: &Key) -> Option<(&Expected, Time)> {
+        self.entry(key)?.expected.next()
+    }
+
+    /// Returns the writes of this process that have been awaited for so long that their objects are to be read live.
+    pub fn take_overdue(&mut self, key: &Key, now: Time) -> Vec<Expected> {
+        self.targets.get_mut(key).map(|entry| entry.expected.take_overdue(now)).unwrap_or_default()
+    }
+
+    /// Records what a live read has found of an object whose write is awaited. A uid never comes back: what is gone is
+    /// gone, whether or not a watch will say so.
+    pub fn read_live(&mut self, key: &Key, expected: &Expected, live: Live) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.expected.read(expected, live);
+        }
+        if live == Live::Gone {
+            let object = expected.object();
+            self.vanish(key, object.kind, &object.uid);
+        }
+    }
+
+    /// Records that a live read has found an object gone.
+    pub fn vanish(&mut self, key: &Key, kind: Kind, uid: &Uid) {
+        self.places.entry(kind).or_default().remove(uid);
+        self.remove(kind, key, uid);
+    }
+
+    /// Takes in a run that was read live, as somebody took our label off and its watch does not deliver it any more. It is
+    /// followed until it is done and its execution has ended.
+    pub fn follow_live(&mut self, chain: ChainName, mut run: Run, now: Time) {
+        let key = Key::Chain(chain);
+        if self.places[&Kind::Run].contains_key(&run.id.uid) {
+            return self.touch(&key); // it has its label again
+        }
+        run.unwatched = Some(Box::new(now));
+        self.keep_run(key, run, None, now);
+    }
+}

@@ -1,0 +1,129 @@
+//! The marks by which a run is known: a run that loses one of them between our request and its answer is nobody's.
+//!
+//! A mutating admission webhook can take labels and annotations off. Such a run is deleted at once and its execution ends:
+//! the next run would fare no better, and they would be created as fast as the watch delivers them.
+
+use std::collections::BTreeMap;
+
+use kube::api::{DeleteParams, DynamicObject, Preconditions};
+use wfe_api::labels;
+use wfe_api::limits::cut;
+use wfe_core::ending::{FailureReason, Refusal};
+use wfe_core::name::ExecutionId;
+use wfe_core::target::RunNumber;
+use wfe_tekton::MAX_MESSAGE;
+
+use super::facts::is;
+use super::{Learned, Performer, written};
+use crate::client::{CallError, Verb};
+use crate::index::{Expected, Kind};
+
+/// What all labels and annotations of ours begin with.
+const OURS: &str = "kubernaut.ai/";
+/// How often a deletion is tried: Tekton may write the status of a new run in between, which moves its version.
+const TRIES: u32 = 3;
+
+/// Names the first label or annotation of ours that a run lacks, or has with another value than it was sent with.
+pub(super) fn missing(sent: &DynamicObject, found: &DynamicObject) -> Option<String> {
+    let lacks = |what: &str, sent: &Option<BTreeMap<String, String>>, found: &Option<BTreeMap<String, String>>| {
+        let ours = sent.iter().flatten().filter(|(key, _)| key.starts_with(OURS));
+        let has = |key: &String, value: &String| found.as_ref().and_then(|found| found.get(key)) == Some(value);
+        let mut lacking = ours.filter(|(key, value)| !has(key, value)).map(|(key, _)| format!("{what} {key}"));
+        lacking.next()
+    };
+    let (sent, found) = (&sent.metadata, &found.metadata);
+    lacks("annotation", &sent.annotations, &found.annotations).or_else(|| lacks("label", &sent.labels, &found.labels))
+}
+
+/// Tells whether a run says that this execution made it.
+pub(super) fn is_owned_by(run: &DynamicObject, execution: &ExecutionId) -> bool {
+    let uid = run.metadata.annotations.as_ref().and_then(|all| all.get(labels::ANNOTATION_UID));
+    uid.is_some_and(|uid| execution.uid == **uid)
+}
+
+impl Performer {
+    /// Deletes a run that came back without a mark of ours, and refuses its execution.
+    pub(super) async fn refuse_unmarked(
+        &self,
+        execution: &ExecutionId,
+        number: RunNumber,
+        run: &DynamicObject,
+        mark: &str,
+    ) -> Vec<Learned> {
+        let name = run.metadata.name.as_deref().unwrap_or_default();
+        let mut learned = Vec::new();
+        let fate = match self.delete_pending(run).await {
+            Ok(()) => {
+                // It may have been delivered, and it is nothing to commit to.
+                learned.extend(written(Kind::Run, run).map(|object| Learned::Expect(Expected::Absence { object })));
+                "it is deleted".to_owned()
+            }
+            Err(error) => format!("delete it, as the operator could not ({error})"),
+        };
+        let message = format!(
+            "PipelineRun {name} was created and lacks the {mark}: a mutating admission webhook, or a controller, takes it \
+             off; find it with kubectl get mutatingwebhookconfigurations, and exempt the namespace {}; {fate}",
+            self.cluster.execution_namespace()
+        );
+        tracing::warn!(wfe = %execution, run = name, mark, "{message}");
+        let reason = FailureReason::ConfigurationError;
+        let message = cut(&message, MAX_MESSAGE).into();
+        learned.push(Learned::Refused(execution.uid.clone(), Refusal { reason, message, number }));
+        learned
+    }
+
+    /// Deletes a run by its uid and version, as long as it is pending.
+    async fn delete_pending(&self, run: &DynamicObject) -> Result<(), CallError> {
+        let runs = self.cluster.runs();
+        let name = run.metadata.name.clone().unwrap_or_default();
+        let uid = wfe_core::name::Uid::new(run.metadata.uid.as_deref().unwrap_or_default());
+        let mut version = run.metadata.resource_version.clone();
+        for attempt in 1.. {
+            let preconditions = Preconditions { uid: run.metadata.uid.clone(), resource_version: version.clone() };
+            let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+            match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&name, &params)).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.code() == 404 => return Ok(()),
+                Err(error) if error.code() == 409 && attempt < TRIES => {
+                    let found = self.cluster.call(Verb::Get, wfe_tekton::PLURAL, runs.get_opt(&name)).await?;
+                    let pending =
+                        |run: &DynamicObject| run.data.pointer("/spec/status") == Some(&wfe_tekton::PENDING.into());
+                    match found.map(|found| found.object).filter(|found| is(&found.metadata, &uid)) {
+                        None => return Ok(()),
+                        Some(found) if pending(&found) => version = found.metadata.resource_version,
+                        Some(_) => return Err(error),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wfe_core::name::Uid;
+
+    use super::*;
+
+    fn run(labels: &[&str], annotations: &[&str]) -> DynamicObject {
+        let all =
+            |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), json!("v"))).collect::<serde_json::Map<_, _>>();
+        let metadata = json!({"name": "wfe-x-1", "labels": all(labels), "annotations": all(annotations)});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    }
+
+    #[test]
+    fn a_run_that_lost_a_mark_of_ours_is_told_from_one_that_has_them_all() {
+        let (label, uid) = (labels::LABEL_WORKFLOW_EXECUTION, labels::ANNOTATION_UID);
+        let sent = run(&[label, labels::LABEL_MANAGED_BY], &[uid]);
+        assert_eq!(missing(&sent, &run(&[label], &[uid, "more"])), None, "what is not ours may change");
+        assert_eq!(missing(&sent, &run(&[label], &[])), Some(format!("annotation {uid}")));
+        assert_eq!(missing(&sent, &run(&[], &[uid])), Some(format!("label {label}")));
+        let execution = |uid: &str| ExecutionId { namespace: "ops".into(), name: "a".into(), uid: Uid::new(uid) };
+        assert!(is_owned_by(&sent, &execution("v")) && !is_owned_by(&sent, &execution("w")));
+        assert!(!is_owned_by(&run(&[label], &[]), &execution("v")));
+    }
+}

@@ -1,0 +1,207 @@
+//! Takes the answer to a list apart as its bytes come: each object by itself, so that a page never lies in memory whole and
+//! an object that cannot be read harms no other.
+
+use std::collections::VecDeque;
+
+use kube::core::ListMeta;
+use serde::Deserialize;
+
+/// The most that an object may have, in bytes: ten times what etcd stores of one by default.
+const MAX_OBJECT: usize = 16 << 20;
+/// The most that an answer may have beside its objects, in bytes: it has a token and a version.
+const MAX_FRAME: usize = 1 << 20;
+
+/// Why an answer cannot be taken apart.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PageError {
+    /// An object has more bytes than any can have.
+    #[error("an object of the list has more than {MAX_OBJECT} bytes")]
+    ObjectTooLarge,
+    /// There is more beside the objects than any list has.
+    #[error("the list has more than {MAX_FRAME} bytes beside its objects")]
+    FrameTooLarge,
+    /// The bytes ended in the middle.
+    #[error("the list ended in the middle")]
+    Truncated,
+    /// What is there beside the objects is no list.
+    #[error("the answer is no list: {0}")]
+    NoList(#[source] serde_json::Error),
+}
+
+/// Takes one page apart.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    depth: u32,
+    is_in_string: bool,
+    is_escaped: bool,
+    /// Whether the list of objects is open.
+    is_in_items: bool,
+    /// The last string directly in the outermost object: before a `[`, the name of the list.
+    name: Vec<u8>,
+    /// The object that is under way.
+    object: Vec<u8>,
+    /// All but the objects.
+    frame: Vec<u8>,
+}
+
+/// What a list has beside its objects.
+#[derive(Debug, Default, Deserialize)]
+struct Frame {
+    #[serde(default)]
+    metadata: ListMeta,
+}
+
+impl Page {
+    /// Takes in the next bytes, and adds the objects that are complete with them.
+    ///
+    /// # Errors
+    /// Why nothing more can be read.
+    pub(super) fn push(&mut self, bytes: &[u8], objects: &mut VecDeque<Vec<u8>>) -> Result<(), PageError> {
+        let mut rest = bytes;
+        while let [byte, after @ ..] = rest {
+            if self.is_in_string && !self.is_escaped {
+                // Most bytes are text: all up to the next that means something go at once.
+                let plain = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\')).count();
+                if plain > 0 {
+                    let (text, after) = rest.split_at(plain);
+                    self.keep(text)?;
+                    rest = after;
+                    continue;
+                }
+            }
+            self.take(*byte, objects)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Returns what the list says beside its objects.
+    ///
+    /// # Errors
+    /// Where the bytes ended too early, or were no list.
+    pub(super) fn finish(self) -> Result<ListMeta, PageError> {
+        if self.depth > 0 || self.is_in_string {
+            return Err(PageError::Truncated);
+        }
+        let frame: Frame = serde_json::from_slice(&self.frame).map_err(PageError::NoList)?;
+        Ok(frame.metadata)
+    }
+
+    fn take(&mut self, byte: u8, objects: &mut VecDeque<Vec<u8>>) -> Result<(), PageError> {
+        if self.is_in_string {
+            let is_end = byte == b'"' && !self.is_escaped;
+            self.is_escaped = byte == b'\\' && !self.is_escaped;
+            self.is_in_string = !is_end;
+            if is_end {
+                return self.keep_structure(byte);
+            }
+            return self.keep(&[byte]);
+        }
+        match byte {
+            b'"' => {
+                self.is_in_string = true;
+                if self.depth == 1 {
+                    self.name.clear();
+                }
+                self.keep_structure(byte)
+            }
+            b'{' | b'[' => {
+                let opens_items = byte == b'[' && self.depth == 1 && self.name == b"items";
+                self.keep_structure(byte)?;
+                self.depth += 1;
+                self.is_in_items |= opens_items;
+                Ok(())
+            }
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.is_in_items && self.depth == 1 {
+                    self.is_in_items = false;
+                }
+                self.keep_structure(byte)?;
+                if self.is_in_items && self.depth == 2 {
+                    objects.push_back(std::mem::take(&mut self.object));
+                }
+                Ok(())
+            }
+            // What separates the objects belongs to none.
+            _ if self.is_in_items && self.depth == 2 => Ok(()),
+            _ => self.keep_structure(byte),
+        }
+    }
+
+    /// Keeps the text of a string.
+    fn keep(&mut self, text: &[u8]) -> Result<(), PageError> {
+        if self.depth == 1 && !self.is_in_items {
+            self.name.extend_from_slice(text);
+        }
+        let (kept, most, error) = if self.is_in_items {
+            (&mut self.object, MAX_OBJECT, PageError::ObjectTooLarge)
+        } else {
+            (&mut self.frame, MAX_FRAME, PageError::FrameTooLarge)
+        };
+        if kept.len() + text.len() > most {
+            return Err(error);
+        }
+        kept.extend_from_slice(text);
+        Ok(())
+    }
+
+    fn keep_structure(&mut self, byte: u8) -> Result<(), PageError> {
+        let name = std::mem::take(&mut self.name);
+        let kept = self.keep(&[byte]);
+        self.name = name;
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes an answer apart that comes in pieces of some bytes.
+    fn apart(answer: &str, piece: usize) -> (Vec<String>, Result<ListMeta, PageError>) {
+        let (mut page, mut objects) = (Page::default(), VecDeque::new());
+        let pushed = answer.as_bytes().chunks(piece).try_for_each(|bytes| page.push(bytes, &mut objects));
+        let objects = objects.into_iter().map(|object| String::from_utf8(object).unwrap()).collect();
+        (objects, pushed.and_then(|()| page.finish()))
+    }
+
+    #[test]
+    fn the_objects_of_a_page_come_one_by_one_wherever_the_bytes_are_cut() {
+        let first = r#"{"metadata":{"name":"a \"]}[{ \\"},"spec":{"items":[1,[2],{"x":"ä"}]}}"#;
+        let answer = format!(
+            r#" {{"kind":"List", "items" : [ {first} ,
+            {{"n":1}}], "metadata":{{"resourceVersion":"7","continue":"to\"ken"}}}} "#
+        );
+        for piece in [1, 2, 3, 7, 1000] {
+            let (objects, end) = apart(&answer, piece);
+            assert_eq!(objects, [first, r#"{"n":1}"#], "{piece}");
+            let end = end.unwrap();
+            assert_eq!((end.resource_version.as_deref(), end.continue_.as_deref()), (Some("7"), Some("to\"ken")));
+        }
+        for none in [
+            r#"{"items":[],"metadata":{"resourceVersion":"7"}}"#,
+            r#"{"metadata":{"resourceVersion":"7"},"items":null}"#,
+        ] {
+            let (objects, end) = apart(none, 5);
+            assert_eq!((objects.len(), end.unwrap().resource_version.as_deref()), (0, Some("7")));
+        }
+    }
+
+    #[test]
+    fn only_the_list_of_the_outermost_object_has_objects() {
+        let (objects, _) = apart(r#"{"metadata":{"items":[{"a":1}]},"other":[{"b":1}],"items":[{"c":1}]}"#, 4);
+        assert_eq!(objects, [r#"{"c":1}"#]);
+    }
+
+    #[test]
+    fn what_ends_in_the_middle_or_is_no_list_is_an_error() {
+        for (answer, word) in
+            [(r#"{"items":[{"a":1}"#, "middle"), (r#"{"items":[],"metadata":"#, "middle"), ("nothing", "no list")]
+        {
+            let (_, end) = apart(answer, 3);
+            let error = end.unwrap_err().to_string();
+            assert!(error.contains(word), "{answer}: {error}");
+        }
+    }
+}

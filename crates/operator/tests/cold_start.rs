@@ -1,0 +1,194 @@
+//! What a start costs in memory where the objects are as large as any can be, and what a watch makes of what it cannot
+//! read: a real client reads the answers of an API server that is played here.
+
+// All of it is test code, so that a helper may panic as a test does.
+#![cfg(test)]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use wfe_core::Time;
+use wfe_operator::client::Cluster;
+use wfe_operator::health::Health;
+use wfe_operator::hearing::Hearing;
+use wfe_operator::index::{Delivery, Index, Kind};
+use wfe_operator::lease::Leadership;
+use wfe_operator::metrics::Metrics;
+use wfe_operator::watch::Watch;
+
+/// How many large executions there are.
+const EXECUTIONS: u32 = 500;
+/// What one has in bytes when it is sent: more than any that the CRD lets pass.
+const OBJECT: usize = 545_000;
+/// What the parameters of one have in bytes, in sum.
+const PARAMETERS: usize = 64_000;
+/// How much a start may add to the memory of the process, in kB: the operator itself needs some 20 MB, and the chart's
+/// limit is 256 MB.
+const MOST: u64 = 128_000;
+
+fn uid(number: u32) -> String {
+    format!("{number:08x}-7a0e-4b9f-000e-5d0a00000000")
+}
+
+fn execution(number: u32) -> Value {
+    json!({
+        "metadata": {"name": format!("e-{number}"), "namespace": "ops", "uid": uid(number), "resourceVersion": "7"},
+        "spec": {
+            "workflowRef": {"workflowId": "restart", "version": "1", "containerImage": "registry.example/restart:1"},
+            "targetResource": "payment/deployment/payment-api",
+        },
+    })
+}
+
+/// An execution of the largest size: most of it is what a replica does not keep.
+fn large() -> Value {
+    let mut object = execution(0);
+    object["spec"]["parameters"] = json!({"TEXT": "x".repeat(PARAMETERS)});
+    let rest = OBJECT - PARAMETERS - 3_000;
+    object["metadata"]["managedFields"] = json!([{"fieldsV1": {"f:spec": "y".repeat(rest - 32_000)}}]);
+    object["spec"]["rationale"] = "z".repeat(32_000).into();
+    object
+}
+
+/// Reads one request and returns its path with the query.
+async fn asked(connection: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(connection.read_u8().await.ok()?);
+    }
+    let head = String::from_utf8(head).unwrap();
+    Some(head.split(' ').nth(1).unwrap_or_default().to_owned())
+}
+
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
+
+/// Answers a list with these objects, one after the other, so that no answer lies in memory whole.
+async fn list(connection: &mut TcpStream, objects: impl Iterator<Item = String>) -> std::io::Result<()> {
+    connection.write_all(HEAD).await?;
+    connection.write_all(b"{\"apiVersion\":\"v1\",\"items\":[").await?;
+    for (place, object) in objects.enumerate() {
+        if place > 0 {
+            connection.write_all(b",").await?;
+        }
+        connection.write_all(object.as_bytes()).await?;
+    }
+    connection.write_all(b"],\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"9\"}}").await?;
+    connection.shutdown().await
+}
+
+/// Plays an API server: each list has the objects that `objects` makes, and each watch brings these lines.
+async fn play(
+    listener: TcpListener,
+    objects: fn() -> Box<dyn Iterator<Item = String> + Send>,
+    changes: &'static [&'static str],
+) {
+    loop {
+        let Ok((mut connection, _)) = listener.accept().await else { return };
+        tokio::spawn(async move {
+            let Some(path) = asked(&mut connection).await else { return };
+            if path.contains("watch=true") {
+                connection.write_all(HEAD).await.unwrap();
+                for change in changes {
+                    connection.write_all(format!("{change}\n").as_bytes()).await.unwrap();
+                }
+                connection.flush().await.unwrap();
+                // It stays open until the client has gone.
+                let _ = connection.read_u8().await;
+            } else {
+                let _ = list(&mut connection, objects()).await; // a client that has seen enough goes away
+            }
+        });
+    }
+}
+
+/// Follows the executions of an API server that is played.
+async fn follow(
+    objects: fn() -> Box<dyn Iterator<Item = String> + Send>,
+    changes: &'static [&'static str],
+) -> (mpsc::Receiver<Delivery>, Metrics) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(play(listener, objects, changes));
+    let (metrics, hearing) = (Metrics::new().unwrap(), Hearing::default());
+    let config = kube::Config::new(url.parse().unwrap());
+    let leadership = Leadership::without_election();
+    let cluster = Cluster::connect(config, "runs", leadership, metrics.clone(), hearing.clone()).unwrap();
+    let watch = Watch {
+        kind: Kind::Execution,
+        api: cluster.watched(Kind::Execution, None),
+        execution_namespace: "runs".to_owned(),
+        max_staleness: Duration::from_mins(3),
+        health: Health::new(),
+        hearing,
+        metrics: metrics.clone(),
+    };
+    let (sender, deliveries) = mpsc::channel(1024);
+    tokio::spawn(watch.follow(sender));
+    (deliveries, metrics)
+}
+
+async fn next(deliveries: &mut mpsc::Receiver<Delivery>) -> Delivery {
+    tokio::time::timeout(Duration::from_mins(2), deliveries.recv()).await.unwrap().unwrap()
+}
+
+/// The most memory that this process has had, in kB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_start_with_five_hundred_of_the_largest_executions_stays_far_below_the_charts_limit() {
+    let (mut deliveries, _) = follow(
+        || {
+            let object = serde_json::to_string(&large()).unwrap();
+            Box::new((0..EXECUTIONS).map(move |number| object.replacen(&uid(0), &uid(number), 1)))
+        },
+        &[],
+    )
+    .await;
+    let before = peak();
+    let mut index = Index::new(None);
+    let mut executions = 0;
+    loop {
+        let delivery = next(&mut deliveries).await;
+        executions += u32::from(matches!(delivery, Delivery::Execution(_)));
+        let is_end = matches!(delivery, Delivery::ListEnds(_));
+        index.apply(delivery, Time::UNIX_EPOCH);
+        if is_end {
+            break;
+        }
+    }
+    assert_eq!((executions, index.len()), (EXECUTIONS, 1));
+    let more = peak() - before;
+    println!("{more} kB for {executions} executions of {OBJECT} bytes");
+    assert!(more < MOST, "{more} kB more, of {MOST} at the most");
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_harms_no_other_and_a_change_that_cannot_be_read_is_a_gap() {
+    let (mut deliveries, metrics) = follow(
+        || {
+            let one = |number| execution(number).to_string();
+            let deep = format!(r#""spec":{{"free":{}1{},"#, "[".repeat(5000), "]".repeat(5000));
+            Box::new([one(1), one(2).replacen(r#""spec":{"#, &deep, 1), one(3)].into_iter())
+        },
+        &[r#"{"type":"MODIFIED","object":{"metadata":{"name":7}}}"#],
+    )
+    .await;
+    for turn in 0..2 {
+        assert!(matches!(next(&mut deliveries).await, Delivery::ListBegins(Kind::Execution)), "{turn}");
+        for _ in 0..3 {
+            let delivery = next(&mut deliveries).await;
+            assert!(matches!(delivery, Delivery::Execution(_)), "{delivery:?}");
+        }
+        assert!(matches!(next(&mut deliveries).await, Delivery::ListEnds(Kind::Execution)), "{turn}");
+    }
+    let page = String::from_utf8(metrics.render().unwrap()).unwrap();
+    let line = "workflowexecution_unread_objects_total{resource=\"workflowexecutions\"} 2";
+    assert!(page.contains(line), "{page}");
+}
