@@ -2,6 +2,8 @@
 //!
 //! `tests/cluster/conformance.rs` plays them on the real API server too.
 
+#![allow(clippy::unwrap_used)] // a test says what went wrong by panicking
+
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, TimeDelta};

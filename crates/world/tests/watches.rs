@@ -1,5 +1,7 @@
 //! Watches on virtual time: changes, bookmarks, the end, and what compaction does to lists and watches.
 
+#![allow(clippy::unwrap_used)] // a test says what went wrong by panicking
+
 use chrono::DateTime;
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::Request;

@@ -71,6 +71,7 @@ fn unreadable(clearance: Option<Clearance>) -> ExecutionRecord {
     let failed = FailedState {
         reason: FailureReason::ConfigurationError,
         was_execution_failure: false,
+        cancelled: false,
         failed_at: Some(Time::UNIX_EPOCH),
         completed_at: Some(Time::UNIX_EPOCH),
         next_allowed_execution: None,

@@ -257,7 +257,7 @@ proptest! {
         let target = TargetName::parse("node/n").unwrap();
         let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, started_at: None, gave_up: false };
         let clearance = Clearance { reason: reason.into(), cleared_by: cleared_by.into(), recorded: Recorded::Not };
-        let status = cleared(&target, &subject, Vec::new(), &clearance, effective, now);
+        let status = cleared(Some(&target), &subject, Vec::new(), &clearance, effective, now);
         prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
     }
 }

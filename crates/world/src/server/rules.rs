@@ -37,6 +37,7 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
 });
 
 /// `sum` of Kubernetes' own functions on lists, for whole numbers.
+#[expect(clippy::needless_pass_by_value, reason = "the signature that an environment takes")]
 fn sum<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let wrong = || ExecutionError::function_error("sum", "not a list of whole numbers in range");
     let list = args.first().and_then(|list| list.as_iterable()).ok_or_else(wrong)?;

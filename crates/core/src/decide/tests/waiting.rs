@@ -166,6 +166,6 @@ fn who_waits_until_a_write_of_the_operator_is_seen_says_so_after_ten_seconds() {
     let view = target(vec![since(40), running("b", "r1")], vec![]);
     let late = decide_unseen(&view, &Policy::default(), "PipelineRun wfe-x-1", at(50));
     let (execution, version) = (id("a"), Version::new("v"));
-    assert_eq!(late.actions, [Action::ShowWaiting { execution, version, waiting: waiting.clone() }]);
+    assert_eq!(late.actions, [Action::ShowWaiting { execution, version, waiting: waiting.clone(), tried: None }]);
     assert!(waiting.message().contains("PipelineRun wfe-x-1"), "{}", waiting.message());
 }
