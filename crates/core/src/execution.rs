@@ -56,12 +56,27 @@ pub struct Execution {
     pub run_shown: RunShown,
     /// When this process wrote that last.
     pub run_shown_at: Option<Time>,
-    /// What is known of whether anything of its run ran, where this process has seen the run vanish.
-    pub lost: Option<Box<Started>>,
-    /// Why its run was never released, where this process has deleted the run for that.
-    pub unreleased: Option<Box<Trouble>>,
+    /// What this process knows of its run, where it has seen the run vanish or has deleted it.
+    pub lost: Option<Box<Lost>>,
     /// Where it stands.
     pub state: ExecutionState,
+}
+
+/// What is known of a run that is not there any more.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lost {
+    /// It vanished; with what is known of whether anything of it ran.
+    Vanished(Started),
+    /// This process has deleted it, as it could not be released; with what stood in the way.
+    Unreleased(Trouble),
+}
+
+impl Lost {
+    /// Tells whether it is known that nothing of the run ran.
+    #[must_use]
+    pub fn never_started(&self) -> bool {
+        matches!(self, Self::Unreleased(_) | Self::Vanished(Started::NotStarted(_)))
+    }
 }
 
 /// What the status of an execution says that it waits for.
@@ -203,7 +218,6 @@ impl Execution {
             run_shown: RunShown::default(),
             run_shown_at: None,
             lost: None,
-            unreleased: None,
             state: ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None },
         }
     }

@@ -18,7 +18,7 @@ use wfe_core::Time;
 use wfe_core::action::Decision;
 use wfe_core::by_uid::ByUid;
 use wfe_core::ending::Refusal;
-use wfe_core::execution::{ExecutionState, Pause};
+use wfe_core::execution::{ExecutionState, Lost, Pause};
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Order, Owner, Run};
@@ -294,7 +294,7 @@ impl Index {
             && let Some(trouble) = &target.trouble
             && let Some(owner) = target.executions.values_mut().find(|it| it.is_running_on(run))
         {
-            owner.unreleased = Some(trouble.clone());
+            owner.lost = Some(Box::new(Lost::Unreleased(Trouble::clone(trouble))));
         }
     }
 

@@ -327,6 +327,7 @@ impl Inner {
         registry.register(Box::new(self.errors.clone()))?;
         registry.register(Box::new(self.api_requests.clone()))?;
         registry.register(Box::new(self.deliveries.clone()))?;
+        registry.register(Box::new(self.cut_objects.clone()))?;
         registry.register(Box::new(self.events_lost.clone()))?;
         registry.register(Box::new(self.foreign_runs.clone()))?;
         registry.register(Box::new(self.slow_drains.clone()))?;

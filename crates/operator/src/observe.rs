@@ -91,7 +91,6 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         },
         run_shown_at: None, // the index knows, and the proof too
         lost: None,
-        unreleased: None,
         id,
         state,
     };

@@ -8,7 +8,7 @@ use crate::Time;
 use crate::action::{Action, Decision, Ending, Fact};
 use crate::ending::{Failure, FailureReason, Skip};
 use crate::evidence::Started;
-use crate::execution::{Execution, ExecutionState, Recorded, RunShown};
+use crate::execution::{Execution, ExecutionState, Lost, Recorded, RunShown};
 use crate::name::{ExecutionId, RunId, Uid};
 use crate::policy::Policy;
 use crate::run::{Owner, Progress, Run};
@@ -161,8 +161,11 @@ impl<'a> Check<'a> {
                 self.expect("9", succeeded, || format!("{execution} completed without a run that succeeded"));
             }
             Ending::Failed(failure) => {
-                let is_lost = matches!(found.lost.as_deref(), Some(Started::NotStarted(_)));
-                let is_gone_unstarted = found.unreleased.is_some() || is_lost && found.run_shown.proof.is_none();
+                let is_gone_unstarted = match found.lost.as_deref() {
+                    Some(Lost::Unreleased(_)) => true,
+                    Some(Lost::Vanished(Started::NotStarted(_))) => found.run_shown.proof.is_none(),
+                    _ => false,
+                };
                 let is_proven = run.map_or(is_gone_unstarted, |run| has_not_started(found, run));
                 let ran = found.started_once() && !is_proven;
                 let fits = failure.was_execution_failure() == ran;

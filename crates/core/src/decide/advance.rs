@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::View;
 use crate::Time;
 use crate::action::{Action, Decision, Ending, Unneeded};
-use crate::evidence::{Proof, Started};
-use crate::execution::{Execution, ExecutionState, RunShown};
+use crate::evidence::Proof;
+use crate::execution::{Execution, ExecutionState, Lost, RunShown};
 use crate::moment::after;
 use crate::run::{CancelReason, Progress, Run};
 
@@ -52,15 +52,15 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
             );
             decision.actions.push(running.finish(Ending::Failed(running.failed(&message, now)), None));
         }
-        None if let Some(trouble) = execution.unreleased.as_deref() => {
-            decision.actions.push(running.finish(Ending::Failed(running.unreleased(trouble)), Some(run.clone())));
-        }
         None => {
-            let message = match execution.lost.as_deref() {
-                Some(Started::NotStarted(_)) => format!("PipelineRun {run} was deleted before it was started"),
-                _ => format!("PipelineRun {run} was deleted while the workflow was running"),
+            let failure = match execution.lost.as_deref() {
+                Some(Lost::Unreleased(trouble)) => running.unreleased(trouble),
+                Some(lost) if lost.never_started() => {
+                    running.failed(&format!("PipelineRun {run} was deleted before it was started"), now)
+                }
+                _ => running.failed(&format!("PipelineRun {run} was deleted while the workflow was running"), now),
             };
-            decision.actions.push(running.finish(Ending::Failed(running.failed(&message, now)), Some(run.clone())));
+            decision.actions.push(running.finish(Ending::Failed(failure), Some(run.clone())));
         }
     }
 }

@@ -19,7 +19,7 @@ use super::advance::{DRAIN, MAX_SKEW, PATIENCE, SETTLE};
 use super::*;
 use crate::action::{Ending, Fact, Unneeded, Waiting};
 use crate::ending::{Conflict, FailureReason, Refusal, Skip};
-use crate::execution::{Cancellation, ExecutionState};
+use crate::execution::{Cancellation, ExecutionState, Lost};
 use crate::name::{Uid, Version};
 use crate::residue::Residue;
 use crate::run::{CancelReason, Order, Outcome, Owner, Presence, Progress};

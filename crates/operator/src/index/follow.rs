@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use wfe_core::Time;
 use wfe_core::evidence::{Absence, Started};
-use wfe_core::execution::{Execution, ExecutionState};
+use wfe_core::execution::{Execution, ExecutionState, Lost};
 use wfe_core::findings::Findings;
 use wfe_core::name::{RunId, Uid};
 use wfe_core::run::{Look, Owner, Progress, Run, Seen};
@@ -106,7 +106,7 @@ impl Entry {
         self.evidence.remove(&run.id.uid);
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
         if let (Some(owner), Some(proof)) = (owner, run.seen.proof) {
-            owner.lost = Some(Box::new(Started::Started(proof)));
+            owner.lost = Some(Box::new(Lost::Vanished(Started::Started(proof))));
         }
     }
 
@@ -116,15 +116,19 @@ impl Entry {
         if !run.is_pending() || run.seen.has_stirred {
             return;
         }
-        if let Some(owner) = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id)) {
-            owner.lost = Some(Box::new(Started::NotStarted(Absence::NoRun)));
+        let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
+        // Where this process has deleted it, why is known better.
+        if let Some(owner) = owner.filter(|owner| owner.lost.is_none()) {
+            owner.lost = Some(Box::new(Lost::Vanished(Started::NotStarted(Absence::NoRun))));
         }
     }
 
     /// Takes in that a run is there. One that lost our label was only taken for gone: that it was pending then says nothing.
     pub(super) fn find(&mut self, run: &RunId) {
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(run));
-        if let Some(owner) = owner.filter(|it| matches!(it.lost.as_deref(), Some(Started::NotStarted(_)))) {
+        if let Some(owner) =
+            owner.filter(|it| matches!(it.lost.as_deref(), Some(Lost::Vanished(Started::NotStarted(_)))))
+        {
             owner.lost = None;
         }
     }

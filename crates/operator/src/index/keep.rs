@@ -42,7 +42,6 @@ pub(super) fn keep_memory(execution: &mut Execution, known: &Execution) {
     if matches!(execution.state, ExecutionState::Running { .. }) {
         execution.run_shown_at = known.run_shown_at;
         execution.lost.clone_from(&known.lost);
-        execution.unreleased.clone_from(&known.unreleased);
     }
     if let (
         ExecutionState::Undecided { refusal, first_try, .. },

@@ -7,7 +7,7 @@ use wfe_tekton::{Object, Remains, Sighting, examine, observe_descendant};
 use super::follow::MAX_STRANGERS;
 use super::*;
 use wfe_core::action::{Action, Waiting};
-use wfe_core::execution::Execution;
+use wfe_core::execution::{Execution, Lost};
 use wfe_core::name::{RunId, Version};
 use wfe_core::run::{Owner, Presence, Progress, Seen};
 use wfe_core::target::TargetName;
@@ -626,8 +626,8 @@ fn a_run_that_could_not_be_released_is_remembered_with_the_words_until_its_execu
     index.unreleased(&key(), &Uid::new("r"));
     index.apply(Delivery::RunDeleted(Uid::new("r"), None), now());
     index.apply(running("4"), now());
-    let kept = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].unreleased;
-    assert_eq!(kept.as_deref(), Some(&trouble(TroubleKind::ApiErrors)));
+    let kept = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].lost;
+    assert_eq!(kept.as_deref(), Some(&Lost::Unreleased(trouble(TroubleKind::ApiErrors))));
 }
 
 #[test]
@@ -670,7 +670,7 @@ fn a_run_that_was_pending_when_it_was_deleted_never_started() {
         index.entry(&key()).unwrap().target.executions[&Uid::new("a")].lost.clone()
     };
     let pending = || run("r1", "a", "2");
-    let never = Some(Box::new(Started::NotStarted(Absence::NoRun)));
+    let never = Some(Box::new(Lost::Vanished(Started::NotStarted(Absence::NoRun))));
     assert_eq!(lost(pending(), Some(pending())), never);
     assert_eq!(lost(pending(), Some(released(pending()))), None);
     assert_eq!(lost(released(pending()), Some(pending())), None);

@@ -78,7 +78,12 @@ async fn step(api: &Api<LeanObject>, selection: &Selection, state: State) -> Ste
         },
         State::Watch { version } => match api.watch(&watch_params(selection), &version).await {
             Ok(changes) => (None, State::Follow { version, changes: changes.boxed() }),
-            Err(error) => (Some(Err(Error::WatchStartFailed(error))), State::Watch { version }),
+            Err(error) => {
+                // An answer or an event can say that the version is too old.
+                let is_expired = matches!(&error, kube::Error::Api(status) if status.code == 410);
+                let next = if is_expired { State::Begin } else { State::Watch { version } };
+                (Some(Err(Error::WatchStartFailed(error))), next)
+            }
         },
         State::Follow { version, changes } => follow(version, changes).await,
     }

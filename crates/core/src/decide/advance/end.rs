@@ -8,6 +8,7 @@ use crate::action::{Action, Decision, Ending};
 use crate::duration;
 use crate::ending::{Failure, FailureReason, Success};
 use crate::evidence::{Absence, Doubt, Proof, Started};
+use crate::execution::Lost;
 use crate::findings::Findings;
 use crate::history::Charge;
 use crate::moment::{after, round_up};
@@ -142,7 +143,10 @@ impl<'a> Running<'a> {
     /// Makes a failure of which no run says more.
     pub(super) fn failed(self, message: &str, failed_at: Time) -> Failure {
         let shown = self.execution.run_shown.proof.as_deref().cloned().map(Started::Started);
-        let lost = || self.execution.lost.as_deref().cloned();
+        let lost = || match self.execution.lost.as_deref() {
+            Some(Lost::Vanished(started)) => Some(started.clone()),
+            Some(Lost::Unreleased(_)) | None => None,
+        };
         self.failed_as(shown.or_else(lost).unwrap_or(Started::Unknown(Doubt::RunGone)), message, failed_at)
     }
 

@@ -73,7 +73,7 @@ fn a_release_that_is_refused_until_the_start_deadline_is_given_up_in_the_version
 
 #[test]
 fn an_execution_whose_run_was_never_released_ends_as_one_that_never_started() {
-    let over = Execution { unreleased: Some(Box::new(no_answer())), ..running("a", "r1") };
+    let over = Execution { lost: Some(Box::new(Lost::Unreleased(no_answer()))), ..running("a", "r1") };
     let view = target(vec![over, undecided("b")], vec![]);
     let decision = decide(&view, &Policy::default(), at(RELEASED));
     assert_eq!(crate::check::violations(&view, &Policy::default(), at(RELEASED), &decision), []);

@@ -136,7 +136,7 @@ fn a_run_that_did_not_start_in_time_says_what_it_waited_for() {
 #[test]
 fn a_run_that_was_deleted_before_it_was_released_never_started() {
     let never = || Started::NotStarted(Absence::NoRun);
-    let lost = Execution { lost: Some(Box::new(never())), ..running("a", "r1") };
+    let lost = Execution { lost: Some(Box::new(Lost::Vanished(never()))), ..running("a", "r1") };
     let held = Run { deleting: true, ..run(1, "a", Progress::Pending) };
     for (case, view) in [
         ("gone", target(vec![lost.clone()], vec![])),
