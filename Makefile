@@ -98,12 +98,16 @@ golden: versions-rust assets assets-helm bins ## Write anew what the chart rende
 # --- to check --------------------------------------------------------------------------------------------------------
 
 .PHONY: check
-check: check-format check-files check-commits check-scripts check-clippy check-rustdoc check-generated check-docs check-deny ## Check everything but the tests
+check: check-format check-comments check-files check-commits check-scripts check-clippy check-rustdoc check-generated check-docs check-deny ## Check everything but the tests
 	@echo "check: all is well"
 
 .PHONY: check-format
 check-format: versions-rust
 	@.ci/timed $@ cargo fmt --all --check
+
+.PHONY: check-comments
+check-comments:
+	@.ci/timed $@ .ci/check-comments
 
 .PHONY: check-files
 check-files:

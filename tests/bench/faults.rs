@@ -1,4 +1,5 @@
-//! The same work while the API server throttles, is slow, or is restarted: nothing may be lost, and the numbers are marked.
+//! The same work while the API server throttles, is slow, or is restarted: nothing may be lost, and the numbers are
+//! marked.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,8 @@
 //! The floor: a client that sends for each execution what the operator sends, and decides nothing.
 //!
-//! It runs as a process of its own under the operator's service account, with as many targets at once and as many events
-//! at once as the operator has, and reads the same watches. What the operator takes longer is what deciding costs.
+//! It runs as a process of its own under the operator's service account, with as many targets at once and as many
+//! events at once as the operator has, and reads the same watches. What the operator takes longer is what deciding
+//! costs.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;

@@ -116,8 +116,8 @@ impl Observer {
     }
 }
 
-/// Follows one collection. A watch that an API server closes as it stops is opened again where it was; one that it does not
-/// know any more is begun with a list.
+/// Follows one collection. A watch that an API server closes as it stops is opened again where it was; one that it does
+/// not know any more is begun with a list.
 async fn follow(
     client: &kube::Client,
     collection: &Collection,

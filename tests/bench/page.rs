@@ -144,8 +144,8 @@ struct Line<'a> {
     before: Vec<(f64, f64)>,
 }
 
-/// Returns the charts of the last run, with the points of the one before, by name; those that the last one measured nothing
-/// for are left out.
+/// Returns the charts of the last run, with the points of the one before, by name; those that the last one measured
+/// nothing for are left out.
 fn charts(runs: &[&Results]) -> Vec<(&'static str, String)> {
     let points = |run: &Results, prefix: &str, scale: f64| -> Vec<(f64, f64)> {
         run.curve(prefix).into_iter().map(|(at, measure)| (at, measure.median() * scale)).collect()

@@ -206,7 +206,8 @@ pub(crate) async fn latency(bench: &mut Bench, blocks: usize, samples: usize) ->
 
 /// How long executions wait for their runs while about half of what the API server can do is asked for.
 pub(crate) async fn latency_under_load(bench: &mut Bench, seconds: u64) -> Result<()> {
-    // Of a whole execution the way to Running is less than half of the requests, its own creation and Tekton's not counted.
+    // Of a whole execution the way to Running is less than half of the requests, its own creation and Tekton's not
+    // counted.
     let rate = bench.results.get("throughput/operator/running_per_second").map_or(50.0, |it| it.median() / 5.0);
     let worlds = bench.worlds.clone();
     for (kind, who, world) in [(Kind::Floor, "floor", &worlds.floor), (Kind::Operator, "operator", &worlds.operator)] {

@@ -1,5 +1,5 @@
-//! The Helm chart: what it renders and what it refuses; installed, upgraded and uninstalled by the real Helm; the operator
-//! exactly as it is deployed; and who may do what by the roles that come with it.
+//! The Helm chart: what it renders and what it refuses; installed, upgraded and uninstalled by the real Helm; the
+//! operator exactly as it is deployed; and who may do what by the roles that come with it.
 
 mod installed;
 mod people;

@@ -102,7 +102,8 @@ async fn a_clearance_lifts_what_failures_left_behind_and_not_a_cooldown() -> Res
     let wfe = |name, workflow| world.wfe(name).target("node/n").workflow(workflow).image(&works);
     wfe("blocked", "w3").create().await?;
     assert_skipped(&world, "blocked", "PreviousExecutionFailed", "broken").await?;
-    // It covers the execution failure, the exhausted row, and the backoff of the row's last, which still has minutes to go.
+    // It covers the execution failure, the exhausted row, and the backoff of the row's last, which still has minutes to
+    // go.
     clear(&world, "failure-5", "all in order").await?;
     wfe("hot", "w1").create().await?;
     assert_skipped(&world, "hot", "RecentlyRemediated", "success").await?;

@@ -1,7 +1,7 @@
 //! The fake API server of `crates/world` answers as the real one does: the same plans, played on both.
 //!
-//! Controllers are stopped here: what a plan does not ask for must not happen. `WFE_TEST_ALL=1` plays a hundred thousand
-//! requests, and `WFE_CONFORMANCE_SEED=N` one plan alone.
+//! Controllers are stopped here: what a plan does not ask for must not happen. `WFE_TEST_ALL=1` plays a hundred
+//! thousand requests, and `WFE_CONFORMANCE_SEED=N` one plan alone.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -50,8 +50,8 @@ const COMPLETE: &str = "patch workflowexecutions/status Completed";
 /// How far the run is, which changes no phase: only a run of more than five seconds has it.
 const PROGRESS: &str = "patch workflowexecutions/status ";
 
-/// Lets one WorkflowExecution with a [`lasting`] workflow live undisturbed, and returns the signs of the writes that this
-/// took, in their order.
+/// Lets one WorkflowExecution with a [`lasting`] workflow live undisturbed, and returns the signs of the writes that
+/// this took, in their order.
 async fn writes_of_a_life(world: &World) -> Result<Vec<String>> {
     let proxy = Proxy::start(world.control_plane()).await?;
     let signs = Arc::new(Mutex::new(Vec::new()));

@@ -1,5 +1,5 @@
-//! Objects that somebody else holds or changes: finalizers, labels that are taken off, annotations that a policy strips. Each
-//! harms only itself.
+//! Objects that somebody else holds or changes: finalizers, labels that are taken off, annotations that a policy
+//! strips. Each harms only itself.
 
 use anyhow::Result;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};

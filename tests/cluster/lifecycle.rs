@@ -99,8 +99,8 @@ async fn check_completed(world: &World, wfe: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Runs the commands of docs/operations.md that wait for an execution; of one that does not succeed, those that end then
-/// too.
+/// Runs the commands of docs/operations.md that wait for an execution; of one that does not succeed, those that end
+/// then too.
 async fn wait_as_the_page_says(world: &World, name: &str, succeeds: bool) -> Result<()> {
     let page = std::fs::read_to_string(repository().join("docs/operations.md"))?;
     let lines = page.lines().filter_map(|line| line.strip_prefix("kubectl wait wfe/payment-restart "));

@@ -60,7 +60,8 @@ struct Version {
     seen: Vec<Seen>,
 }
 
-/// Plays all rows on control planes with this Tekton. Returns what was seen, in the order of the plays, and what is wrong.
+/// Plays all rows on control planes with this Tekton. Returns what was seen, in the order of the plays, and what is
+/// wrong.
 async fn play_all(tekton: Tekton) -> Result<(Version, Vec<String>)> {
     let mut version = Version { name: String::new(), seen: Vec::new() };
     let mut wrong = Vec::new();

@@ -1,4 +1,5 @@
-//! A create that the API server refuses ends its execution as a pre-execution failure, or makes it wait (SPEC section 9).
+//! A create that the API server refuses ends its execution as a pre-execution failure, or makes it wait (SPEC section
+//! 9).
 
 use std::path::Path;
 use std::time::Duration;

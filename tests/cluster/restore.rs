@@ -1,5 +1,5 @@
-//! Executions of every phase that a backup brings back, without their statuses and with them, as docs/operations.md says to
-//! do it: nothing runs that must not, and what stood in the way still does.
+//! Executions of every phase that a backup brings back, without their statuses and with them, as docs/operations.md
+//! says to do it: nothing runs that must not, and what stood in the way still does.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -88,8 +88,8 @@ fn is_of(run: &Value, wfe: &Value) -> bool {
     run["metadata"]["uid"] == wfe["status"]["pipelineRunRef"]["uid"]
 }
 
-/// The annotations hold the names whole, and the parameter the canonical target. That the labels are legal is what the API
-/// server has said by accepting them.
+/// The annotations hold the names whole, and the parameter the canonical target. That the labels are legal is what the
+/// API server has said by accepting them.
 fn check_marks(world: &World, run: &Value, names: &Names) {
     let annotations = &run["metadata"]["annotations"];
     assert_eq!(annotations["kubernaut.ai/target-resource"], names.canonical.as_str());

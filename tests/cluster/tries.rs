@@ -1,5 +1,5 @@
-//! What cannot be created or released yet is tried again, for as long as the start deadline allows, and nobody fails for
-//! what the operator itself lacks. A run's own deadlines begin with its release.
+//! What cannot be created or released yet is tried again, for as long as the start deadline allows, and nobody fails
+//! for what the operator itself lacks. A run's own deadlines begin with its release.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What nobody sees happen: an API server that cannot be trusted, a watch that falls silent, the last second of a process,
-//! and a restart among executions that have all ended.
+//! What nobody sees happen: an API server that cannot be trusted, a watch that falls silent, the last second of a
+//! process, and a restart among executions that have all ended.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! From the operator, CRD and roles of an earlier commit (`tests/upgrade/build`) to those of now and back, with executions
-//! in every phase: nothing runs twice, and what stood in the way still does. Only with `WFE_TEST_ALL=1`.
+//! From the operator, CRD and roles of an earlier commit (`tests/upgrade/build`) to those of now and back, with
+//! executions in every phase: nothing runs twice, and what stood in the way still does. Only with `WFE_TEST_ALL=1`.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! From a recording to a fixture: without what differs from one recording to the next or says nothing, and only with the
-//! changes that tell something.
+//! From a recording to a fixture: without what differs from one recording to the next or says nothing, and only with
+//! the changes that tell something.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! The SBOMs: what they list is what the compiler has put into the binary, by the list that `cargo auditable` leaves there.
+//! The SBOMs: what they list is what the compiler has put into the binary, by the list that `cargo auditable` leaves
+//! there.
 
 use std::collections::BTreeSet;
 use std::fs;

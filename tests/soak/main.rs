@@ -35,8 +35,8 @@ const MOST: u32 = 4;
 /// Runs many WorkflowExecutions under two operators and many faults, and has the auditor judge what happened.
 #[derive(Debug, Parser)]
 struct Cli {
-    /// For how long faults are injected, in minutes; longer, where too little has happened for the soak to count. What is
-    /// left then gets the time to come to rest.
+    /// For how long faults are injected, in minutes; longer, where too little has happened for the soak to count. What
+    /// is left then gets the time to come to rest.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
     /// The seed of all choices, printed at the start. The same seed makes the same choices, though not the same times.

@@ -4,8 +4,8 @@ use anyhow::{Result, bail, ensure};
 use wfe_auditor::Counts;
 use wfe_testkit::{Recording, World};
 
-/// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of every decision. (Turns after a
-/// clearance are rarer, as each takes a target that was blocked before.)
+/// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of every decision. (Turns
+/// after a clearance are rarer, as each takes a target that was blocked before.)
 const REQUIRED: &[(&str, u64)] = &[
     ("runs", 100),
     ("completed", 20),

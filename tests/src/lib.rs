@@ -45,8 +45,8 @@ pub fn count(world: &World, recording: &Recording) -> Result<Counts> {
     Ok(wfe_auditor::audit(&changes, &[], &options).counts)
 }
 
-/// Returns the policy of all operators that were started in a world; none where they had several. By their flags: nobody
-/// sets it by the environment here.
+/// Returns the policy of all operators that were started in a world; none where they had several. By their flags:
+/// nobody sets it by the environment here.
 fn policy(world: &World) -> Result<Option<Policy>> {
     let mut all: Vec<Policy> = Vec::new();
     for flags in world.operator_flags() {

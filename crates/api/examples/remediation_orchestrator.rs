@@ -1,4 +1,5 @@
-//! A RemediationOrchestrator in small: turns requests into `WorkflowExecution`s, and does what each of them then asks for.
+//! A RemediationOrchestrator in small: turns requests into `WorkflowExecution`s, and does what each of them then asks
+//! for.
 //!
 //! ```sh
 //! cargo run --package wfe-api --example remediation_orchestrator -- \
@@ -9,15 +10,15 @@
 //! ```
 //!
 //! The workflows are tried in the order given: the second only when the first failed half way, as its recovery. Several
-//! requests for one target are made at once, as in a storm of alerts: one runs, the others wait for it. It speaks to the
-//! cluster of `KUBECONFIG`, or of the pod that it runs in, with the rights of
-//! `config/samples/remediation-orchestrator.yaml`. It ends with 0 when nothing is left to do, and with 1 when a person must
-//! act or it cannot go on.
+//! requests for one target are made at once, as in a storm of alerts: one runs, the others wait for it. It speaks to
+//! the cluster of `KUBECONFIG`, or of the pod that it runs in, with the rights of
+//! `config/samples/remediation-orchestrator.yaml`. It ends with 0 when nothing is left to do, and with 1 when a person
+//! must act or it cannot go on.
 //!
 //! Started anew with the same requests, it finds what it has created by name and goes on from there.
 //!
-//! What a real one does besides: it keeps its state in a `RemediationRequest`, asks whether the alert still fires before it
-//! tries again, and has an `AIAnalysis` choose.
+//! What a real one does besides: it keeps its state in a `RemediationRequest`, asks whether the alert still fires
+//! before it tries again, and has an `AIAnalysis` choose.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -150,8 +151,8 @@ impl Orchestrator {
         bail!("{request}: out of numbers")
     }
 
-    /// Chooses a workflow that has not failed half way yet. A real orchestrator has this chosen by an `AIAnalysis`, which it
-    /// gives the previous executions.
+    /// Chooses a workflow that has not failed half way yet. A real orchestrator has this chosen by an `AIAnalysis`,
+    /// which it gives the previous executions.
     fn choose(&self, failed: &[WorkflowExecution]) -> Option<&Workflow> {
         let has_failed = |workflow: &Workflow| failed.iter().any(|it| it.spec.workflow_ref.workflow_id == workflow.id);
         self.workflows.iter().find(|workflow| !has_failed(workflow))

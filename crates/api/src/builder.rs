@@ -1,7 +1,7 @@
 //! Builds `WorkflowExecution`s that the API server and the operator take.
 //!
-//! Knows every limit and admission rule of the spec, so that a mistake is told where it is made, and not by the answer of
-//! a server. Cannot set what may not be set at creation: `spec.cancellation`, `spec.clearance`, `status`.
+//! Knows every limit and admission rule of the spec, so that a mistake is told where it is made, and not by the answer
+//! of a server. Cannot set what may not be set at creation: `spec.cancellation`, `spec.clearance`, `status`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -65,8 +65,8 @@ struct Recovered {
 impl WorkflowExecution {
     /// Begins a `WorkflowExecution` of this name.
     ///
-    /// A name that follows from what is asked for (the request and a number) makes creating it twice harmless: the second
-    /// time the API server answers `AlreadyExists`.
+    /// A name that follows from what is asked for (the request and a number) makes creating it twice harmless: the
+    /// second time the API server answers `AlreadyExists`.
     pub fn builder(name: impl Into<String>) -> WorkflowExecutionBuilder {
         WorkflowExecutionBuilder {
             metadata: ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() },
@@ -105,7 +105,8 @@ impl WorkflowExecutionBuilder {
         self
     }
 
-    /// Sets which workflow to run: its key in the catalogue, its version, and the Tekton bundle that holds it. Required.
+    /// Sets which workflow to run: its key in the catalogue, its version, and the Tekton bundle that holds it.
+    /// Required.
     pub fn workflow(
         mut self,
         id: impl Into<String>,
@@ -182,13 +183,13 @@ impl WorkflowExecutionBuilder {
         self
     }
 
-    /// Makes up for an execution that failed half way: names it in `spec.recoveryOf`, and takes its namespace where none
-    /// was set.
+    /// Makes up for an execution that failed half way: names it in `spec.recoveryOf`, and takes its namespace where
+    /// none was set.
     ///
-    /// [`build`](Self::build) then refuses what rule 2 would skip all the same: an execution of which nothing ran or that
-    /// did not fail, one in another namespace, and the same workflow or bundle again. It does not know the failures before
-    /// that one: workflow and bundle have to be others than those of every execution that failed half way on the target
-    /// since the last success or clearance (specification, section 6).
+    /// [`build`](Self::build) then refuses what rule 2 would skip all the same: an execution of which nothing ran or
+    /// that did not fail, one in another namespace, and the same workflow or bundle again. It does not know the
+    /// failures before that one: workflow and bundle have to be others than those of every execution that failed half
+    /// way on the target since the last success or clearance (specification, section 6).
     pub fn recovers(mut self, failed: &WorkflowExecution) -> Self {
         let status = failed.status.as_ref();
         let ran = status.and_then(|status| status.failure_details.as_ref()).is_some_and(|it| it.was_execution_failure);

@@ -11,13 +11,14 @@ pub const TARGET_LOCKED: &str = "TargetLocked";
 /// Whether anything of the workflow ran, with the proof in the message.
 ///
 /// True: a step was seen running or really ended (`StepRunning`, `StepEnded`, `PodReplaced`). False: it is proven that
-/// nothing ran (`NoRun`, `NoTaskRun`, `OnlyWaited`). Unknown: nobody can tell, and the reason says why (such as `Opaque`,
-/// `NotFollowed`), which is treated as if it ran. Absent: it was skipped, or still runs and no step was seen yet.
+/// nothing ran (`NoRun`, `NoTaskRun`, `OnlyWaited`). Unknown: nobody can tell, and the reason says why (such as
+/// `Opaque`, `NotFollowed`), which is treated as if it ran. Absent: it was skipped, or still runs and no step was seen
+/// yet.
 pub const STARTED: &str = "Started";
 /// Whether the execution reached its goal.
 ///
-/// True: Completed ([`COMPLETED`]). False: Failed or Skipped, the reason says why. Unknown: still running ([`RUNNING`]), or
-/// still waiting to be decided: then the reason is that of [`WAITING`].
+/// True: Completed ([`COMPLETED`]). False: Failed or Skipped, the reason says why. Unknown: still running
+/// ([`RUNNING`]), or still waiting to be decided: then the reason is that of [`WAITING`].
 pub const SUCCEEDED: &str = "Succeeded";
 /// Whether this execution stands in the way of later ones on its target.
 ///
@@ -27,14 +28,15 @@ pub const SUCCEEDED: &str = "Succeeded";
 pub const BLOCKED: &str = "Blocked";
 /// Whether a clearance of this execution came when it had nothing to lift.
 ///
-/// True: nothing was blocked, so it changes nothing ([`NOTHING_BLOCKED`]). Absent: there was none, or it lifted a block.
+/// True: nothing was blocked, so it changes nothing ([`NOTHING_BLOCKED`]). Absent: there was none, or it lifted a
+/// block.
 pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 /// Whether the execution still waits to be decided, so that an empty phase never puzzles anyone.
 ///
-/// True: it has been undecided for longer than a moment; the reason says what it waits for, the message what would end that
-/// ([`PAUSED`], [`RIVAL_UNDECIDED`], [`WITHDRAWN`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`], [`CACHE_NOT_SYNCED`],
-/// [`OPERATOR_FORBIDDEN`], [`TEKTON_UNAVAILABLE`], [`DELETING`]). Absent: it does not wait, or not for long yet. It is never
-/// False: the decision removes it.
+/// True: it has been undecided for longer than a moment; the reason says what it waits for, the message what would end
+/// that ([`PAUSED`], [`RIVAL_UNDECIDED`], [`WITHDRAWN`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`],
+/// [`CACHE_NOT_SYNCED`], [`OPERATOR_FORBIDDEN`], [`TEKTON_UNAVAILABLE`], [`DELETING`]). Absent: it does not wait, or
+/// not for long yet. It is never False: the decision removes it.
 pub const WAITING: &str = "Waiting";
 
 /// Reason of [`TARGET_LOCKED`]: the run is committed and unfinished.
@@ -50,8 +52,8 @@ pub const FREE: &str = "Free";
 pub const RUNNING: &str = "Running";
 /// Reason of [`SUCCEEDED`]: every task of the run succeeded.
 pub const COMPLETED: &str = "Completed";
-/// Reason of [`SUCCEEDED`]: a person cancelled the execution, in its spec or on its run. `failureDetails.reason` is one of
-/// the closed reasons all the same.
+/// Reason of [`SUCCEEDED`]: a person cancelled the execution, in its spec or on its run. `failureDetails.reason` is one
+/// of the closed reasons all the same.
 pub const CANCELLED: &str = "Cancelled";
 
 /// Reason of [`BLOCKED`]: a clearance, of this execution or a later one, has lifted it.
@@ -71,7 +73,8 @@ pub const PAUSED: &str = "Paused";
 pub const RIVAL_UNDECIDED: &str = "RivalUndecided";
 /// Reason of [`WAITING`]: its own run, not the first on the target, is deleted; it is decided again after that.
 pub const WITHDRAWN: &str = "Withdrawn";
-/// Reason of [`WAITING`]: a run on the target is done, and the status of the execution that owns it does not say so yet.
+/// Reason of [`WAITING`]: a run on the target is done, and the status of the execution that owns it does not say so
+/// yet.
 pub const OWNER_LATE: &str = "OwnerLate";
 /// Reason of [`WAITING`]: an older execution on the target goes first.
 pub const TURN: &str = "Turn";
@@ -79,11 +82,13 @@ pub const TURN: &str = "Turn";
 pub const API_ERRORS: &str = "ApiErrors";
 /// Reason of [`WAITING`]: the operator has not yet read, or no longer follows, all objects that the decision rests on.
 pub const CACHE_NOT_SYNCED: &str = "CacheNotSynced";
-/// Reason of [`WAITING`]: the operator's own account lacks a right. It goes on as soon as it has it, and nothing fails for it.
+/// Reason of [`WAITING`]: the operator's own account lacks a right. It goes on as soon as it has it, and nothing fails
+/// for it.
 pub const OPERATOR_FORBIDDEN: &str = "OperatorForbidden";
 /// Reason of [`WAITING`]: the cluster does not serve Tekton's kinds.
 pub const TEKTON_UNAVAILABLE: &str = "TektonUnavailable";
 /// Reason of [`WAITING`]: a watch has not delivered yet what the operator itself has written.
 pub const WRITE_NOT_SEEN: &str = "WriteNotSeen";
-/// Reason of [`WAITING`]: this object is being deleted and a finalizer of somebody else keeps it: nothing starts for it.
+/// Reason of [`WAITING`]: this object is being deleted and a finalizer of somebody else keeps it: nothing starts for
+/// it.
 pub const DELETING: &str = "Deleting";

@@ -1,8 +1,8 @@
-//! What is an image reference: `host:port/path:tag@digest`, all but the path optional, as the distribution project defines
-//! it and as Tekton's bundle resolver reads it.
+//! What is an image reference: `host:port/path:tag@digest`, all but the path optional, as the distribution project
+//! defines it and as Tekton's bundle resolver reads it.
 //!
-//! The first part is a host only where it has a dot or a port, or is `localhost`; everywhere else capitals are refused. The
-//! only digest is sha256, as for the resolver. IPv6 addresses are no hosts here.
+//! The first part is a host only where it has a dot or a port, or is `localhost`; everywhere else capitals are refused.
+//! The only digest is sha256, as for the resolver. IPv6 addresses are no hosts here.
 
 /// The same as a regular expression, for the admission rule.
 pub(crate) const PATTERN: &str = "^(([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)+(:[0-9]+)?\

@@ -1,5 +1,5 @@
-//! Labels and annotations, on `PipelineRuns` of the operator and (labels) on everything that Tekton makes from them; and
-//! [`ANNOTATION_PAUSED`], which people put on a namespace.
+//! Labels and annotations, on `PipelineRuns` of the operator and (labels) on everything that Tekton makes from them;
+//! and [`ANNOTATION_PAUSED`], which people put on a namespace.
 //!
 //! A label's value is made legal by whoever writes it (cut, with a hash where longer); the annotation of the same key
 //! holds the value whole. Owner of a run is the annotation [`ANNOTATION_UID`], never a name.
@@ -29,8 +29,8 @@ pub const ANNOTATION_WORKFLOW_ID: &str = LABEL_WORKFLOW_ID;
 pub const ANNOTATION_TARGET: &str = LABEL_TARGET;
 /// Annotation: when the operator released the run to Tekton (RFC 3339); its deadlines count from here.
 pub const ANNOTATION_RELEASED_AT: &str = "kubernaut.ai/released-at";
-/// Annotation: why the operator cancelled the run, one of the `CANCEL_` words; a cancelled run without it was cancelled by
-/// somebody else.
+/// Annotation: why the operator cancelled the run, one of the `CANCEL_` words; a cancelled run without it was cancelled
+/// by somebody else.
 pub const ANNOTATION_CANCEL_REASON: &str = "kubernaut.ai/cancel-reason";
 /// Value of [`ANNOTATION_CANCEL_REASON`]: the `WorkflowExecution` that owned the run is gone.
 pub const CANCEL_DELETED: &str = "WorkflowExecutionDeleted";

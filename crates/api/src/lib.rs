@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Knows: the types, their schema with every limit, the admission rules (CEL, evaluated by the API server), labels,
-//! annotations, condition types and reasons. Knows no client, no clock, no Tekton, and takes no decision: whoever creates
-//! WorkflowExecutions from a program can depend on this crate alone.
+//! annotations, condition types and reasons. Knows no client, no clock, no Tekton, and takes no decision: whoever
+//! creates WorkflowExecutions from a program can depend on this crate alone.
 //!
-//! Such a program builds them with [`WorkflowExecution::builder`], and asks [`StatusView`] what became of one and what to
-//! do next.
+//! Such a program builds them with [`WorkflowExecution::builder`], and asks [`StatusView`] what became of one and what
+//! to do next.
 
 mod builder;
 pub mod conditions;

@@ -27,8 +27,8 @@ pub const PARAMETERS: u32 = 64;
 pub const PARAMETER_KEY: u32 = 253;
 /// Longest value of a parameter.
 pub const PARAMETER_VALUE: u32 = 8192;
-/// Most characters of all keys and values of the parameters together. Hundreds of undecided executions, each as large as
-/// it may be, still fit into the memory of an operator that starts.
+/// Most characters of all keys and values of the parameters together. Hundreds of undecided executions, each as large
+/// as it may be, still fit into the memory of an operator that starts.
 pub const PARAMETERS_SIZE: u32 = 65_536;
 /// Longest rationale.
 pub const RATIONALE: u32 = 32_768;

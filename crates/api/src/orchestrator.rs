@@ -5,8 +5,8 @@
 //!          └───────────► PreviousExecution                  what to tell the analysis of a failure
 //! ```
 //!
-//! Pure functions of one object. Knows no other objects, no client and no clock: a time goes in as a value, and what is to
-//! be awaited comes out as one. `docs/remediation-orchestrator.md` tells the whole flow.
+//! Pure functions of one object. Knows no other objects, no client and no clock: a time goes in as a value, and what is
+//! to be awaited comes out as one. `docs/remediation-orchestrator.md` tells the whole flow.
 
 mod next_step;
 mod previous_execution;

@@ -7,8 +7,8 @@ use wfe_core::target::{TargetError, TargetName};
 
 /// Writes the target of an execution: `namespace/kind/name`, or `kind/name` for a cluster-scoped object.
 ///
-/// The parts are written as they are given; every spelling of a kind is the same target. A built-in kind takes a namespace
-/// exactly where its objects have one. An empty namespace is refused.
+/// The parts are written as they are given; every spelling of a kind is the same target. A built-in kind takes a
+/// namespace exactly where its objects have one. An empty namespace is refused.
 ///
 /// ```
 /// use wfe_api::{TargetError, target_resource};

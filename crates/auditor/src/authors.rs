@@ -10,7 +10,8 @@ use crate::report::Moment;
 /// The writers of a recording.
 #[derive(Debug)]
 pub(crate) struct Authors<'a> {
-    /// By the resourceVersion of what was written. A write that changed nothing answers with the version that was there.
+    /// By the resourceVersion of what was written. A write that changed nothing answers with the version that was
+    /// there.
     writers: BTreeMap<u64, BTreeSet<&'a str>>,
     /// By the uid of what was deleted.
     deleters: BTreeMap<&'a str, BTreeSet<&'a str>>,

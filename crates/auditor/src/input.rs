@@ -111,7 +111,8 @@ impl Request {
         (200..300).contains(&self.code)
     }
 
-    /// Tells whether the log's policy has bodies of such requests. (A body that is missing though is one that was not sent.)
+    /// Tells whether the log's policy has bodies of such requests. (A body that is missing though is one that was not
+    /// sent.)
     pub(crate) fn has_bodies(&self) -> bool {
         !self.request.is_null() || !self.response.is_null()
     }

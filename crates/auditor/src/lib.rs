@@ -6,10 +6,10 @@
 //!  audit log ───────────► requests ─► authors: who wrote what ───────────────────┘
 //! ```
 //!
-//! It is a second, independent reading: it shares with the operator the names of targets and chains, labels, closed words
-//! and the spelling of durations, and none of its rules: those of sections 6 and 7 are written anew (`section_6`,
-//! `section_7`) and read from a `record` of each target. All changes are ordered by resourceVersion, so the order of the lines means nothing.
-//! It has no client and no clock.
+//! It is a second, independent reading: it shares with the operator the names of targets and chains, labels, closed
+//! words and the spelling of durations, and none of its rules: those of sections 6 and 7 are written anew (`section_6`,
+//! `section_7`) and read from a `record` of each target. All changes are ordered by resourceVersion, so the order of
+//! the lines means nothing. It has no client and no clock.
 //!
 //! # What it judges
 //! | invariant | rules |
@@ -25,8 +25,8 @@
 //! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
 //!
 //! # What it cannot judge
-//! - Rules 2 to 5 of section 6 and the counter, where the policy is not known ([`Options::policy`]), and on targets where
-//!   executions of a namespace take part that was not recorded. Waiting too long is no violation either.
+//! - Rules 2 to 5 of section 6 and the counter, where the policy is not known ([`Options::policy`]), and on targets
+//!   where executions of a namespace take part that was not recorded. Waiting too long is no violation either.
 //! - Which of the last moments before a write its writer has seen: what some view allows that it may rest on is right.
 //! - Clocks: a time that an operator wrote is taken for the time at which it decided.
 //! - That a bad object harms only itself (invariant 9): nothing tells a bad object from one that waits.

@@ -86,10 +86,10 @@ impl<'e> Ledger<'e> {
         self.executions.iter().copied()
     }
 
-    /// Returns the oldest view of executions that a status write may rest on: the one of the version that the write names
-    /// as its precondition. Where it is a commit, and a run that was created before its own had been committed to, the
-    /// view also has the end of that run's execution: the look shows the run, and waits for its owner (section 5.1). An
-    /// owner that is gone is on no record.
+    /// Returns the oldest view of executions that a status write may rest on: the one of the version that the write
+    /// names as its precondition. Where it is a commit, and a run that was created before its own had been committed
+    /// to, the view also has the end of that run's execution: the look shows the run, and waits for its owner (section
+    /// 5.1). An owner that is gone is on no record.
     pub(crate) fn oldest_view(&self, history: &History<'_>, execution: &Execution<'_>, write: Moment) -> Moment {
         let own = execution.version_before(write);
         let commit = execution.commits.iter().find(|commit| commit.at == write);
@@ -174,8 +174,8 @@ impl<'e> Past<'e> {
         matches!(self.end, End::Completed | End::ExecutionFailure)
     }
 
-    /// A time that is not known is taken for the one that lets less run (ADR 5): a success is as early as can be, so that
-    /// it excuses nothing, and a failure as late as can be.
+    /// A time that is not known is taken for the one that lets less run (ADR 5): a success is as early as can be, so
+    /// that it excuses nothing, and a failure as late as can be.
     fn place_in_time(&self) -> Seconds {
         self.ended.unwrap_or(if self.end == End::Completed { Seconds::MIN } else { Seconds::MAX })
     }
@@ -207,8 +207,8 @@ fn clearance(object: &Value) -> Clearance {
     }
 }
 
-/// The order of executions (section 6): `status.runSequence`, then completionTime, then uid. One that never had a number
-/// stands behind the runs that had ended when it did (ADR 5).
+/// The order of executions (section 6): `status.runSequence`, then completionTime, then uid. One that never had a
+/// number stands behind the runs that had ended when it did (ADR 5).
 fn sort(all: &mut [Past<'_>]) {
     let ends: Vec<(Seconds, u64)> = all.iter().filter_map(|past| Some((past.place_in_time(), past.number?))).collect();
     all.sort_by_cached_key(|past| {
@@ -219,7 +219,8 @@ fn sort(all: &mut [Past<'_>]) {
     });
 }
 
-/// Reads a time in whole seconds. A fraction, which no operator writes, counts as the second after it: nothing runs early.
+/// Reads a time in whole seconds. A fraction, which no operator writes, counts as the second after it: nothing runs
+/// early.
 pub(crate) fn seconds(value: &Value, pointer: &str) -> Option<Seconds> {
     seconds_of(text(value, pointer)?)
 }

@@ -99,8 +99,8 @@ impl Ban<'_, '_> {
 
 impl<'r, 'e> Reading<'r, 'e> {
     pub(crate) fn of(record: &'r Record<'e>, policy: &'r Policy, now: Seconds) -> Self {
-        // A clearance takes effect for everything up to its execution, from `spec.clearance`. One that came when nothing
-        // was blocked changes nothing; until the status says which it is, what was there before it tells.
+        // A clearance takes effect for everything up to its execution, from `spec.clearance`. One that came when
+        // nothing was blocked changes nothing; until the status says which it is, what was there before it tells.
         let covered = |clearance: Clearance| record.all.iter().rposition(|past| past.clearance == clearance);
         let known = covered(Clearance::Effective).map_or(0, |at| at + 1);
         let before = Self { record, policy, now, cleared: known };
@@ -182,8 +182,8 @@ impl<'r, 'e> Reading<'r, 'e> {
         Some(Ban { rule: Rule::ExhaustedRetries, because: vec![latest], until })
     }
 
-    /// Rule 4: the latest execution is a pre-execution failure, and it is before its nextAllowedExecution. (One that does
-    /// not count hides nothing: ADR 5.)
+    /// Rule 4: the latest execution is a pre-execution failure, and it is before its nextAllowedExecution. (One that
+    /// does not count hides nothing: ADR 5.)
     fn backoff(&self) -> Option<Ban<'r, 'e>> {
         let latest = self.uncleared().iter().rfind(|past| past.end != End::Uncounted)?;
         let until = latest.next_allowed.or_else(|| {
@@ -216,8 +216,8 @@ impl<'r, 'e> Reading<'r, 'e> {
         self.record.all.get(at).is_some_and(|past| past.clearance == Clearance::New)
     }
 
-    /// Tells whether something up to an execution blocks its target (section 10): an execution failure that no success in
-    /// its scope has followed, or a failure in an exhausted row.
+    /// Tells whether something up to an execution blocks its target (section 10): an execution failure that no success
+    /// in its scope has followed, or a failure in an exhausted row.
     fn is_blocked_by(&self, at: usize) -> bool {
         let up_to = |past: &Past<'_>| self.record.all.iter().take(at + 1).any(|one| one.uid() == past.uid());
         let has_success_after = |failed: &Past<'_>| {

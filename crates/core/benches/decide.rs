@@ -1,8 +1,8 @@
-//! What one decision costs, by how much has happened on the target. Budget: under 5 microseconds with a history of 10, and
-//! growing no faster than the history.
+//! What one decision costs, by how much has happened on the target. Budget: under 5 microseconds with a history of 10,
+//! and growing no faster than the history.
 //!
-//! Half of a history are successes; the others failed before anything ran, or were skipped. All have their finished run,
-//! which is kept for a day.
+//! Half of a history are successes; the others failed before anything ran, or were skipped. All have their finished
+//! run, which is kept for a day.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -58,9 +58,9 @@ pub enum Action {
         /// Owners of finished runs that are not known any more: read live that they are gone.
         gone: Vec<ExecutionId>,
     },
-    /// The withdrawal of its pending runs, first half: says in an undecided execution's status that it will never commit
-    /// to a run up to this number. Precondition: its version, so that a commit on an older view fails from then on, and
-    /// the runs can be deleted. Without it, a commit and a deletion under way at once would both be accepted.
+    /// The withdrawal of its pending runs, first half: says in an undecided execution's status that it will never
+    /// commit to a run up to this number. Precondition: its version, so that a commit on an older view fails from then
+    /// on, and the runs can be deleted. Without it, a commit and a deletion under way at once would both be accepted.
     GiveUp {
         /// Whose.
         execution: ExecutionId,
@@ -184,8 +184,8 @@ pub enum Action {
         /// An owner that is not known any more: read live that it is gone.
         gone: Option<ExecutionId>,
     },
-    /// Removes an execution that is over and on which nothing rests any more. Precondition: its uid and version, so that
-    /// nobody has cleared it, or said anything else of it, since.
+    /// Removes an execution that is over and on which nothing rests any more. Precondition: its uid and version, so
+    /// that nobody has cleared it, or said anything else of it, since.
     Remove {
         /// Which execution.
         execution: ExecutionId,
@@ -251,8 +251,8 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Compares the end that a run tells with what was taken, and with the commit (SPEC section 9): nothing where the clocks
-    /// agree as far as can be seen.
+    /// Compares the end that a run tells with what was taken, and with the commit (SPEC section 9): nothing where the
+    /// clocks agree as far as can be seen.
     #[must_use]
     pub fn skew(&self, started_at: Option<Time>) -> Option<Skew> {
         let (outcome, taken) = match self {
@@ -268,8 +268,8 @@ impl Ending {
     }
 }
 
-/// How long before the commit a run may have ended by its own words, before somebody is told that clocks differ: Tekton's
-/// clock may be some seconds off without harm.
+/// How long before the commit a run may have ended by its own words, before somebody is told that clocks differ:
+/// Tekton's clock may be some seconds off without harm.
 const BEHIND: TimeDelta = TimeDelta::minutes(1);
 
 /// How the end of a run shows that its clock is not ours.

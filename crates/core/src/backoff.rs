@@ -76,8 +76,8 @@ impl Backoff {
         from_nanos(wait)
     }
 
-    /// Returns the wait after the `failures`-th failure in a row, with jitter. The same key and number give the same wait;
-    /// different keys spread.
+    /// Returns the wait after the `failures`-th failure in a row, with jitter. The same key and number give the same
+    /// wait; different keys spread.
     #[must_use]
     pub fn jittered(&self, failures: u32, key: &str) -> Duration {
         let wait = self.after(failures);

@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 
 use sha2::{Digest, Sha256};
 
-/// A bundle: the repository that holds it, and its digest where one pins it. Hashes, as the index keeps tens of thousands
-/// of them. Two bundles that share a hash are taken for the same, which lets less run.
+/// A bundle: the repository that holds it, and its digest where one pins it. Hashes, as the index keeps tens of
+/// thousands of them. Two bundles that share a hash are taken for the same, which lets less run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bundle {
     repository: u64,
@@ -13,8 +13,8 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Reads an image reference, and the digest beside it where there is one. Total: what is no reference is a repository
-    /// of its own.
+    /// Reads an image reference, and the digest beside it where there is one. Total: what is no reference is a
+    /// repository of its own.
     #[must_use]
     pub fn new(image: &str, digest: Option<&str>) -> Self {
         let (named, inside) = image.split_once('@').map_or((image, None), |(named, inside)| (named, Some(inside)));
@@ -29,8 +29,8 @@ impl Bundle {
         }
     }
 
-    /// Tells whether two bundles are the same: by their digests where both have one, else by their repositories. The tags
-    /// of a repository are versions of one workflow.
+    /// Tells whether two bundles are the same: by their digests where both have one, else by their repositories. The
+    /// tags of a repository are versions of one workflow.
     #[must_use]
     pub fn is_same(self, other: Self) -> bool {
         match (self.digest, other.digest) {

@@ -1,8 +1,8 @@
 //! Records by the uid of their object, in little memory.
 //!
-//! Most targets have a handful of records and there are tens of thousands of targets: a `BTreeMap` makes room for eleven
-//! records where there is one. This one has room for a pointer where there is no record. What comes new in the middle
-//! moves the pointers behind it: of ten thousand, less than parsing its object costs.
+//! Most targets have a handful of records and there are tens of thousands of targets: a `BTreeMap` makes room for
+//! eleven records where there is one. This one has room for a pointer where there is no record. What comes new in the
+//! middle moves the pointers behind it: of ten thousand, less than parsing its object costs.
 
 use std::ops::Index;
 

@@ -104,8 +104,8 @@ fn fraction_nanos(digits: &str, unit_nanos: u64) -> u64 {
     u64::try_from(numerator * u128::from(unit_nanos) / denominator).unwrap_or(0)
 }
 
-/// Writes a duration as Go does, in whole seconds: `30m0s`, `1h0m0s`, `45s`, `0s`. One of more than the 292 years that Go
-/// holds is written as those, so that whatever is written can be read.
+/// Writes a duration as Go does, in whole seconds: `30m0s`, `1h0m0s`, `45s`, `0s`. One of more than the 292 years that
+/// Go holds is written as those, so that whatever is written can be read.
 #[must_use]
 pub fn format(duration: Duration) -> String {
     let seconds = duration.as_secs().min(i64::MAX.unsigned_abs() / NANOS_PER_SECOND);

@@ -68,8 +68,8 @@ impl fmt::Display for FailureReason {
     }
 }
 
-/// The reason of the condition `Succeeded` of an execution that a person has cancelled. `failureDetails.reason` is one of
-/// the seven all the same.
+/// The reason of the condition `Succeeded` of an execution that a person has cancelled. `failureDetails.reason` is one
+/// of the seven all the same.
 pub const CANCELLED: &str = "Cancelled";
 
 /// A create of a run that the API server refused for good (section 9): nothing of the workflow ran.

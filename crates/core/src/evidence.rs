@@ -53,7 +53,8 @@ pub enum Sign {
 pub enum Doubt {
     /// The run is gone, and what it made with it.
     RunGone,
-    /// Something of this name was made that only its own controller understands: a custom run, a pipeline in the pipeline.
+    /// Something of this name was made that only its own controller understands: a custom run, a pipeline in the
+    /// pipeline.
     Opaque(Box<str>),
     /// A task of this name is gone.
     Vanished(Box<str>),

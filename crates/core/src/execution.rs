@@ -248,8 +248,8 @@ impl Execution {
         }
     }
 
-    /// Returns for how long its run has been tried to be created, by this process and those before it, where this process
-    /// tries.
+    /// Returns for how long its run has been tried to be created, by this process and those before it, where this
+    /// process tries.
     #[must_use]
     pub fn tried_for(&self, now: Time) -> Option<Duration> {
         match &self.state {

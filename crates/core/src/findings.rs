@@ -1,4 +1,5 @@
-//! What was found of a run that failed, when it had ended: whether anything of it ran, and why it failed (SPEC section 9).
+//! What was found of a run that failed, when it had ended: whether anything of it ran, and why it failed (SPEC section
+//! 9).
 
 use crate::ending::FailureReason;
 use crate::evidence::{Doubt, Started};

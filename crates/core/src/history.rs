@@ -1,8 +1,8 @@
 //! The history of a target: its terminal executions in their one order, and what of it still blocks and counts.
 //!
-//! Rules 2 to 5 of SPEC section 6 and the counter of section 7 read nothing else. It is computed anew for every decision,
-//! from the statuses alone, so a restart loses nothing and deleting executions resets what they stood for. No status's
-//! counter is read: a wrong one in an odd status does no harm.
+//! Rules 2 to 5 of SPEC section 6 and the counter of section 7 read nothing else. It is computed anew for every
+//! decision, from the statuses alone, so a restart loses nothing and deleting executions resets what they stood for. No
+//! status's counter is read: a wrong one in an odd status does no harm.
 
 mod clearing;
 mod order;
@@ -49,7 +49,8 @@ pub enum End {
     ExecutionFailure,
     /// Nothing of it ran: it counts.
     PreExecutionFailure,
-    /// Nothing of it ran, and it does not count (section 7): it came too late (`startBefore`), or a person cancelled it.
+    /// Nothing of it ran, and it does not count (section 7): it came too late (`startBefore`), or a person cancelled
+    /// it.
     Uncounted,
 }
 
@@ -138,8 +139,8 @@ impl<'a> History<'a> {
         Some(after(latest.ended_at?, policy.failure_quiet_period?))
     }
 
-    /// Tells from when on the next execution may run, as far as backoff goes: what the latest one's status says, or what
-    /// it should say. None where nothing says when it failed.
+    /// Tells from when on the next execution may run, as far as backoff goes: what the latest one's status says, or
+    /// what it should say. None where nothing says when it failed.
     #[must_use]
     pub fn next_allowed(&self, latest: &Past<'_>, policy: &Policy, key: &str) -> Option<Time> {
         let ExecutionState::Failed(failed) = &latest.execution.state else { return None };
@@ -149,13 +150,14 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Returns what an execution's status says of the counter when it ends at a time, and counts itself or changes nothing.
+    /// Returns what an execution's status says of the counter when it ends at a time, and counts itself or changes
+    /// nothing.
     ///
     /// Computed from the history that is known when it is written, never from one status plus one. The end of a run is
     /// written by whoever holds the target, so there is one at a time. Others end without holding it (a refused create,
-    /// rule 0): an operator writes one after the other, but two operators may write two such failures at the same moment,
-    /// each without the other. Both are then in the history and each is counted once from there on; the number that one of
-    /// them shows is one too low, and stays so, as a terminal status is final.
+    /// rule 0): an operator writes one after the other, but two operators may write two such failures at the same
+    /// moment, each without the other. Both are then in the history and each is counted once from there on; the number
+    /// that one of them shows is one too low, and stays so, as a terminal status is final.
     #[must_use]
     pub fn charge(&self, policy: &Policy, key: &str, at: Time, counts: bool) -> Charge {
         let consecutive_failures = self.consecutive_failures(policy, at).saturating_add(u32::from(counts));

@@ -4,7 +4,9 @@
 //! [`Action`](action::Action)s, each carrying its precondition, and a time at which to look again.
 //!
 //! ```text
-//!  Target { executions, runs, residue } ──► decide(&Target, &Policy, now) ──► Decision { actions, waiting, judged, standing, wake }
+//!  Target { executions, runs, residue }
+//!      ──► decide(&Target, &Policy, now)
+//!      ──► Decision { actions, waiting, judged, standing, wake }
 //! ```
 //!
 //! This crate knows neither Kubernetes objects nor Tekton: `wfe-operator` and `wfe-tekton` translate. It has no

@@ -11,8 +11,8 @@ pub(crate) fn after(time: Time, duration: Duration) -> Time {
     TimeDelta::from_std(duration).ok().and_then(|duration| time.checked_add_signed(duration)).unwrap_or(Time::MAX_UTC)
 }
 
-/// Returns the first whole second that is not before a time: statuses hold whole seconds, and cutting would let the next
-/// execution run up to a second early.
+/// Returns the first whole second that is not before a time: statuses hold whole seconds, and cutting would let the
+/// next execution run up to a second early.
 pub(crate) fn round_up(time: Time) -> Time {
     match time.nanosecond() {
         0 => time,

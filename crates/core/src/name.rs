@@ -10,8 +10,8 @@ use uuid::fmt::Hyphenated;
 /// The `metadata.uid` of an object: the only identity that a deletion and a re-creation do not share. Shown, it is the
 /// string of the API.
 ///
-/// API servers make UUIDs, which are held as their sixteen bytes: tens of thousands of them take no room of their own, and
-/// comparing two reads no memory elsewhere. Their order is that of their strings.
+/// API servers make UUIDs, which are held as their sixteen bytes: tens of thousands of them take no room of their own,
+/// and comparing two reads no memory elsewhere. Their order is that of their strings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uid(Inner);
 

@@ -25,8 +25,8 @@ use crate::target::Target;
 pub struct Contender<'a> {
     /// The target that it asks for.
     pub target: &'a Target,
-    /// The executions that are Running on it: one, or none, unless something else wrote a status. Gathered once, as there
-    /// may be thousands that ask for a turn.
+    /// The executions that are Running on it: one, or none, unless something else wrote a status. Gathered once, as
+    /// there may be thousands that ask for a turn.
     pub running: &'a [&'a Execution],
     /// What has been on the target before.
     pub history: &'a History<'a>,

@@ -12,8 +12,8 @@ use std::time::Duration;
 use crate::action::Waiting;
 use crate::duration;
 
-/// The longest step: half a minute, so that a leader that lasts for a minute brings the deadline closer. A try that fails
-/// is repeated after half a minute at the latest, so there is about one status write for a try.
+/// The longest step: half a minute, so that a leader that lasts for a minute brings the deadline closer. A try that
+/// fails is repeated after half a minute at the latest, so there is about one status write for a try.
 const LONGEST_STEP: Duration = Duration::from_secs(30);
 /// What goes before the words of the condition.
 const BEFORE: &str = "tried for ";
@@ -59,8 +59,8 @@ impl Trouble {
     }
 }
 
-/// Returns how much longer an execution must have been tried before its status says so anew: a tenth of the deadline, so
-/// that a change of leader loses little of it, and no more than half a minute.
+/// Returns how much longer an execution must have been tried before its status says so anew: a tenth of the deadline,
+/// so that a change of leader loses little of it, and no more than half a minute.
 #[must_use]
 pub fn step(start_deadline: Duration) -> Duration {
     (start_deadline / 10).clamp(Duration::from_secs(1), LONGEST_STEP)
@@ -72,7 +72,8 @@ pub fn say(tried: Duration, words: &str) -> String {
     format!("{BEFORE}{}{AFTER}{words}", duration::format(Duration::from_secs(tried.as_secs())))
 }
 
-/// Reads for how long something has been tried from the message of the condition `Waiting`; nothing where it does not say.
+/// Reads for how long something has been tried from the message of the condition `Waiting`; nothing where it does not
+/// say.
 #[must_use]
 pub fn read(message: &str) -> Option<Duration> {
     let (tried, _) = message.strip_prefix(BEFORE)?.split_once(AFTER)?;

@@ -140,7 +140,8 @@ pub(crate) struct ViewArgs {
     #[arg(long, env = "WFE_OPERATOR", value_name = "NAME", default_value = "wfe-operator")]
     pub(crate) operator: String,
 
-    /// A file with the operator's ConfigMap (YAML), to be used in place of the one in the cluster; - for standard input.
+    /// A file with the operator's ConfigMap (YAML), to be used in place of the one in the cluster; - for standard
+    /// input.
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
 

@@ -1,8 +1,8 @@
 //! What is known of the operator whose decision is foretold: the values that are in force there, where it looks, and
 //! whether one leads.
 //!
-//! Values come from the `ConfigMap`, over the flags of the Deployment, as the operator reads them itself. What cannot be
-//! read is assumed, and said to be assumed: a right that is lacking makes the answer weaker, not impossible.
+//! Values come from the `ConfigMap`, over the flags of the Deployment, as the operator reads them itself. What cannot
+//! be read is assumed, and said to be assumed: a right that is lacking makes the answer weaker, not impossible.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What the index and the reading in front of it cost: a delivery, a start with many, and an object as a watch brings it.
+//! What the index and the reading in front of it cost: a delivery, a start with many, and an object as a watch brings
+//! it.
 
 #[path = "../tests/objects/mod.rs"]
 mod objects;

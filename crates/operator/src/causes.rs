@@ -1,15 +1,15 @@
 //! Errors as people read them: with what caused them.
 //!
-//! An error of a client says that it cannot connect; why (an unknown certificate, a name that does not resolve) is in its
-//! sources, which `Display` leaves out.
+//! An error of a client says that it cannot connect; why (an unknown certificate, a name that does not resolve) is in
+//! its sources, which `Display` leaves out.
 
 use std::error::Error;
 
 /// How many sources are shown: twice as many as the deepest chain of the client has.
 const DEPTH: usize = 16;
 
-/// Renders an error with all its sources, from the outermost to the first cause. A source that the text before it quotes
-/// is not repeated.
+/// Renders an error with all its sources, from the outermost to the first cause. A source that the text before it
+/// quotes is not repeated.
 #[must_use]
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut said = error.to_string();

@@ -31,8 +31,8 @@ pub struct Cli {
 pub enum Command {
     /// Run the operator against the cluster that KUBECONFIG (or the pod's own service account) names.
     Run(Box<RunArgs>),
-    /// Print what the operator would run by, and where each value comes from: its flags, their environment variables, and
-    /// over both the ConfigMap. Lists what is wrong and fails, where something is. Takes the flags of run.
+    /// Print what the operator would run by, and where each value comes from: its flags, their environment variables,
+    /// and over both the ConfigMap. Lists what is wrong and fails, where something is. Takes the flags of run.
     Config(Box<ConfigArgs>),
     /// Print the CustomResourceDefinitions as YAML, for `kubectl apply -f -`.
     Crd,
@@ -41,7 +41,8 @@ pub enum Command {
 /// The flags of `config`.
 #[derive(Clone, Debug, Args)]
 pub struct ConfigArgs {
-    /// A file with the ConfigMap (YAML), in place of the one in the cluster, which is not asked then; - for standard input.
+    /// A file with the ConfigMap (YAML), in place of the one in the cluster, which is not asked then; - for standard
+    /// input.
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 
@@ -61,8 +62,8 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-system", value_parser = parse_namespace)]
     pub namespace: String,
 
-    /// The ConfigMap in that namespace whose keys are flags without the dashes, and win over them. It may be absent, and
-    /// is followed while the operator runs.
+    /// The ConfigMap in that namespace whose keys are flags without the dashes, and win over them. It may be absent,
+    /// and is followed while the operator runs.
     #[arg(long, env = "WFE_CONFIG_MAP", value_name = "NAME", default_value = "workflowexecution-config", value_parser = parse_name)]
     pub config_map: String,
 
@@ -91,8 +92,8 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_PIPELINERUN_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub pipelinerun_retention: Duration,
 
-    /// After how long a finished execution is removed whose spec says nothing of it (a Go duration); not while it blocks,
-    /// counts, or is the newest of its target. 0: never.
+    /// After how long a finished execution is removed whose spec says nothing of it (a Go duration); not while it
+    /// blocks, counts, or is the newest of its target. 0: never.
     #[arg(long, env = "WFE_TTL_AFTER_FINISHED", value_name = "DURATION", default_value = "0", value_parser = policy::parse_or_off)]
     pub ttl_after_finished: Duration,
 

@@ -33,9 +33,9 @@ use crate::metrics::Metrics;
 /// How long an answer may take. Longer than the ten seconds that the API server gives an admission webhook, so that a
 /// webhook's time-out is seen as its own error and not as an unknown outcome.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a request is held back at the most because the API server, or whoever answers in its place, asked for it: as
-/// long as this operator waits by itself after many failures. Whoever is still busy then asks again; nobody who asks for
-/// a day stops a target for a day.
+/// How long a request is held back at the most because the API server, or whoever answers in its place, asked for it:
+/// as long as this operator waits by itself after many failures. Whoever is still busy then asks again; nobody who asks
+/// for a day stops a target for a day.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// How long a connection may take to stand.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -70,8 +70,8 @@ impl CallError {
         }
     }
 
-    /// Says whether a write that brought this may have happened all the same. The end of a term is no doubt: whoever leads
-    /// next tells of what happened.
+    /// Says whether a write that brought this may have happened all the same. The end of a term is no doubt: whoever
+    /// leads next tells of what happened.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
         match self {
@@ -170,7 +170,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Connects as `config` says, but with our own time-outs and without retries. It writes only while this process leads.
+    /// Connects as `config` says, but with our own time-outs and without retries. It writes only while this process
+    /// leads.
     ///
     /// # Errors
     /// When the configuration cannot be used, for example a certificate that cannot be read.
@@ -189,7 +190,8 @@ impl Cluster {
         Ok(Self { client, execution_namespace: execution_namespace.into(), leadership, metrics })
     }
 
-    /// Talks to an API server that is a service in this process. As [`connect`](Self::connect), but for sockets and TLS.
+    /// Talks to an API server that is a service in this process. As [`connect`](Self::connect), but for sockets and
+    /// TLS.
     #[must_use]
     pub fn over<S, B>(
         service: S,

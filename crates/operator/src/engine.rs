@@ -160,8 +160,8 @@ impl Engine {
         loop {
             let has_room = self.performing.len() < PARALLEL_TARGETS;
             tokio::select! {
-                // In this order: to stop, to lead or not, to obey, to finish, to learn, and only then to decide, on the newest
-                // view.
+                // In this order: to stop, to lead or not, to obey, to finish, to learn, and only then to decide, on the
+                // newest view.
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 term = terms.next() => self.turn(term),

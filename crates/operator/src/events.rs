@@ -1,8 +1,8 @@
 //! Kubernetes events (events.k8s.io/v1), each at most once.
 //!
 //! An event has a deterministic name, made of the execution's uid and the transition, and is created after the status
-//! write that it tells of, or when the watch shows a write whose answer was lost (`untold`); "already exists" means done. A
-//! crash between the two loses it: the conditions hold the truth.
+//! write that it tells of, or when the watch shows a write whose answer was lost (`untold`); "already exists" means
+//! done. A crash between the two loses it: the conditions hold the truth.
 //! One about the `ConfigMap` is named by its uid and version, so that several replicas tell of a version once.
 
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use crate::clock::Clock;
 use crate::metrics::Metrics;
 
 /// How many events may wait to be written: more than a storm of ten thousand skips makes, which lost a quarter of its
-/// events when four thousand could wait; some 8 MB. Beyond it events are dropped and counted, as decisions must not wait
-/// for them.
+/// events when four thousand could wait; some 8 MB. Beyond it events are dropped and counted, as decisions must not
+/// wait for them.
 const WAITING: usize = 16_384;
 /// How many are written at once.
 const PARALLEL: usize = 4;
@@ -37,8 +37,8 @@ const PARALLEL: usize = 4;
 const MAX_NOTE: usize = 1024;
 /// The API server refuses a longer `reportingInstance`.
 const MAX_INSTANCE: usize = 128;
-/// How much of the object's name an event's name shows: 170 + a uid of 36 + a version of 20 + the longest transition stay
-/// below 253.
+/// How much of the object's name an event's name shows: 170 + a uid of 36 + a version of 20 + the longest transition
+/// stay below 253.
 const MAX_NAME: usize = 170;
 /// How often and how fast an event is tried.
 const TRIES: u32 = 4;

@@ -1,7 +1,8 @@
-//! When each watch was last heard of: a change, or a bookmark, which kube's watcher swallows; and when one was accepted.
+//! When each watch was last heard of: a change, or a bookmark, which kube's watcher swallows; and when one was
+//! accepted.
 //!
-//! A layer of the client marks the time at which a watch is accepted, and at which bytes of it arrive. A view that has not
-//! been heard of for long is not trusted (SPEC section 5, 10), nor is a list that no watch follows.
+//! A layer of the client marks the time at which a watch is accepted, and at which bytes of it arrive. A view that has
+//! not been heard of for long is not trusted (SPEC section 5, 10), nor is a list that no watch follows.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

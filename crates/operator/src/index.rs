@@ -1,7 +1,8 @@
 //! What the watches have delivered, as small parsed records by target.
 //!
-//! Synchronous and owned by one task, so there are no locks. It has no clock: times come with the deliveries. It knows when a target may be decided on: not before the
-//! watch has delivered what this process itself wrote to it (SPEC section 5, 7).
+//! Synchronous and owned by one task, so there are no locks. It has no clock: times come with the deliveries. It knows
+//! when a target may be decided on: not before the watch has delivered what this process itself wrote to it (SPEC
+//! section 5, 7).
 
 mod delivery;
 mod expect;
@@ -195,8 +196,8 @@ impl Index {
         keys
     }
 
-    /// Returns a target that may be decided on now: all watches have spoken, none is in the middle of a list, and its own
-    /// writes are seen. Half a list can hold one's own run and not yet the one that came before it.
+    /// Returns a target that may be decided on now: all watches have spoken, none is in the middle of a list, and its
+    /// own writes are seen. Half a list can hold one's own run and not yet the one that came before it.
     #[must_use]
     pub fn ready(&self, key: &Key) -> Option<&Entry> {
         self.entry(key).filter(|entry| self.is_synced() && !self.is_listing() && entry.expected.is_empty())

@@ -1,7 +1,7 @@
 //! Objects as a list or a watch brings them, read for what somebody here looks at.
 //!
-//! `DynamicObject` keeps all of an object and reads it twice over; `managedFields` alone are often half of it. A start reads
-//! a hundred thousand objects, beside an API server that has as much to do to write them.
+//! `DynamicObject` keeps all of an object and reads it twice over; `managedFields` alone are often half of it. A start
+//! reads a hundred thousand objects, beside an API server that has as much to do to write them.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -16,12 +16,12 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// How deep the parts of an object are read. What is read of them lies ten levels deep at the most; the parser's own limit
-/// is 128 for the whole of an answer, and beyond it nothing of the answer is read.
+/// How deep the parts of an object are read. What is read of them lies ten levels deep at the most; the parser's own
+/// limit is 128 for the whole of an answer, and beyond it nothing of the answer is read.
 const DEPTH: usize = 32;
 
-/// An object without what nobody reads: it has spec, status, and those of its metadata that say which object it is, whose,
-/// when and of which version.
+/// An object without what nobody reads: it has spec, status, and those of its metadata that say which object it is,
+/// whose, when and of which version.
 #[derive(Clone, Debug)]
 pub struct LeanObject {
     /// The object.

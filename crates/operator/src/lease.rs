@@ -1,4 +1,5 @@
-//! Leader election by a Lease (coordination.k8s.io/v1): one of several replicas decides and writes, the others stand by.
+//! Leader election by a Lease (coordination.k8s.io/v1): one of several replicas decides and writes, the others stand
+//! by.
 //!
 //! As client-go does it: read, and write with the version that was read. Nobody compares wall clocks: a candidate times
 //! on its own monotonic clock for how long the record has not changed, and the leader stops by its own before that can
@@ -25,12 +26,12 @@ use choice::{Record, Sighting, Step, step};
 pub use leadership::{Leadership, Term, Terms};
 
 const LEASES: &str = "leases";
-/// A leader whose renewal failed tries again after this part of the retry period: until the renew deadline there is room
-/// for several tries.
+/// A leader whose renewal failed tries again after this part of the retry period: until the renew deadline there is
+/// room for several tries.
 const SOONER: u32 = 4;
 
-/// Returns a name that no other process has: what was given or is the host's, and a random part. Two processes under one
-/// name would both take the Lease for theirs.
+/// Returns a name that no other process has: what was given or is the host's, and a random part. Two processes under
+/// one name would both take the Lease for theirs.
 #[must_use]
 pub fn identity(name: &str, chance: &mut fastrand::Rng) -> String {
     format!("{name}_{:08x}", chance.u32(..))

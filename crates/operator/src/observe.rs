@@ -23,7 +23,8 @@ use wfe_tekton::{RunRequest, bundle_reference, moment, parse_moment};
 
 use crate::index::ExecutionRecord;
 
-/// Reads one `WorkflowExecution`; a run in another namespace than `execution_namespace` is another operator's. `None` only for an object without name, namespace or uid, which no API server makes.
+/// Reads one `WorkflowExecution`; a run in another namespace than `execution_namespace` is another operator's. `None`
+/// only for an object without name, namespace or uid, which no API server makes.
 #[must_use]
 pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> Option<ExecutionRecord> {
     let meta = &object.metadata;

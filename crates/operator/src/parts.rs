@@ -1,7 +1,7 @@
 //! The parts of the process: tasks that must not end before the process does.
 //!
-//! A task that panics or returns is noticed by nobody but who joins it. An operator without one of its watches would go on
-//! leading and see nothing, so the end of any part ends the process, with an error that names the part.
+//! A task that panics or returns is noticed by nobody but who joins it. An operator without one of its watches would go
+//! on leading and see nothing, so the end of any part ends the process, with an error that names the part.
 
 use std::any::Any;
 use std::collections::HashMap;

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use tokio_util::time::{DelayQueue, delay_queue};
 
 /// How far away a timer can be: it goes off then, and whoever looks sets it again. A queue of timers panics beyond some
-/// two years, and statuses hold times as far as the year 9999. Looking once an hour costs nothing, and finds out about a
-/// clock that was set meanwhile.
+/// two years, and statuses hold times as far as the year 9999. Looking once an hour costs nothing, and finds out about
+/// a clock that was set meanwhile.
 const FARTHEST: Duration = Duration::from_hours(1);
 
 /// The queue.
@@ -50,8 +50,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Asks for a key to be looked at after a while, an hour at the most. A key has one timer, and the earliest call counts:
-    /// whoever looks then asks again for what is still to come.
+    /// Asks for a key to be looked at after a while, an hour at the most. A key has one timer, and the earliest call
+    /// counts: whoever looks then asks again for what is still to come.
     pub fn mark_after(&mut self, key: K, delay: Duration) {
         let delay = delay.min(FARTHEST);
         if let Some(timer) = self.timer_of.get(&key) {

@@ -43,8 +43,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Runs the operator.
 ///
 /// # Errors
-/// What keeps it from starting: no cluster named, a bad certificate, a port that is taken, a configuration that cannot be
-/// used.
+/// What keeps it from starting: no cluster named, a bad certificate, a port that is taken, a configuration that cannot
+/// be used.
 pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     // First: from here on no signal is lost.
     let mut stop_signals = StopSignals::install()?;

@@ -1,7 +1,7 @@
 //! What may have been written and is not told yet, as the answer was lost.
 //!
-//! It is told when the view shows that it was written, and forgotten when the view shows that it was not. A crash loses it:
-//! the conditions hold the truth.
+//! It is told when the view shows that it was written, and forgotten when the view shows that it was not. A crash loses
+//! it: the conditions hold the truth.
 
 use std::collections::HashMap;
 
@@ -22,8 +22,8 @@ pub struct Untold {
 }
 
 impl Untold {
-    /// Keeps what there is to tell of a write whose outcome is unknown. A later try of the same write takes the place of
-    /// an earlier one. Says whether there was room.
+    /// Keeps what there is to tell of a write whose outcome is unknown. A later try of the same write takes the place
+    /// of an earlier one. Says whether there was room.
     pub fn keep(&mut self, key: &Key, telling: Telling) -> bool {
         if self.count >= MOST {
             return false;
@@ -44,8 +44,8 @@ impl Untold {
         *self = Self::default();
     }
 
-    /// Takes out what the view of a target shows to have been written, in the order of the executions, and forgets what can
-    /// never be written any more.
+    /// Takes out what the view of a target shows to have been written, in the order of the executions, and forgets what
+    /// can never be written any more.
     pub fn take_shown(&mut self, key: &Key, target: Option<&Target>) -> Vec<Telling> {
         let mut shown = Vec::new();
         self.retain(key, |telling| match telling.sight(target) {

@@ -1,8 +1,8 @@
 //! What the index holds in memory, in bytes that were asked for: exact, the same on every machine. Budget: under 1.5 kB
 //! per terminal execution.
 //!
-//! One test in a process of its own, as it counts what the whole process allocates. `WFE_MEMORY_REPORT` names a file that
-//! gets the measures, one line of JSON for each.
+//! One test in a process of its own, as it counts what the whole process allocates. `WFE_MEMORY_REPORT` names a file
+//! that gets the measures, one line of JSON for each.
 
 // All of it is test code, so that a helper may panic as a test does.
 #![cfg(test)]

@@ -1,7 +1,7 @@
 //! One form for all states that have the same future.
 //!
-//! Three things are taken out: events that everybody has seen, runs that are gone and that nobody remembers, and which of
-//! the operators is which.
+//! Three things are taken out: events that everybody has seen, runs that are gone and that nobody remembers, and which
+//! of the operators is which.
 
 use crate::cluster::{Awaited, Event};
 use crate::model::State;

@@ -7,8 +7,8 @@ use crate::leave_out::LeftOut;
 use crate::object::{Execution, ExecutionId, Kind, Number, Phase, Residue, Run, RunUid, Version};
 use crate::request::{Fact, Premise, Read};
 
-/// More creations, with all operators having seen everything but runs, than any schedule with the budgets of the searches
-/// needs. Beyond it, creating and withdrawing goes on for ever, which breaks the claim that everything ends.
+/// More creations, with all operators having seen everything but runs, than any schedule with the budgets of the
+/// searches needs. Beyond it, creating and withdrawing goes on for ever, which breaks the claim that everything ends.
 const MAX_CREATIONS: u8 = 10;
 
 /// An execution that was made at some time.
@@ -79,7 +79,8 @@ pub struct Terms {
     pub drains: bool,
     /// The number whose name an object outside the watch has; 0 where none.
     pub stranger: Number,
-    /// Whether operators list runs again. Then a list can be what brings an own write, and it is not in the view at once.
+    /// Whether operators list runs again. Then a list can be what brings an own write, and it is not in the view at
+    /// once.
     pub lists_again: bool,
     /// Which claims are judged.
     pub judged: Claims,
@@ -180,8 +181,8 @@ impl Cluster {
         self.execution_events.is_empty() && self.residue_events.is_empty()
     }
 
-    /// Counts a creation while everybody has seen everything, but for runs. Of these there must be an end; of others there
-    /// is one as soon as the watches deliver, as executions change only so often.
+    /// Counts a creation while everybody has seen everything, but for runs. Of these there must be an end; of others
+    /// there is one as soon as the watches deliver, as executions change only so often.
     pub fn count_creation(&mut self) {
         self.creations += 1;
         if self.creations > MAX_CREATIONS {

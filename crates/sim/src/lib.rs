@@ -2,9 +2,9 @@
 //!
 //! Searches of [stateright](https://docs.rs/stateright) go through every order in which two operators, Tekton, people
 //! and a faulty network can act on the executions of one target. What an operator does next is decided by the real
-//! [`wfe_core::decide`]; everything around it is modelled as small as it can be: the objects with uids and versions, the
-//! order of events, views that are prefixes of that order, writes with preconditions, requests that are late, lost or
-//! repeated.
+//! [`wfe_core::decide`]; everything around it is modelled as small as it can be: the objects with uids and versions,
+//! the order of events, views that are prefixes of that order, writes with preconditions, requests that are late, lost
+//! or repeated.
 //!
 //! # Guarantees
 //! - A search without a finding went through all states that its setting allows: breadth first, to the end. (States are
@@ -20,8 +20,8 @@
 //! - One target, at most three executions (and one made again), at most two operators, one fault of a kind.
 //! - The list that a process begins with is the newest; a watch delivers the events of its kind in order, without gaps.
 //! - A process is serial per target, sees its own writes before it decides again, and decides on no half list.
-//! - The history forbids nothing: every execution has a workflow of its own, and failures neither count nor back off. The
-//!   searches are about the lock, whoever asks for it.
+//! - The history forbids nothing: every execution has a workflow of its own, and failures neither count nor back off.
+//!   The searches are about the lock, whoever asks for it.
 //! - Time stands still: no deadline of the core passes but that of retention, where a search has none.
 //!
 //! # What is left out, because it changes nothing

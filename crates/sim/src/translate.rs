@@ -27,7 +27,8 @@ use crate::view::{Seen, View};
 /// How the model is translated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Translation {
-    /// Whether all executions were made in the same second and later ones have smaller uids, so that they are preferred.
+    /// Whether all executions were made in the same second and later ones have smaller uids, so that they are
+    /// preferred.
     pub latest_first: bool,
     /// Whether finished runs are deleted at once, not after a day.
     pub retains_nothing: bool,

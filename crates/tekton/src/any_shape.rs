@@ -160,9 +160,9 @@ fn apply(object: &mut Value, place: prop::sample::Index, change: &Change) {
     }
 }
 
-/// Tells whether a step of a `TaskRun` runs, or ended in a container: written without any of the code that it is to judge.
-/// What Tekton has no place for (steps of a step, or of an artifact) says nothing; in what is no list of steps where one
-/// should be, a sign counts at any depth.
+/// Tells whether a step of a `TaskRun` runs, or ended in a container: written without any of the code that it is to
+/// judge. What Tekton has no place for (steps of a step, or of an artifact) says nothing; in what is no list of steps
+/// where one should be, a sign counts at any depth.
 fn shows_a_step(status: &Value) -> bool {
     let retries = match &status["retriesStatus"] {
         Value::Array(attempts) => attempts.iter().any(steps_show),

@@ -1,7 +1,7 @@
 //! What was seen of a run's tasks and pods while it ran. Afterwards Tekton overwrites and deletes it (SPEC section 9).
 //!
-//! One [`Evidence`] belongs to one run. It takes each version of a TaskRun or pod that a watch delivers, keeps the first
-//! proof that a step ran, and until there is one, which pods only ever waited.
+//! One [`Evidence`] belongs to one run. It takes each version of a TaskRun or pod that a watch delivers, keeps the
+//! first proof that a step ran, and until there is one, which pods only ever waited.
 
 mod sighting;
 mod verdict;
@@ -24,8 +24,8 @@ const MAX_CHILDREN: usize = 1024;
 /// How many pods of one run are remembered for having only waited.
 const MAX_PODS: usize = 1024;
 
-/// What was seen of one run: one or two hundred bytes, and some for each task that is not finished or not proven to have
-/// run.
+/// What was seen of one run: one or two hundred bytes, and some for each task that is not finished or not proven to
+/// have run.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     proof: Option<Proof>,
@@ -202,7 +202,8 @@ impl Evidence {
     }
 }
 
-/// Counts the tasks of the pipeline of which all that was made is finished: of each thing made, its task and whether it is.
+/// Counts the tasks of the pipeline of which all that was made is finished: of each thing made, its task and whether it
+/// is.
 pub(crate) fn completed_tasks<'a>(made: impl Iterator<Item = (&'a str, bool)>) -> u32 {
     let mut done: BTreeMap<&str, bool> = BTreeMap::new();
     for (task, is_done) in made {

@@ -14,14 +14,15 @@ pub fn moment(time: &ApiTime) -> Time {
 /// The first second of the year 0, in which RFC 3339 begins.
 const YEAR_0: i64 = -62_167_219_200;
 
-/// Translates a time of core's to the API's. A time outside of the years 0 to 9999 becomes the nearest that it can hold.
+/// Translates a time of core's to the API's. A time outside of the years 0 to 9999 becomes the nearest that it can
+/// hold.
 #[must_use]
 pub fn api_time(time: Time) -> ApiTime {
     ApiTime(Timestamp::from_second(time.timestamp().max(YEAR_0)).unwrap_or(Timestamp::MAX))
 }
 
-/// Reads a time of an object that has no type here, in every spelling that an API server accepts as a `date-time`: with a
-/// comma before the fraction, and with an offset of up to 24 hours.
+/// Reads a time of an object that has no type here, in every spelling that an API server accepts as a `date-time`: with
+/// a comma before the fraction, and with an offset of up to 24 hours.
 #[must_use]
 pub fn parse_moment(text: &str) -> Option<Time> {
     if let Ok(time) = chrono::DateTime::parse_from_rfc3339(text) {

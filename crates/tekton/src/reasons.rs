@@ -1,8 +1,8 @@
 //! Every reason that Tekton defines, and what it means here (SPEC section 9).
 //!
 //! A reason is a closed word in a field, so it may decide; a message never does. The versions say in whose sources the
-//! word stands: 1.9 is the oldest one supported, 1.12 the one that the tests run. A test reads the words from the sources
-//! of the latter, so that an upgrade that adds one fails until it has a meaning here.
+//! word stands: 1.9 is the oldest one supported, 1.12 the one that the tests run. A test reads the words from the
+//! sources of the latter, so that an upgrade that adds one fails until it has a meaning here.
 //!
 //! Reasons say why something failed. They never say whether anything ran: most of them can come before and after.
 

@@ -126,10 +126,10 @@ pub(crate) fn story(name: &str) -> Story {
     story_of(VERSIONS[0], name)
 }
 
-/// Of each story what is to be said of it: whether anything ran (status and reason of the condition `Started`), and where
-/// the run has failed, why, which task is to blame (`name@index/step=exit code`), whether somebody cancelled it, and how
-/// many tasks of the pipeline were done. Both versions of Tekton lead to the same, but for an eviction: of that the older
-/// one says only `Failed`.
+/// Of each story what is to be said of it: whether anything ran (status and reason of the condition `Started`), and
+/// where the run has failed, why, which task is to blame (`name@index/step=exit code`), whether somebody cancelled it,
+/// and how many tasks of the pipeline were done. Both versions of Tekton lead to the same, but for an eviction: of that
+/// the older one says only `Failed`.
 pub(crate) const OUTCOMES: &[(&str, &str, &str, Option<Failed>)] = &[
     ("all-tasks-skipped", "False", "NoTaskRun", None),
     ("bad-graph", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),

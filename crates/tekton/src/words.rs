@@ -14,8 +14,8 @@ const MIN_REDACTED: usize = 4;
 const MAX_DENIAL: u32 = 400;
 
 /// Finds the API server's words for a right that is missing in what a step left:
-/// `deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the namespace
-/// "n"`, and `... at the cluster scope`. Returns them alone.
+/// `deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the
+/// namespace "n"`, and `... at the cluster scope`. Returns them alone.
 ///
 /// What a step leaves is a text, or Tekton's list of results, of which one may hold it.
 pub(crate) fn denial(left: &str) -> Option<String> {
@@ -56,8 +56,8 @@ pub(crate) struct BundleError<'a> {
 }
 
 /// Reads what was wrong with a bundle: the texts of `pkg/resolution/resolver/bundle` and of
-/// `pkg/reconciler/pipelinerun/resources/pipelineref.go` (1.9, 1.12). `CouldntGetPipeline` and the reason of the resolution
-/// request are the same for a bundle that cannot be fetched and for one that holds something else.
+/// `pkg/reconciler/pipelinerun/resources/pipelineref.go` (1.9, 1.12). `CouldntGetPipeline` and the reason of the
+/// resolution request are the same for a bundle that cannot be fetched and for one that holds something else.
 pub(crate) fn bundle_error(message: &str) -> BundleError<'_> {
     let said =
         message.strip_prefix("Error retrieving pipeline for pipelinerun ").and_then(|rest| rest.split_once(": "));
@@ -65,7 +65,8 @@ pub(crate) fn bundle_error(message: &str) -> BundleError<'_> {
     if error.starts_with("failed to read runtime object as Pipeline: ") {
         return BundleError { was_fetched: true, error };
     }
-    // resolver failed to get Pipeline : error requesting remote resource: error getting "bundleresolver" "<key>": <error>
+    // resolver failed to get Pipeline : error requesting remote resource: error getting "bundleresolver" "<key>":
+    // <error>
     let asked = error.strip_prefix("resolver failed to get Pipeline : error requesting remote resource: ");
     let Some(error) = asked else { return BundleError { was_fetched: false, error } };
     let answered = error.strip_prefix("error getting \"bundleresolver\" \"").and_then(|rest| rest.split_once("\": "));

@@ -14,8 +14,8 @@ pub struct Assets {
 }
 
 impl Assets {
-    /// Finds the assets: `WFE_CONTROLPLANE_ASSETS` (for the oldest Tekton: `WFE_CONTROLPLANE_ASSETS_OLDEST`) where it is
-    /// set, else what `tests/controlplane/build` has built.
+    /// Finds the assets: `WFE_CONTROLPLANE_ASSETS` (for the oldest Tekton: `WFE_CONTROLPLANE_ASSETS_OLDEST`) where it
+    /// is set, else what `tests/controlplane/build` has built.
     pub fn find(tekton: Tekton) -> Result<Self> {
         let (variable, args): (_, &[&str]) = match tekton {
             Tekton::None | Tekton::Current => ("WFE_CONTROLPLANE_ASSETS", &[]),

@@ -18,8 +18,8 @@ use crate::stack::{Info, Options, Tekton};
 use crate::supervisor::{self, Answer, Verb};
 use crate::{manifests, process};
 
-/// A control plane of its own process, which ends when this and its clones are dropped or this process ends; or a cluster
-/// that somebody gave, which stays.
+/// A control plane of its own process, which ends when this and its clones are dropped or this process ends; or a
+/// cluster that somebody gave, which stays.
 #[derive(Debug, Clone)]
 pub struct ControlPlane {
     info: Arc<Info>,

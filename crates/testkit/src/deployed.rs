@@ -19,7 +19,8 @@ const STATIC: &str = "WFE_STATIC_OPERATOR";
 /// Where a binary that was built for tests finds its libraries. The image's is static and finds none.
 const LIBRARIES: &str = "/lib:/lib64:/usr/lib";
 
-/// What is done to a container's process, as the chart has it: the confinement below does this, and nothing less or more.
+/// What is done to a container's process, as the chart has it: the confinement below does this, and nothing less or
+/// more.
 fn restricted() -> (Value, Value) {
     let pod = json!({
         "runAsNonRoot": true, "runAsUser": 65532, "runAsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"},

@@ -99,7 +99,8 @@ impl<'w> OperatorBuilder<'w> {
         self
     }
 
-    /// Makes it talk to the API server through this proxy, with its own token. Not with [`OperatorBuilder::kubeconfig`].
+    /// Makes it talk to the API server through this proxy, with its own token. Not with
+    /// [`OperatorBuilder::kubeconfig`].
     pub fn through(mut self, proxy: &Proxy) -> Self {
         self.url = Some(proxy.url());
         self
@@ -146,7 +147,8 @@ impl<'w> OperatorBuilder<'w> {
     }
 }
 
-/// Writes a kubeconfig with a token of a service account, by namespace and name: whatever that may not do, its user cannot.
+/// Writes a kubeconfig with a token of a service account, by namespace and name: whatever that may not do, its user
+/// cannot.
 pub(crate) async fn write_kubeconfig(
     world: &World,
     (namespace, account): (&str, &str),

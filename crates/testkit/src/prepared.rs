@@ -112,8 +112,8 @@ async fn fill(stack: &mut Stack) -> Result<()> {
     Ok(())
 }
 
-/// Takes from a kind of Tekton's what asks its webhook, which nobody routes to here. An API server keeps a cache for each
-/// version that is served, and would list all runs anew each second, as none can be converted.
+/// Takes from a kind of Tekton's what asks its webhook, which nobody routes to here. An API server keeps a cache for
+/// each version that is served, and would list all runs anew each second, as none can be converted.
 fn without_conversion(kind: &mut Value) {
     if let Some(spec) = kind["spec"].as_object_mut() {
         spec.remove("conversion");

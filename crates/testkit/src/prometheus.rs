@@ -123,7 +123,8 @@ impl Prometheus {
         self.series("query", &[("query", expression)]).await
     }
 
-    /// Evaluates an expression every `step` seconds from `seconds` before `end` (in Unix time) on, and returns its series.
+    /// Evaluates an expression every `step` seconds from `seconds` before `end` (in Unix time) on, and returns its
+    /// series.
     pub async fn range(&self, expression: &str, end: i64, seconds: i64, step: u64) -> Result<Vec<Value>> {
         let [start, end, step] = [(end - seconds).to_string(), end.to_string(), step.to_string()];
         self.series("query_range", &[("query", expression), ("start", &start), ("end", &end), ("step", &step)]).await

@@ -105,8 +105,8 @@ impl World {
         rbac::await_in_force(&self.client, &self.operator_user(), &self.places(&system, &execution)).await
     }
 
-    /// Gives the operator of this world the roles that a checkout of the repository ships, in place of those of the same
-    /// names.
+    /// Gives the operator of this world the roles that a checkout of the repository ships, in place of those of the
+    /// same names.
     pub async fn ship(&self, checkout: &Path) -> Result<()> {
         let (system, execution) = (self.system_namespace(), self.execution_namespace());
         for object in rbac::shipped_to(checkout, &self.places(&system, &execution))? {
@@ -195,7 +195,8 @@ impl World {
         self.operators.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Returns the flags of every operator that was started in this world, with their values; that of a switch is empty.
+    /// Returns the flags of every operator that was started in this world, with their values; that of a switch is
+    /// empty.
     #[must_use]
     pub fn operator_flags(&self) -> Vec<Vec<(String, String)>> {
         self.operator_flags.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -210,8 +211,8 @@ impl World {
         OperatorBuilder::new(self)
     }
 
-    /// Writes a kubeconfig with a new token of the operator's service account: whatever the shipped roles do not give, its
-    /// user cannot. With `url`, the API server is found there, as through a proxy.
+    /// Writes a kubeconfig with a new token of the operator's service account: whatever the shipped roles do not give,
+    /// its user cannot. With `url`, the API server is found there, as through a proxy.
     pub async fn write_operator_kubeconfig(&self, url: Option<&str>, path: &Path) -> Result<()> {
         operator::write_kubeconfig(self, (&self.system_namespace(), rbac::OPERATOR), url, path).await
     }

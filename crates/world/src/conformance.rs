@@ -1,8 +1,8 @@
 //! Plans of requests that a fake and a real API server must answer alike.
 //!
-//! A [`Plan`] is made without a server, from a table or from a seed, and played on both through the same client. What is
-//! random on a server (uids, versions, times) is renamed by the order in which it is first seen; all else must be equal:
-//! codes, reasons, the fields that are refused, objects, pages, and what watches deliver.
+//! A [`Plan`] is made without a server, from a table or from a seed, and played on both through the same client. What
+//! is random on a server (uids, versions, times) is renamed by the order in which it is first seen; all else must be
+//! equal: codes, reasons, the fields that are refused, objects, pages, and what watches deliver.
 
 mod call;
 mod generate;

@@ -6,8 +6,8 @@
 //!      │                                   └─ rules       its CEL rules, read from the CRD
 //!      └── conformance::play(plan)         the same requests, sent to the fake and to a real kube-apiserver
 //! ```
-//! The server knows no clock and draws no random numbers: the time comes in with each request, and uids come from a seed.
-//! What the plans of [`conformance`] do not ask is not simulated, and is answered with an error.
+//! The server knows no clock and draws no random numbers: the time comes in with each request, and uids come from a
+//! seed. What the plans of [`conformance`] do not ask is not simulated, and is answered with an error.
 
 pub mod conformance;
 pub mod server;

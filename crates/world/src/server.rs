@@ -1,8 +1,8 @@
 //! The fake API server as a synchronous value. Knows no clock, no runtime and no client.
 //!
 //! It follows the rules of kube-apiserver as far as the operator relies on them: versions, conflicts, preconditions,
-//! subresources, deletion, selectors, pages, watches. Authentication, authorization, admission and garbage collection are
-//! not part of it, and neither is server-side apply, which the operator does not use: it answers 415.
+//! subresources, deletion, selectors, pages, watches. Authentication, authorization, admission and garbage collection
+//! are not part of it, and neither is server-side apply, which the operator does not use: it answers 415.
 
 mod answer;
 mod delete;
@@ -111,7 +111,8 @@ impl Server {
         self.store.changes()
     }
 
-    /// Forgets all changes up to the newest, as etcd does every few minutes: lists and watches from before have expired.
+    /// Forgets all changes up to the newest, as etcd does every few minutes: lists and watches from before have
+    /// expired.
     pub fn compact(&mut self) {
         self.store.compact(self.store.revision());
     }

@@ -128,8 +128,8 @@ fn targets() -> Vec<String> {
     texts
 }
 
-/// Spellings of targets and near misses, put together from a seed: kinds of both scopes in every form, with and without a
-/// namespace. Every one that is accepted can be used, and every one that can be used is accepted.
+/// Spellings of targets and near misses, put together from a seed: kinds of both scopes in every form, with and without
+/// a namespace. Every one that is accepted can be used, and every one that can be used is accepted.
 fn generated(namespaces: &[&str], seed: u64, count: usize) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(seed);
     let kinds: Vec<&str> = [Scope::Namespaced, Scope::Cluster].into_iter().flat_map(kind_spellings).collect();

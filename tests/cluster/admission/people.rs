@@ -18,8 +18,8 @@ use super::objects::{Namespaced, Refusal, refusal};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// The fields of a spec that a person sets later, each with the one that holds the person's name. The right to set one is
-/// to update the virtual subresource of that name.
+/// The fields of a spec that a person sets later, each with the one that holds the person's name. The right to set one
+/// is to update the virtual subresource of that name.
 const LATER: [(&str, &str); 2] = [("cancellation", "requestedBy"), ("clearance", "clearedBy")];
 
 /// May write WorkflowExecutions and set the field.
@@ -147,8 +147,8 @@ async fn await_policy(canary: &Namespaced, name: &str, patch: &Value) -> Result<
     Ok(())
 }
 
-/// Checks that the API server has nothing against the expressions of the policy on `field`, and that it would be seen if
-/// it had: if the name of the field that holds the person, `by`, were misspelt in them.
+/// Checks that the API server has nothing against the expressions of the policy on `field`, and that it would be seen
+/// if it had: if the name of the field that holds the person, `by`, were misspelt in them.
 pub(super) async fn expect_policy_fits(field: &str, by: &str) -> Result<()> {
     expect_shipped_fits(field, &format!("spec.{field}.{by}"), &by.to_lowercase()).await
 }

@@ -1,5 +1,5 @@
-//! The chart installed by the real Helm on a control plane of its own, upgraded and uninstalled; and the operator as the
-//! Deployment in it says.
+//! The chart installed by the real Helm on a control plane of its own, upgraded and uninstalled; and the operator as
+//! the Deployment in it says.
 
 use std::fs;
 use std::path::Path;

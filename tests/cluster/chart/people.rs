@@ -1,4 +1,5 @@
-//! Who has only one of the roles for people can do what its name says and nothing else: by the authorizer, and by doing it.
+//! Who has only one of the roles for people can do what its name says and nothing else: by the authorizer, and by doing
+//! it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -11,7 +11,8 @@ use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, WfeBuilder, When
 use super::judge::{History, assert_completed};
 use super::{CREATE, all, await_task, finish, held, short};
 
-/// What the operator may at most ask within the first second in which all fails: each of its watches a few times, with its list.
+/// What the operator may at most ask within the first second in which all fails: each of its watches a few times, with
+/// its list.
 const MOST_AT_FIRST: usize = 60;
 /// What it may ask within a second after that.
 const MOST_PER_SECOND: usize = 20;

@@ -15,8 +15,8 @@ use crate::expect::text;
 
 const HOUR: TimeDelta = TimeDelta::hours(1);
 
-/// A history of one execution of `w1`, and what becomes of the next one: skipped for a reason, in words that hold these,
-/// or nothing that hinders it.
+/// A history of one execution of `w1`, and what becomes of the next one: skipped for a reason, in words that hold
+/// these, or nothing that hinders it.
 type Row<'a> = (&'a str, TimeDelta, Past, Option<(&'a str, &'a str)>);
 
 #[tokio::test]

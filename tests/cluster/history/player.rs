@@ -1,7 +1,7 @@
 //! Ends runs in Tekton's place, at times of a test's choice.
 //!
-//! Tekton itself has to be away meanwhile: where a write of its own meets a conflict, it reads the run again and puts its
-//! status over whatever is there. So these tests share a control plane whose Tekton controller is stopped.
+//! Tekton itself has to be away meanwhile: where a write of its own meets a conflict, it reads the run again and puts
+//! its status over whatever is there. So these tests share a control plane whose Tekton controller is stopped.
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
@@ -35,8 +35,8 @@ pub(super) enum End {
     NothingRan,
 }
 
-/// Ends the run of an execution with this `completionTime`, once it is released. Returns the execution as it was while it
-/// ran.
+/// Ends the run of an execution with this `completionTime`, once it is released. Returns the execution as it was while
+/// it ran.
 pub(super) async fn end_run(world: &World, name: &str, how: End, completed_at: DateTime<Utc>) -> Result<Value> {
     let wfe = world.await_phase(name, "Running").await?;
     let run = text(&wfe["status"]["pipelineRunRef"]["name"]);

@@ -1,4 +1,5 @@
-//! What waits, what is paused and what drains: the gauges, and the alerts that read them, from the beginning to the end.
+//! What waits, what is paused and what drains: the gauges, and the alerts that read them, from the beginning to the
+//! end.
 
 use std::collections::BTreeMap;
 

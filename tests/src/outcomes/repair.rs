@@ -6,8 +6,8 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::json;
 use wfe_testkit::{ControlPlane, manifests};
 
-/// Repairs two things in a Tekton as it is shipped: its `ResolutionRequest` can say that it has failed, and pipelines can
-/// have pipelines as tasks. The control plane must be nobody else's.
+/// Repairs two things in a Tekton as it is shipped: its `ResolutionRequest` can say that it has failed, and pipelines
+/// can have pipelines as tasks. The control plane must be nobody else's.
 pub async fn repair(control_plane: &ControlPlane) -> Result<()> {
     let client = control_plane.client().await?;
     let crds: Api<DynamicObject> =

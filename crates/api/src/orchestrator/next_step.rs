@@ -14,7 +14,8 @@ pub const UNSAID_WAIT: Duration = Duration::from_mins(1);
 
 /// What whoever asked for an execution does next, by section 6 of the specification.
 ///
-/// To try again is to create another `WorkflowExecution`, and only if what it is for is still needed: a final phase stays.
+/// To try again is to create another `WorkflowExecution`, and only if what it is for is still needed: a final phase
+/// stays.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum NextStep {
@@ -22,17 +23,17 @@ pub enum NextStep {
     Watch,
     /// Does nothing: the workflow completed.
     Nothing,
-    /// Asks again, not before a moment. After a pre-execution failure, of which nothing ran (section 7); and after a skip
-    /// with reason `RecentlyRemediated`, for a backoff (rule 4) or a cooldown (rule 5).
+    /// Asks again, not before a moment. After a pre-execution failure, of which nothing ran (section 7); and after a
+    /// skip with reason `RecentlyRemediated`, for a backoff (rule 4) or a cooldown (rule 5).
     RetryAfter {
         /// The first moment at which it may run.
         not_before: Time,
         /// Why not earlier, for people.
         why: String,
     },
-    /// Waits until another execution [has released the target](crate::WorkflowExecution::has_released_target), and then asks
-    /// again: after a skip with reason `ResourceBusy` (rule 1). Of a holder that is gone nothing shows when its run has
-    /// stopped: wait [`UNSAID_WAIT`].
+    /// Waits until another execution [has released the target](crate::WorkflowExecution::has_released_target), and then
+    /// asks again: after a skip with reason `ResourceBusy` (rule 1). Of a holder that is gone nothing shows when its
+    /// run has stopped: wait [`UNSAID_WAIT`].
     WaitFor {
         /// Who holds the target.
         holder: Holder,
@@ -41,16 +42,16 @@ pub enum NextStep {
     },
     /// Has another workflow chosen and runs that with `recoveryOf`: after an execution failure (rule 2).
     /// [`PreviousExecution`](crate::PreviousExecution) is what the analysis wants to know, and
-    /// [`recovers`](crate::WorkflowExecutionBuilder::recovers) sets the field. Ask once the failed one [has released the
-    /// target](crate::WorkflowExecution::has_released_target). Where no other workflow is left, a person must act: without
-    /// `recoveryOf`, or with a workflow that failed before, it is skipped.
+    /// [`recovers`](crate::WorkflowExecutionBuilder::recovers) sets the field. Ask once the failed one [has released
+    /// the target](crate::WorkflowExecution::has_released_target). Where no other workflow is left, a person must act:
+    /// without `recoveryOf`, or with a workflow that failed before, it is skipped.
     PickAlternative {
         /// What failed, for people and for language models.
         why: String,
     },
     /// Tells a person, and does nothing by itself: after a skip with reason `ExhaustedRetries` (rule 3) or
-    /// `PreviousExecutionFailed` (rule 2), which only a clearance lifts (section 10); after a cancellation, which a person
-    /// wanted; and where the status cannot be understood.
+    /// `PreviousExecutionFailed` (rule 2), which only a clearance lifts (section 10); after a cancellation, which a
+    /// person wanted; and where the status cannot be understood.
     PersonMustAct {
         /// What the person has to know.
         why: String,

@@ -18,8 +18,8 @@ use crate::{FailureReason, WorkflowExecution};
 /// | `executionTimeBeforeFailure` | `failure.executionTime` |
 /// | `naturalLanguageSummary` | `naturalLanguageSummary` |
 ///
-/// An analysis calls a step what Tekton calls a task: `failedStepName` of the execution, the step inside the task, has no
-/// place there, and the summary tells it.
+/// An analysis calls a step what Tekton calls a task: `failedStepName` of the execution, the step inside the task, has
+/// no place there, and the summary tells it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PreviousExecution {

@@ -136,8 +136,8 @@ impl WorkflowExecution {
     /// Says whether nothing of this execution is left on its target, so that one that was skipped for its sake is worth
     /// another try.
     ///
-    /// The phase becomes final when the outcome is known; pods of the run may go on stopping for a while, and the target is
-    /// not free until they are gone (specification, section 5).
+    /// The phase becomes final when the outcome is known; pods of the run may go on stopping for a while, and the
+    /// target is not free until they are gone (specification, section 5).
     #[must_use]
     pub fn has_released_target(&self) -> bool {
         let Some(status) = &self.status else { return false };

@@ -79,9 +79,10 @@ pub struct FailureDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAME))]
     pub failed_step_name: Option<String>,
-    /// Class of the failure: OOMKilled (a container hit its memory limit), DeadlineExceeded (timed out), Forbidden (a right
-    /// was missing), ResourceExhausted (a quota was full), ConfigurationError (workflow, parameters or this object cannot
-    /// work as written), ImagePullBackOff (an image or the bundle could not be fetched), Unknown (none of these is proven).
+    /// Class of the failure: OOMKilled (a container hit its memory limit), DeadlineExceeded (timed out), Forbidden (a
+    /// right was missing), ResourceExhausted (a quota was full), ConfigurationError (workflow, parameters or this
+    /// object cannot work as written), ImagePullBackOff (an image or the bundle could not be fetched), Unknown (none of
+    /// these is proven).
     pub reason: FailureReason,
     /// What happened, in the words of whoever reported it.
     #[schemars(length(max = limits::MESSAGE))]
@@ -99,8 +100,9 @@ pub struct FailureDetails {
     /// Two to four plain sentences for a person or a language model: which task, after how long, why, what to do next.
     #[schemars(length(max = limits::SUMMARY))]
     pub natural_language_summary: String,
-    /// Whether anything of the workflow ran. True: at least one step started, or nobody can tell; later executions on the
-    /// target are skipped until somebody has looked. False: it is proven that nothing ran; later ones back off and then run.
+    /// Whether anything of the workflow ran. True: at least one step started, or nobody can tell; later executions on
+    /// the target are skipped until somebody has looked. False: it is proven that nothing ran; later ones back off and
+    /// then run.
     pub was_execution_failure: bool,
     /// Whether a person has to look before the target is touched again. Always equal to wasExecutionFailure.
     pub requires_manual_review: bool,

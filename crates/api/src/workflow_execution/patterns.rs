@@ -1,5 +1,5 @@
-//! Admission rules that are regular expressions. They accept what the operator can use and refuse the rest, also where a
-//! kind's scope decides: the kinds come from the table of `wfe-core`.
+//! Admission rules that are regular expressions. They accept what the operator can use and refuse the rest, also where
+//! a kind's scope decides: the kinds come from the table of `wfe-core`.
 
 use kube::core::Rule;
 use wfe_core::target::{Scope, kind_spellings};

@@ -1,8 +1,8 @@
-//! Admission rules that follow one pattern for several fields, or look at more than one. The API server evaluates them at
-//! every write.
+//! Admission rules that follow one pattern for several fields, or look at more than one. The API server evaluates them
+//! at every write.
 //!
-//! They ask `has(...)` instead of using optionals: of an optional the API server does not know the size, and refuses the
-//! rule as too costly.
+//! They ask `has(...)` instead of using optionals: of an optional the API server does not know the size, and refuses
+//! the rule as too costly.
 
 use kube::core::{Reason, Rule};
 
@@ -15,8 +15,8 @@ const PHASE_MESSAGE: &str = "status.phase: may go from none to Pending, Running,
 /// Condition of a rule: the old phase is final.
 const WAS_TERMINAL: &str = "has(oldSelf.phase) && oldSelf.phase in ['Completed', 'Failed', 'Skipped']";
 
-/// Limits the parameters together, in characters as `maxLength` counts them: an operator that starts holds the parameters
-/// of every execution that is undecided.
+/// Limits the parameters together, in characters as `maxLength` counts them: an operator that starts holds the
+/// parameters of every execution that is undecided.
 pub(super) fn parameters_fit() -> Rule {
     let limit = limits::PARAMETERS_SIZE;
     let message = format!(
@@ -35,8 +35,8 @@ pub(super) fn immutable(field: &str) -> Rule {
     )
 }
 
-/// Refuses `field` of a spec, what a person asks for later, before there is an execution to ask it of; `instead` says what
-/// to do.
+/// Refuses `field` of a spec, what a person asks for later, before there is an execution to ask it of; `instead` says
+/// what to do.
 pub(super) fn comes_later(field: &str, instead: &str) -> Rule {
     forbidden(
         field,
@@ -46,14 +46,14 @@ pub(super) fn comes_later(field: &str, instead: &str) -> Rule {
     .optional_old_self(true)
 }
 
-/// Refuses to take back what a person has asked for in `field` of a spec, or to put it into another mouth; `instead` says
-/// what to do.
+/// Refuses to take back what a person has asked for in `field` of a spec, or to put it into another mouth; `instead`
+/// says what to do.
 pub(super) fn stays(field: &str, instead: &str) -> Rule {
     forbidden(field, kept(field), format!("spec.{field}: may not change or be removed once set; {instead}"))
 }
 
-/// Refuses a first phase that is not a beginning; stands at the root, since rules on `status` that look at the old status
-/// do not run when there was none.
+/// Refuses a first phase that is not a beginning; stands at the root, since rules on `status` that look at the old
+/// status do not run when there was none.
 pub(super) fn phase_begins() -> Rule {
     forbidden(
         "status.phase",

@@ -50,9 +50,9 @@ impl std::fmt::Display for SkipReason {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkipDetails {
-    /// Why: ResourceBusy (another execution holds the target; see conflictingWorkflow), RecentlyRemediated (too early after
-    /// the last one; see recentRemediation), ExhaustedRetries (too many failures in a row), PreviousExecutionFailed (the
-    /// last one broke half way; a person has to look first).
+    /// Why: ResourceBusy (another execution holds the target; see conflictingWorkflow), RecentlyRemediated (too early
+    /// after the last one; see recentRemediation), ExhaustedRetries (too many failures in a row),
+    /// PreviousExecutionFailed (the last one broke half way; a person has to look first).
     pub reason: SkipReason,
     /// The same for a person, with the names and times it rests on, and how to make it run.
     #[schemars(length(max = limits::MESSAGE))]
@@ -71,8 +71,8 @@ pub struct SkipDetails {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConflictingWorkflow {
-    /// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote "namespace/name" into
-    /// name where that was another namespace.
+    /// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote "namespace/name"
+    /// into name where that was another namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAMESPACE))]
     pub namespace: Option<String>,
@@ -94,8 +94,8 @@ pub struct ConflictingWorkflow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecentRemediation {
-    /// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote "namespace/name" into
-    /// name where that was another namespace.
+    /// Namespace of its WorkflowExecution. Absent only in a status of an earlier version, which wrote "namespace/name"
+    /// into name where that was another namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAMESPACE))]
     pub namespace: Option<String>,
@@ -112,8 +112,8 @@ pub struct RecentRemediation {
     /// Its target, in canonical form.
     #[schemars(length(max = limits::TARGET))]
     pub target_resource: String,
-    /// How long until time alone lets the next execution run, as a Go duration, e.g. "4m30s". Absent where time alone does
-    /// not: a person has to clear the target first.
+    /// How long until time alone lets the next execution run, as a Go duration, e.g. "4m30s". Absent where time alone
+    /// does not: a person has to clear the target first.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('0s')",

@@ -67,17 +67,17 @@ const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
     validation = rules::stays("clearance", "what fails later takes a clearance of its own"),
 )]
 pub struct WorkflowExecutionSpec {
-    /// The object that asked for this execution, e.g. a RemediationRequest. Kept for the record, nothing is decided by it.
-    /// Absent: nobody in particular.
+    /// The object that asked for this execution, e.g. a RemediationRequest. Kept for the record, nothing is decided by
+    /// it. Absent: nobody in particular.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remediation_request_ref: Option<RemediationRequestRef>,
     /// Which workflow to run.
     pub workflow_ref: WorkflowRef,
     /// The object that the workflow acts on: "namespace/kind/name", e.g. "payment/deployment/payment-api", or for
-    /// cluster-scoped objects "kind/name", e.g. "node/worker-node-1". At most one workflow at a time runs on a target. Case,
-    /// plural, short names of built-in kinds and the API group make no difference: "payment/Deployments.apps/payment-api"
-    /// is the same target. A built-in kind takes a namespace exactly where its objects have one. status.target shows the
-    /// canonical form.
+    /// cluster-scoped objects "kind/name", e.g. "node/worker-node-1". At most one workflow at a time runs on a target.
+    /// Case, plural, short names of built-in kinds and the API group make no difference:
+    /// "payment/Deployments.apps/payment-api" is the same target. A built-in kind takes a namespace exactly where its
+    /// objects have one. status.target shows the canonical form.
     #[schemars(length(max = limits::TARGET))]
     #[x_kube(
         validation = patterns::target_parts().rule(),
@@ -89,9 +89,9 @@ pub struct WorkflowExecutionSpec {
         validation = patterns::target_takes_no_namespace().rule(),
     )]
     pub target_resource: String,
-    /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}: at most 64; keys in UPPER_SNAKE_CASE; values at most 8192
-    /// characters; keys and values together at most 65536 characters. TARGET_RESOURCE is always passed as well, with the target in canonical form, and may not be among them.
-    /// Absent: the pipeline's own defaults.
+    /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}: at most 64; keys in UPPER_SNAKE_CASE; values at most
+    /// 8192 characters; keys and values together at most 65536 characters. TARGET_RESOURCE is always passed as well,
+    /// with the target in canonical form, and may not be among them. Absent: the pipeline's own defaults.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "parameters_schema")]
     #[x_kube(
@@ -115,41 +115,42 @@ pub struct WorkflowExecutionSpec {
     /// How to run it. Absent: as the operator is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_config: Option<ExecutionConfig>,
-    /// The last moment at which it may begin, e.g. "2026-01-02T03:04:05Z". Decided later than this, it does not run: Failed,
-    /// DeadlineExceeded, and it does not count as a failure of its target. Set it where a backup or a GitOps tool could make
-    /// this object again long after it was asked for. Absent: whenever it is decided.
+    /// The last moment at which it may begin, e.g. "2026-01-02T03:04:05Z". Decided later than this, it does not run:
+    /// Failed, DeadlineExceeded, and it does not count as a failure of its target. Set it where a backup or a GitOps
+    /// tool could make this object again long after it was asked for. Absent: whenever it is decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = START_BEFORE))]
     #[x_kube(validation = ("self >= timestamp('1970-01-01T00:00:00Z') && self < timestamp('9999-01-01T00:00:00Z')",
         "spec.startBefore: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z"))]
     pub start_before: Option<Time>,
-    /// Name of a WorkflowExecution in the same namespace that failed half way, e.g. "payment-restart": this one is to make up
-    /// for it, with another workflow from another bundle (by digest, or by repository where one is not pinned). Absent: it
-    /// makes up for none, and is Skipped (PreviousExecutionFailed) on a target that one has left half way, until somebody
-    /// clears that.
+    /// Name of a WorkflowExecution in the same namespace that failed half way, e.g. "payment-restart": this one is to
+    /// make up for it, with another workflow from another bundle (by digest, or by repository where one is not pinned).
+    /// Absent: it makes up for none, and is Skipped (PreviousExecutionFailed) on a target that one has left half way,
+    /// until somebody clears that.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAME))]
     #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
         "spec.recoveryOf: must be the name of a WorkflowExecution in the same namespace (a-z, 0-9, - and .), e.g. payment-restart"))]
     pub recovery_of: Option<String>,
-    /// How many seconds after its end this object is removed, as on a Job, e.g. 604800 for a week; 0: at once. It stays for
-    /// longer while something rests on it: while it blocks its target, counts as one of its failures, or makes others wait,
-    /// while it is the newest of its target or the newest that ran, and while something older stays that it has mended.
-    /// Absent: as the operator is configured.
+    /// How many seconds after its end this object is removed, as on a Job, e.g. 604800 for a week; 0: at once. It stays
+    /// for longer while something rests on it: while it blocks its target, counts as one of its failures, or makes
+    /// others wait, while it is the newest of its target or the newest that ran, and while something older stays that
+    /// it has mended. Absent: as the operator is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// Stops the execution without deleting its record: set it later, once, while the phase is not final. The PipelineRun is
-    /// cancelled, and the execution ends as Failed with who and why in the message. Whoever sets it needs the right to
-    /// update workflowexecutions/cancellation. Refused when the object is created. Absent: nobody stopped it.
+    /// Stops the execution without deleting its record: set it later, once, while the phase is not final. The
+    /// PipelineRun is cancelled, and the execution ends as Failed with who and why in the message. Whoever sets it
+    /// needs the right to update workflowexecutions/cancellation. Refused when the object is created. Absent: nobody
+    /// stopped it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<Cancellation>,
-    /// Lets the target go on after this execution has failed: set it later, once, while the phase is Failed, when you have
-    /// seen to it that the target is in order. This execution and all before it on the target then neither block it
-    /// (PreviousExecutionFailed), nor exhaust it (ExhaustedRetries), nor make the next one wait (backoff); a cooldown after a
-    /// success stays. Where nothing is blocked or exhausted (any more), it changes nothing, and the condition
-    /// ClearanceIneffective says so. Whoever sets it needs the right to update workflowexecutions/clearance. Refused when
-    /// the object is created. Absent: nobody has cleared it.
+    /// Lets the target go on after this execution has failed: set it later, once, while the phase is Failed, when you
+    /// have seen to it that the target is in order. This execution and all before it on the target then neither block
+    /// it (PreviousExecutionFailed), nor exhaust it (ExhaustedRetries), nor make the next one wait (backoff); a
+    /// cooldown after a success stays. Where nothing is blocked or exhausted (any more), it changes nothing, and the
+    /// condition ClearanceIneffective says so. Whoever sets it needs the right to update workflowexecutions/clearance.
+    /// Refused when the object is created. Absent: nobody has cleared it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clearance: Option<Clearance>,
 }
@@ -183,8 +184,8 @@ pub struct RemediationRequestRef {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowRef {
-    /// What to run: the key of the workflow in your catalogue, e.g. "node-disk-cleanup". Cooldown after a success counts
-    /// per target and workflowId.
+    /// What to run: the key of the workflow in your catalogue, e.g. "node-disk-cleanup". Cooldown after a success
+    /// counts per target and workflowId.
     #[schemars(length(min = 1, max = limits::NAME))]
     pub workflow_id: String,
     /// Version of the workflow, e.g. "1.4.0". Kept for the record: what runs is containerImage.
@@ -208,15 +209,15 @@ pub struct WorkflowRef {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionConfig {
-    /// How long the run may take, as a Go duration from 1s to 24h, e.g. "90s", "30m" or "1h30m". Then it is cancelled and
-    /// the execution is Failed, DeadlineExceeded. Absent: the operator's default-timeout (30m unless configured).
+    /// How long the run may take, as a Go duration from 1s to 24h, e.g. "90s", "30m" or "1h30m". Then it is cancelled
+    /// and the execution is Failed, DeadlineExceeded. Absent: the operator's default-timeout (30m unless configured).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('1s') && duration(self) <= duration('24h')",
         "spec.executionConfig.timeout: must be a Go duration from 1s to 24h, e.g. 30m or 1h30m"))]
     pub timeout: Option<String>,
-    /// Service account, in the execution namespace, that the workflow's pods run under: its rights are what the workflow may
-    /// do. Absent: the operator's service-account (kubernaut-workflow-runner unless configured).
+    /// Service account, in the execution namespace, that the workflow's pods run under: its rights are what the
+    /// workflow may do. Absent: the operator's service-account (kubernaut-workflow-runner unless configured).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAME))]
     #[x_kube(validation = ("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",

@@ -41,13 +41,13 @@ use crate::limits;
     validation = rules::never_skipped("duration"),
 )]
 pub struct WorkflowExecutionStatus {
-    /// The target in canonical form, e.g. "payment/deployment/payment-api": kind in lower case, singular, without group.
-    /// Executions with the same target exclude each other. Absent until the operator has seen the object.
+    /// The target in canonical form, e.g. "payment/deployment/payment-api": kind in lower case, singular, without
+    /// group. Executions with the same target exclude each other. Absent until the operator has seen the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::TARGET))]
     pub target: Option<String>,
-    /// Where the execution stands: Pending (it has to wait), Running, Completed, Failed (see failureDetails) or Skipped (see
-    /// skipDetails). The last three are final. Absent: not decided yet.
+    /// Where the execution stands: Pending (it has to wait), Running, Completed, Failed (see failureDetails) or Skipped
+    /// (see skipDetails). The last three are final. Absent: not decided yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Phase")] // The schema of an optional enum loses the words above.
     pub phase: Option<Phase>,
@@ -57,8 +57,8 @@ pub struct WorkflowExecutionStatus {
     /// When it ended; of a skipped execution, when that was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
-    /// How long it took from startTime to completionTime, as a Go duration, e.g. "2m5s". Absent until it ended, and when it
-    /// was skipped.
+    /// How long it took from startTime to completionTime, as a Go duration, e.g. "2m5s". Absent until it ended, and
+    /// when it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = ("duration(self) >= duration('0s')",
@@ -67,8 +67,8 @@ pub struct WorkflowExecutionStatus {
     /// The Tekton PipelineRun that runs the workflow, in the execution namespace. Absent when nothing was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline_run_ref: Option<PipelineRunRef>,
-    /// Number of the run in its target's chain, counted from 1, also where creating the run was refused or the run was given
-    /// up before it began. Executions of one target are ordered by it.
+    /// Number of the run in its target's chain, counted from 1, also where creating the run was refused or the run was
+    /// given up before it began. Executions of one target are ordered by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub run_sequence: Option<i64>,
@@ -85,21 +85,22 @@ pub struct WorkflowExecutionStatus {
     /// Why it did not run. Present exactly when phase is Skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_details: Option<SkipDetails>,
-    /// Failures in a row on the target in which nothing of the workflow ran, this one included. A success resets it to 0.
+    /// Failures in a row on the target in which nothing of the workflow ran, this one included. A success resets it to
+    /// 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub consecutive_failures: Option<i32>,
-    /// Until when later executions on the target are skipped because this one failed before anything ran. Absent: this one
-    /// makes none wait.
+    /// Until when later executions on the target are skipped because this one failed before anything ran. Absent: this
+    /// one makes none wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_allowed_execution: Option<Time>,
     /// Who lifted the block that this execution had left on its target. Absent: nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clearance: Option<ClearanceStatus>,
-    /// Standing facts. TargetLocked: this execution holds its target (reasons Held, Draining, Free). Started: something of
-    /// the workflow ran, with the proof in the message. Succeeded: it reached its goal; the reason says why not. Blocked:
-    /// later executions on the target are skipped until somebody clears it. Waiting: it is not decided yet; the
-    /// reason says what it waits for, e.g. Paused, and the message what would end that.
+    /// Standing facts. TargetLocked: this execution holds its target (reasons Held, Draining, Free). Started: something
+    /// of the workflow ran, with the proof in the message. Succeeded: it reached its goal; the reason says why not.
+    /// Blocked: later executions on the target are skipped until somebody clears it. Waiting: it is not decided yet;
+    /// the reason says what it waits for, e.g. Paused, and the message what would end that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
@@ -109,8 +110,8 @@ pub struct WorkflowExecutionStatus {
     pub observed_generation: Option<i64>,
 }
 
-/// A Tekton PipelineRun, by name, uid and namespace: a later one of the same name is another, and name and uid alone would
-/// not tell an operator with another execution namespace that it looks in the wrong place.
+/// A Tekton PipelineRun, by name, uid and namespace: a later one of the same name is another, and name and uid alone
+/// would not tell an operator with another execution namespace that it looks in the wrong place.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineRunRef {
@@ -120,8 +121,8 @@ pub struct PipelineRunRef {
     /// Uid of the PipelineRun.
     #[schemars(length(min = 1, max = limits::UID))]
     pub uid: String,
-    /// The execution namespace in which the PipelineRun lives. An operator that is started with another one sees by it that
-    /// it would not find this run, and does not start.
+    /// The execution namespace in which the PipelineRun lives. An operator that is started with another one sees by it
+    /// that it would not find this run, and does not start.
     #[schemars(length(min = 1, max = limits::NAMESPACE))]
     pub namespace: String,
 }

@@ -1,10 +1,10 @@
 //! Invariant 8: the counter and `nextAllowedExecution` of a status are the function of the history that section 7 says.
 //!
-//! The history is what was on record when the status was written, less what its writer may not have seen: all executions
-//! come by one watch, so its view is that of a moment between the version that the write names as its precondition and
-//! the write itself. What another operator writes in between leaves a number one too low, and it stays so: who fails
-//! without holding the target (a refused create, rule 0) may do so at the same moment as another. Both count once from
-//! there on.
+//! The history is what was on record when the status was written, less what its writer may not have seen: all
+//! executions come by one watch, so its view is that of a moment between the version that the write names as its
+//! precondition and the write itself. What another operator writes in between leaves a number one too low, and it stays
+//! so: who fails without holding the target (a refused create, rule 0) may do so at the same moment as another. Both
+//! count once from there on.
 
 use serde_json::Value;
 use wfe_api::Phase;

@@ -1,7 +1,7 @@
 //! Invariant 4: nothing gets its turn while section 6 forbids it, on what was true then, whatever the operator saw.
 //!
-//! Each rule looks at one commit. Rules 0 and 1 rest on facts that last, since the operator's view may be behind: what was
-//! over when it looked is over at the commit, too. Rules 2 to 5 are judged by the record ([`by_record`]).
+//! Each rule looks at one commit. Rules 0 and 1 rest on facts that last, since the operator's view may be behind: what
+//! was over when it looked is over at the commit, too. Rules 2 to 5 are judged by the record ([`by_record`]).
 
 mod by_record;
 

@@ -394,8 +394,8 @@ impl<'a> Check<'a> {
         self.target.runs.get(&run.uid).filter(|run| run.is_owned_by(execution))
     }
 
-    /// Tells whether the release of a run has been refused for as long as the start deadline, by anything but a right that
-    /// the operator itself lacks.
+    /// Tells whether the release of a run has been refused for as long as the start deadline, by anything but a right
+    /// that the operator itself lacks.
     fn is_release_overdue(&self, run: &Run) -> bool {
         let tried = run.release_tried.and_then(|first| (self.now - first).to_std().ok());
         let is_nobodys_fault_but_ours =

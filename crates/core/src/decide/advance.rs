@@ -98,8 +98,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Step (d). A release that is refused until the start deadline is given up: the run is deleted in the version in which
-    /// it is pending, so that it never starts, and then the execution ends.
+    /// Step (d). A release that is refused until the start deadline is given up: the run is deleted in the version in
+    /// which it is pending, so that it never starts, and then the execution ends.
     fn release(self, run: &'a Run, decision: &mut Decision) {
         let View { target, policy, now, .. } = self.view;
         let trouble = target.trouble.as_ref().filter(|trouble| trouble.has_deadline());
@@ -146,8 +146,8 @@ impl<'a> Running<'a> {
         self.execution.run_shown.proof.as_deref().or(run.seen.proof.as_ref())
     }
 
-    /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish. They count from the release,
-    /// however long ago the commit was.
+    /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish. They count from the
+    /// release, however long ago the commit was.
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
         let released_at = run.released_at?;
         let finish = after(released_at, self.timeout(run).saturating_add(TIMEOUT_GRACE));

@@ -60,7 +60,8 @@ fn unneeded(owner: &Execution, run: &Run) -> Option<Unneeded> {
     }
 }
 
-/// Deletes a finished run when it is older than the retention and drained, and nothing newer is unfinished (section 5, 3).
+/// Deletes a finished run when it is older than the retention and drained, and nothing newer is unfinished (section 5,
+/// 3).
 fn expire(
     target: &Target,
     policy: &Policy,

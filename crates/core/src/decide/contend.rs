@@ -34,8 +34,8 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
             }
         }
     }
-    // Who fails without its turn does so before rivals are compared: its failure is part of what they are judged by, also
-    // at the look.
+    // Who fails without its turn does so before rivals are compared: its failure is part of what they are judged by,
+    // also at the look.
     judged.retain(|(contender, verdict)| match verdict {
         Verdict::Fail { reason, message, counts } => {
             failures.add(contender.execution, *reason, message, None, *counts);
@@ -237,9 +237,9 @@ impl<'a> Failures<'a> {
         self.all.iter().any(|failing| failing.counts)
     }
 
-    /// Adds the terminal writes. What counts is written one after the other, each on a history that has the one before it:
-    /// a number that counts on a write which then fails would count what never was. They go in the order that the history
-    /// will have.
+    /// Adds the terminal writes. What counts is written one after the other, each on a history that has the one before
+    /// it: a number that counts on a write which then fails would count what never was. They go in the order that the
+    /// history will have.
     fn write(mut self, decision: &mut Decision) {
         self.all.sort_by(|a, b| {
             let place = |it: &Failing<'_>| (it.number.is_none(), it.number);
@@ -265,7 +265,8 @@ impl<'a> Failures<'a> {
                 ran_for: Duration::ZERO,
                 number,
                 outcome: None,
-                // Nothing else does not count of what is cancelled: the rule of cancellation comes before that of startBefore.
+                // Nothing else does not count of what is cancelled: the rule of cancellation comes before that of
+                // startBefore.
                 cancelled: !counts && execution.cancellation.is_some(),
                 charge: history.charge(policy, target.label(), now, counts),
             };

@@ -1,5 +1,5 @@
-//! Removes executions that are over, as `ttlSecondsAfterFinished` asks for (section 3.1), where nothing rests on them any
-//! more (section 7): what is removed changes no later decision.
+//! Removes executions that are over, as `ttlSecondsAfterFinished` asks for (section 3.1), where nothing rests on them
+//! any more (section 7): what is removed changes no later decision.
 
 use std::collections::BTreeSet;
 
@@ -67,8 +67,8 @@ fn cools_until(view: View<'_>, past: &Past<'_>) -> Option<Time> {
 
 /// What stays whatever its time.
 struct Keeps<'a> {
-    /// The newest of all, the newest that was not skipped, the newest that backoff looks at, the newest that ran, and the
-    /// one with the highest number: the next run's is one higher.
+    /// The newest of all, the newest that was not skipped, the newest that backoff looks at, the newest that ran, and
+    /// the one with the highest number: the next run's is one higher.
     newest: [Option<&'a Uid>; 5],
     /// Who counts or blocks. Gathered once, like the next: a history may be long.
     needed: BTreeSet<&'a Uid>,

@@ -17,8 +17,8 @@ use crate::tries;
 const SHOW_AFTER: Duration = Duration::from_secs(10);
 
 /// Decides on a target that cannot be seen: nothing, but for saying so. An execution that was being tried when Tekton's
-/// kinds went missing goes on being tried, by the watches: the operator cannot see because they are missing, and the start
-/// deadline ends the wait for them all the same.
+/// kinds went missing goes on being tried, by the watches: the operator cannot see because they are missing, and the
+/// start deadline ends the wait for them all the same.
 #[must_use]
 pub fn decide_blind(target: &Target, policy: &Policy, why: &str, now: Time) -> Decision {
     let mut decision = Decision::default();

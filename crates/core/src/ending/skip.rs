@@ -190,8 +190,8 @@ impl Remediation {
     }
 }
 
-/// Says what lifts what time lifts. A time can be far off, where another clock or a person has written it: so also what a
-/// person can do.
+/// Says what lifts what time lifts. A time can be far off, where another clock or a person has written it: so also what
+/// a person can do.
 fn next(until: Option<Time>, past: &Remediation) -> String {
     match until {
         Some(until) => {

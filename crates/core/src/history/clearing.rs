@@ -88,8 +88,8 @@ impl<'a> History<'a> {
         blocks.into_iter().map(|(_, skip)| skip).collect()
     }
 
-    /// Returns those of which something ran and broke, and which no success and no clearance has mended: they block, or say
-    /// which workflows are no recovery of the one that does.
+    /// Returns those of which something ran and broke, and which no success and no clearance has mended: they block, or
+    /// say which workflows are no recovery of the one that does.
     pub(crate) fn unmended(&self, policy: &Policy) -> impl Iterator<Item = &Past<'a>> {
         self.broken(policy).into_iter().map(|(_, broken)| broken)
     }

@@ -1,9 +1,9 @@
 //! Rule 2: the last one that ran broke half way. Until a person has looked, nothing automatic touches the target.
 //!
-//! A later pre-execution failure lifts nothing, as it changed nothing. The one exception is an execution that names that
-//! failure in `recoveryOf` and whose workflow and bundle have not failed since the last success or clearance: so a chain of
-//! recoveries ends when the workflows do, and cannot go round in circles. A bundle under another `workflowId` is no other
-//! workflow.
+//! A later pre-execution failure lifts nothing, as it changed nothing. The one exception is an execution that names
+//! that failure in `recoveryOf` and whose workflow and bundle have not failed since the last success or clearance: so a
+//! chain of recoveries ends when the workflows do, and cannot go round in circles. A bundle under another `workflowId`
+//! is no other workflow.
 
 use super::{Contender, Verdict};
 use crate::action::Fact;

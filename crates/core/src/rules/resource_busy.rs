@@ -40,8 +40,8 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
 }
 
 /// A run counts against a contender when it is another's and, at the look, when it came before the contender's own.
-/// A run of nobody counts only where an execution is committed to it; so does one that never starts, until that execution
-/// has ended.
+/// A run of nobody counts only where an execution is committed to it; so does one that never starts, until that
+/// execution has ended.
 fn counts_against(contender: &Contender<'_>, run: &Run) -> bool {
     if run.never_starts() && contender.target.committed_to(run).is_none() {
         return false;

@@ -92,8 +92,8 @@ impl TargetName {
         }
     }
 
-    /// Reads the target of something that exists already: a run, or an execution that has been decided. Earlier versions
-    /// accepted more names and did not know scopes, and what they started still holds its target.
+    /// Reads the target of something that exists already: a run, or an execution that has been decided. Earlier
+    /// versions accepted more names and did not know scopes, and what they started still holds its target.
     ///
     /// # Errors
     /// What is wrong with the text, where no version has taken it for a target.
@@ -163,8 +163,8 @@ fn without_group(kind: &str) -> String {
     kind.split('.').next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// The name of an object: more than a DNS subdomain, as RBAC's names have colons and capitals. A blank or a line break in
-/// it would be a second lock on one object.
+/// The name of an object: more than a DNS subdomain, as RBAC's names have colons and capitals. A blank or a line break
+/// in it would be a second lock on one object.
 fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     bytes.len() <= MAX_SUBDOMAIN

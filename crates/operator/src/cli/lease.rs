@@ -43,8 +43,8 @@ pub struct LeaseArgs {
     #[arg(long, env = "WFE_RETRY_PERIOD", value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     pub retry_period: Duration,
 
-    /// The name of this replica, in the Lease, in events and in the User-Agent. In the Lease and the User-Agent a random
-    /// part is added, so that no two share one. Default: the host's name, in a pod the pod's.
+    /// The name of this replica, in the Lease, in events and in the User-Agent. In the Lease and the User-Agent a
+    /// random part is added, so that no two share one. Default: the host's name, in a pod the pod's.
     #[arg(long, env = "WFE_IDENTITY", value_name = "NAME", value_parser = parse_identity)]
     pub identity: Option<String>,
 }

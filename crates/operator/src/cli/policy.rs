@@ -29,8 +29,8 @@ pub struct PolicyArgs {
     #[arg(long, env = "WFE_MAX_CONSECUTIVE_FAILURES", value_name = "NUMBER", default_value = "5", value_parser = parse_number)]
     pub max_consecutive_failures: u32,
 
-    /// How long a target is left alone after a failure before anything ran (a Go duration); it doubles with each further
-    /// one.
+    /// How long a target is left alone after a failure before anything ran (a Go duration); it doubles with each
+    /// further one.
     #[arg(long, env = "WFE_BASE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     pub base_cooldown_period: Duration,
 
@@ -47,7 +47,8 @@ pub struct PolicyArgs {
     #[arg(long, env = "WFE_BACKOFF_JITTER", value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     pub backoff_jitter: Thousandths,
 
-    /// After how long without such a failure they are counted anew. 0: only after a success or when a person clears them.
+    /// After how long without such a failure they are counted anew. 0: only after a success or when a person clears
+    /// them.
     #[arg(long, env = "WFE_FAILURE_QUIET_PERIOD", value_name = "DURATION", default_value = "0", value_parser = parse_or_off)]
     pub failure_quiet_period: Duration,
 

@@ -7,9 +7,10 @@ use kube::core::Status;
 
 /// Tells whether the API server denies the request because the account that asks lacks a right.
 ///
-/// The form is `<resource>.<group> "<name>" is forbidden: User "<account>" cannot <verb> resource "<resource>" in API group
-/// "<group>" in the namespace "<namespace>"`, without a name where the request has none, and `at the cluster scope` where
-/// there is no namespace. An authorizer may add words: an API server that starts adds that it does not know a role yet.
+/// The form is `<resource>.<group> "<name>" is forbidden: User "<account>" cannot <verb> resource "<resource>" in API
+/// group "<group>" in the namespace "<namespace>"`, without a name where the request has none, and `at the cluster
+/// scope` where there is no namespace. An authorizer may add words: an API server that starts adds that it does not
+/// know a role yet.
 pub(super) fn lacks_right(status: &Status) -> bool {
     let Some(details) = status.details.as_ref().filter(|_| status.code == 403 && status.reason == "Forbidden") else {
         return false;

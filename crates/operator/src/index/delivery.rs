@@ -89,7 +89,8 @@ pub enum Delivery {
     ExecutionDeleted(Uid),
     /// A run was listed or changed. Its order is given here, not by the watch.
     Run(ChainName, Box<Run>),
-    /// A run was deleted, or a pipeline in a pipeline; with the run's last version, which shows whether it was released.
+    /// A run was deleted, or a pipeline in a pipeline; with the run's last version, which shows whether it was
+    /// released.
     RunDeleted(Uid, Option<Box<Run>>),
     /// A descendant of a run was listed or changed.
     Descendant(Kind, Box<Descendant>),

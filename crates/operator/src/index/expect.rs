@@ -135,8 +135,9 @@ impl Expectations {
         overdue
     }
 
-    /// Forgets what a live read has answered: whatever concerns an object that is gone, or that no watch delivers; and the
-    /// wait for an absence that does not come, as a finalizer holds the object. What else is there is awaited still.
+    /// Forgets what a live read has answered: whatever concerns an object that is gone, or that no watch delivers; and
+    /// the wait for an absence that does not come, as a finalizer holds the object. What else is there is awaited
+    /// still.
     pub(super) fn read(&mut self, expected: &Expected, live: Live) {
         if live != Live::There || matches!(expected, Expected::Absence { .. }) {
             self.0.remove(&expected.object().uid);

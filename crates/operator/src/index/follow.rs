@@ -24,8 +24,9 @@ impl Entry {
         self.evidence.get(run).cloned().unwrap_or_default()
     }
 
-    /// Takes in what a task or pod shows, and says whether that is news for decisions. Its run may be still to come: while
-    /// lists are under way, or where the watch of runs is behind that of pods. What is kept until then may have gaps.
+    /// Takes in what a task or pod shows, and says whether that is news for decisions. Its run may be still to come:
+    /// while lists are under way, or where the watch of runs is behind that of pods. What is kept until then may have
+    /// gaps.
     pub(super) fn see(&mut self, sighting: &Sighting, is_deleted: bool, is_listing: bool) -> bool {
         let run = &sighting.run;
         match self.target.runs.get(run) {
@@ -54,8 +55,8 @@ impl Entry {
         is_news
     }
 
-    /// Tells whether a run that is not there may be still to come: somebody has yet to get a turn, or is Running on it. Any
-    /// other is a pipeline in a pipeline, or gone.
+    /// Tells whether a run that is not there may be still to come: somebody has yet to get a turn, or is Running on it.
+    /// Any other is a pipeline in a pipeline, or gone.
     fn may_come(&self, run: &Uid) -> bool {
         self.target.executions.values().any(|execution| match &execution.state {
             ExecutionState::Undecided { .. } => true,
@@ -123,7 +124,8 @@ impl Entry {
         }
     }
 
-    /// Takes in that a run is there. One that lost our label was only taken for gone: that it was pending then says nothing.
+    /// Takes in that a run is there. One that lost our label was only taken for gone: that it was pending then says
+    /// nothing.
     pub(super) fn find(&mut self, run: &RunId) {
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(run));
         if let Some(owner) =

@@ -11,8 +11,9 @@ use wfe_core::target::Target;
 use super::Kind;
 use super::expect::{self, Expected};
 
-/// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of what
-/// was written: an execution that is not there was deleted, as we make none, and of runs it is known which vanished.
+/// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of
+/// what was written: an execution that is not there was deleted, as we make none, and of runs it is known which
+/// vanished.
 pub(super) fn already_seen(target: &Target, vanished: &ByUid<()>, expected: &Expected) -> bool {
     let object = expected.object();
     let is_there = match object.kind {

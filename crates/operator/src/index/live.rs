@@ -48,8 +48,8 @@ impl Index {
         self.remove(kind, key, uid);
     }
 
-    /// Takes in a run that was read live, as somebody took our label off and its watch does not deliver it any more. It is
-    /// followed until it is done and its execution has ended.
+    /// Takes in a run that was read live, as somebody took our label off and its watch does not deliver it any more. It
+    /// is followed until it is done and its execution has ended.
     pub fn follow_live(&mut self, chain: ChainName, mut run: Run, now: Time) {
         let key = Key::Chain(chain);
         if self.places[&Kind::Run].contains_key(&run.id.uid) {

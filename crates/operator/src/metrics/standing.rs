@@ -1,7 +1,7 @@
 //! The gauges of what stands in the way on each target.
 //!
-//! A series goes away when its target has no failure any more. Their number is limited, as every series costs Prometheus
-//! memory for weeks: what is beyond the limit shares one series.
+//! A series goes away when its target has no failure any more. Their number is limited, as every series costs
+//! Prometheus memory for weeks: what is beyond the limit shares one series.
 
 use std::collections::{BTreeMap, HashMap};
 

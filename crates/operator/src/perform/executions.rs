@@ -232,7 +232,8 @@ impl Performer {
         self.write_and_tell(execution, version, subject, &status, telling).await
     }
 
-    /// Writes a status, and tells of it if it was written. Where nobody knows, what there is to tell goes with the error.
+    /// Writes a status, and tells of it if it was written. Where nobody knows, what there is to tell goes with the
+    /// error.
     async fn write_and_tell(
         &self,
         execution: &ExecutionId,

@@ -41,8 +41,8 @@ impl Performer {
         }
     }
 
-    /// The execution is there, terminal, and not cleared. Only a failure can be cleared, and a clearance that was recorded
-    /// as ineffective clears nothing.
+    /// The execution is there, terminal, and not cleared. Only a failure can be cleared, and a clearance that was
+    /// recorded as ineffective clears nothing.
     pub(super) async fn confirm_stands(&self, execution: &ExecutionId) -> Result<()> {
         let found = self.read_execution(execution).await?;
         let found = found.and_then(|found| observe_execution(&found, self.cluster.execution_namespace()));
@@ -61,8 +61,8 @@ impl Performer {
         }
     }
 
-    /// Confirms that an execution for which a run was created before is still as it was seen. Where the view of executions
-    /// is behind, another operator deletes such a run as often as it is created.
+    /// Confirms that an execution for which a run was created before is still as it was seen. Where the view of
+    /// executions is behind, another operator deletes such a run as often as it is created.
     pub(super) async fn confirm_unchanged(&self, execution: &ExecutionId, version: &Version) -> Result<()> {
         let found = self.read_execution(execution).await?;
         if found.is_some_and(|found| found.metadata.resource_version.as_deref() == Some(version.as_str())) {

@@ -1,7 +1,7 @@
 //! The marks by which a run is known: a run that loses one of them between our request and its answer is nobody's.
 //!
-//! A mutating admission webhook can take labels and annotations off. Such a run is deleted at once and its execution ends:
-//! the next run would fare no better, and they would be created as fast as the watch delivers them.
+//! A mutating admission webhook can take labels and annotations off. Such a run is deleted at once and its execution
+//! ends: the next run would fare no better, and they would be created as fast as the watch delivers them.
 
 use std::collections::BTreeMap;
 

@@ -28,8 +28,8 @@ pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
     }
 }
 
-/// While it starts, an API server refuses what its admission plugins cannot judge yet, in these words; no field says it.
-/// The start deadline bounds the wait.
+/// While it starts, an API server refuses what its admission plugins cannot judge yet, in these words; no field says
+/// it. The start deadline bounds the wait.
 fn is_starting(message: &str) -> bool {
     message.ends_with(" is forbidden: not yet ready to handle request")
 }

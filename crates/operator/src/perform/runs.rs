@@ -94,8 +94,8 @@ impl Performer {
         }
     }
 
-    /// Step (d): anyone may do it, at any later time; the patch changes nothing unless the run is pending still. It says
-    /// on the run when that was, as its deadlines count from there.
+    /// Step (d): anyone may do it, at any later time; the patch changes nothing unless the run is pending still. It
+    /// says on the run when that was, as its deadlines count from there.
     pub(super) async fn release(&self, run: &RunId, now: Time) -> Result<Vec<Learned>> {
         let released = match self.try_release(run, Some(now)).await {
             // A test that failed and a rule that says no are answered alike: only a look at the run tells them apart.
@@ -175,8 +175,8 @@ impl Performer {
         }
     }
 
-    /// Asks Tekton to stop a run, and says why on the run, so that it is not taken for a person's cancel. The uid in the
-    /// patch is its precondition.
+    /// Asks Tekton to stop a run, and says why on the run, so that it is not taken for a person's cancel. The uid in
+    /// the patch is its precondition.
     pub(super) async fn cancel(
         &self,
         run: &RunId,

@@ -1,7 +1,7 @@
 //! What is told of a write, once it is known to have happened: a line of the log, the counters, the events.
 //!
-//! A write whose answer is lost may have happened or not. What there is to tell of it is kept then, and told when a watch
-//! delivers what the write has made ([`Untold`](crate::untold::Untold)).
+//! A write whose answer is lost may have happened or not. What there is to tell of it is kept then, and told when a
+//! watch delivers what the write has made ([`Untold`](crate::untold::Untold)).
 
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
@@ -131,8 +131,8 @@ impl Told {
 }
 
 impl Performer {
-    /// Tells of a write that has happened. Nothing is told twice in one process; events are told once by all of them, as
-    /// their names say what they tell.
+    /// Tells of a write that has happened. Nothing is told twice in one process; events are told once by all of them,
+    /// as their names say what they tell.
     pub fn tell(&self, telling: &Telling) {
         let Telling { execution, target: name, told, .. } = telling;
         let target = Shown(name);

@@ -1,5 +1,5 @@
-//! Takes the answer to a list apart as its bytes come: each object by itself, so that a page never lies in memory whole and
-//! an object that cannot be read harms no other.
+//! Takes the answer to a list apart as its bytes come: each object by itself, so that a page never lies in memory whole
+//! and an object that cannot be read harms no other.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
 //! The stream of one resource: its list, and then its changes, for ever.
 //!
-//! It says what kube's watcher says, with two differences. A list is read object by object, so that 500 large ones need the
-//! memory of one. And a change that cannot be read is a gap: the stream begins anew with a list, as after an expired version,
-//! where kube's watcher would go on without it.
+//! It says what kube's watcher says, with two differences. A list is read object by object, so that 500 large ones need
+//! the memory of one. And a change that cannot be read is a gap: the stream begins anew with a list, as after an
+//! expired version, where kube's watcher would go on without it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,8 +23,8 @@ use super::page::Page;
 use crate::client::PAGE;
 use crate::lean::LeanObject;
 
-/// How long one watch request lasts, in seconds: below the three minutes after which a view counts as stale (SPEC section
-/// 5, 10).
+/// How long one watch request lasts, in seconds: below the three minutes after which a view counts as stale (SPEC
+/// section 5, 10).
 const WATCH_SECONDS: u32 = 120;
 /// How long a connection may bring nothing before it counts as dead: the watch's own time and some.
 const SILENT_WATCH: Duration = Duration::from_secs(125);

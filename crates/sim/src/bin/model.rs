@@ -1,4 +1,5 @@
-//! Runs all searches, or those whose description holds the word given, and prints what they found. Fails when one finds what it should not, or misses what it should.
+//! Runs all searches, or those whose description holds the word given, and prints what they found. Fails when one finds
+//! what it should not, or misses what it should.
 
 use std::process::ExitCode;
 

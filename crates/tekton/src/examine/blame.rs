@@ -32,8 +32,8 @@ pub(super) struct Blamed<'a> {
     order: (Option<Time>, u32, &'a str),
 }
 
-/// Finds the task to blame: the first that failed. One that was stopped with the others is blamed only where none failed,
-/// or where the run's own time was up, as it is then the one that took too long.
+/// Finds the task to blame: the first that failed. One that was stopped with the others is blamed only where none
+/// failed, or where the run's own time was up, as it is then the one that took too long.
 pub(super) fn blame<'a>(
     remains: Remains<'a>,
     has_timed_out: bool,

@@ -110,8 +110,8 @@ impl Stage {
         self.remove_executions().await
     }
 
-    /// Returns what the operator is told beside the defaults: in somebody's cluster, to keep to the demo's namespace, and
-    /// not to wait for another operator that leads there.
+    /// Returns what the operator is told beside the defaults: in somebody's cluster, to keep to the demo's namespace,
+    /// and not to wait for another operator that leads there.
     pub(super) fn operator_args(&self) -> &'static [&'static str] {
         match self.place {
             Place::Own(_) => &[],

@@ -30,7 +30,8 @@ pub(super) struct Rule {
 /// What rules may use: the standard functions, those on strings, and what else the CRD needs.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
-    // It fails where a function has two definitions: then the rules that use it fail, and the conformance test with them.
+    // It fails where a function has two definitions: then the rules that use it fail, and the conformance test with
+    // them.
     drop(extensions::strings(&mut env));
     drop(env.add_member_overload("sum", "list_sum", LIST_TYPE, Vec::new(), sum));
     Arc::new(env)

@@ -131,7 +131,8 @@ impl Schema {
         }
     }
 
-    /// Says what the schema, and then its rules, do not allow. Rules are asked only of what they can be sure to understand.
+    /// Says what the schema, and then its rules, do not allow. Rules are asked only of what they can be sure to
+    /// understand.
     pub(super) fn check(&self, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         let before = causes.len();
         self.check_below(object, "", causes);

@@ -102,7 +102,8 @@ impl Server {
     }
 }
 
-/// Returns what a watch that selects so delivers of a change. An object that is no longer selected is as good as deleted.
+/// Returns what a watch that selects so delivers of a change. An object that is no longer selected is as good as
+/// deleted.
 fn event(selector: &Selector, change: &Change) -> Option<Value> {
     let was = change.was.as_deref().filter(|was| selector.selects(was));
     let is = change.is.as_deref().filter(|is| selector.selects(is));

@@ -52,8 +52,9 @@ fn as_it_says(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Writte
 }
 
 /// The rule decides on a view that the Skip may rest on: a moment between the version that it names as its precondition
-/// and the Skip itself, as all executions come by one watch. The rules of section 6 before it do not match on that view;
-/// rule 1, which comes before them all, is about runs, which come by another watch, and nobody knows how they looked then.
+/// and the Skip itself, as all executions come by one watch. The rules of section 6 before it do not match on that
+/// view; rule 1, which comes before them all, is about runs, which come by another watch, and nobody knows how they
+/// looked then.
 fn by_rule(
     evidence: &Evidence<'_>,
     ledger: &Ledger<'_>,

@@ -3,9 +3,9 @@
 //! Judged on the record as it was when the commit landed. The write rests on an earlier view, and no precondition can
 //! hold what other objects say, so a commit is right where some view that it may rest on lets it through. Those are few
 //! ([`Ledger::views`]). What may be missed between the oldest of them and the commit is:
-//! - a failure that leaves no run: a refused create, as section 5.7 names it, or one that failed before its turn. It costs
-//!   one attempt that comes too early. What had a run that was committed to before is never missed: the look waits for
-//!   its end.
+//! - a failure that leaves no run: a refused create, as section 5.7 names it, or one that failed before its turn. It
+//!   costs one attempt that comes too early. What had a run that was committed to before is never missed: the look
+//!   waits for its end.
 //! - a deletion: it may bring older history back, and there is no order between it and the commit of another object.
 //!
 //! A clearance that lands meanwhile only lets more run.

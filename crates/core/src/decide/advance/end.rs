@@ -18,11 +18,11 @@ use crate::tries::Trouble;
 
 /// How far after now a time of the run may lie; a skewed clock is cut (section 9).
 pub(in crate::decide) const MAX_SKEW: Duration = Duration::from_mins(1);
-/// How long a finished run's tasks and pods may take to be seen finished, before the status says that the target drains.
-/// They come by other watches than the run, some milliseconds apart.
+/// How long a finished run's tasks and pods may take to be seen finished, before the status says that the target
+/// drains. They come by other watches than the run, some milliseconds apart.
 pub(in crate::decide) const SETTLE: Duration = Duration::from_secs(2);
-/// How long the tasks and pods of a run that failed may take to be finished, where a look could not tell whether anything
-/// ran: a pod may take its grace period, thirty seconds by default.
+/// How long the tasks and pods of a run that failed may take to be finished, where a look could not tell whether
+/// anything ran: a pod may take its grace period, thirty seconds by default.
 pub(in crate::decide) const DRAIN: Duration = Duration::from_secs(32);
 /// How long it may take to look at a run that failed. After that nobody can tell whether anything ran.
 pub(in crate::decide) const PATIENCE: Duration = Duration::from_secs(45);
@@ -30,8 +30,8 @@ pub(in crate::decide) const PATIENCE: Duration = Duration::from_secs(45);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl<'a> Running<'a> {
-    /// Ends the execution, as soon as what is left of the run is seen finished too, or takes too long for that, and where
-    /// it failed, it is known why.
+    /// Ends the execution, as soon as what is left of the run is seen finished too, or takes too long for that, and
+    /// where it failed, it is known why.
     pub(super) fn end(self, run: &'a Run, outcome: &Outcome, decision: &mut Decision) {
         let now = self.view.now;
         let done_seen = run.done_seen.unwrap_or(now);
