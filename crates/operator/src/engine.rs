@@ -321,6 +321,7 @@ impl Engine {
         let started = Instant::now();
         // A key has one timer: what comes first counts.
         let mut again = held.as_ref().map(|(wait, _)| *wait);
+        let mut is_decided = true;
         let mut decision = if let Some(why) = self.blind() {
             let decision = decide_blind(&entry.target, &config.policy, &why, now);
             // The first lists mark every target when they are complete; what comes later is not marked twice.
@@ -338,6 +339,7 @@ impl Engine {
             }
             let wait = (read_at - now).to_std().unwrap_or_default();
             again = Some(again.map_or(wait, |again| again.min(wait)));
+            is_decided = false;
             decide_unseen(&entry.target, &config.policy, &expected.object().to_string(), now)
         } else {
             return; // the list that is under way marks it again
@@ -351,7 +353,11 @@ impl Engine {
             let rule = judgement.rule();
             tracing::debug!(wfe = %execution, rule, "judged:\n{}", judgement.explain(entry.target.label()));
         }
-        self.index.waits(&key, &decision, now);
+        if is_decided {
+            self.index.waits(&key, &decision, now);
+        } else {
+            self.index.waits_on(&key, &decision, now);
+        }
         let Some(entry) = self.index.entry(&key) else { return };
         if let Some(wake) = decision.wake {
             let wait = (wake - now).to_std().unwrap_or_default();

@@ -301,13 +301,19 @@ impl Index {
 
     /// Records who waits by a decision, so that the status can say so when it lasts, and what is not tried any more.
     pub fn waits(&mut self, key: &Key, decision: &Decision, now: Time) {
+        self.waits_on(key, decision, now);
         if let Some(entry) = self.targets.get_mut(key) {
-            for (id, _) in &decision.waiting {
-                if let Some(execution) = entry.target.executions.get_mut(&id.uid) {
-                    execution.waits_since.get_or_insert(now);
-                }
-            }
             keep::end_other_tries(&mut entry.target, decision);
+        }
+    }
+
+    /// Records who waits until a write of this process is seen. What is tried goes on: nothing was decided about it.
+    pub fn waits_on(&mut self, key: &Key, decision: &Decision, now: Time) {
+        let Some(entry) = self.targets.get_mut(key) else { return };
+        for (id, _) in &decision.waiting {
+            if let Some(execution) = entry.target.executions.get_mut(&id.uid) {
+                execution.waits_since.get_or_insert(now);
+            }
         }
     }
 

@@ -555,6 +555,8 @@ fn only_time_in_which_a_run_is_tried_counts() {
     }
     index.waits(&key(), &waits_for(Waiting::TektonUnavailable("t".into())), start + minutes(36));
     assert_eq!(trying(&mut index, minutes(37)), Some(minutes(35)), "the watches have tried");
+    index.waits_on(&key(), &waits_for(Waiting::Unseen("w".into())), start + minutes(38));
+    assert_eq!(trying(&mut index, minutes(39)), Some(minutes(35)), "it waits for its own write");
     index.trouble(&key(), Some(trouble(TroubleKind::OperatorForbidden)));
     assert_eq!(trying(&mut index, minutes(60)), Some(minutes(60)), "a right that we lack ends it");
     index.trouble(&key(), Some(trouble(TroubleKind::ApiErrors)));
