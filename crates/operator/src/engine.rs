@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::config::InForce;
 use crate::health::Health;
 use crate::hearing::Hearing;
-use crate::index::{Delivery, Entry, Index, Key, Kind};
+use crate::index::{Delivery, Entry, Index, Key, Kind, READ_AFTER};
 use crate::lease::{Leadership, Term};
 use crate::metrics::{BusyGauges, Metrics, PANIC, StandingGauges};
 use crate::perform::{Learned, PerformError, Performer, Report, Work};
@@ -340,7 +340,8 @@ impl Engine {
             let wait = (read_at - now).to_std().unwrap_or_default();
             again = Some(again.map_or(wait, |again| again.min(wait)));
             is_decided = false;
-            decide_unseen(&entry.target, &config.policy, &expected.object().to_string(), now)
+            let since = read_at - READ_AFTER;
+            decide_unseen(&entry.target, &config.policy, &expected.object().to_string(), since, now)
         } else {
             return; // the list that is under way marks it again
         };

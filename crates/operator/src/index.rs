@@ -29,7 +29,7 @@ use wfe_tekton::{Descendant, Evidence, RunRequest};
 
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
 use expect::Expectations;
-pub use expect::{Expected, Live, Written};
+pub use expect::{Expected, Live, READ_AFTER, Written};
 use keep::{end_tries, keep_memory, keep_presence, keep_release, mark_gone, place_owner, share_strings};
 
 /// One target with what the shell needs beside it.

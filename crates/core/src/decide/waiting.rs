@@ -38,16 +38,22 @@ pub fn decide_blind(target: &Target, policy: &Policy, why: &str, now: Time) -> D
 }
 
 /// Decides on a target that this process has written to, where a watch has not delivered that yet: nothing, but for
-/// saying so.
+/// saying so. That takes ten seconds since the write, however long an execution has waited for something else: the
+/// view of it is behind by that write, so that a status written at once would only be refused.
 #[must_use]
-pub fn decide_unseen(target: &Target, policy: &Policy, what: &str, now: Time) -> Decision {
+pub fn decide_unseen(target: &Target, policy: &Policy, what: &str, since: Time, now: Time) -> Decision {
     let mut decision = Decision::default();
     for execution in target.executions.values() {
         if matches!(execution.state, ExecutionState::Undecided { .. }) {
             decision.waiting.push((execution.id.clone(), Waiting::Unseen(what.into())));
         }
     }
-    show(target, policy, now, &mut decision);
+    let due = after(since, SHOW_AFTER);
+    if now < due {
+        decision.wake_at(due);
+    } else {
+        show(target, policy, now, &mut decision);
+    }
     decision
 }
 

@@ -14,7 +14,7 @@ use super::Kind;
 
 /// How long a write may stay unseen before the object is read live, and how long after that until it is read again. A
 /// watch delivers within milliseconds; one that lists anew, within seconds.
-pub(super) const READ_AFTER: TimeDelta = TimeDelta::seconds(30);
+pub const READ_AFTER: TimeDelta = TimeDelta::seconds(30);
 
 /// The object of a write.
 #[derive(Clone, Debug, PartialEq)]

@@ -159,13 +159,16 @@ fn whoever_waits_for_a_request_that_fails_says_so_whatever_it_is_for() {
 
 #[test]
 fn who_waits_until_a_write_of_the_operator_is_seen_says_so_after_ten_seconds() {
-    let waiting = Waiting::Unseen("PipelineRun wfe-x-1".into());
-    let since = |second| Execution { waits_since: Some(at(second)), ..undecided("a") };
-    let early = decide_unseen(&target(vec![since(45)], vec![]), &Policy::default(), "PipelineRun wfe-x-1", at(50));
-    assert_eq!((early.actions, early.wake), (vec![], Some(at(55))));
-    let view = target(vec![since(40), running("b", "r1")], vec![]);
-    let late = decide_unseen(&view, &Policy::default(), "PipelineRun wfe-x-1", at(50));
+    let what = "PipelineRun wfe-x-1";
+    let waiting = Waiting::Unseen(what.into());
+    let waits_since = |second| Execution { waits_since: Some(at(second)), ..undecided("a") };
+    let unseen = |view: &Target, since| decide_unseen(view, &Policy::default(), what, at(since), at(50));
+    for (first_waited, written, wake) in [(45, 45, 55), (45, 30, 55), (10, 49, 59)] {
+        let early = unseen(&target(vec![waits_since(first_waited)], vec![]), written);
+        assert_eq!((early.actions, early.wake), (vec![], Some(at(wake))), "{first_waited} {written}");
+    }
+    let late = unseen(&target(vec![waits_since(40), running("b", "r1")], vec![]), 40);
     let (execution, version) = (id("a"), Version::new("v"));
     assert_eq!(late.actions, [Action::ShowWaiting { execution, version, waiting: waiting.clone(), tried: None }]);
-    assert!(waiting.message().contains("PipelineRun wfe-x-1"), "{}", waiting.message());
+    assert!(waiting.message().contains(what), "{}", waiting.message());
 }
