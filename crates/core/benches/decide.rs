@@ -10,10 +10,10 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use wfe_core::Time;
 use wfe_core::decide::decide;
-use wfe_core::ending::FailureReason;
 use wfe_core::execution::{Execution, ExecutionState, FailedState};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::policy::Policy;
+use wfe_core::reason::FailureReason;
 use wfe_core::run::{Order, Outcome, Owner, Presence, Progress, Run, Seen};
 use wfe_core::target::{Target, TargetName};
 

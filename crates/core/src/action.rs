@@ -1,19 +1,20 @@
 //! What a decision asks for: writes with their preconditions, and the facts to read live before them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 
 use crate::Time;
+use crate::chain::RunNumber;
 use crate::ending::{Failure, Skip, Success};
-use crate::execution::{Clearance, Pause, RunShown};
+use crate::execution::{Clearance, RunShown};
 use crate::explain::Judgement;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::residue::ResidueId;
 use crate::run::CancelReason;
 use crate::standing::{Blocked, Standing};
-use crate::target::RunNumber;
+use crate::verdict::Fact;
+use crate::waiting::Waiting;
 
 /// The answer of [`decide`](crate::decide::decide).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -291,17 +292,6 @@ pub enum Skew {
     },
 }
 
-/// A fact that a skip rests on, to be read live before it is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact {
-    /// This run is there and unfinished.
-    Unfinished(RunId),
-    /// This task or pod is there and unfinished.
-    Draining(ResidueId),
-    /// This execution is there, terminal, and nobody has cleared it since.
-    Stands(ExecutionId),
-}
-
 /// Why a run is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unneeded {
@@ -313,126 +303,6 @@ pub enum Unneeded {
     Unreleased,
     /// It is finished, drained, and older than the retention.
     Expired,
-}
-
-/// What an execution waits for. Waiting is not skipping: it is looked at again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Waiting {
-    /// An older rival goes first.
-    Turn,
-    /// Another execution's run is pending: it may commit, or be withdrawn.
-    RivalUndecided,
-    /// A run on the target is done, and its owner's status does not say so yet.
-    OwnerLate,
-    /// Tasks or pods that carry the target's label and name no execution are unfinished.
-    Draining,
-    /// Nothing new starts in its namespace, or on targets in the namespace of its target.
-    Paused(Arc<Pause>),
-    /// Nothing new starts anywhere, as this says.
-    PausedEverywhere(Box<str>),
-    /// The API server does not let the decision be carried out.
-    ApiErrors(Box<str>),
-    /// The operator's own account lacks the right to carry out the decision.
-    OperatorForbidden(Box<str>),
-    /// The cluster does not serve Tekton's kinds.
-    TektonUnavailable(Box<str>),
-    /// The operator cannot see what it needs to see.
-    Blind(Box<str>),
-    /// A watch has not delivered yet what the operator has written to this object.
-    Unseen(Box<str>),
-    /// Its own run is being withdrawn; it is decided again after that.
-    Withdrawn,
-    /// It is on its way out.
-    Deleting,
-}
-
-impl Waiting {
-    /// All reasons.
-    pub const REASONS: [&str; 12] = [
-        "Turn",
-        "RivalUndecided",
-        "OwnerLate",
-        "Draining",
-        "Paused",
-        "ApiErrors",
-        "OperatorForbidden",
-        "TektonUnavailable",
-        "CacheNotSynced",
-        "WriteNotSeen",
-        "Withdrawn",
-        "Deleting",
-    ];
-
-    /// Returns the reason of the condition `Waiting`.
-    #[must_use]
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Turn => "Turn",
-            Self::RivalUndecided => "RivalUndecided",
-            Self::OwnerLate => "OwnerLate",
-            Self::Draining => "Draining",
-            Self::Paused(_) | Self::PausedEverywhere(_) => "Paused",
-            Self::ApiErrors(_) => "ApiErrors",
-            Self::OperatorForbidden(_) => "OperatorForbidden",
-            Self::TektonUnavailable(_) => "TektonUnavailable",
-            Self::Blind(_) => "CacheNotSynced",
-            Self::Unseen(_) => "WriteNotSeen",
-            Self::Withdrawn => "Withdrawn",
-            Self::Deleting => "Deleting",
-        }
-    }
-
-    /// Tells whether it is tried again and again until a deadline.
-    #[must_use]
-    pub fn is_tried(&self) -> bool {
-        matches!(self, Self::ApiErrors(_) | Self::TektonUnavailable(_))
-    }
-
-    /// Tells a person what it waits for, and what would end that.
-    #[must_use]
-    pub fn message(&self) -> String {
-        match self {
-            Self::Turn => "an older WorkflowExecution on the same target goes first".to_owned(),
-            Self::RivalUndecided => {
-                "another WorkflowExecution has created its PipelineRun on the same target and has not decided yet"
-                    .to_owned()
-            }
-            Self::OwnerLate => {
-                "a run on the target has ended, and the status of its WorkflowExecution is not written yet".to_owned()
-            }
-            Self::Draining => {
-                "tasks or pods with the label of this target are unfinished, and name no WorkflowExecution; end them"
-                    .to_owned()
-            }
-            Self::Paused(pause) => {
-                let Pause { namespace, why } = &**pause;
-                let why = if why.is_empty() { "no reason is given" } else { why };
-                format!(
-                    "namespace {namespace} is paused: {why}; the pause ends when the annotation kubernaut.ai/paused is removed from namespace {namespace}"
-                )
-            }
-            Self::PausedEverywhere(by) => format!(
-                "nothing new starts anywhere: {by} says paused: true; ask whoever has set that, it ends with paused: false"
-            ),
-            Self::ApiErrors(what) => format!("the operator tries again: {what}"),
-            Self::OperatorForbidden(what) => {
-                format!("the operator itself lacks a right, and goes on as soon as it has it: {what}")
-            }
-            Self::TektonUnavailable(what) => {
-                format!("the cluster does not serve Tekton's kinds; install Tekton Pipelines: {what}")
-            }
-            Self::Blind(what) => format!("the operator cannot see what runs: {what}"),
-            Self::Unseen(what) => format!(
-                "the operator has written {what} and waits until its watch delivers that; every 30 s it reads the object \
-                 itself"
-            ),
-            Self::Withdrawn => {
-                "its PipelineRun was not the first on the target and is deleted; it is decided again after that"
-                    .to_owned()
-            }
-            Self::Deleting => "its deletion has begun; a finalizer of somebody else still holds it".to_owned(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,84 +3,31 @@
 mod skip;
 mod summary;
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::Time;
+use crate::chain::RunNumber;
 use crate::evidence::Started;
 use crate::findings::{FailedTask, TaskCount};
-use crate::history::Charge;
+use crate::reason::BlockReason;
+use crate::reason::FailureReason;
 use crate::run::Outcome;
-use crate::standing::BlockReason;
-use crate::target::RunNumber;
 
 pub use skip::{Conflict, Remediation, Skip};
-
-/// The seven failure reasons (SPEC section 3.1). The RemediationOrchestrator matches on them: there are no others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FailureReason {
-    /// A container was killed for its memory.
-    OomKilled,
-    /// A time-out passed.
-    DeadlineExceeded,
-    /// Access was denied.
-    Forbidden,
-    /// A quota or the cluster's resources were exhausted.
-    ResourceExhausted,
-    /// The spec, the pipeline or the set-up is wrong.
-    ConfigurationError,
-    /// An image or the bundle could not be pulled.
-    ImagePullBackOff,
-    /// None of the others is proven.
-    Unknown,
-}
-
-impl FailureReason {
-    /// All seven.
-    pub const ALL: [Self; 7] = [
-        Self::OomKilled,
-        Self::DeadlineExceeded,
-        Self::Forbidden,
-        Self::ResourceExhausted,
-        Self::ConfigurationError,
-        Self::ImagePullBackOff,
-        Self::Unknown,
-    ];
-
-    /// Returns the spelling of the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OomKilled => "OOMKilled",
-            Self::DeadlineExceeded => "DeadlineExceeded",
-            Self::Forbidden => "Forbidden",
-            Self::ResourceExhausted => "ResourceExhausted",
-            Self::ConfigurationError => "ConfigurationError",
-            Self::ImagePullBackOff => "ImagePullBackOff",
-            Self::Unknown => "Unknown",
-        }
-    }
-}
-
-impl fmt::Display for FailureReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// The reason of the condition `Succeeded` of an execution that a person has cancelled. `failureDetails.reason` is one
 /// of the seven all the same.
 pub const CANCELLED: &str = "Cancelled";
 
-/// A create of a run that the API server refused for good (section 9): nothing of the workflow ran.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
-    /// What the refusal means.
-    pub reason: FailureReason,
-    /// What the API server said.
-    pub message: Box<str>,
-    /// The number that was tried.
-    pub number: RunNumber,
+/// What a failure does to the counter of its target (section 7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    /// `status.consecutiveFailures`.
+    pub consecutive_failures: u32,
+    /// `status.nextAllowedExecution`, in whole seconds.
+    pub next_allowed_execution: Option<Time>,
+    /// Whether it is one too many: from then on the target is exhausted.
+    pub exhausts: bool,
 }
 
 /// A failure, as `status.failureDetails` will say it.

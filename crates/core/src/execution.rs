@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use crate::Time;
 use crate::bundle::Bundle;
-use crate::ending::{FailureReason, Refusal};
+use crate::chain::RunNumber;
 use crate::evidence::{Proof, Started};
 use crate::findings::TaskCount;
 use crate::name::{ExecutionId, RunId, Uid, Version};
+use crate::reason::{FailureReason, Refusal};
 use crate::run::Run;
-use crate::target::RunNumber;
 use crate::tries::Trouble;
+use crate::waiting::Pause;
 
 /// What the index keeps of one `WorkflowExecution`. What few of them have is boxed: there are tens of thousands.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,15 +96,6 @@ pub struct RunShown {
     pub proof: Option<Box<Proof>>,
     /// How many of its tasks are done, where it is known how many there are.
     pub tasks: Option<TaskCount>,
-}
-
-/// A person's pause of a namespace: nothing new starts in it, and nothing new starts on a target in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pause {
-    /// The namespace that is paused.
-    pub namespace: Box<str>,
-    /// Why, as the person says it.
-    pub why: Box<str>,
 }
 
 /// A person's wish that an execution stops.

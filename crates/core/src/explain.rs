@@ -6,10 +6,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use chrono::SecondsFormat;
-
 use crate::Time;
-use crate::rules::Verdict;
+use crate::moment::shown;
+use crate::verdict::Verdict;
 
 /// What a rule found.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,9 +120,4 @@ impl fmt::Display for Told {
         write!(f, "{}: {}", self.rule, self.text)?;
         self.until.map_or(Ok(()), |until| write!(f, " (until {})", shown(until)))
     }
-}
-
-/// Shows a time to people, in whole seconds.
-pub(crate) fn shown(time: Time) -> impl std::fmt::Display {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

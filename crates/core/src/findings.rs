@@ -1,8 +1,8 @@
 //! What was found of a run that failed, when it had ended: whether anything of it ran, and why it failed (SPEC section
 //! 9).
 
-use crate::ending::FailureReason;
 use crate::evidence::{Doubt, Started};
+use crate::reason::FailureReason;
 
 /// What a look at a run that failed has found.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,10 +9,11 @@ mod order;
 
 use crate::Time;
 use crate::backoff::failures_in_a_row;
-use crate::ending::FailureReason;
+use crate::ending::{Charge, Remediation};
 use crate::execution::{Execution, ExecutionState, FailedState};
 use crate::moment::{after, round_up};
 use crate::policy::{Policy, Scope};
+use crate::reason::FailureReason;
 use crate::target::Target;
 
 use clearing::NewClearance;
@@ -52,17 +53,6 @@ pub enum End {
     /// Nothing of it ran, and it does not count (section 7): it came too late (`startBefore`), or a person cancelled
     /// it.
     Uncounted,
-}
-
-/// What a failure does to the counter of its target (section 7).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Charge {
-    /// `status.consecutiveFailures`.
-    pub consecutive_failures: u32,
-    /// `status.nextAllowedExecution`, in whole seconds.
-    pub next_allowed_execution: Option<Time>,
-    /// Whether it is one too many: from then on the target is exhausted.
-    pub exhausts: bool,
 }
 
 impl<'a> History<'a> {
@@ -182,6 +172,17 @@ impl<'a> Past<'a> {
             }
         };
         Some(Self { execution, end, ended_at: execution.ended_at() })
+    }
+
+    /// Names it, as a skip that rests on it will say it.
+    pub(crate) fn remediation(&self) -> Remediation {
+        Remediation {
+            execution: self.execution.id.clone(),
+            workflow_id: self.execution.workflow_id.clone(),
+            completed_at: self.ended_at.unwrap_or(self.execution.created),
+            completed: self.end == End::Completed,
+            is_dated: self.ended_at.is_some(),
+        }
     }
 
     /// Tells whether something of it ran, or nobody can tell.

@@ -16,6 +16,7 @@ pub mod action;
 pub mod backoff;
 pub mod bundle;
 pub mod by_uid;
+pub mod chain;
 pub mod check;
 pub mod decide;
 pub mod duration;
@@ -28,6 +29,7 @@ pub mod history;
 mod moment;
 pub mod name;
 pub mod policy;
+pub mod reason;
 pub mod residue;
 pub mod rules;
 pub mod run;
@@ -36,6 +38,8 @@ pub mod target;
 #[cfg(test)]
 mod testing;
 pub mod tries;
+pub mod verdict;
+pub mod waiting;
 
 /// A moment in UTC. Everything that the API keeps is in whole seconds.
 pub type Time = chrono::DateTime<chrono::Utc>;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use chrono::{TimeDelta, Timelike};
 
+use chrono::SecondsFormat;
+
 use crate::Time;
 
 /// Returns the time that lies a duration after another; a time that no clock reaches where the sum is out of range.
@@ -23,6 +25,11 @@ pub(crate) fn round_up(time: Time) -> Time {
 /// Returns the first moment that is later than a time.
 pub(crate) fn just_after(time: Time) -> Time {
     after(time, Duration::from_nanos(1))
+}
+
+/// Shows a time to people, in whole seconds.
+pub(crate) fn shown(time: Time) -> impl std::fmt::Display {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 #[cfg(test)]

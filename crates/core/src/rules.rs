@@ -11,14 +11,13 @@ mod too_late;
 mod unusable_spec;
 
 use crate::Time;
-use crate::action::{Fact, Waiting};
-use crate::ending::{FailureReason, Skip};
 use crate::execution::Execution;
 use crate::explain::{Finding, Judgement};
 use crate::history::History;
 use crate::policy::Policy;
 use crate::run::Run;
 use crate::target::Target;
+use crate::verdict::Verdict;
 
 /// An execution that asks for its turn.
 #[derive(Clone, Copy, Debug)]
@@ -39,44 +38,6 @@ pub struct Contender<'a> {
     pub policy: &'a Policy,
     /// The time of the decision.
     pub now: Time,
-}
-
-/// What a rule says.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// It ends Failed, and nothing of it ran.
-    Fail {
-        /// Which of the seven.
-        reason: FailureReason,
-        /// What is wrong.
-        message: Box<str>,
-        /// Whether that counts for the target (section 7).
-        counts: bool,
-    },
-    /// It is skipped, as long as the fact holds.
-    Skip {
-        /// Why.
-        skip: Skip,
-        /// What to read live first.
-        fact: Fact,
-    },
-    /// It waits for a fact.
-    Wait(Waiting),
-    /// It runs.
-    Run,
-}
-
-impl Verdict {
-    /// Tells a person what it is and why.
-    #[must_use]
-    pub fn explain(&self, target: &str) -> String {
-        match self {
-            Self::Fail { reason, message, .. } => format!("fails, {reason}: {message}"),
-            Self::Skip { skip, .. } => format!("skipped, {}: {}", skip.reason(), skip.message(target)),
-            Self::Wait(waiting) => format!("waits, {}: {}", waiting.reason(), waiting.message()),
-            Self::Run => "it runs".to_owned(),
-        }
-    }
 }
 
 /// A rule: what it finds of a contender.

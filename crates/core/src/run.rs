@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::Time;
+use crate::chain::RunNumber;
 use crate::evidence::Proof;
 use crate::findings::{Findings, TaskCount};
 use crate::name::{ExecutionId, RunId, Version};
-use crate::target::RunNumber;
 
 /// What the index keeps of one run.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,6 +6,7 @@ use crate::ending::Skip;
 use crate::history::History;
 use crate::name::ExecutionId;
 use crate::policy::Policy;
+use crate::reason::BlockReason;
 
 /// What the history of a target comes to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,15 +15,6 @@ pub struct Standing {
     pub consecutive_failures: u32,
     /// What blocks the target until a person clears it, newest first: a clearance of the first lifts all.
     pub blocks: Vec<Skip>,
-}
-
-/// How an execution blocks its target, in the order of the rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum BlockReason {
-    /// It broke half way (rule 2).
-    PreviousExecutionFailed,
-    /// It is the newest of too many failures in a row (rule 3).
-    ExhaustedRetries,
 }
 
 /// What the condition `Blocked` of a terminal execution is to say.
@@ -36,28 +28,6 @@ pub enum Blocked {
     Superseded,
     /// It did, and nothing does any more: by a later success, or by time.
     Lifted,
-}
-
-impl BlockReason {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::PreviousExecutionFailed, Self::ExhaustedRetries];
-
-    fn of(block: &Skip) -> Option<Self> {
-        match block {
-            Skip::PreviousExecutionFailed { .. } => Some(Self::PreviousExecutionFailed),
-            Skip::ExhaustedRetries { .. } => Some(Self::ExhaustedRetries),
-            Skip::ResourceBusy(_) | Skip::Backoff { .. } | Skip::Cooldown { .. } => None,
-        }
-    }
-
-    /// Returns the skip reason that it brings, in the spelling of the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::PreviousExecutionFailed => "PreviousExecutionFailed",
-            Self::ExhaustedRetries => "ExhaustedRetries",
-        }
-    }
 }
 
 impl Blocked {
@@ -102,12 +72,21 @@ impl Standing {
     #[must_use]
     pub fn blocked_by(&self, execution: &ExecutionId) -> Option<BlockReason> {
         let block = self.blocks.iter().find(|block| block.remediation().is_some_and(|it| it.execution == *execution));
-        block.and_then(BlockReason::of)
+        block.and_then(reason_of)
     }
 
     /// Returns what an execution would meet first, where the target is blocked.
     #[must_use]
     pub fn reason(&self) -> Option<BlockReason> {
-        self.blocks.iter().filter_map(BlockReason::of).min()
+        self.blocks.iter().filter_map(reason_of).min()
+    }
+}
+
+/// Returns how a skip's reason blocks a target, where it does.
+fn reason_of(block: &Skip) -> Option<BlockReason> {
+    match block {
+        Skip::PreviousExecutionFailed { .. } => Some(BlockReason::PreviousExecutionFailed),
+        Skip::ExhaustedRetries { .. } => Some(BlockReason::ExhaustedRetries),
+        Skip::ResourceBusy(_) | Skip::Backoff { .. } | Skip::Cooldown { .. } => None,
     }
 }

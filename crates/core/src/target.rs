@@ -6,9 +6,10 @@ mod kinds;
 mod name;
 
 pub use kinds::{Scope, kind_spellings};
-pub use name::{ChainName, RunNumber, TargetError, TargetName, is_dns_label};
+pub use name::{TargetError, TargetName, is_dns_label};
 
 use crate::by_uid::ByUid;
+use crate::chain::RunNumber;
 use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, RunId};
 use crate::residue::Residue;

@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use crate::Time;
 use crate::bundle::Bundle;
-use crate::ending::FailureReason;
 use crate::evidence::{Absence, Doubt, Proof, Started};
-use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Pause, Recorded};
+use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
 use crate::findings::Findings;
 use crate::name::{ExecutionId, RunId, Uid, Version};
+use crate::reason::FailureReason;
 use crate::residue::{Residue, ResidueId, ResidueKind};
 use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, Seen};
 use crate::target::Target;
 use crate::tries::{Trouble, TroubleKind};
+use crate::waiting::Pause;
 
 pub(crate) fn at(seconds: i64) -> Time {
     Time::from_timestamp(1_800_000_000 + seconds, 0).unwrap()

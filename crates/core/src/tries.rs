@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use crate::action::Waiting;
 use crate::duration;
+use crate::waiting::Waiting;
 
 /// The longest step: half a minute, so that a leader that lasts for a minute brings the deadline closer. A try that
 /// fails is repeated after half a minute at the latest, so there is about one status write for a try.

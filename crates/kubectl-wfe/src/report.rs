@@ -10,8 +10,8 @@ use wfe_core::Time;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Recorded;
 use wfe_core::name::ExecutionId;
-use wfe_core::rules::Verdict;
 use wfe_core::target::{Target, TargetName};
+use wfe_core::verdict::Verdict;
 use wfe_operator::index::ExecutionRecord;
 use wfe_operator::observe::observe_clearance;
 
@@ -474,10 +474,11 @@ pub(crate) fn shown(time: Time) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-    use wfe_core::action::{Fact, Waiting};
     use wfe_core::ending::Remediation;
     use wfe_core::explain::{Finding, Judgement};
     use wfe_core::name::Uid;
+    use wfe_core::verdict::Fact;
+    use wfe_core::waiting::Waiting;
 
     fn about(name: Option<&str>, blocks: Vec<Skip>) -> About {
         let (namespace, target) = ("ns".to_owned(), "node/n".to_owned());

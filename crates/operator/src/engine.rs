@@ -31,6 +31,7 @@ use crate::perform::{Learned, PerformError, Performer, Report, Work};
 use crate::queue::Queue;
 use crate::status::Subject;
 use crate::untold::Untold;
+use crate::witness::{Decided, Witness};
 
 /// How many targets are worked on at once: enough to keep the API server busy, few enough that it can serve others.
 const PARALLEL_TARGETS: usize = 32;
@@ -100,6 +101,8 @@ pub struct Settings {
     pub clock: Clock,
     /// What else is in force; it changes.
     pub config: watch::Receiver<Arc<InForce>>,
+    /// Who is shown each decision, where somebody is.
+    pub witness: Option<Witness>,
 }
 
 /// Why the engine refuses to work.
@@ -322,8 +325,9 @@ impl Engine {
         // A key has one timer: what comes first counts.
         let mut again = held.as_ref().map(|(wait, _)| *wait);
         let mut is_decided = true;
+        let is_written = |execution: &Uid| self.index.is_awaited(&key, execution);
         let mut decision = if let Some(why) = self.blind() {
-            let decision = decide_blind(&entry.target, &config.policy, &why, now);
+            let decision = decide_blind(&entry.target, &config.policy, &why, is_written, now);
             // The first lists mark every target when they are complete; what comes later is not marked twice.
             if self.index.is_synced() || !decision.waiting.is_empty() {
                 again = Some(BLIND_AGAIN);
@@ -331,6 +335,9 @@ impl Engine {
             decision
         } else if self.index.ready(&key).is_some() {
             let decision = decide(&entry.target, &config.policy, now);
+            if let Some(witness) = &self.settings.witness {
+                witness.show(Decided { target: &entry.target, policy: &config.policy, now, decision: &decision });
+            }
             self.standing.show(&key, entry.target.name.as_ref().map(TargetName::as_str), &decision.standing);
             decision
         } else if let Some((expected, read_at)) = self.index.awaits(&key).filter(|_| !self.index.is_listing()) {
@@ -341,7 +348,8 @@ impl Engine {
             again = Some(again.map_or(wait, |again| again.min(wait)));
             is_decided = false;
             let since = read_at - READ_AFTER;
-            decide_unseen(&entry.target, &config.policy, &expected.object().to_string(), since, now)
+            let what = expected.object().to_string();
+            decide_unseen(&entry.target, &config.policy, (&what, since), is_written, now)
         } else {
             return; // the list that is under way marks it again
         };

@@ -1,8 +1,8 @@
-//! When each watch was last heard of: a change, or a bookmark, which kube's watcher swallows; and when one was
-//! accepted.
+//! When each watch was last heard of, by a change or a bookmark; and that one was accepted.
 //!
-//! A layer of the client marks the time at which a watch is accepted, and at which bytes of it arrive. A view that has
-//! not been heard of for long is not trusted (SPEC section 5, 10), nor is a list that no watch follows.
+//! A layer of the client marks when a watch is accepted, and when bytes of it arrive. A view that has not been heard of
+//! for long is not trusted (SPEC section 5, 10), nor is a list that no watch follows. A watch that is accepted has
+//! delivered nothing yet: an API server whose cache stands still accepts one watch after the other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,9 +40,8 @@ impl Hearing {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, Instant::now());
     }
 
-    /// Notes that the API server has accepted a watch, which may bring nothing for a while.
+    /// Notes that the API server has accepted a watch.
     pub fn accepted(&self, kind: Kind) {
-        self.heard(kind);
         self.accepted[kind as usize].send_replace(());
     }
 
@@ -161,6 +160,15 @@ mod tests {
         tokio::time::advance(Duration::from_secs(5)).await;
         hearing.heard(Kind::Pod);
         assert_eq!(hearing.longest_silence(), (Kind::Run, Duration::from_secs(5)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_accepted_has_not_been_heard_of() {
+        let hearing = Hearing::default();
+        hearing.heard(Kind::Run);
+        tokio::time::advance(Duration::from_secs(125)).await;
+        hearing.accepted(Kind::Run);
+        assert_eq!(hearing.silence(Kind::Run), Duration::from_secs(125));
     }
 
     #[tokio::test]

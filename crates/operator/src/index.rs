@@ -18,13 +18,15 @@ use chrono::TimeDelta;
 use wfe_core::Time;
 use wfe_core::action::Decision;
 use wfe_core::by_uid::ByUid;
-use wfe_core::ending::Refusal;
-use wfe_core::execution::{ExecutionState, Lost, Pause};
+use wfe_core::chain::{ChainName, RunNumber};
+use wfe_core::execution::{ExecutionState, Lost};
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid};
+use wfe_core::reason::Refusal;
 use wfe_core::run::{Order, Owner, Run};
-use wfe_core::target::{ChainName, RunNumber, Target, TargetName};
+use wfe_core::target::{Target, TargetName};
 use wfe_core::tries::Trouble;
+use wfe_core::waiting::Pause;
 use wfe_tekton::{Descendant, Evidence, RunRequest};
 
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};

@@ -13,7 +13,7 @@ use prometheus::{
 };
 use wfe_api::SkipReason;
 use wfe_core::ending::Skip;
-use wfe_core::standing::BlockReason;
+use wfe_core::reason::BlockReason;
 
 use crate::client::Verb;
 use crate::index::Kind;

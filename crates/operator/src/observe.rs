@@ -10,13 +10,14 @@ use serde_json::Value;
 use wfe_api::conditions::{BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, STARTED, SUCCEEDED, TARGET_LOCKED, WAITING};
 use wfe_api::{Phase, WorkflowExecutionSpec, is_image_reference};
 use wfe_core::bundle::Bundle;
-use wfe_core::ending::{CANCELLED, FailureReason};
+use wfe_core::ending::CANCELLED;
 use wfe_core::evidence::Proof;
 use wfe_core::execution::{
     Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded, RunShown, WaitingShown,
 };
 use wfe_core::findings::TaskCount;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
+use wfe_core::reason::FailureReason;
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration, tries};
 use wfe_tekton::{RunRequest, bundle_reference, moment, parse_moment};

@@ -16,14 +16,15 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream;
-use kube::api::DynamicObject;
+use kube::api::{DeleteParams, DynamicObject, Preconditions};
 use wfe_core::Time;
 use wfe_core::action::Action;
-use wfe_core::ending::Refusal;
+use wfe_core::chain::{ChainName, RunNumber};
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid, Version};
+use wfe_core::reason::Refusal;
 use wfe_core::run::Run;
-use wfe_core::target::{ChainName, RunNumber, TargetName};
+use wfe_core::target::TargetName;
 use wfe_core::tries::{Trouble, TroubleKind};
 use wfe_tekton::{Defaults, Evidence, RunRequest};
 
@@ -334,6 +335,12 @@ fn changed_or_call(error: CallError, what: String, verb: &str) -> PerformError {
         404 | 409 => PerformError::Changed { what },
         _ => call(format!("{verb} {what}"), error),
     }
+}
+
+/// Asks for the deletion of an object that is still as it was seen: its uid and its version say so.
+fn if_unchanged(uid: &Uid, version: &Version) -> DeleteParams {
+    let (uid, resource_version) = (Some(uid.to_string()), Some(version.as_str().to_owned()));
+    DeleteParams { preconditions: Some(Preconditions { uid, resource_version }), ..DeleteParams::background() }
 }
 
 /// What a deletion leads to: the object goes, or somebody's finalizer holds it for a while.

@@ -1,41 +1,23 @@
-//! Puts the operator together and runs it until it is asked to stop.
-
-use std::convert::Infallible;
-use std::future::Future;
+//! Runs the operator as a process: signals, flags, listeners, and one replica between them.
 
 use anyhow::Context;
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use kube::Config;
-use tokio::sync::{mpsc, watch};
 
 use crate::causes::with_causes;
 use crate::cli::RunArgs;
 use crate::client::Cluster;
 use crate::clock::Clock;
 use crate::config::{Flags, Follower, Page, Place, read_first};
-use crate::engine::{Engine, Settings};
 use crate::health::Health;
 use crate::hearing::Hearing;
-use crate::index::Kind;
-use crate::lease::{Elector, Leadership, identity};
+use crate::lease::{Leadership, identity};
 use crate::metrics::Metrics;
 use crate::parts::Parts;
-use crate::perform::Performer;
+use crate::replica::{Candidacy, Replica, Setup};
 use crate::signals::StopSignals;
-use crate::watch::Watch;
-use crate::{events, server, telemetry};
-
-/// How many deliveries may wait for the engine; then the watches wait, and with them the API server's stream.
-const DELIVERIES: usize = 1024;
-/// How long the last events may take at the end.
-const LAST_EVENTS: std::time::Duration = std::time::Duration::from_secs(5);
-
-/// The parts of the process that are stopped in an order.
-const ENGINE: &str = "the engine";
-const EVENT_WRITER: &str = "the writer of events";
-const FOLLOWER: &str = "the follower of the ConfigMap";
-const ELECTION: &str = "the election";
+use crate::{server, telemetry};
 
 /// The version of this build.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -58,7 +40,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let health_listener = server::listen("health", args.health_address).await?;
 
     let instance = args.lease.identity.clone().unwrap_or_else(host_name);
-    let (clock, mut chance) = (Clock::system(), fastrand::Rng::new());
+    let mut chance = fastrand::Rng::new();
     let identity = identity(&instance, &mut chance);
     let config = find_cluster(&identity, args.watch_namespace.as_deref().unwrap_or("(all)")).await?;
     let leadership = if args.lease.leader_elect { Leadership::by_election() } else { Leadership::without_election() };
@@ -86,68 +68,42 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let cluster = cluster.with_execution_namespace(execution_namespace);
     tracing::info!(version = start.version, execution_namespace, "configuration in force");
 
-    let (sender, deliveries) = mpsc::channel(DELIVERIES);
-    for kind in Kind::ALL {
-        let watch = Watch {
-            kind,
-            api: cluster.watched(kind, args.watch_namespace.as_deref()),
-            execution_namespace: execution_namespace.to_owned(),
-            max_staleness: args.max_staleness,
-            health: health.clone(),
-            hearing: hearing.clone(),
-            metrics: metrics.clone(),
-        };
-        parts.spawn(format!("the watch of {}", kind.label()), endless(watch.follow(sender.clone())));
-    }
-    drop(sender);
-
-    let (events, event_writer) =
-        events::channel(cluster.clone(), metrics.clone(), clock.clone(), &instance, execution_namespace);
-    parts.spawn(EVENT_WRITER, endless(event_writer.run()));
-    let follower = parts.spawn(FOLLOWER, endless(follower.follow(versions, events.clone())));
-    let elector = args.lease.leader_elect.then(|| {
-        let lease = (args.namespace.as_str(), args.lease.lease_name.as_str());
-        let (leadership, metrics) = (leadership.clone(), metrics.clone());
-        Elector::new(cluster.clone(), lease, &identity, timing, leadership, metrics, (clock.clone(), chance))
+    let candidacy = args.lease.leader_elect.then_some(Candidacy {
+        namespace: args.namespace,
+        lease: args.lease.lease_name,
+        identity,
+        timing,
+        chance,
     });
-    let performer = Performer::new(cluster, metrics.clone(), events);
-    let (watch_namespace, max_staleness) = (args.watch_namespace, args.max_staleness);
-    let settings = Settings { watch_namespace, max_staleness, clock, config: in_force };
-    let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health.clone(), hearing);
-    let (stop, stopped) = watch::channel(false);
-    parts.spawn(ENGINE, engine.run(stopped));
-    let (let_go, done) = watch::channel(false);
-    parts.spawn(ELECTION, endless(elect(elector, done)));
+    let setup = Setup {
+        cluster,
+        instance,
+        candidacy,
+        watch_namespace: args.watch_namespace,
+        max_staleness: args.max_staleness,
+        clock: Clock::system(),
+        config: in_force,
+        leadership,
+        metrics,
+        health: health.clone(),
+        hearing,
+        witness: None,
+    };
+    let mut replica = Replica::start(setup, parts);
+    replica.follow(|events| follower.follow(versions, events));
 
     let failed = tokio::select! {
         biased;
-        why = parts.ended() => Some(why),
+        why = replica.ended() => Some(why),
         () = stop_signals.next() => None,
     };
     if let Some(why) = &failed {
         tracing::error!(error = with_causes(why.as_ref()), "stopping, as a part of the process has ended");
     }
     health.stopping();
-    // In this order, whichever part has failed: the engine finishes the writes under way, then the last events are
-    // written, and only then another replica may begin.
-    let _ = stop.send(true);
-    let stopped = parts.join(ENGINE).await;
-    follower.abort();
-    let _ = parts.join(FOLLOWER).await;
-    // Engine and follower held the last senders of events.
-    if tokio::time::timeout(LAST_EVENTS, parts.join(EVENT_WRITER)).await.is_err() {
-        tracing::warn!("stopped with events unwritten");
-    }
-    let _ = let_go.send(true);
-    let released = parts.join(ELECTION).await;
-    failed.map_or(Ok(()), Err).and(stopped).and(released)?;
+    let stopped = replica.stop().await;
+    failed.map_or(Ok(()), Err).and(stopped)?;
     tracing::info!("stopped");
-    Ok(())
-}
-
-/// Makes a part that returns nothing one that cannot fail.
-async fn endless(part: impl Future<Output = ()>) -> Result<(), Infallible> {
-    part.await;
     Ok(())
 }
 
@@ -161,16 +117,6 @@ async fn find_cluster(identity: &str, watch_namespace: &str) -> anyhow::Result<C
     config.headers.push((USER_AGENT, user_agent));
     tracing::info!(version = VERSION, identity, cluster = %config.cluster_url, watch_namespace, "starting");
     Ok(config)
-}
-
-/// Takes part in the election, if there is one, until this process has nothing more to write.
-async fn elect(elector: Option<Elector>, mut done: watch::Receiver<bool>) {
-    match elector {
-        Some(elector) => elector.run(done).await,
-        None => {
-            let _ = done.wait_for(|done| *done).await; // whoever would say it is gone
-        }
-    }
 }
 
 /// The name of this replica, if it is given none: in a pod, the pod's.

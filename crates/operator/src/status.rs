@@ -7,14 +7,17 @@ use wfe_api::{
     Outcome as ApiOutcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation, SkipDetails, SkipReason,
     WorkflowExecutionStatus, conditions, limits,
 };
-use wfe_core::action::{Ending, Waiting};
-use wfe_core::ending::{Conflict, Failure, FailureReason, Skip};
+use wfe_core::action::Ending;
+use wfe_core::chain::RunNumber;
+use wfe_core::ending::{Conflict, Failure, Skip};
 use wfe_core::evidence::Started;
 use wfe_core::execution::{Clearance, RunShown};
 use wfe_core::findings::TaskCount;
 use wfe_core::name::RunId;
+use wfe_core::reason::FailureReason;
 use wfe_core::standing::Blocked;
-use wfe_core::target::{RunNumber, TargetName};
+use wfe_core::target::TargetName;
+use wfe_core::waiting::Waiting;
 use wfe_core::{Time, duration, tries};
 use wfe_tekton::api_time;
 
@@ -423,12 +426,12 @@ mod fits;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wfe_core::ending::Charge;
     use wfe_core::ending::Remediation;
     use wfe_core::evidence::{Absence, Doubt, Started};
     use wfe_core::execution::Recorded;
-    use wfe_core::history::Charge;
     use wfe_core::name::{ExecutionId, Uid};
-    use wfe_core::standing::BlockReason;
+    use wfe_core::reason::BlockReason;
 
     #[test]
     fn both_spellings_of_every_reason_agree() {

@@ -94,7 +94,7 @@ impl Watch {
                     if silence.min(begun.elapsed()) > self.max_staleness {
                         return Turn::Silent;
                     }
-                    // A watch of what seldom changes brings nothing for long: that it was accepted is enough.
+                    // A bookmark is no event here: that the watch was heard of since it failed is enough.
                     if failures.last.is_some_and(|failed| silence < failed.elapsed()) {
                         self.health.watch_delivered(self.kind);
                     }

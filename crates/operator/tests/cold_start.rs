@@ -79,26 +79,42 @@ async fn list(connection: &mut TcpStream, objects: impl Iterator<Item = String>)
     connection.shutdown().await
 }
 
-/// Plays an API server: each list has the objects that `objects` makes, and each watch brings these lines.
-async fn play(
-    listener: TcpListener,
-    objects: fn() -> Box<dyn Iterator<Item = String> + Send>,
-    changes: &'static [&'static str],
-) {
+/// How each watch is answered.
+#[derive(Clone, Copy)]
+enum Watching {
+    /// It brings these lines and stays open.
+    Brings(&'static [&'static str]),
+    /// It is refused, as its version is too old.
+    Expired,
+}
+
+const GONE: &[u8] = b"HTTP/1.1 410 Gone\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
+    {\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410,\"message\":\"too old\"}";
+
+/// Plays an API server: each list has the objects that `objects` makes, and each watch is answered as `watching` says.
+async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = String> + Send>, watching: Watching) {
     loop {
         let Ok((mut connection, _)) = listener.accept().await else { return };
         tokio::spawn(async move {
             let Some(path) = asked(&mut connection).await else { return };
-            if path.contains("watch=true") {
-                connection.write_all(HEAD).await.unwrap();
-                for change in changes {
-                    connection.write_all(format!("{change}\n").as_bytes()).await.unwrap();
-                }
-                connection.flush().await.unwrap();
-                // It stays open until the client has gone.
-                let _ = connection.read_u8().await;
-            } else {
+            if !path.contains("watch=true") {
                 let _ = list(&mut connection, objects()).await; // a client that has seen enough goes away
+                return;
+            }
+            match watching {
+                Watching::Brings(changes) => {
+                    connection.write_all(HEAD).await.unwrap();
+                    for change in changes {
+                        connection.write_all(format!("{change}\n").as_bytes()).await.unwrap();
+                    }
+                    connection.flush().await.unwrap();
+                    // It stays open until the client has gone.
+                    let _ = connection.read_u8().await;
+                }
+                Watching::Expired => {
+                    connection.write_all(GONE).await.unwrap();
+                    connection.shutdown().await.unwrap();
+                }
             }
         });
     }
@@ -107,11 +123,11 @@ async fn play(
 /// Follows the executions of an API server that is played.
 async fn follow(
     objects: fn() -> Box<dyn Iterator<Item = String> + Send>,
-    changes: &'static [&'static str],
+    watching: Watching,
 ) -> (mpsc::Receiver<Delivery>, Metrics) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(play(listener, objects, changes));
+    tokio::spawn(play(listener, objects, watching));
     let (metrics, hearing) = (Metrics::new().unwrap(), Hearing::default());
     let config = kube::Config::new(url.parse().unwrap());
     let leadership = Leadership::without_election();
@@ -148,7 +164,7 @@ async fn a_start_with_five_hundred_of_the_largest_executions_stays_far_below_the
             let object = serde_json::to_string(&large()).unwrap();
             Box::new((0..EXECUTIONS).map(move |number| object.replacen(&uid(0), &uid(number), 1)))
         },
-        &[],
+        Watching::Brings(&[]),
     )
     .await;
     let before = peak();
@@ -177,7 +193,7 @@ async fn an_object_that_cannot_be_read_harms_no_other_and_a_change_that_cannot_b
             let deep = format!(r#""spec":{{"free":{}1{},"#, "[".repeat(5000), "]".repeat(5000));
             Box::new([one(1), one(2).replacen(r#""spec":{"#, &deep, 1), one(3)].into_iter())
         },
-        &[r#"{"type":"MODIFIED","object":{"metadata":{"name":7}}}"#],
+        Watching::Brings(&[r#"{"type":"MODIFIED","object":{"metadata":{"name":7}}}"#]),
     )
     .await;
     for turn in 0..2 {
@@ -191,4 +207,15 @@ async fn an_object_that_cannot_be_read_harms_no_other_and_a_change_that_cannot_b
     let page = String::from_utf8(metrics.render().unwrap()).unwrap();
     let line = "workflowexecution_unread_objects_total{resource=\"workflowexecutions\"} 2";
     assert!(page.contains(line), "{page}");
+}
+
+#[tokio::test]
+async fn a_watch_that_is_refused_as_its_version_is_too_old_begins_anew_with_a_list() {
+    let one = || -> Box<dyn Iterator<Item = String> + Send> { Box::new([execution(1).to_string()].into_iter()) };
+    let (mut deliveries, _) = follow(one, Watching::Expired).await;
+    for turn in 0..3 {
+        assert!(matches!(next(&mut deliveries).await, Delivery::ListBegins(Kind::Execution)), "{turn}");
+        // No watch follows the list, so nobody says that it is complete.
+        assert!(matches!(next(&mut deliveries).await, Delivery::Execution(_)), "{turn}");
+    }
 }

@@ -6,18 +6,19 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::action::{self, Action, Ending};
+use wfe_core::action::{Action, Ending};
 use wfe_core::by_uid::ByUid;
 use wfe_core::check::violations;
 use wfe_core::decide::decide;
-use wfe_core::ending::{FailureReason, Refusal};
 use wfe_core::execution::{self, Cancellation, ExecutionState, FailedState};
 use wfe_core::findings::Findings;
 use wfe_core::name::{self, Uid};
 use wfe_core::policy::{Policy, Scope};
+use wfe_core::reason::{FailureReason, Refusal};
 use wfe_core::residue::{self, ResidueId, ResidueKind};
 use wfe_core::run::{self, Look, Order, Outcome, Owner, Presence};
 use wfe_core::target::Target;
+use wfe_core::verdict;
 
 use crate::leave_out::LeftOut;
 use crate::object::{Execution, ExecutionId, Number, Phase, Progress, Residue, Run, RunUid, Version};
@@ -256,10 +257,10 @@ impl Translation {
             }
             Action::Skip { skipped, fact, .. } => Step::ReadFact {
                 fact: match fact {
-                    action::Fact::Unfinished(run) => Fact::Unfinished(read_run(run)),
+                    verdict::Fact::Unfinished(run) => Fact::Unfinished(read_run(run)),
                     // No rule that reads the history has anything to say here: see `policy`.
-                    action::Fact::Stands(_) => return None,
-                    action::Fact::Draining(residue) => Fact::Draining(RunUid(parse(&residue.uid.to_string()))),
+                    verdict::Fact::Stands(_) => return None,
+                    verdict::Fact::Draining(residue) => Fact::Draining(RunUid(parse(&residue.uid.to_string()))),
                 },
                 skipped: skipped
                     .iter()

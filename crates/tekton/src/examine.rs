@@ -2,9 +2,9 @@
 
 mod blame;
 
-use wfe_core::ending::FailureReason;
 use wfe_core::evidence::{Doubt, Started};
 use wfe_core::findings::{Cause, Findings, Waited};
+use wfe_core::reason::FailureReason;
 
 use crate::evidence::{Evidence, Remains, completed_tasks};
 use crate::object::{Condition, Object, list, text};

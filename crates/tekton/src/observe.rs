@@ -8,10 +8,11 @@ use serde_json::Value;
 use wfe_api::labels;
 use wfe_api::limits::cut;
 
+use wfe_core::chain::ChainName;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{Residue, ResidueId, ResidueKind};
 use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, Seen};
-use wfe_core::target::{ChainName, TargetName};
+use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 
 use crate::evidence::Sighting;

@@ -6,7 +6,7 @@
 //!
 //! Reasons say why something failed. They never say whether anything ran: most of them can come before and after.
 
-use wfe_core::ending::FailureReason;
+use wfe_core::reason::FailureReason;
 
 /// Declares an enum of words, each with the versions of Tekton that have it.
 macro_rules! words {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wfe_api::labels;
+use wfe_core::chain::RunNumber;
 use wfe_core::duration;
 use wfe_core::name::ExecutionId;
-use wfe_core::target::{RunNumber, TargetName};
+use wfe_core::target::TargetName;
 
 use crate::labels::label_value;
 

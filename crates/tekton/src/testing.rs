@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
-use wfe_core::ending::FailureReason::{
+use wfe_core::name::Uid;
+use wfe_core::reason::FailureReason::{
     self, ConfigurationError, DeadlineExceeded, Forbidden, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown,
 };
-use wfe_core::name::Uid;
 use wfe_core::residue::ResidueKind;
 
 use crate::evidence::{Evidence, Remains, Sighting};

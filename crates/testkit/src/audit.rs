@@ -79,8 +79,9 @@ impl AuditEntry {
     }
 }
 
-/// Parses a log. The last line may be half written; any other line that is not JSON is an error.
-pub(crate) async fn read(path: &Path) -> Result<Vec<AuditEntry>> {
+/// Parses the lines of a log in which a text stands. The last line may be half written; any other such line that is not
+/// JSON is an error.
+pub(crate) async fn read(path: &Path, with: &str) -> Result<Vec<AuditEntry>> {
     let text = match tokio::fs::read_to_string(path).await {
         Ok(text) => text,
         // Nothing was written yet.
@@ -90,6 +91,7 @@ pub(crate) async fn read(path: &Path) -> Result<Vec<AuditEntry>> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole
         .lines()
+        .filter(|line| line.contains(with))
         .map(|line| {
             let mut event: Value = serde_json::from_str(line).context("a line of the audit log is not JSON")?;
             Ok(AuditEntry::of(&mut event))

@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject};
+use kube::core::ApiResource;
 use serde_json::{Value, json};
 
 use crate::assets::repository;
@@ -32,15 +34,17 @@ pub struct WorldOptions {
 }
 
 /// Two namespaces that no other test uses (and a third for the operator's service account), with the shipped RBAC.
-/// When
-/// a test panics, or an await fails, what is in them is printed; then they are deleted.
+/// When a test panics, or an await fails, the objects in them are printed.
+///
+/// In the end only the cluster-scoped objects are deleted, which others could meet. The namespaces stay until the
+/// control plane ends: to empty one costs its controllers hundreds of requests. In a cluster that somebody gave they
+/// are deleted too.
 pub struct World {
     control_plane: ControlPlane,
     client: Client,
     name: String,
     options: WorldOptions,
-    /// As `kind/name`.
-    cluster_scoped: Mutex<Vec<String>>,
+    cluster_scoped: Mutex<Vec<(ApiResource, String)>>,
     operators: AtomicU32,
     /// The flags of each operator that was started, with their values.
     operator_flags: Mutex<Vec<Vec<(String, String)>>>,
@@ -119,8 +123,8 @@ impl World {
     pub async fn apply(&self, object: &Value) -> Result<()> {
         if object.pointer("/metadata/namespace").is_none_or(Value::is_null) {
             let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-            let name = format!("{}/{}", text("/kind").to_lowercase(), text("/metadata/name"));
-            self.cluster_scoped.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+            let one = (manifests::resource(text("/apiVersion"), text("/kind")), text("/metadata/name").to_owned());
+            self.cluster_scoped.lock().unwrap_or_else(PoisonError::into_inner).push(one);
         }
         manifests::apply(&self.client, object).await.map(drop)
     }
@@ -241,7 +245,8 @@ impl World {
     pub async fn audit(&self) -> Result<Vec<crate::AuditEntry>> {
         let user = self.operator_user();
         let execution = self.execution_namespace();
-        let mut entries = self.control_plane.audit().await?;
+        // All three begin with the world's name.
+        let mut entries = self.control_plane.audit_of(&self.name).await?;
         entries.retain(|entry| entry.user == user || entry.namespace == self.name || entry.namespace == execution);
         Ok(entries)
     }
@@ -251,28 +256,27 @@ impl World {
         dump::print(self);
     }
 
-    /// Deletes what this world made. Dropping it does the same.
+    /// Deletes what others could meet of this world. Dropping it does the same.
     pub async fn close(mut self) -> Result<()> {
         self.closed = true;
-        for args in self.deletions() {
-            let args: Vec<&str> = args.iter().map(String::as_str).collect();
-            self.control_plane.kubectl(&args).await?;
+        for (resource, name) in self.deletions() {
+            let all: Api<DynamicObject> = Api::all_with(self.client(), &resource);
+            match all.delete(&name, &DeleteParams::default()).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                Err(error) => return Err(error).with_context(|| format!("{name} cannot be deleted")),
+            }
         }
         Ok(())
     }
 
-    fn deletions(&self) -> Vec<Vec<String>> {
-        let command = |args: &[&str], names: &[String]| {
-            let options = ["--wait=false", "--ignore-not-found"];
-            args.iter().chain(&options).map(|arg| (*arg).to_owned()).chain(names.iter().cloned()).collect()
-        };
-        let namespaces = [self.name.clone(), self.execution_namespace(), self.system_namespace()];
-        let mut commands = vec![command(&["delete", "namespace"], &namespaces)];
-        let cluster_scoped = self.cluster_scoped.lock().unwrap_or_else(PoisonError::into_inner);
-        if !cluster_scoped.is_empty() {
-            commands.push(command(&["delete"], &cluster_scoped));
+    fn deletions(&self) -> Vec<(ApiResource, String)> {
+        let mut deletions = self.cluster_scoped.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if self.control_plane.is_given() {
+            let namespaces = [self.name.clone(), self.execution_namespace(), self.system_namespace()];
+            deletions.extend(namespaces.map(|name| (manifests::resource("v1", "Namespace"), name)));
         }
-        commands
+        deletions
     }
 }
 
@@ -285,8 +289,14 @@ impl Drop for World {
             self.dump();
         }
         // Best effort: the control plane goes with the test process anyway.
-        for args in self.deletions() {
-            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let names = self.deletions().into_iter().map(|(resource, name)| match &*resource.group {
+            "" => format!("{}/{name}", resource.plural),
+            group => format!("{}.{group}/{name}", resource.plural),
+        });
+        let names: Vec<String> = names.collect();
+        if !names.is_empty() {
+            let args = ["delete", "--wait=false", "--ignore-not-found"].into_iter();
+            let args: Vec<&str> = args.chain(names.iter().map(String::as_str)).collect();
             drop(self.control_plane.kubectl_command(&args).stdout(Stdio::null()).stderr(Stdio::null()).status());
         }
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wfe_api::labels::{
     ANNOTATION_TARGET, ANNOTATION_UID, ANNOTATION_WORKFLOW_EXECUTION, ANNOTATION_WORKFLOW_ID, LABEL_RUN_SEQUENCE,
 };
-use wfe_core::target::{ChainName, RunNumber};
+use wfe_core::chain::{ChainName, RunNumber};
 
 use super::life::Life;
 use super::piece::{Piece, succeeded};

@@ -1,9 +1,12 @@
 //! Invariant 8: the chain. A commit names the execution's own run, numbers grow, and nothing is released before its
 //! commit.
 
+use serde_json::Value;
+
 use super::Finding;
 use crate::Evidence;
-use crate::history::{Commit, Execution, Run};
+use crate::history::{Commit, Execution, Run, text};
+use crate::input::Request;
 use crate::report::{Counts, Violation};
 
 pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
@@ -44,7 +47,7 @@ fn judge_commit(evidence: &Evidence<'_>, execution: &Execution<'_>, commit: &Com
         ("commit", "which did not exist yet".to_owned())
     } else if is_gone && !evidence.authors.is_deleted_by_stranger(&run.object.uid) {
         ("commit", "which was gone already".to_owned())
-    } else if is_finished && !is_gone {
+    } else if is_finished && !is_gone && !was_stopped_by_stranger(evidence, run) {
         ("commit", "which was finished already".to_owned())
     } else if number != Some(run.number) {
         ("number", format!("whose number is {}, and says runSequence {}", run.number, commit.status["runSequence"]))
@@ -54,6 +57,24 @@ fn judge_commit(evidence: &Evidence<'_>, execution: &Execution<'_>, commit: &Com
     let text = format!("{} committed to {}, {what}", execution.object, run.object);
     let objects = vec![execution.object.clone(), run.object.clone()];
     Some(Finding::new(8, rule, text).on(execution.shown_target(), objects, &[commit.at, run.created]))
+}
+
+/// Tells whether somebody other than the operator asked Tekton to stop a run. A run that a person cancels while it is
+/// pending is finished before its execution can commit to it; the commit then names what was cancelled.
+fn was_stopped_by_stranger(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
+    let is_stop = |operation: &Value| operation["op"] != "remove" && operation["path"] == "/spec/status";
+    let asks = |sent: &Value| match sent {
+        Value::Array(operations) => operations.iter().any(is_stop),
+        merged => text(merged, "/spec/status").is_some(),
+    };
+    let stops = |request: &&Request| {
+        (request.verb.as_str(), request.resource.as_str()) == ("patch", "pipelineruns")
+            && request.succeeded()
+            && (&request.namespace, &request.name) == (&run.object.namespace, &run.object.name)
+            && asks(&request.request)
+            && !evidence.authors.is_operator(&request.user)
+    };
+    evidence.requests.iter().any(|request| stops(&request))
 }
 
 /// An execution is Completed only once its run has succeeded.

@@ -9,7 +9,7 @@ mod run_patch;
 
 use serde_json::Value;
 use wfe_api::labels::ANNOTATION_UID;
-use wfe_core::target::ChainName;
+use wfe_core::chain::ChainName;
 
 use crate::Evidence;
 use crate::history::{object_ref, text};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::story::{API, NODE, PERSON, Story, run};
+use crate::story::{API, NODE, OPERATOR, PERSON, Story, run};
 
 #[test]
 fn two_released_runs_at_once() {
@@ -227,4 +227,18 @@ fn a_turn_on_a_target_that_is_none() {
     // A target that cannot be read stands in no status.
     story.changes.last_mut().unwrap().object["status"].as_object_mut().unwrap().remove("target");
     assert_eq!(story.found(), ["4 unusable-target"]);
+}
+
+#[test]
+fn a_commit_to_a_run_that_somebody_cancelled_while_it_was_pending_is_none_of_the_operators_faults() {
+    for (user, expected) in [(PERSON, Vec::new()), (OPERATOR, vec!["8 commit".to_owned()])] {
+        let mut story = Story::default();
+        story.wfe("one", NODE);
+        story.create("one", 1);
+        let cancelled = json!({"spec": {"status": "Cancelled"}});
+        story.change(user, &run("one", 1), "", cancelled, |run| run["spec"]["status"] = json!("Cancelled"));
+        story.run_ends("one", 1, "False");
+        story.commit("one", 1);
+        assert_eq!(story.found().into_iter().filter(|it| it.starts_with('8')).collect::<Vec<_>>(), expected, "{user}");
+    }
 }

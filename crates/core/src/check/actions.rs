@@ -5,16 +5,19 @@ use std::collections::BTreeMap;
 use super::Violation;
 use super::record::{Record, clearance, next_allowed};
 use crate::Time;
-use crate::action::{Action, Decision, Ending, Fact};
-use crate::ending::{Failure, FailureReason, Skip};
+use crate::action::{Action, Decision, Ending};
+use crate::ending::{Failure, Skip};
 use crate::evidence::Started;
 use crate::execution::{Execution, ExecutionState, Lost, Recorded, RunShown};
 use crate::name::{ExecutionId, RunId, Uid};
 use crate::policy::Policy;
+use crate::reason::BlockReason;
+use crate::reason::FailureReason;
 use crate::run::{Owner, Progress, Run};
-use crate::standing::{BlockReason, Blocked};
+use crate::standing::Blocked;
 use crate::target::Target;
 use crate::tries::TroubleKind;
+use crate::verdict::Fact;
 
 pub(super) struct Check<'a> {
     target: &'a Target,

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use crate::Time;
-use crate::ending::FailureReason;
 use crate::execution::{Execution, ExecutionState, Recorded};
 use crate::policy::{Policy, Scope};
-use crate::standing::BlockReason;
+use crate::reason::BlockReason;
+use crate::reason::FailureReason;
 use crate::target::Target;
 
 /// The terminal executions of a target, and the policy by which they are read.

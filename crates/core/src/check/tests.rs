@@ -1,14 +1,16 @@
 use super::*;
-use crate::action::{Action, Ending, Fact};
+use crate::action::{Action, Ending};
 use crate::decide::decide;
 use crate::ending::Failure;
 use crate::evidence::{Absence, Started};
 use crate::execution::{Execution, Recorded};
 use crate::name::Version;
+use crate::reason::BlockReason;
 use crate::run::Progress;
-use crate::standing::{BlockReason, Blocked};
+use crate::standing::Blocked;
 use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 use crate::testing::*;
+use crate::verdict::Fact;
 use proptest::prelude::*;
 
 fn found(target: &Target, policy: &Policy) -> Vec<Violation> {

@@ -3,12 +3,13 @@
 
 use crate::Time;
 use crate::action::{Action, Decision, Unneeded};
+use crate::chain::RunNumber;
 use crate::execution::Execution;
 use crate::moment::after;
 use crate::name::ExecutionId;
 use crate::policy::Policy;
 use crate::run::{CancelReason, Owner, Presence, Progress, Run};
-use crate::target::{RunNumber, Target};
+use crate::target::Target;
 
 /// Asks for the deletions and cancels that the target's runs need.
 pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {

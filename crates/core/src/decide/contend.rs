@@ -4,17 +4,22 @@ use std::time::Duration;
 
 use super::{View, own_run};
 use crate::Time;
-use crate::action::{Action, Decision, Ending, Fact, Waiting};
+use crate::action::{Action, Decision, Ending};
+use crate::chain::RunNumber;
 use crate::duration;
-use crate::ending::{Failure, FailureReason, Refusal, Skip};
+use crate::ending::{Failure, Skip};
 use crate::evidence::{Absence, Started};
 use crate::execution::{Execution, ExecutionState};
 use crate::moment::{after, round_up};
 use crate::name::ExecutionId;
-use crate::rules::{self, Contender, Verdict};
+use crate::reason::{FailureReason, Refusal};
+use crate::rules::{self, Contender};
 use crate::run::{Owner, Presence, Run};
-use crate::target::{RunNumber, Target};
+use crate::target::Target;
 use crate::tries::{Trouble, TroubleKind};
+use crate::verdict::Fact;
+use crate::verdict::Verdict;
+use crate::waiting::Waiting;
 
 /// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
 pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {

@@ -17,13 +17,16 @@ mod waiting;
 
 use super::advance::{DRAIN, MAX_SKEW, PATIENCE, SETTLE};
 use super::*;
-use crate::action::{Ending, Fact, Unneeded, Waiting};
-use crate::ending::{Conflict, FailureReason, Refusal, Skip};
+use crate::action::{Ending, Unneeded};
+use crate::ending::{Conflict, Skip};
 use crate::execution::{Cancellation, ExecutionState, Lost};
 use crate::name::{Uid, Version};
+use crate::reason::{FailureReason, Refusal};
 use crate::residue::Residue;
 use crate::run::{CancelReason, Order, Outcome, Owner, Presence, Progress};
 use crate::testing::*;
+use crate::verdict::Fact;
+use crate::waiting::Waiting;
 use proptest::prelude::*;
 use std::time::Duration;
 

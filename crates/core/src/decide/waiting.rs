@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use super::{View, contend};
 use crate::Time;
-use crate::action::{Action, Decision, Waiting};
+use crate::action::{Action, Decision};
 use crate::execution::{Execution, ExecutionState};
 use crate::history::History;
 use crate::moment::after;
+use crate::name::Uid;
 use crate::policy::Policy;
 use crate::target::Target;
 use crate::tries;
+use crate::waiting::Waiting;
 
 /// How long an execution may wait before its status says so. Counted from when this process first saw it wait: after a
 /// restart among thousands of undecided ones, the wait is not told of each before its turn has come.
@@ -18,11 +20,18 @@ const SHOW_AFTER: Duration = Duration::from_secs(10);
 
 /// Decides on a target that cannot be seen: nothing, but for saying so. An execution that was being tried when Tekton's
 /// kinds went missing goes on being tried, by the watches: the operator cannot see because they are missing, and the
-/// start deadline ends the wait for them all the same.
+/// start deadline ends the wait for them all the same. An execution that was written to and not seen since
+/// (`is_written`) is left out: its view is behind by that write, so that every status written on it would be refused.
 #[must_use]
-pub fn decide_blind(target: &Target, policy: &Policy, why: &str, now: Time) -> Decision {
+pub fn decide_blind(
+    target: &Target,
+    policy: &Policy,
+    why: &str,
+    is_written: impl Fn(&Uid) -> bool,
+    now: Time,
+) -> Decision {
     let mut decision = Decision::default();
-    for execution in target.executions.values() {
+    for execution in target.executions.values().filter(|execution| !is_written(&execution.id.uid)) {
         if matches!(execution.state, ExecutionState::Undecided { .. }) {
             let waiting = match &target.trouble {
                 Some(trouble) if contend::misses_tekton(execution, trouble) => trouble.waiting(),
@@ -38,12 +47,18 @@ pub fn decide_blind(target: &Target, policy: &Policy, why: &str, now: Time) -> D
 }
 
 /// Decides on a target that this process has written to, where a watch has not delivered that yet: nothing, but for
-/// saying so. That takes ten seconds since the write, however long an execution has waited for something else: the
-/// view of it is behind by that write, so that a status written at once would only be refused.
+/// saying so. That takes ten seconds since the write, however long an execution has waited for something else. An
+/// execution that was written to itself (`is_written`) is left out, as in [`decide_blind`].
 #[must_use]
-pub fn decide_unseen(target: &Target, policy: &Policy, what: &str, since: Time, now: Time) -> Decision {
+pub fn decide_unseen(
+    target: &Target,
+    policy: &Policy,
+    (what, since): (&str, Time),
+    is_written: impl Fn(&Uid) -> bool,
+    now: Time,
+) -> Decision {
     let mut decision = Decision::default();
-    for execution in target.executions.values() {
+    for execution in target.executions.values().filter(|execution| !is_written(&execution.id.uid)) {
         if matches!(execution.state, ExecutionState::Undecided { .. }) {
             decision.waiting.push((execution.id.clone(), Waiting::Unseen(what.into())));
         }

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::explain::shown;
-use crate::history::{End, Past};
+use crate::moment::shown;
 use crate::name::ExecutionId;
 use crate::{Time, duration};
 
@@ -68,14 +67,11 @@ pub struct Remediation {
 }
 
 impl Remediation {
-    /// Names an execution of the history.
-    pub(crate) fn of(past: &Past<'_>) -> Self {
-        Self {
-            execution: past.execution.id.clone(),
-            workflow_id: past.execution.workflow_id.clone(),
-            completed_at: past.ended_at.unwrap_or(past.execution.created),
-            completed: past.end == End::Completed,
-            is_dated: past.ended_at.is_some(),
+    fn dated(&self) -> String {
+        if self.is_dated {
+            shown(self.completed_at).to_string()
+        } else {
+            "a time that its status does not say".to_owned()
         }
     }
 }
@@ -176,16 +172,6 @@ impl Skip {
                 duration::format(*cooldown),
                 next(*until, last),
             ),
-        }
-    }
-}
-
-impl Remediation {
-    fn dated(&self) -> String {
-        if self.is_dated {
-            shown(self.completed_at).to_string()
-        } else {
-            "a time that its status does not say".to_owned()
         }
     }
 }

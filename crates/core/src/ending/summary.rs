@@ -1,10 +1,11 @@
 //! The words in which a failure is told to a person or an LLM. All of them, in one place: four plain sentences that say
 //! what failed, what was reported, whether anything ran, and what to do next.
 
-use super::{Failure, FailureReason};
+use super::Failure;
 use crate::duration;
 use crate::evidence::{Absence, Started};
 use crate::findings::{FailedTask, TaskCount};
+use crate::reason::FailureReason;
 
 /// How much of a name is shown, in characters: names of tasks and steps may have 253, and there are three of them.
 const MAX_NAME: usize = 60;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::{End, History, Past};
 use crate::Time;
-use crate::ending::{Remediation, Skip};
+use crate::ending::Skip;
 use crate::execution::{Execution, Recorded};
 use crate::policy::{Policy, Scope};
 
@@ -76,11 +76,11 @@ impl<'a> History<'a> {
         let mut broken = self.broken(policy);
         broken.retain(|(_, failed)| named.insert(failed.blocks_whom(policy)));
         let broken = broken.into_iter().map(|(at, failed)| {
-            (at, Skip::PreviousExecutionFailed { failed: Remediation::of(failed), is_repeated: false })
+            (at, Skip::PreviousExecutionFailed { failed: failed.remediation(), is_repeated: false })
         });
         let exhausted = self.exhausted(policy, now).map(|(latest, failures)| {
             let (limit, until) = (policy.max_consecutive_failures, self.quiet_at(policy));
-            let skip = Skip::ExhaustedRetries { latest: Remediation::of(latest), failures, limit, until };
+            let skip = Skip::ExhaustedRetries { latest: latest.remediation(), failures, limit, until };
             (self.place_of(latest), skip)
         });
         let mut blocks: Vec<_> = broken.chain(exhausted).collect();

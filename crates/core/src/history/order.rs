@@ -6,7 +6,7 @@
 
 use super::{End, Past};
 use crate::Time;
-use crate::target::RunNumber;
+use crate::chain::RunNumber;
 
 /// Sorts executions, oldest first. The order that they come in does not matter.
 pub(super) fn sort(past: &mut [Past<'_>]) {

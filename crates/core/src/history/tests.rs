@@ -6,9 +6,9 @@ use super::*;
 use crate::decide::decide;
 use crate::ending::Skip;
 use crate::execution::Recorded;
-use crate::rules::Verdict;
 use crate::testing::generate::{NOW, any_history, any_policy};
 use crate::testing::*;
+use crate::verdict::Verdict;
 
 fn names(past: &[Past<'_>]) -> Vec<String> {
     past.iter().map(|past| past.execution.id.uid.to_string()).collect()

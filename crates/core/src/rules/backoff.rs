@@ -1,10 +1,11 @@
 //! Rule 4: the latest execution failed before anything ran, and it is too early to try again, whatever the workflow.
 
-use super::{Contender, Verdict};
-use crate::action::Fact;
-use crate::ending::{Remediation, Skip};
+use super::Contender;
+use crate::ending::Skip;
 use crate::explain::Finding;
 use crate::history::End;
+use crate::verdict::Fact;
+use crate::verdict::Verdict;
 
 /// Skips an execution before `nextAllowedExecution`; at that very second it runs.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
@@ -14,11 +15,11 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     };
     let until = history.next_allowed(latest, policy, contender.target.label());
     if let Some(until) = until.filter(|until| *until <= contender.now) {
-        let next = crate::explain::shown(until);
+        let next = crate::moment::shown(until);
         return Finding::passes(format!("{} let the next one run from {next} on", latest.execution.id));
     }
     let failures = history.consecutive_failures(policy, latest.ended_at.unwrap_or(contender.now));
-    let skip = Skip::Backoff { latest: Remediation::of(latest), failures, until };
+    let skip = Skip::Backoff { latest: latest.remediation(), failures, until };
     let fact = Fact::Stands(latest.execution.id.clone());
     Finding::Decides { verdict: Verdict::Skip { skip, fact }, until }
 }

@@ -1,8 +1,9 @@
 //! A person has asked for the execution to stop before it started (SPEC section 3.1, `cancellation`).
 
-use super::{Contender, Verdict};
-use crate::ending::FailureReason;
+use super::Contender;
 use crate::explain::Finding;
+use crate::reason::FailureReason;
+use crate::verdict::Verdict;
 
 /// Fails an execution that was cancelled before its turn came.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {

@@ -1,12 +1,13 @@
 //! Rule 5: the same workflow has just succeeded on the target. A clearance does not lift this: nothing was wrong.
 
-use super::{Contender, Verdict};
+use super::Contender;
 use crate::Time;
-use crate::action::Fact;
-use crate::ending::{Remediation, Skip};
+use crate::ending::Skip;
 use crate::explain::Finding;
 use crate::history::{End, Past};
 use crate::moment::{after, round_up};
+use crate::verdict::Fact;
+use crate::verdict::Verdict;
 
 /// Skips an execution of a workflow that completed less than the cooldown ago; at its very end it runs.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
@@ -23,11 +24,11 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     };
     let until = end_of(last);
     if until <= contender.now {
-        let until = crate::explain::shown(until);
+        let until = crate::moment::shown(until);
         return Finding::passes(format!("the cooldown after {} was over at {until}", last.execution.id));
     }
     let until = last.ended_at.map(|_| until);
-    let skip = Skip::Cooldown { last: Remediation::of(last), cooldown, until };
+    let skip = Skip::Cooldown { last: last.remediation(), cooldown, until };
     let fact = Fact::Stands(last.execution.id.clone());
     Finding::Decides { verdict: Verdict::Skip { skip, fact }, until }
 }

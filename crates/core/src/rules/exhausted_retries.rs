@@ -1,9 +1,10 @@
 //! Rule 3: too many failures in a row in which nothing ran. To go on by itself would only repeat them.
 
-use super::{Contender, Verdict};
-use crate::action::Fact;
-use crate::ending::{Remediation, Skip};
+use super::Contender;
+use crate::ending::Skip;
 use crate::explain::Finding;
+use crate::verdict::Fact;
+use crate::verdict::Verdict;
 
 /// Skips an execution on a target whose failures have reached the limit.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
@@ -17,7 +18,7 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     };
     // A quiet time lifts it, where one is configured.
     let until = history.quiet_at(policy);
-    let skip = Skip::ExhaustedRetries { latest: Remediation::of(latest), failures, limit, until };
+    let skip = Skip::ExhaustedRetries { latest: latest.remediation(), failures, limit, until };
     let fact = Fact::Stands(latest.execution.id.clone());
     Finding::Decides { verdict: Verdict::Skip { skip, fact }, until }
 }

@@ -1,9 +1,10 @@
 //! Nothing new starts while everything is paused, or the namespace of the execution or of its target; undecided
 //! executions wait (SPEC section 14).
 
-use super::{Contender, Verdict};
-use crate::action::Waiting;
+use super::Contender;
 use crate::explain::Finding;
+use crate::verdict::Verdict;
+use crate::waiting::Waiting;
 
 /// Holds an execution back while everything is paused, its namespace, or its target's.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {

@@ -5,11 +5,12 @@
 //! chain of recoveries ends when the workflows do, and cannot go round in circles. A bundle under another `workflowId`
 //! is no other workflow.
 
-use super::{Contender, Verdict};
-use crate::action::Fact;
-use crate::ending::{Remediation, Skip};
+use super::Contender;
+use crate::ending::Skip;
 use crate::explain::Finding;
 use crate::history::{End, Past};
+use crate::verdict::Fact;
+use crate::verdict::Verdict;
 
 /// Skips an execution on a target that an execution failure has left in an unknown state.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
@@ -31,7 +32,7 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
             last.execution.id
         ));
     }
-    let skip = Skip::PreviousExecutionFailed { failed: Remediation::of(last), is_repeated: is_named };
+    let skip = Skip::PreviousExecutionFailed { failed: last.remediation(), is_repeated: is_named };
     let fact = Fact::Stands(last.execution.id.clone());
     Finding::Decides { verdict: Verdict::Skip { skip, fact }, until: None }
 }

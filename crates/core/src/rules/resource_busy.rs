@@ -4,14 +4,16 @@
 //! be withdrawn, or is done while its owner's status is late, makes the contender wait: a skip is final, and the fact
 //! behind it must be one that lasts.
 
-use super::{Contender, Verdict};
-use crate::action::{Fact, Waiting};
+use super::Contender;
 use crate::ending::{Conflict, Skip};
 use crate::execution::{Execution, ExecutionState};
 use crate::explain::Finding;
 use crate::residue::Residue;
 use crate::run::{Owner, Run};
 use crate::target::Target;
+use crate::verdict::Fact;
+use crate::verdict::Verdict;
+use crate::waiting::Waiting;
 
 /// Skips or holds back an execution whose target is not free.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {

@@ -1,11 +1,13 @@
 //! Decided later than `startBefore`, it does not run (SPEC section 3.1): guards against an execution that a backup or a
 //! GitOps tool makes again without its status.
 
-use super::{Contender, Verdict};
-use crate::ending::FailureReason;
+use super::Contender;
 use crate::execution::ExecutionState;
-use crate::explain::{Finding, shown};
+use crate::explain::Finding;
 use crate::moment::just_after;
+use crate::moment::shown;
+use crate::reason::FailureReason;
+use crate::verdict::Verdict;
 
 /// Fails an execution whose time has passed.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {

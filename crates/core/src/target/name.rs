@@ -6,9 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::kinds::{self, Scope};
-
-/// The number of a run in its chain, from 1.
-pub type RunNumber = u64;
+use crate::chain::ChainName;
 
 /// The longest DNS label, as Kubernetes has it (namespaces).
 const MAX_LABEL: usize = 63;
@@ -180,36 +178,6 @@ pub fn is_dns_label(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         && !text.starts_with('-')
         && !text.ends_with('-')
-}
-
-/// The name of a target's chain: the first 16 hexadecimal digits of the sha256 of the canonical target.
-///
-/// Two targets that shared one would share a lock, which is too coarse and safe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ChainName(u64);
-
-impl ChainName {
-    /// Returns the name of the chain's n-th run.
-    #[must_use]
-    pub fn run(self, number: RunNumber) -> String {
-        format!("wfe-{self}-{number}")
-    }
-
-    /// Reads the name of a run back; `None` where it is not the name of a chain's run.
-    #[must_use]
-    pub fn of_run(name: &str) -> Option<(Self, RunNumber)> {
-        let (hash, number) = name.strip_prefix("wfe-")?.split_once('-')?;
-        let chain = Self(u64::from_str_radix(hash, 16).ok()?);
-        let number: RunNumber = number.parse().ok()?;
-        // Only the one spelling that `run` writes: no sign, no leading zero, no upper case.
-        (number > 0 && chain.run(number) == name).then_some((chain, number))
-    }
-}
-
-impl fmt::Display for ChainName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
 }
 
 #[cfg(test)]

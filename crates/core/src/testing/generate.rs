@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::backoff::{Backoff, Thousandths};
-use crate::ending::Refusal;
 use crate::execution::{Cancellation, RunShown};
 use crate::policy::{Policy, Scope};
+use crate::reason::Refusal;
 use crate::run::CancelReason;
 
 /// The second at which generated views are decided on.

@@ -1,9 +1,9 @@
 //! The loop, without an API server: whatever is asked of one fails.
 
 use kube::Config;
-use wfe_core::ending::FailureReason;
 use wfe_core::execution::{Clearance, Execution, FailedState, Recorded};
 use wfe_core::policy::Policy;
+use wfe_core::reason::FailureReason;
 use wfe_tekton::Defaults;
 
 use super::*;
@@ -33,8 +33,13 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         warnings: Vec::new(),
     };
     let (_, config) = watch::channel(Arc::new(in_force));
-    let settings =
-        Settings { watch_namespace: None, max_staleness: Duration::from_mins(3), clock: Clock::system(), config };
+    let settings = Settings {
+        watch_namespace: None,
+        max_staleness: Duration::from_mins(3),
+        clock: Clock::system(),
+        config,
+        witness: None,
+    };
     let (sender, deliveries) = mpsc::channel(64);
     let performer = Performer::new(cluster, metrics.clone(), events);
     (Engine::new(settings, performer, leadership, deliveries, metrics, Health::new(), hearing), sender)

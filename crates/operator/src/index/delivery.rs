@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use wfe_core::chain::ChainName;
 use wfe_core::execution::Execution;
 use wfe_core::name::Uid;
 use wfe_core::run::Run;
-use wfe_core::target::{ChainName, TargetName};
+use wfe_core::target::TargetName;
 use wfe_tekton::{Descendant, RunRequest};
 
 /// What a decision is about, and what is decided one at a time.

@@ -119,6 +119,10 @@ impl Expectations {
         self.0.is_empty()
     }
 
+    pub(super) fn contains(&self, object: &Uid) -> bool {
+        self.0.get(object).is_some()
+    }
+
     /// Returns what is read live first, and when.
     pub(super) fn next(&self) -> Option<(&Expected, Time)> {
         let next = self.0.values().min_by_key(|awaited| awaited.read_at)?;

@@ -1,12 +1,13 @@
 //! What stays of a record when a newer one of the same object comes, and what is known of runs' owners.
 
 use wfe_core::Time;
-use wfe_core::action::{Action, Decision, Unneeded, Waiting};
+use wfe_core::action::{Action, Decision, Unneeded};
 use wfe_core::by_uid::ByUid;
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Owner, Presence, Run};
 use wfe_core::target::Target;
+use wfe_core::waiting::Waiting;
 
 use super::Kind;
 use super::expect::{self, Expected};

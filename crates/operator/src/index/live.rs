@@ -1,9 +1,9 @@
 //! What this process waits for, and what it has read live, where a watch does not deliver it.
 
 use wfe_core::Time;
+use wfe_core::chain::ChainName;
 use wfe_core::name::Uid;
 use wfe_core::run::Run;
-use wfe_core::target::ChainName;
 
 use super::keep::already_seen;
 use super::{Expected, Index, Key, Kind, Live};
@@ -23,6 +23,12 @@ impl Index {
     #[must_use]
     pub fn awaits(&self, key: &Key) -> Option<(&Expected, Time)> {
         self.entry(key)?.expected.next()
+    }
+
+    /// Tells whether a write of this process to this object is awaited.
+    #[must_use]
+    pub fn is_awaited(&self, key: &Key, object: &Uid) -> bool {
+        self.entry(key).is_some_and(|entry| entry.expected.contains(object))
     }
 
     /// Returns the writes of this process that have been awaited for so long that their objects are to be read live.

@@ -6,12 +6,13 @@ use wfe_tekton::{Object, Remains, Sighting, examine, observe_descendant};
 
 use super::follow::MAX_STRANGERS;
 use super::*;
-use wfe_core::action::{Action, Waiting};
+use wfe_core::action::Action;
 use wfe_core::execution::{Execution, Lost};
 use wfe_core::name::{RunId, Version};
 use wfe_core::run::{Owner, Presence, Progress, Seen};
 use wfe_core::target::TargetName;
 use wfe_core::tries::TroubleKind;
+use wfe_core::waiting::Waiting;
 
 const TARGET: &str = "node/worker-1";
 
@@ -474,7 +475,7 @@ fn an_owner_in_a_namespace_that_is_not_watched_is_elsewhere() {
 #[test]
 fn a_refusal_stays_until_the_execution_is_decided() {
     let mut index = synced(vec![execution("a", "1")]);
-    let refusal = Refusal { reason: wfe_core::ending::FailureReason::Forbidden, message: "no".into(), number: 1 };
+    let refusal = Refusal { reason: wfe_core::reason::FailureReason::Forbidden, message: "no".into(), number: 1 };
     index.refuse(&key(), &Uid::new("a"), refusal.clone());
     index.apply(execution("a", "2"), now());
     let state = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].state;
@@ -498,7 +499,7 @@ fn the_time_for_a_create_begins_anew_when_a_run_was_withdrawn() {
 #[test]
 fn a_new_term_knows_nothing_of_earlier_tries_and_still_waits_for_its_own_writes() {
     let mut index = synced(vec![execution("a", "1")]);
-    let refusal = Refusal { reason: wfe_core::ending::FailureReason::Forbidden, message: "no".into(), number: 1 };
+    let refusal = Refusal { reason: wfe_core::reason::FailureReason::Forbidden, message: "no".into(), number: 1 };
     index.tried(&key(), &Uid::new("a"), now());
     index.refuse(&key(), &Uid::new("a"), refusal);
     let trouble = Trouble { kind: TroubleKind::ApiErrors, words: "the API server is away".into() };

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 
 use prometheus::IntGaugeVec;
-use wfe_core::action::Waiting;
 use wfe_core::name::ExecutionId;
 use wfe_core::target::Target;
+use wfe_core::waiting::Waiting;
 
 use crate::index::Key;
 

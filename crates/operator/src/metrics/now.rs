@@ -1,7 +1,7 @@
 //! The gauges of how things are now, which decisions and the tick of a second bring up to date.
 
 use prometheus::{GaugeVec, IntGauge, IntGaugeVec, Opts, Registry};
-use wfe_core::action::Waiting;
+use wfe_core::waiting::Waiting;
 
 use super::busy::slow_label;
 use crate::index::Kind;

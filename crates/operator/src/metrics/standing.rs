@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use prometheus::IntGaugeVec;
-use wfe_core::standing::{BlockReason, Standing};
+use wfe_core::reason::BlockReason;
+use wfe_core::standing::Standing;
 
 use crate::index::Key;
 

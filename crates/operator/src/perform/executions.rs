@@ -4,20 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_core::action::{Ending, Fact, Waiting};
+use wfe_core::action::Ending;
+use wfe_core::chain::RunNumber;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::standing::Blocked;
-use wfe_core::target::{RunNumber, TargetName};
+use wfe_core::target::TargetName;
+use wfe_core::verdict::Fact;
+use wfe_core::waiting::Waiting;
 
 use super::facts::is;
 use super::telling::{Telling, Told};
 use super::{
     Attempt, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work,
-    changed_or_call, deleted, expect_object, split,
+    changed_or_call, deleted, expect_object, if_unchanged, split,
 };
 use crate::client::Verb;
 use crate::index::{Kind, Written};
@@ -93,13 +96,7 @@ impl Performer {
     /// Removes an execution that is still as it was seen.
     pub(super) async fn remove(&self, work: &Work, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
         let telling = Telling::new(work.target.as_ref(), execution, version, Told::Removed);
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(execution.uid.to_string()),
-                resource_version: Some(version.as_str().to_owned()),
-            }),
-            ..DeleteParams::background()
-        };
+        let params = if_unchanged(&execution.uid, version);
         let executions = self.cluster.executions_in(&execution.namespace);
         match self.cluster.call(Verb::Delete, EXECUTIONS, executions.delete(&execution.name, &params)).await {
             Ok(answer) => {

@@ -76,7 +76,8 @@ impl Performer {
     }
 }
 
-fn unwatched(run: &RunId, found: &DynamicObject) -> Result<Vec<Learned>> {
+/// Makes of a live read of a run what its watch would have delivered.
+pub(super) fn unwatched(run: &RunId, found: &DynamicObject) -> Result<Vec<Learned>> {
     let observed = observe_run(&found.metadata, &found.data, Order(0));
     let (chain, live) = observed
         .ok_or_else(|| PerformError::Refuted { what: format!("PipelineRun {run} belongs to a controller now") })?;

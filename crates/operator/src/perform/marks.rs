@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use kube::api::{DeleteParams, DynamicObject, Preconditions};
+use kube::api::DynamicObject;
 use wfe_api::labels;
 use wfe_api::limits::cut;
-use wfe_core::ending::{FailureReason, Refusal};
-use wfe_core::name::ExecutionId;
-use wfe_core::target::RunNumber;
+use wfe_core::chain::RunNumber;
+use wfe_core::name::{ExecutionId, Uid, Version};
+use wfe_core::reason::{FailureReason, Refusal};
 use wfe_tekton::MAX_MESSAGE;
 
 use super::facts::is;
-use super::{Learned, Performer, written};
+use super::{Learned, Performer, if_unchanged, written};
 use crate::client::{CallError, Verb};
 use crate::index::{Expected, Kind};
 
@@ -76,11 +76,12 @@ impl Performer {
     async fn delete_pending(&self, run: &DynamicObject) -> Result<(), CallError> {
         let runs = self.cluster.runs();
         let name = run.metadata.name.clone().unwrap_or_default();
-        let uid = wfe_core::name::Uid::new(run.metadata.uid.as_deref().unwrap_or_default());
-        let mut version = run.metadata.resource_version.clone();
+        let uid = Uid::new(run.metadata.uid.as_deref().unwrap_or_default());
+        let version_of =
+            |run: &DynamicObject| Version::new(run.metadata.resource_version.as_deref().unwrap_or_default());
+        let mut version = version_of(run);
         for attempt in 1.. {
-            let preconditions = Preconditions { uid: run.metadata.uid.clone(), resource_version: version.clone() };
-            let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+            let params = if_unchanged(&uid, &version);
             match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&name, &params)).await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.code() == 404 => return Ok(()),
@@ -90,7 +91,7 @@ impl Performer {
                         |run: &DynamicObject| run.data.pointer("/spec/status") == Some(&wfe_tekton::PENDING.into());
                     match found.map(|found| found.object).filter(|found| is(&found.metadata, &uid)) {
                         None => return Ok(()),
-                        Some(found) if pending(&found) => version = found.metadata.resource_version,
+                        Some(found) if pending(&found) => version = version_of(&found),
                         Some(_) => return Err(error),
                     }
                 }
@@ -104,7 +105,6 @@ impl Performer {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wfe_core::name::Uid;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wfe_api::limits::cut;
-use wfe_core::ending::FailureReason;
+use wfe_core::reason::FailureReason;
 use wfe_tekton::{MAX_MESSAGE, redact};
 
 use crate::client::CallError;

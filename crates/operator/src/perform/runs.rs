@@ -1,20 +1,22 @@
 //! The writes to runs: create, release, delete, cancel.
 
 use chrono::SecondsFormat;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_core::action::Unneeded;
-use wfe_core::ending::Refusal;
+use wfe_core::chain::RunNumber;
 use wfe_core::name::{ExecutionId, RunId, Version};
+use wfe_core::reason::Refusal;
 use wfe_core::run::CancelReason;
-use wfe_core::target::RunNumber;
 use wfe_tekton::render_run;
 
 use super::facts::is;
+use super::live::unwatched;
 use super::telling::{Telling, Told};
 use super::{
-    Learned, PerformError, Performer, Result, Work, call, changed_or_call, deleted, expect_object, marks, refusal,
+    Learned, PerformError, Performer, Result, Work, call, changed_or_call, deleted, expect_object, if_unchanged, marks,
+    refusal,
 };
 use crate::client::{CallError, Verb};
 use crate::index::{Kind, Written};
@@ -41,11 +43,11 @@ impl Performer {
         let told = Told::Created(name.as_str().into());
         let telling = Telling::new(Some(&request.target), execution, &Version::new(""), told);
         let runs = self.cluster.runs();
-        let sent = LeanObject::from(rendered.clone());
+        let sent = LeanObject::from(rendered);
         match self.cluster.call(Verb::Create, wfe_tekton::PLURAL, runs.create(&params, &sent)).await {
             Ok(LeanObject { object: created, .. }) => {
                 self.tell(&telling);
-                let mut learned = match marks::missing(&rendered, &created) {
+                let mut learned = match marks::missing(&sent.object, &created) {
                     Some(mark) => self.refuse_unmarked(execution, number, &created, &mark).await,
                     None => expect_object(Kind::Run, &created),
                 };
@@ -53,7 +55,7 @@ impl Performer {
                 Ok(learned)
             }
             Err(CallError::Refused(status)) if status.is_already_exists() => {
-                self.name_taken(execution, &rendered, number).await
+                self.name_taken(execution, &sent.object, number).await
             }
             Err(error) => match refusal::judge(&error) {
                 Some(reason) => {
@@ -111,7 +113,7 @@ impl Performer {
         };
         let released = released.map_err(|error| changed_or_call(error, format!("PipelineRun {run}"), "release"))?;
         tracing::debug!(run = %run, "released");
-        Ok(expect_object(Kind::Run, &released))
+        expect_run(run, &released)
     }
 
     async fn try_release(&self, run: &RunId, at: Option<Time>) -> std::result::Result<DynamicObject, CallError> {
@@ -151,13 +153,7 @@ impl Performer {
         if let Some(owner) = owner {
             learned.push(self.confirm_owner_gone(owner).await?);
         }
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(run.uid.to_string()),
-                resource_version: Some(version.as_str().to_owned()),
-            }),
-            ..DeleteParams::background()
-        };
+        let params = if_unchanged(&run.uid, version);
         let runs = self.cluster.runs();
         match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&run.name, &params)).await {
             Ok(answer) => {
@@ -165,7 +161,10 @@ impl Performer {
                 tracing::info!(run = %run, ?why, is_held = leaving.is_some(), "deleted");
                 let (namespace, name) = (self.cluster.execution_namespace().into(), (&*run.name).into());
                 let object = Written { kind: Kind::Run, namespace, name, uid: run.uid.clone() };
-                learned.extend(deleted(object, leaving.as_ref()));
+                learned.extend(match &leaving {
+                    Some(leaving) => expect_run(run, leaving)?,
+                    None => deleted(object, None),
+                });
                 if why == Unneeded::Unreleased {
                     learned.push(Learned::Unreleased(run.uid.clone()));
                 }
@@ -199,10 +198,16 @@ impl Performer {
             422 => PerformError::Changed { what: format!("PipelineRun {run}") }, // another uid
             _ => changed_or_call(error, format!("PipelineRun {run}"), "cancel"),
         })?;
-        learned.extend(expect_object(Kind::Run, &cancelled));
+        learned.extend(expect_run(run, &cancelled)?);
         tracing::info!(run = %run, reason = said, "cancelled");
         Ok(learned)
     }
+}
+
+/// Expects what was written to a run. Where its watch does not deliver it, as it has lost our label, the answer is a
+/// live read of it.
+fn expect_run(run: &RunId, written: &DynamicObject) -> Result<Vec<Learned>> {
+    if has_our_label(written) { Ok(expect_object(Kind::Run, written)) } else { unwatched(run, written) }
 }
 
 /// Tells whether the watch of runs delivers a run.

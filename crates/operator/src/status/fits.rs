@@ -7,13 +7,14 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::Value;
 use wfe_core::Time;
+use wfe_core::ending::Charge;
 use wfe_core::ending::Remediation;
 use wfe_core::evidence::{Absence, Doubt, Proof, Started};
-use wfe_core::execution::{Pause, Recorded};
+use wfe_core::execution::Recorded;
 use wfe_core::findings::FailedTask;
-use wfe_core::history::Charge;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::Outcome;
+use wfe_core::waiting::Pause;
 
 use super::*;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use wfe_api::limits::{NAME, cut};
 use wfe_core::Time;
-use wfe_core::ending::FailureReason;
 use wfe_core::findings::FailedTask;
+use wfe_core::reason::FailureReason;
 
 use crate::evidence::Remains;
 use crate::object::{End, Object, Step, TaskRun, list, text};

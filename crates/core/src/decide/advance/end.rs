@@ -6,14 +6,15 @@ use super::Running;
 use crate::Time;
 use crate::action::{Action, Decision, Ending};
 use crate::duration;
-use crate::ending::{Failure, FailureReason, Success};
+use crate::ending::Charge;
+use crate::ending::{Failure, Success};
 use crate::evidence::{Absence, Doubt, Proof, Started};
 use crate::execution::Lost;
 use crate::findings::Findings;
-use crate::history::Charge;
 use crate::moment::{after, round_up};
 use crate::name::RunId;
-use crate::run::{CancelReason, Outcome, Run};
+use crate::reason::FailureReason;
+use crate::run::{CancelReason, Look, Outcome, Run};
 use crate::tries::Trouble;
 
 /// How far after now a time of the run may lie; a skewed clock is cut (section 9).
@@ -38,7 +39,10 @@ impl<'a> Running<'a> {
         let is_certain = self.proof(run).is_some() || run.seen.opaque.is_some();
         let is_short = outcome.succeeded && !is_certain && !all_skipped(run);
         let settled = after(done_seen, SETTLE);
-        if now < settled && (self.drains() || is_short) {
+        // A look that could not tell waits longer than this for what drains.
+        let may_tell = |look: &Look| !outcome.succeeded && !is_certain && look.findings.may_change();
+        let drains = self.drains() && !run.look.as_deref().is_some_and(may_tell);
+        if now < settled && (drains || is_short) {
             return decision.wake_at(settled);
         }
         let too_late = after(done_seen, PATIENCE);

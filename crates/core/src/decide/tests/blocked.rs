@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::execution::Recorded;
-use crate::standing::{BlockReason, Blocked};
+use crate::reason::BlockReason;
+use crate::standing::Blocked;
 
 fn shows(reason: &str, execution: Execution) -> Execution {
     Execution { blocked_shown: Some(reason.into()), ..execution }
@@ -156,6 +157,7 @@ fn a_quiet_time_ends_a_block_at_its_very_second() {
     let decision = decide(&view, &policy, at(1200));
     assert_eq!(decision.standing, crate::standing::Standing::default());
     assert!(matches!(&decision.actions[..], [Action::ShowBlocked { blocked: Blocked::Lifted, .. }]), "{decision:?}");
+    assert_eq!(decision.wake, None, "a quiet time that is over wakes nobody");
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn who_was_tried_when_tektons_kinds_went_missing_waits_for_them_and_fails_at_the
     let blind = |second| {
         let mut view = tried(0, without_tekton());
         view.executions.values_mut().for_each(|it| it.waits_since = Some(at(second)));
-        decide_blind(&view, &policy, "cannot watch pipelineruns", at(second))
+        decide_blind(&view, &policy, "cannot watch pipelineruns", |_| false, at(second))
     };
     let early = blind(299);
     assert_eq!((early.actions, early.wake), (vec![], Some(at(300))));

@@ -92,6 +92,16 @@ fn what_blocks_counts_or_is_the_newest_stays_and_so_does_what_mends_it() {
             vec![completed("a", "w", 1, 0), success("b", 2, 5), success("c", 3, 6)],
             &["b"],
         ),
+        (
+            "an earlier one that broke stays too: it says which workflows are no recovery",
+            vec![expiring(broke("a", "w", 1, 0)), expiring(broke("b", "x", 2, 5))],
+            &[],
+        ),
+        (
+            "nobody can say what rests on what where times contradict the numbers",
+            vec![success("a", 1, 50), success("b", 2, 10), success("c", 3, 60)],
+            &[],
+        ),
         ("nothing says when it ended", vec![expiring(completed_undated("a")), success("b", 2, 6)], &[]),
     ] {
         assert_eq!(removed_at(100_000, shown(executions)).0, gone, "{why}");

@@ -1,8 +1,8 @@
 //! The history at the look, at the commit and at the end.
 
 use super::*;
+use crate::ending::Charge;
 use crate::execution::Recorded;
-use crate::history::Charge;
 use crate::run::Run;
 
 /// A history for each of rules 2 to 5, that forbids workflow `wf` at second 50.

@@ -43,6 +43,13 @@ fn at_the_look_a_later_run_does_not_count() {
 }
 
 #[test]
+fn at_the_look_one_that_is_running_on_a_later_run_does_not_count() {
+    let later = run(2, "b", Progress::Pending);
+    let target = target(vec![undecided("a"), running("b", "r2")], vec![run(1, "a", Progress::Pending), later]);
+    assert!(actions(&target).contains(&committed("a", "r1", 1, &[])));
+}
+
+#[test]
 fn two_runs_of_one_list_both_withdraw() {
     let mut second = run(2, "b", Progress::Pending);
     second.order = Order(1);

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::backoff::{Backoff, Thousandths};
+use crate::ending::Charge;
 use crate::explain::{Finding, OTHERWISE};
-use crate::history::Charge;
 use crate::name::ExecutionId;
-use crate::rules::{RULES, Verdict};
+use crate::rules::RULES;
 use crate::standing::Standing;
 use crate::testing::generate::{NOW, any_history, any_policy, any_target};
+use crate::verdict::Verdict;
 
 type Answer = (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>, Standing);
 

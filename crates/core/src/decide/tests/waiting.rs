@@ -21,7 +21,7 @@ fn a_cancelled_execution_stops_wherever_it_is() {
         (false, "cancelled by jo before it started: enough")
     );
     assert_eq!((failure.reason, failure.shown_reason()), (FailureReason::Unknown, "Cancelled"));
-    assert_eq!(failure.charge, crate::history::Charge::default(), "the target did not fail");
+    assert_eq!(failure.charge, crate::ending::Charge::default(), "the target did not fail");
     assert!(failure.summary("w").ends_with("Create another WorkflowExecution if it is to run after all."));
     let looking = actions(&target(vec![cancelled(undecided("a"))], vec![run(1, "a", Progress::Pending)]));
     assert!(matches!(&looking[..], [Action::Finish { ending: Ending::Failed(_), .. }]), "{looking:?}");
@@ -132,7 +132,7 @@ fn a_target_that_cannot_be_seen_is_left_alone_but_its_executions_say_so() {
     let mut waits = undecided("a");
     waits.waits_since = Some(at(0));
     let target = target(vec![waits, running("b", "r1")], vec![run(1, "b", Progress::Pending)]);
-    let blind = decide_blind(&target, &Policy::default(), "cannot watch pipelineruns", at(50)).actions;
+    let blind = decide_blind(&target, &Policy::default(), "cannot watch pipelineruns", |_| false, at(50)).actions;
     assert!(matches!(&blind[..], [Action::ShowWaiting { waiting: Waiting::Blind(_), .. }]), "{blind:?}");
 }
 
@@ -162,11 +162,15 @@ fn who_waits_until_a_write_of_the_operator_is_seen_says_so_after_ten_seconds() {
     let what = "PipelineRun wfe-x-1";
     let waiting = Waiting::Unseen(what.into());
     let waits_since = |second| Execution { waits_since: Some(at(second)), ..undecided("a") };
-    let unseen = |view: &Target, since| decide_unseen(view, &Policy::default(), what, at(since), at(50));
+    let unseen = |view: &Target, since| decide_unseen(view, &Policy::default(), (what, at(since)), |_| false, at(50));
     for (first_waited, written, wake) in [(45, 45, 55), (45, 30, 55), (10, 49, 59)] {
         let early = unseen(&target(vec![waits_since(first_waited)], vec![]), written);
         assert_eq!((early.actions, early.wake), (vec![], Some(at(wake))), "{first_waited} {written}");
     }
+    let own = target(vec![waits_since(40), Execution { waits_since: Some(at(40)), ..undecided("b") }], vec![]);
+    let own = decide_unseen(&own, &Policy::default(), (what, at(40)), |uid| *uid == id("a").uid, at(50));
+    let shown: Vec<_> = own.waiting.iter().map(|(execution, _)| execution).collect();
+    assert_eq!((shown, own.actions.len()), (vec![&id("b")], 1), "what was written to itself is out of date");
     let late = unseen(&target(vec![waits_since(40), running("b", "r1")], vec![]), 40);
     let (execution, version) = (id("a"), Version::new("v"));
     assert_eq!(late.actions, [Action::ShowWaiting { execution, version, waiting: waiting.clone(), tried: None }]);

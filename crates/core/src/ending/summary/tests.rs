@@ -5,8 +5,8 @@ use FailureReason::{
 };
 
 use super::*;
+use crate::ending::Charge;
 use crate::evidence::{Doubt, Proof};
-use crate::history::Charge;
 use crate::testing::at;
 
 fn failure(reason: FailureReason, message: &str, started: Started, task: Option<FailedTask>) -> Failure {

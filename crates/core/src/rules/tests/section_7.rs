@@ -1,8 +1,8 @@
 //! The order of the history, the counter's edges, and statuses that are odd (SPEC sections 6 and 7).
 
 use super::*;
-use crate::ending::FailureReason;
 use crate::execution::FailedState;
+use crate::reason::FailureReason;
 
 fn unnumbered(mut execution: Execution) -> Execution {
     execution.run_sequence = None;

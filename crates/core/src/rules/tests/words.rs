@@ -26,6 +26,19 @@ fn an_explanation_tells_what_each_rule_compared_and_what_would_change_it() {
 }
 
 #[test]
+fn without_a_limit_no_number_of_failures_is_too_many() {
+    let past = (1..=9).map(|number| stalled(&format!("f{number}"), "w", number, 0, 50)).collect();
+    let endless = row("", past, 50, OTHERWISE).policy(|policy| policy.max_consecutive_failures = 0);
+    let said = said(&endless);
+    let line = said.lines().find(|line| line.starts_with(EXHAUSTED));
+    assert_eq!(
+        line,
+        Some("3 exhausted retries: 9 failures in a row before anything ran; no number is too many"),
+        "{said}"
+    );
+}
+
+#[test]
 fn who_is_paused_is_told_by_what_and_what_ends_it() {
     let everywhere = |policy: &mut Policy| policy.paused_by = Some("ConfigMap ops/config".into());
     let namespace = |asks: &mut Execution| asks.paused = Some(pause("upgrade, ask sre"));

@@ -1,0 +1,36 @@
+//! The names of a target's runs (SPEC section 5).
+
+use std::fmt;
+
+/// The number of a run in its chain, from 1.
+pub type RunNumber = u64;
+
+/// The name of a target's chain: the first 16 hexadecimal digits of the sha256 of the canonical target.
+///
+/// Two targets that shared one would share a lock, which is too coarse and safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChainName(pub(crate) u64);
+
+impl ChainName {
+    /// Returns the name of the chain's n-th run.
+    #[must_use]
+    pub fn run(self, number: RunNumber) -> String {
+        format!("wfe-{self}-{number}")
+    }
+
+    /// Reads the name of a run back; `None` where it is not the name of a chain's run.
+    #[must_use]
+    pub fn of_run(name: &str) -> Option<(Self, RunNumber)> {
+        let (hash, number) = name.strip_prefix("wfe-")?.split_once('-')?;
+        let chain = Self(u64::from_str_radix(hash, 16).ok()?);
+        let number: RunNumber = number.parse().ok()?;
+        // Only the one spelling that `run` writes: no sign, no leading zero, no upper case.
+        (number > 0 && chain.run(number) == name).then_some((chain, number))
+    }
+}
+
+impl fmt::Display for ChainName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}

@@ -1,0 +1,56 @@
+//! What a rule says of a contender, and the fact that a skip rests on.
+
+use crate::ending::Skip;
+use crate::name::{ExecutionId, RunId};
+use crate::reason::FailureReason;
+use crate::residue::ResidueId;
+use crate::waiting::Waiting;
+
+/// What a rule says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It ends Failed, and nothing of it ran.
+    Fail {
+        /// Which of the seven.
+        reason: FailureReason,
+        /// What is wrong.
+        message: Box<str>,
+        /// Whether that counts for the target (section 7).
+        counts: bool,
+    },
+    /// It is skipped, as long as the fact holds.
+    Skip {
+        /// Why.
+        skip: Skip,
+        /// What to read live first.
+        fact: Fact,
+    },
+    /// It waits for a fact.
+    Wait(Waiting),
+    /// It runs.
+    Run,
+}
+
+impl Verdict {
+    /// Tells a person what it is and why.
+    #[must_use]
+    pub fn explain(&self, target: &str) -> String {
+        match self {
+            Self::Fail { reason, message, .. } => format!("fails, {reason}: {message}"),
+            Self::Skip { skip, .. } => format!("skipped, {}: {}", skip.reason(), skip.message(target)),
+            Self::Wait(waiting) => format!("waits, {}: {}", waiting.reason(), waiting.message()),
+            Self::Run => "it runs".to_owned(),
+        }
+    }
+}
+
+/// A fact that a skip rests on, to be read live before it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// This run is there and unfinished.
+    Unfinished(RunId),
+    /// This task or pod is there and unfinished.
+    Draining(ResidueId),
+    /// This execution is there, terminal, and nobody has cleared it since.
+    Stands(ExecutionId),
+}
