@@ -58,6 +58,10 @@ test-all: versions-rust assets assets-oldest assets-helm assets-prometheus asset
 test-release: versions-rust assets assets-helm bins $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO) ## Build a release, and look whether all in it is as it should be
 	@PATH="$(RELEASE_PATH)" .ci/test-release
 
+.PHONY: simulate
+simulate: versions-rust ## Play the operator in virtual time, by the plans of SEEDS seeds
+	cargo run --quiet --profile harness --package wfe-world --bin world -- seeds --count $(or $(SEEDS),1000) $(ARGS)
+
 .PHONY: soak
 soak: versions-rust assets bins ## Run two operators under load and faults for MINUTES, and judge what happened
 	cargo run --quiet --bin soak -- --minutes $(or $(MINUTES),10) $(ARGS)

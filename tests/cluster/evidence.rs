@@ -21,6 +21,9 @@ fn proof(wfe: &Value) -> String {
 async fn cancel_the_run(world: &World) -> Result<()> {
     let runs = world.runs().await?;
     let [run] = &runs[..] else { anyhow::bail!("not one run: {runs:#?}") };
+    // Tekton forgets the pod of a task that is cancelled before its status names the pod.
+    let names_pod = |task: &Value| task["status"]["podName"].as_str().is_some_and(|name| !name.is_empty());
+    world.await_all(&look::task_runs(), "each TaskRun names its pod", |all| all.values().all(names_pod)).await?;
     let patch = Patch::Merge(json!({"spec": {"status": "Cancelled"}}));
     let api = world.api(&look::pipeline_runs(), &world.execution_namespace());
     api.patch(text(&run["metadata"]["name"]), &PatchParams::default(), &patch).await?;

@@ -26,11 +26,13 @@ async fn a_workflow_runs_from_no_phase_over_running_to_completed() -> Result<()>
     world.await_event("restart-1", "WorkflowCompleted").await?;
 
     let seen = audited(&world, recording).await?;
-    let phases: Vec<&str> = seen
+    let mut phases: Vec<&str> = seen
         .iter()
         .filter(|change| change.kind == "WorkflowExecution")
         .map(|c| text(&c.object["status"]["phase"]))
         .collect();
+    // Its progress is written too, where it takes longer than five seconds.
+    phases.dedup();
     assert_eq!(phases, ["", "Running", "Completed"]);
     check_running(seen.iter().map(|change| &change.object).find(|object| object["status"]["phase"] == "Running"));
     check_run(&world, &done, &bundle).await?;

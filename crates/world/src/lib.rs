@@ -1,4 +1,11 @@
-//! A fake API server in memory that answers as the real one does, and the plans that check this on both.
+//! The operator in simulation: its own replicas in one thread and in virtual time, against a fake API server that
+//! answers as the real one does.
+//!
+//! ```text
+//! plan (of a seed, or of a file) ── world ── network ── service::FakeApi ◄── cluster: Tekton, collector, kubelet
+//!                                     └── oracle: auditor, second reading of each decision, what is left at the end
+//! ```
+//! The server, and what checks it on a real one:
 //!
 //! ```text
 //! kube::Client ── service::FakeApi ── server::Server      one value: objects, one revision counter, one log of changes
@@ -9,6 +16,15 @@
 //! The server knows no clock and draws no random numbers: the time comes in with each request, and uids come from a
 //! seed. What the plans of [`conformance`] do not ask is not simulated, and is answered with an error.
 
+pub mod cluster;
 pub mod conformance;
+pub mod network;
+pub mod oracle;
+pub mod outcome;
+pub mod people;
+pub mod plan;
+pub mod record;
 pub mod server;
 pub mod service;
+pub mod shrink;
+pub mod world;

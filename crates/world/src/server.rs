@@ -5,6 +5,7 @@
 //! are not part of it, and neither is server-side apply, which the operator does not use: it answers 415.
 
 mod answer;
+mod audit;
 mod delete;
 mod kind;
 mod list;
@@ -18,12 +19,16 @@ mod target;
 mod watch;
 mod write;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{Method, Request};
 use serde_json::Value;
 use wfe_core::Time;
 
 pub use answer::Answer;
+pub use audit::{Entry, USER};
 pub use kind::Kind;
 pub use store::Change;
 pub use watch::Watch;
@@ -48,30 +53,34 @@ pub enum Reply {
 /// A cluster's objects, and the rules by which requests change them.
 #[derive(Debug)]
 pub struct Server {
-    kinds: Vec<Kind>,
+    kinds: &'static [Kind],
     store: Store,
+    /// The uids of objects without `managedFields`: see [`Schema::is_typed`](schema::Schema::is_typed).
+    unmanaged: BTreeSet<String>,
+    /// What was asked, where that is kept.
+    audit_log: Option<Vec<Entry>>,
 }
 
 impl Server {
     /// Makes an empty server. Everything that it makes up, such as uids, follows from the seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { kinds: kinds(), store: Store::new(seed) }
+        Self { kinds: kinds(), store: Store::new(seed), unmanaged: BTreeSet::new(), audit_log: None }
     }
 
     /// Answers one request at this time.
     pub fn handle(&mut self, request: &Request<Bytes>, now: Time) -> Reply {
-        match self.route(request, now) {
-            Ok(reply) => reply,
-            Err(answer) => Reply::Answer(answer),
-        }
+        self.store.now = now;
+        let reply = self.route(request, now).unwrap_or_else(Reply::Answer);
+        self.audit(request, &reply, now);
+        reply
     }
 
     fn route(&mut self, request: &Request<Bytes>, now: Time) -> Result<Reply, Answer> {
         if request.body().len() > MAX_BODY {
             return Err(too_large(MAX_BODY));
         }
-        let target = Target::parse(&self.kinds, request.uri().path()).ok_or_else(page_not_found)?;
+        let target = Target::parse(self.kinds, request.uri().path()).ok_or_else(page_not_found)?;
         if target.part == Part::Missing {
             return Err(no_resource());
         }
@@ -109,6 +118,43 @@ impl Server {
     /// Returns the changes that are not compacted yet, oldest first.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.store.changes()
+    }
+
+    /// Keeps all that happens from now on: the changes, compacted or not, and the audit log.
+    pub fn keep_records(&mut self) {
+        self.store.keep_archive();
+        self.audit_log.get_or_insert_default();
+    }
+
+    /// Returns the changes that were kept, oldest first, each with the kind of its object; none where none are.
+    pub fn archive(&self) -> impl Iterator<Item = (&Kind, &Change)> {
+        self.store.archive().iter().map(|change| (&self.kinds[change.key.kind], change))
+    }
+
+    /// Returns the revision of the newest change that was kept and is of another kind than this; 0 where none was.
+    #[must_use]
+    pub fn newest_change_but_of(&self, plural: &str) -> u64 {
+        let newest = self.store.archive().iter().rev().find(|change| self.kinds[change.key.kind].plural != plural);
+        newest.map_or(0, |change| change.revision)
+    }
+
+    /// Returns the changes after a revision, oldest first; `None` where some of them are compacted, or where the server
+    /// is older than that.
+    #[must_use]
+    pub fn changes_after(&self, revision: u64) -> Option<impl Iterator<Item = &Change>> {
+        let is_known = (self.store.compacted()..=self.store.revision()).contains(&revision);
+        is_known.then(|| self.store.changes_after(revision))
+    }
+
+    /// Returns all objects: kind by kind, and by namespace and name.
+    pub fn objects(&self) -> impl Iterator<Item = &Arc<Value>> {
+        self.store.objects()
+    }
+
+    /// Returns the kind of an object, where the server knows it.
+    #[must_use]
+    pub fn kind_of(&self, object: &Value) -> Option<&Kind> {
+        self.kinds.iter().find(|kind| object["kind"] == kind.kind && object["apiVersion"] == kind.api_version())
     }
 
     /// Forgets all changes up to the newest, as etcd does every few minutes: lists and watches from before have

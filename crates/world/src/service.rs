@@ -1,6 +1,7 @@
 //! The fake API server behind kube's `Client`: a tower service in the same thread, without sockets.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -8,18 +9,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{self, Stream};
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tower::Service;
 use wfe_core::Time;
 
-use crate::server::{Reply, Server, Watch};
+use crate::server::{Answer, Reply, Server, USER, Watch};
 
 /// What the service answers with.
 pub type Answered = Response<UnsyncBoxBody<Bytes, Infallible>>;
@@ -28,8 +29,10 @@ pub type Answered = Response<UnsyncBoxBody<Bytes, Infallible>>;
 #[derive(Clone)]
 pub struct FakeApi {
     server: Arc<Mutex<Server>>,
-    /// Says that something was changed.
+    /// Says that something was changed, to the cluster.
     changed: watch::Sender<u64>,
+    /// Says the same to the watches, in the order in which they wait. (A channel of tokio would draw lots.)
+    waiting: Arc<Notify>,
     now: Arc<dyn Fn() -> Time + Send + Sync>,
 }
 
@@ -38,7 +41,7 @@ impl FakeApi {
     #[must_use]
     pub fn new(seed: u64, now: impl Fn() -> Time + Send + Sync + 'static) -> Self {
         let server = Arc::new(Mutex::new(Server::new(seed)));
-        Self { server, changed: watch::Sender::default(), now: Arc::new(now) }
+        Self { server, changed: watch::Sender::default(), waiting: Arc::default(), now: Arc::new(now) }
     }
 
     /// Makes a client of it.
@@ -51,12 +54,62 @@ impl FakeApi {
     pub fn with<T>(&self, look: impl FnOnce(&mut Server) -> T) -> T {
         let mut server = self.server();
         let seen = look(&mut server);
-        self.changed.send_replace(server.revision());
+        self.tell(server.revision());
         seen
+    }
+
+    /// Asks as somebody in the cluster itself: without a network, and answered at once. A PATCH is a merge patch.
+    #[must_use]
+    pub fn ask(&self, user: &str, method: &Method, path: &str, body: &Value) -> Answer {
+        let sent = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+        let media = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = Request::builder().method(method).uri(path).header(USER, user).header("content-type", media);
+        let Ok(request) = request.body(sent) else {
+            return Answer { code: 400, body: Value::String(format!("{path} is no path")) };
+        };
+        match self.handle(&request) {
+            Reply::Answer(answer) => answer,
+            Reply::Watch(_) => Answer { code: 400, body: Value::String("a watch takes a connection".to_owned()) },
+        }
+    }
+
+    /// Returns the objects of a collection as they are now, in the order of their names.
+    #[must_use]
+    pub fn all(&self, path: &str) -> Vec<Value> {
+        match self.ask("", &Method::GET, path, &Value::Null).body["items"].take() {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Looks at the server without telling its watches.
+    pub fn look<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
+        look(&self.server())
+    }
+
+    /// Returns what says that something was changed: the revision of the newest change.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 
     fn server(&self) -> MutexGuard<'_, Server> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn handle(&self, request: &Request<Bytes>) -> Reply {
+        let mut server = self.server();
+        let before = server.revision();
+        let reply = server.handle(request, (self.now)());
+        if server.revision() != before {
+            self.tell(server.revision());
+        }
+        reply
+    }
+
+    fn tell(&self, revision: u64) {
+        self.changed.send_replace(revision);
+        self.waiting.notify_waiters();
     }
 
     async fn answer(self, request: Request<Body>) -> Answered {
@@ -66,13 +119,7 @@ impl FakeApi {
             Err(error) => return rendered(400, &Value::String(error.to_string())),
         };
         let request = Request::from_parts(parts, body);
-        let reply = {
-            let mut server = self.server();
-            let reply = server.handle(&request, (self.now)());
-            self.changed.send_if_modified(|revision| std::mem::replace(revision, server.revision()) != *revision);
-            reply
-        };
-        match reply {
+        match self.handle(&request) {
             Reply::Answer(answer) => rendered(answer.code, &answer.body),
             Reply::Watch(watch) => {
                 let body = StreamBody::new(self.deliver(watch)).boxed_unsync();
@@ -83,22 +130,23 @@ impl FakeApi {
 
     /// Delivers the events of a watch as lines, until it is over.
     fn deliver(self, watch: Watch) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
-        let changed = self.changed.subscribe();
-        stream::unfold((self, watch, changed), |(api, mut watch, mut changed)| async move {
+        stream::unfold((self, watch), |(api, mut watch)| async move {
             loop {
-                changed.mark_unchanged();
+                let waiting = Arc::clone(&api.waiting);
+                let mut changed = pin!(waiting.notified());
+                changed.as_mut().enable(); // what is changed from here on is not missed
                 let now = (api.now)();
                 let events = api.server().events(&mut watch, now);
                 if !events.is_empty() {
                     let mut lines: Vec<String> = events.iter().map(Value::to_string).collect();
                     lines.push(String::new());
-                    return Some((Ok(Frame::data(Bytes::from(lines.join("\n")))), (api, watch, changed)));
+                    return Some((Ok(Frame::data(Bytes::from(lines.join("\n")))), (api, watch)));
                 }
                 if watch.is_over() {
                     return None;
                 }
                 let wait = (watch.wake() - now).to_std().unwrap_or(Duration::ZERO);
-                drop(tokio::time::timeout(wait, changed.changed()).await);
+                drop(tokio::time::timeout(wait, changed).await);
             }
         })
     }

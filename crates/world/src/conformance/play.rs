@@ -119,7 +119,9 @@ async fn watch(
                 }
                 // Others work on namespaces beside this plan, and what ended an earlier watch says nothing.
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                if !name.contains(LAST) && (place != Place::Namespaces || name.starts_with(namespace)) {
+                let is_of_plan =
+                    || name.strip_prefix(namespace).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+                if !name.contains(LAST) && (place != Place::Namespaces || is_of_plan()) {
                     events.push(event);
                 }
             }

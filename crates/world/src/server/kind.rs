@@ -1,5 +1,7 @@
 //! The kinds that the server knows, and in which of its rules they differ.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use super::schema::Schema;
@@ -79,8 +81,14 @@ impl Kind {
     }
 }
 
-/// Returns all kinds: those of this project from their generated CRDs, and those of others that the operator uses.
-pub(super) fn kinds() -> Vec<Kind> {
+/// Returns all kinds. They are read once: to compile the rules of a CRD takes longer than most plans.
+pub(super) fn kinds() -> &'static [Kind] {
+    static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(read);
+    &KINDS
+}
+
+/// Reads all kinds: those of this project from their generated CRDs, and those of others that the operator uses.
+fn read() -> Vec<Kind> {
     let mut kinds: Vec<Kind> = wfe_api::crds().iter().flat_map(of_crd).collect();
     for (version, kind, plural) in
         [("v1", "PipelineRun", "pipelineruns"), ("v1", "TaskRun", "taskruns"), ("v1beta1", "CustomRun", "customruns")]

@@ -1,12 +1,13 @@
 //! The CEL rules of a schema: `x-kubernetes-validations`.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use cel::common::types::{CelInt, LIST_TYPE};
+use cel::common::types::{CelBool, CelInt, CelString, LIST_TYPE};
 use cel::common::value::CowVal;
 use cel::objects::{Key, Map, OptionalValue};
 use cel::{Context, Env, ExecutionError, Program, Value as Cel, extensions};
+use regex::Regex;
 use serde_json::Value;
 
 use super::answer::Cause;
@@ -34,6 +35,7 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
     // them.
     drop(extensions::strings(&mut env));
     drop(env.add_member_overload("sum", "list_sum", LIST_TYPE, Vec::new(), sum));
+    drop(cel::add_member_overload!(env, fn fits: (CelString, CelString) -> Result<CelBool>));
     Arc::new(env)
 });
 
@@ -50,12 +52,29 @@ fn sum<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionErr
     Ok(CowVal::owned(CelInt::from(sum)))
 }
 
+/// `matches`, with each pattern compiled once: the crate compiles it at every call, which takes most of the time of a
+/// rule.
+fn fits(text: &CelString<'_>, pattern: &CelString<'_>) -> Result<CelBool, ExecutionError> {
+    static PATTERNS: Mutex<BTreeMap<String, Regex>> = Mutex::new(BTreeMap::new());
+    let mut patterns = PATTERNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let compiled = if let Some(compiled) = patterns.get(pattern.inner()) {
+        compiled.clone()
+    } else {
+        let wrong = |error: regex::Error| ExecutionError::function_error("matches", error);
+        let compiled = Regex::new(pattern.inner()).map_err(wrong)?;
+        patterns.entry(pattern.inner().to_owned()).or_insert(compiled).clone()
+    };
+    drop(patterns);
+    Ok(CelBool::from(compiled.is_match(text.inner())))
+}
+
 /// Reads the rules of a node.
 pub(super) fn read(rules: &Value) -> Vec<Rule> {
     let text = |rule: &Value, key: &str| rule[key].as_str().unwrap_or_default().to_owned();
     let rules = rules.as_array().into_iter().flatten();
     let rules = rules.map(|rule| {
-        let source = text(rule, "rule");
+        // The environment cannot give `matches` a second definition.
+        let source = text(rule, "rule").replace(".matches(", ".fits(");
         let program = ENVIRONMENT.compile(&source).map_err(|error| error.to_string());
         let compares = program.as_ref().is_ok_and(|program| program.references().has_variable("oldSelf"));
         Rule {
@@ -90,15 +109,17 @@ pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &
                 };
                 context.add_variable_from_value("oldSelf", bound);
             }
-            let failed = match &rule.program {
+            // What a rule says no to is its field; what it cannot judge is the node that has the rule.
+            let (failed, field) = match &rule.program {
                 Ok(program) => match program.execute(&context) {
                     Ok(Cel::Bool(true)) => continue,
-                    Ok(_) => rule.message.clone(),
-                    Err(error) => format!("{} ({error})", rule.message),
+                    Ok(_) if is_unreadable(schema, value, &rule.field) => ("its field is no time".to_owned(), ""),
+                    Ok(_) => (rule.message.clone(), rule.field.as_str()),
+                    Err(error) => (format!("{} ({error})", rule.message), ""),
                 },
-                Err(error) => format!("the rule cannot be read: {error}"),
+                Err(error) => (format!("the rule cannot be read: {error}"), ""),
             };
-            let field = format!("{path}{}", rule.field);
+            let field = format!("{path}{field}");
             causes.push(Cause::new(&rule.reason, field.trim_start_matches('.'), failed));
         }
     }
@@ -120,6 +141,12 @@ pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &
         }
         _ => {}
     }
+}
+
+/// Tells whether a field is a list in place of a time: the schema lets that pass, and a rule that reads it fails.
+fn is_unreadable(schema: &Schema, value: &Value, field: &str) -> bool {
+    let name = field.trim_start_matches('.');
+    schema.properties.get(name).is_some_and(|below| below.form == Form::Moment) && value[name].is_array()
 }
 
 /// Makes of a value what a rule sees.

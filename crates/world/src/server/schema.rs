@@ -212,6 +212,27 @@ impl Schema {
         }
     }
 
+    /// Tells whether the real server can say who manages which field of an object. It cannot where a type is wrong, as
+    /// of a spec in the write of a status, which ignores specs. Then it drops `managedFields`, for ever, and that
+    /// changes the object.
+    pub(super) fn is_typed(&self, value: &Value) -> bool {
+        match (self.form, value) {
+            (Form::Any, _) | (_, Value::Null) => true,
+            (Form::Object, Value::Object(fields)) => fields.iter().all(|(name, value)| {
+                let below = self.properties.get(name).or(self.additional.as_deref());
+                below.is_none_or(|below| below.is_typed(value))
+            }),
+            (Form::Array, Value::Array(items)) => items.iter().all(|item| {
+                let has_keys = self.keys.iter().all(|key| item.get(key).is_some());
+                has_keys && self.items.as_ref().is_none_or(|below| below.is_typed(item))
+            }),
+            (Form::Text | Form::Moment, value) => value.is_string(),
+            (Form::Int32 | Form::Int64 | Form::Number, value) => value.is_number(),
+            (Form::Truth, value) => value.is_boolean(),
+            (Form::Object | Form::Array, _) => false,
+        }
+    }
+
     fn fits(&self, value: &Value) -> bool {
         match self.form {
             Form::Any => true,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use wfe_core::Time;
 
 /// How many changes the log holds before the oldest are compacted: some hundred megabytes at the most, and many times
 /// what the longest watch of the operator falls behind.
@@ -32,6 +33,8 @@ pub struct Change {
     pub was: Option<Arc<Value>>,
     /// What is there since; absent when it was deleted.
     pub is: Option<Arc<Value>>,
+    /// When it was made.
+    pub at: Time,
 }
 
 /// The objects and their history.
@@ -42,6 +45,10 @@ pub(super) struct Store {
     revision: u64,
     /// The log holds what came after this revision.
     compacted: u64,
+    /// All changes, compacted or not, where they are kept.
+    archive: Option<Vec<Change>>,
+    /// The time of the request that is being answered.
+    pub(super) now: Time,
     random: fastrand::Rng,
 }
 
@@ -53,6 +60,8 @@ impl Store {
             log: VecDeque::new(),
             revision: 1,
             compacted: 1,
+            archive: None,
+            now: Time::UNIX_EPOCH,
             random: fastrand::Rng::with_seed(seed),
         }
     }
@@ -73,6 +82,19 @@ impl Store {
     pub(super) fn changes_after(&self, revision: u64) -> impl Iterator<Item = &Change> {
         let first = self.log.partition_point(|change| change.revision <= revision);
         self.log.range(first..)
+    }
+
+    /// Keeps all changes from now on, compacted or not.
+    pub(super) fn keep_archive(&mut self) {
+        self.archive.get_or_insert_default();
+    }
+
+    pub(super) fn archive(&self) -> &[Change] {
+        self.archive.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn objects(&self) -> impl Iterator<Item = &Arc<Value>> {
+        self.objects.values()
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Arc<Value>> {
@@ -115,7 +137,11 @@ impl Store {
     }
 
     fn log(&mut self, key: &Key, was: Option<Arc<Value>>, is: Option<Arc<Value>>) {
-        self.log.push_back(Change { revision: self.revision, key: key.clone(), was, is });
+        let change = Change { revision: self.revision, key: key.clone(), was, is, at: self.now };
+        if let Some(archive) = &mut self.archive {
+            archive.push(change.clone());
+        }
+        self.log.push_back(change);
         if self.log.len() > MAX_CHANGES
             && let Some(oldest) = self.log.pop_front()
         {

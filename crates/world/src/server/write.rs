@@ -28,6 +28,7 @@ impl Server {
         let kind = self.kind(target);
         let name = text(&object, "name").to_owned();
         let namespace = target.namespace.clone().unwrap_or_default();
+        let is_typed = is_typed(kind, &object);
         if kind.namespaced {
             self.admit_namespace(kind, &name, &namespace)?;
         }
@@ -50,7 +51,11 @@ impl Server {
         if self.store.get(&key).is_some() {
             return Err(already_exists(self.kind(target), &name));
         }
-        object["metadata"]["uid"] = json!(self.store.uid());
+        let uid = self.store.uid();
+        object["metadata"]["uid"] = json!(uid);
+        if !is_typed {
+            self.unmanaged.insert(uid);
+        }
         Ok(Answer::created(Value::clone(&self.store.put(&key, object))))
     }
 
@@ -90,7 +95,8 @@ impl Server {
         self.update(target, name, &old, body)
     }
 
-    /// Writes what a request has made of an object. A write that changes nothing makes no version.
+    /// Writes what a request has made of an object. A write that changes nothing makes no version, unless it takes the
+    /// object's `managedFields` away.
     pub(super) fn update(
         &mut self,
         target: &Target,
@@ -102,6 +108,7 @@ impl Server {
         if text(&new, "resourceVersion") != text(old, "resourceVersion") {
             return Err(outdated(kind, name));
         }
+        let is_typed = is_typed(kind, &new);
         keep(kind, target.part, old, &mut new);
         let mut causes = Vec::new();
         for field in ["name", "namespace", "uid"] {
@@ -127,7 +134,8 @@ impl Server {
             self.store.remove(&key);
             return Ok(Answer::ok(new));
         }
-        if *old == new {
+        let loses_managed_fields = !is_typed && self.unmanaged.insert(text(old, "uid").to_owned());
+        if *old == new && !loses_managed_fields {
             return Ok(Answer::ok(new));
         }
         Ok(Answer::ok(Value::clone(&self.store.put(&key, new))))
@@ -251,6 +259,15 @@ fn keep(kind: &Kind, part: Part, old: &Value, new: &mut Value) {
     if meta["uid"].is_null() {
         meta.as_object_mut().map(|meta| meta.remove("uid"));
     }
+}
+
+/// Tells whether the types of all fields in a request are those of the schema, also of fields that the write ignores.
+fn is_typed(kind: &Kind, object: &Value) -> bool {
+    kind.schema.as_ref().is_none_or(|schema| {
+        let mut object = object.clone();
+        schema.prune(&mut object);
+        schema.is_typed(&object)
+    })
 }
 
 fn same_but_for_metadata(old: &Value, new: &Value, status_apart: bool) -> bool {

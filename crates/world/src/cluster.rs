@@ -1,0 +1,134 @@
+//! What a cluster does by itself, in virtual time: Tekton's controller, which plays its recorded stories, the garbage
+//! collector and the kubelet.
+//!
+//! ```text
+//! tests/fixtures ── stories ── retell ─┐
+//!                      └────── ending ─┴─ tekton ─┐
+//!                          follow ─┬──────────────┼─ hand ── server
+//!                                  └── collector ─┘
+//! ```
+//! One task does all of it, one request after the other, in an order that follows from the seed and from what the
+//! server has seen. It never looks at a clock of its own, and its requests meet no fault of a network.
+
+mod collector;
+mod ending;
+mod follow;
+mod hand;
+mod retell;
+pub mod stories;
+mod tekton;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use fastrand::Rng;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use wfe_core::Time;
+
+use crate::service::FakeApi;
+use collector::Collector;
+use follow::Follower;
+use hand::Hand;
+use tekton::Tekton;
+
+/// Tells the time of the cluster.
+pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
+
+/// The controllers of a cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    hand: Hand,
+    objects: Follower,
+    tekton: Tekton,
+    collector: Collector,
+    changed: watch::Receiver<u64>,
+    tekton_is_up: watch::Receiver<bool>,
+}
+
+impl Cluster {
+    /// Starts the controllers on the current runtime. They go on until the task is aborted; it ends by itself only with
+    /// an error: where the fixtures cannot be read, or where the server refuses a request that a real one accepts.
+    ///
+    /// `now` and the clock of `api` must follow tokio's time. Tekton does nothing while `tekton_is_up` says so.
+    #[must_use]
+    pub fn start(api: FakeApi, now: Clock, seed: u64, tekton_is_up: watch::Receiver<bool>) -> JoinHandle<Result<()>> {
+        let changed = api.subscribe();
+        let hand = Hand { api, now };
+        let (tekton, collector) = (Tekton::new(hand.clone(), seed), Collector::new(hand.clone(), seed));
+        let cluster = Self { hand, objects: Follower::default(), tekton, collector, changed, tekton_is_up };
+        tokio::spawn(cluster.run())
+    }
+
+    async fn run(mut self) -> Result<()> {
+        loop {
+            let now = self.take_in()?;
+            let (tekton, collector) = (self.tekton.wake(), self.collector.wake());
+            let wake = [tekton, collector].into_iter().flatten().min();
+            match wake {
+                Some(wake) if wake > now => self.wait(Some(wake - now)).await,
+                Some(wake) if tekton == Some(wake) => self.tekton.act(&self.objects, now)?,
+                Some(_) => self.collector.act(&self.objects)?,
+                None => self.wait(None).await,
+            }
+        }
+    }
+
+    /// Takes in what was changed, and returns the time.
+    fn take_in(&mut self) -> Result<Time> {
+        let now = self.hand.now();
+        self.changed.mark_unchanged();
+        let objects = &mut self.objects;
+        let news = self.hand.api.look(|server| objects.news(server));
+        for seen in &news {
+            self.collector.see(seen, &self.objects, now);
+            self.tekton.see(seen, now)?;
+        }
+        let is_up = *self.tekton_is_up.borrow_and_update();
+        self.tekton.turn(is_up, now)?;
+        Ok(now)
+    }
+
+    /// Waits until something changes, and no longer than this.
+    async fn wait(&mut self, most: Option<chrono::TimeDelta>) {
+        // Timers of tokio count in milliseconds.
+        let most = most.map(|most| most.to_std().unwrap_or_default().max(Duration::from_millis(1)));
+        let until = async {
+            match most {
+                Some(most) => tokio::time::sleep(most).await,
+                None => std::future::pending().await,
+            }
+        };
+        let turned = async {
+            // A cluster of which nobody turns Tekton off any more goes on as it is.
+            if self.tekton_is_up.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = self.changed.changed() => {}
+            () = turned => {}
+            () = until => {}
+        }
+    }
+}
+
+/// Draws how long something takes, in whole milliseconds.
+fn delay(random: &mut Rng, most: Duration) -> Duration {
+    Duration::from_millis(random.u64(..=u64::try_from(most.as_millis()).unwrap_or(u64::MAX)))
+}
+
+/// Returns the random numbers of a controller for one object: whatever else happens, they are the same.
+fn random_for(seed: u64, controller: &str, object: &Value) -> Rng {
+    let meta = &object["metadata"];
+    let text = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
+    let parts = [controller, object["kind"].as_str().unwrap_or_default(), &text("namespace"), &text("name")].join("/");
+    // FNV-1a: the same with every version of Rust.
+    let hash = parts
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    Rng::with_seed(hash)
+}

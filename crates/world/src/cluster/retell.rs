@@ -1,0 +1,142 @@
+//! Retells what was recorded of one run as if it had happened to another: names, namespace, uids, times, and what the
+//! run says of its execution.
+
+use std::collections::BTreeMap;
+
+use chrono::{SecondsFormat, TimeDelta};
+use serde_json::{Map, Value};
+use wfe_core::Time;
+
+use super::stories::{Story, as_time, name_of, since_begin, uid};
+
+/// Labels and annotations with this prefix are copied from a run to what belongs to it.
+const OURS: &str = "kubernaut.ai/";
+
+/// Which texts stand for which others. All are replaced at once; where two begin at one place, the first counts.
+#[derive(Debug, Default)]
+pub(super) struct Names(Vec<(String, String)>);
+
+impl Names {
+    pub(super) fn new<const N: usize>(names: [(&str, &str); N]) -> Self {
+        Self(
+            names
+                .map(|(old, new)| (old.to_owned(), new.to_owned()))
+                .into_iter()
+                .filter(|(old, _)| !old.is_empty())
+                .collect(),
+        )
+    }
+
+    pub(super) fn rename(&self, text: &str) -> String {
+        let (mut renamed, mut rest) = (String::with_capacity(text.len()), text);
+        loop {
+            let found = self.0.iter().filter_map(|(old, new)| rest.find(old.as_str()).map(|at| (at, old, new)));
+            // The first of the smallest.
+            let Some((at, old, new)) = found.min_by_key(|(at, ..)| *at) else { return renamed + rest };
+            renamed = renamed + &rest[..at] + new;
+            rest = &rest[at + old.len()..];
+        }
+    }
+}
+
+/// Renders a time as Tekton does: whole seconds.
+pub(super) fn rendered(time: Time) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// Changes all texts of a value.
+pub(super) fn change_texts(value: &mut Value, change: &mut impl FnMut(&str) -> Option<String>) {
+    match value {
+        Value::String(text) => {
+            if let Some(new) = change(text) {
+                *text = new;
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(|value| change_texts(value, change)),
+        Value::Object(all) => all.values_mut().for_each(|value| change_texts(value, change)),
+        _ => {}
+    }
+}
+
+/// How one story is told of one run.
+#[derive(Debug)]
+pub(super) struct Retelling {
+    names: Names,
+    namespace: Value,
+    /// The time of the recorded begin.
+    pub(super) begun: Time,
+    /// What recorded times have become. A pause moves the begin, but no time that was told before.
+    told: BTreeMap<TimeDelta, Time>,
+    labels: Map<String, Value>,
+    annotations: Map<String, Value>,
+}
+
+impl Retelling {
+    /// Tells a story of this run, which is released now.
+    pub(super) fn new(story: &Story, run: &Value, now: Time) -> Self {
+        let namespace = |run: &Value| run["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let (theirs, ours) = (namespace(&story.run), namespace(run));
+        let names =
+            [(name_of(&story.run), name_of(run)), (theirs.as_str(), ours.as_str()), (uid(&story.run), uid(run))];
+        let of_ours = |field: &str| {
+            let all = run["metadata"][field].as_object().into_iter().flatten();
+            all.filter(|(key, _)| key.starts_with(OURS)).map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        Self {
+            names: Names::new(names),
+            namespace: Value::String(ours.clone()),
+            begun: now,
+            told: BTreeMap::new(),
+            labels: of_ours("labels"),
+            annotations: of_ours("annotations"),
+        }
+    }
+
+    /// Notes which uid a recorded object has got.
+    pub(super) fn identify(&mut self, recorded: &str, real: &str) {
+        self.names.0.retain(|(old, _)| old != recorded);
+        self.names.0.push((recorded.to_owned(), real.to_owned()));
+    }
+
+    /// Returns the uid that a recorded object has got.
+    pub(super) fn uid_of(&self, recorded: &str) -> Option<&str> {
+        self.names.0.iter().find(|(old, _)| old == recorded).map(|(_, new)| new.as_str())
+    }
+
+    /// Returns the name that stands for a recorded one.
+    pub(super) fn rename(&self, name: &str) -> String {
+        self.names.rename(name)
+    }
+
+    /// Retells an object or a patch. What only a server sets is left out of its metadata.
+    pub(super) fn retell(&mut self, recorded: &Value) -> Value {
+        let mut value = recorded.clone();
+        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in ["uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"] {
+                meta.remove(field);
+            }
+            meta.remove("deletionGracePeriodSeconds");
+        }
+        let Self { names, begun, told, .. } = self;
+        change_texts(&mut value, &mut |text| match as_time(text) {
+            Some(time) => {
+                let after = since_begin(time);
+                Some(rendered(*told.entry(after).or_insert(*begun + after)))
+            }
+            None => Some(names.rename(text)),
+        });
+        let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return value };
+        if let Some(namespace) = meta.get_mut("namespace") {
+            *namespace = self.namespace.clone();
+        }
+        for (field, ours) in [("labels", &self.labels), ("annotations", &self.annotations)] {
+            let Some(all) = meta.get_mut(field).and_then(Value::as_object_mut) else { continue };
+            let count = all.len();
+            all.retain(|key, _| !key.starts_with(OURS));
+            if all.len() < count {
+                all.extend(ours.clone());
+            }
+        }
+        value
+    }
+}

@@ -1,0 +1,249 @@
+//! One run's story while it is played.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use chrono::TimeDelta;
+use fastrand::Rng;
+use serde_json::{Value, json};
+use wfe_core::{Time, duration};
+
+use crate::cluster::ending::{Stop, ended, stopped_child};
+use crate::cluster::follow::{Follower, owners};
+use crate::cluster::hand::{Created, Hand};
+use crate::cluster::retell::Retelling;
+use crate::cluster::stories::{Change, Step, Story, is_done, uid};
+use crate::cluster::{delay, random_for};
+
+/// How much later than recorded something may happen.
+const JITTER: Duration = Duration::from_millis(300);
+/// How long Tekton may take to delete the pod of a TaskRun that it stops.
+const STOPPED_WITHIN: Duration = Duration::from_secs(5);
+/// When Tekton tries again to create an object whose name another one has.
+const AGAIN: TimeDelta = TimeDelta::seconds(5);
+/// The time-out of runs that name none.
+const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
+
+/// A story, and how far it has come.
+#[derive(Debug)]
+pub(super) struct Play {
+    story: &'static Story,
+    retelling: Retelling,
+    acts: VecDeque<(Time, Act)>,
+    /// When the run times out; none where it does not, or where it is being stopped.
+    deadline: Option<Time>,
+    /// Tekton looks at a time-out only after it knows the pipeline.
+    is_resolved: bool,
+    random: Rng,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Stopping(Stop),
+    /// The run is done. What belongs to it may still go on.
+    Completed,
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// A step of the story, by its index.
+    Tell(usize),
+    /// The run and all its children are stopped.
+    Stop(Stop),
+    /// A stopped child ends.
+    End(Stop, String),
+}
+
+impl Play {
+    /// Begins the story of a run that is released now.
+    pub(super) fn begin(story: &'static Story, run: &Value, seed: u64, now: Time) -> Self {
+        let mut random = random_for(seed, "tekton", run);
+        let mut last = now;
+        let acts = story.undisturbed().iter().enumerate().map(|(index, step)| {
+            last = last.max(now + step.after + delay(&mut random, JITTER));
+            (last, Act::Tell(index))
+        });
+        let acts = acts.collect();
+        let timeout = run["spec"]["timeouts"]["pipeline"].as_str().map_or(Ok(DEFAULT_TIMEOUT), duration::parse);
+        let timeout = timeout.ok().filter(|timeout| !timeout.is_zero());
+        let deadline = timeout.and_then(|timeout| now.checked_add_signed(TimeDelta::from_std(timeout).ok()?));
+        let retelling = Retelling::new(story, run, now);
+        Self { story, retelling, acts, deadline, is_resolved: false, random, state: State::Running }
+    }
+
+    /// Takes in the run as it is now.
+    pub(super) fn see(&mut self, run: &Value) {
+        self.is_resolved = run["status"]["pipelineSpec"].is_object();
+    }
+
+    /// Notes that the run is done.
+    pub(super) fn completed(&mut self) {
+        self.state = State::Completed;
+        self.deadline = None;
+    }
+
+    /// Stops the run, as somebody has asked for.
+    pub(super) fn stop(&mut self, now: Time) {
+        if self.state == State::Running {
+            let due = now + delay(&mut self.random, JITTER);
+            self.stop_at(due, Stop::Asked);
+        }
+    }
+
+    fn stop_at(&mut self, due: Time, stop: Stop) {
+        self.state = State::Stopping(stop);
+        self.deadline = None;
+        self.acts = [(due, Act::Stop(stop))].into();
+    }
+
+    /// Says whether there is nothing left to do, whatever happens.
+    pub(super) fn is_over(&self) -> bool {
+        self.state == State::Completed && self.acts.is_empty()
+    }
+
+    /// Goes on so much later. A time-out does not wait.
+    pub(super) fn shift(&mut self, by: TimeDelta) {
+        self.retelling.begun += by;
+        self.acts.iter_mut().for_each(|(due, _)| *due += by);
+    }
+
+    pub(super) fn wake(&self) -> Option<Time> {
+        let due = self.acts.front().map(|(due, _)| *due);
+        [due, self.deadline.filter(|_| self.is_resolved)].into_iter().flatten().min()
+    }
+
+    /// Does what is due first.
+    pub(super) fn act(&mut self, run: &Value, hand: &Hand, objects: &Follower, now: Time) -> Result<()> {
+        if self.is_resolved && self.deadline.is_some_and(|deadline| deadline <= now) {
+            self.stop_at(now, Stop::TimedOut);
+            return Ok(());
+        }
+        match self.acts.pop_front() {
+            Some((_, Act::Tell(index))) => {
+                let story = self.story;
+                if self.tell(&story.steps[index], run, hand, objects)? {
+                    return Ok(());
+                }
+                self.acts.iter_mut().for_each(|(due, _)| *due += AGAIN);
+                self.retelling.begun += AGAIN;
+                self.acts.push_front((now + AGAIN, Act::Tell(index)));
+                Ok(())
+            }
+            Some((_, Act::Stop(stop))) => self.stop_all(stop, run, hand, objects, now),
+            Some((_, Act::End(stop, child))) => self.end(stop, &child, hand, objects, now),
+            None => Ok(()),
+        }
+    }
+
+    /// Plays a step; `false` where it has to be tried again.
+    fn tell(&mut self, step: &Step, run: &Value, hand: &Hand, objects: &Follower) -> Result<bool> {
+        if let Change::Added(recorded) = &step.change {
+            return self.create(step, recorded, run, hand, objects);
+        }
+        let Some(object) = self.place(step, run) else { return Ok(true) };
+        match &step.change {
+            Change::Changed(patch) => {
+                hand.merge(&object, &with_content(self.retelling.retell(patch)))?;
+                if patch["metadata"]["deletionTimestamp"].is_string() {
+                    hand.delete(&object, None)?;
+                }
+            }
+            Change::Added(_) | Change::Deleted => hand.delete(&object, (step.kind == "Pod").then_some(0))?,
+        }
+        Ok(true)
+    }
+
+    fn create(&mut self, step: &Step, recorded: &Value, run: &Value, hand: &Hand, objects: &Follower) -> Result<bool> {
+        let mut object = self.retelling.retell(recorded);
+        if step.kind == "Pod" && !self.story.without_node.contains(&step.name) {
+            // The recorder leaves out the specs of pods. One that is on a node is deleted with grace.
+            object["spec"]["nodeName"] = json!("node-1");
+        }
+        let made = match hand.create(&object)? {
+            Created::Yes(made) => uid(&made).to_owned(),
+            Created::Nowhere => return Ok(true),
+            Created::Taken => {
+                let is_same = |other: &&std::sync::Arc<Value>| {
+                    other["kind"] == object["kind"]
+                        && other["metadata"]["name"] == object["metadata"]["name"]
+                        && other["metadata"]["namespace"] == object["metadata"]["namespace"]
+                };
+                // After a restore of the server, it may be the one that was created before.
+                let of_run = owners(&object).chain([uid(run)]);
+                let mut ours = of_run.flat_map(|owner| objects.owned_by(owner));
+                match ours.find(is_same) {
+                    Some(other) => uid(other).to_owned(),
+                    None => return Ok(false),
+                }
+            }
+        };
+        self.retelling.identify(&step.uid, &made);
+        if let Some(status) = object.get("status") {
+            hand.merge(&object, &json!({"status": status}))?;
+        }
+        Ok(true)
+    }
+
+    /// Returns what is needed of the object of a step to write to it; nothing where it could not be created.
+    fn place(&self, step: &Step, run: &Value) -> Option<Value> {
+        let uid = self.retelling.uid_of(&step.uid)?;
+        let namespace = &run["metadata"]["namespace"];
+        let metadata = json!({"name": self.retelling.rename(&step.name), "namespace": namespace, "uid": uid});
+        Some(json!({"apiVersion": step.version, "kind": step.kind, "metadata": metadata}))
+    }
+
+    /// Stops the run: its children are told, and it is done. They end a little later.
+    fn stop_all(&mut self, stop: Stop, run: &Value, hand: &Hand, objects: &Follower, now: Time) -> Result<()> {
+        let version = &self.story.version;
+        let mut ends = Vec::new();
+        for child in unfinished(uid(run), objects) {
+            let patch = stopped_child(version, stop, child).map_err(|error| anyhow!("{error}"))?;
+            if patch.is_object() {
+                hand.merge(child, &patch)?;
+            }
+            ends.push((now + delay(&mut self.random, STOPPED_WITHIN), Act::End(stop, uid(child).to_owned())));
+        }
+        ends.sort_by_key(|(due, _)| *due);
+        self.acts = ends.into();
+        let patch = ended(version, stop, run, now).map_err(|error| anyhow!("{error}"))?;
+        hand.merge(run, &patch)
+    }
+
+    /// Ends a stopped child, and deletes its pods.
+    fn end(&mut self, stop: Stop, child: &str, hand: &Hand, objects: &Follower, now: Time) -> Result<()> {
+        let Some(child) = objects.get(child).filter(|child| !is_done(child)) else { return Ok(()) };
+        for pod in objects.owned_by(uid(child)).filter(|object| object["kind"] == "Pod") {
+            let is_over = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+            if !is_over && !pod["metadata"]["deletionTimestamp"].is_string() {
+                hand.delete(pod, None)?;
+            }
+        }
+        let patch = ended(&self.story.version, stop, child, now).map_err(|error| anyhow!("{error}"))?;
+        hand.merge(child, &patch)
+    }
+}
+
+/// Leaves out metadata that says nothing any more.
+fn with_content(mut patch: Value) -> Value {
+    if patch["metadata"].as_object().is_some_and(serde_json::Map::is_empty) {
+        patch.as_object_mut().map(|patch| patch.remove("metadata"));
+    }
+    patch
+}
+
+/// Returns what a run has started and what is not done, children's children included, in the order of their names.
+fn unfinished<'a>(run: &str, objects: &'a Follower) -> Vec<&'a Value> {
+    let mut all: Vec<&Value> = Vec::new();
+    let mut owners = vec![run.to_owned()];
+    while let Some(owner) = owners.pop() {
+        for object in objects.owned_by(&owner).filter(|object| object["kind"] != "Pod" && !is_done(object)) {
+            owners.push(uid(object).to_owned());
+            all.push(object);
+        }
+    }
+    all.sort_by_key(|object| (object["kind"].to_string(), object["metadata"]["name"].to_string()));
+    all
+}

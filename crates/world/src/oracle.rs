@@ -1,0 +1,194 @@
+//! What must hold of every play, whatever its plan: judged by the auditor on what the server recorded, by the second
+//! reading of every decision, and by what is left at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use wfe_auditor::{Change, ChangeType, Options, Policy, Request, audit};
+use wfe_core::check;
+use wfe_core::target::TargetName;
+use wfe_operator::clock::Clock;
+use wfe_operator::witness::{Decided, Witness};
+
+use crate::network::OPERATOR;
+use crate::people::{self, executions_in};
+use crate::plan::Plan;
+use crate::record::Record;
+use crate::server::Server;
+use crate::service::FakeApi;
+
+/// The kinds that the auditor reads.
+const AUDITED: [&str; 5] = ["WorkflowExecution", "PipelineRun", "TaskRun", "CustomRun", "Pod"];
+
+/// How often a replica may decide on the same view of one target within a second. A task that is tried again and again
+/// brings five pods, whose changes say nothing new; what spins decides as fast as the API server answers.
+const ON_ONE_VIEW: u32 = 20;
+
+/// How many writes one execution may cost where nothing goes wrong: a run is created, committed to, released and
+/// deleted; the status says Running, progress (twice), the end, that the target is free, and what blocks it or clears
+/// it; three events tell of it.
+const WRITES_EACH: u64 = 14;
+/// How long an execution may wait for its first status where nothing but watches fails: twice the three minutes after
+/// which a silent watch is begun anew, and some.
+const UNSEEN: chrono::TimeDelta = chrono::TimeDelta::minutes(10);
+
+/// Judges what the plan itself allows to be judged: what a calm course costs, and whether anybody was overlooked.
+pub fn judge_course(plan: &Plan, server: &Server, record: &Record, created: u64) {
+    if plan.faults.is_empty() && record.writes() > created * WRITES_EACH {
+        record.broken(format!("{created} executions took {} writes though nothing went wrong", record.writes()));
+    }
+    if plan.faults.iter().all(|fault| fault.what.is_about_watches()) {
+        let executions = server.archive().filter(|(kind, _)| kind.kind == "WorkflowExecution");
+        let mut unseen: BTreeMap<String, wfe_core::Time> = BTreeMap::new();
+        for (_, change) in executions {
+            let Some(object) = change.is.as_deref().or(change.was.as_deref()) else { continue };
+            let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+            if change.was.is_none() {
+                unseen.insert(uid, change.at);
+            } else if (change.is.is_none() || object["status"].is_object())
+                && let Some(created) = unseen.remove(&uid)
+                && change.at - created > UNSEEN
+            {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                let minutes = (change.at - created).num_minutes();
+                record.broken(format!("execution {name} had no status for {minutes} minutes"));
+            }
+        }
+    }
+}
+
+/// Judges every decision of a replica as it is made.
+#[must_use]
+pub fn witness(replica: u8, clock: Clock, record: Record) -> Witness {
+    let views: Mutex<BTreeMap<String, View>> = Mutex::default();
+    Witness::new(move |decided: Decided<'_>| {
+        let target = decided.target.name.as_ref().map_or("(no target)", TargetName::as_str);
+        record.decided();
+        for violation in check::violations(decided.target, decided.policy, decided.now, decided.decision) {
+            let check::Violation { section, what } = violation;
+            record.broken(format!("replica {replica}: a decision on {target} violates section {section}: {what}"));
+        }
+        let second = clock.now().timestamp();
+        let mut hasher = DefaultHasher::new();
+        format!("{:?}", decided.target).hash(&mut hasher);
+        let seen = hasher.finish();
+        let mut views = views.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = views.entry(target.to_owned()).or_default();
+        if (view.seen, view.second) == (seen, second) {
+            view.decided += 1;
+        } else {
+            *view = View { seen, second, decided: 1 };
+        }
+        if view.decided == ON_ONE_VIEW {
+            record.broken(format!(
+                "replica {replica}: decided on {target} {ON_ONE_VIEW} times within a second, and saw the same each time"
+            ));
+        }
+    })
+}
+
+/// What a replica last decided on.
+#[derive(Default)]
+struct View {
+    seen: u64,
+    second: i64,
+    decided: u32,
+}
+
+/// Judges all that has happened, after everything has come to rest. Without a policy, clocks are wrong.
+#[must_use]
+pub fn judge(server: &Server, begin: wfe_core::Time, policy: Option<Policy>, record: &Record) -> BTreeMap<String, u64> {
+    let changes: Vec<Change> = server
+        .archive()
+        .filter(|(kind, _)| AUDITED.contains(&kind.kind.as_str()))
+        .filter_map(|(kind, change)| {
+            let (was, is) = (change.was.as_deref(), change.is.as_deref());
+            let what = match (was, is) {
+                (None, Some(_)) => ChangeType::Added,
+                (Some(_), Some(_)) => ChangeType::Modified,
+                (_, None) => ChangeType::Deleted,
+            };
+            Some(Change {
+                kind: kind.kind.clone(),
+                change: what,
+                resource_version: change.revision,
+                at_ms: u64::try_from((change.at - begin).num_milliseconds()).unwrap_or_default(),
+                object: is.or(was)?.clone(),
+            })
+        })
+        .collect();
+    let requests: Vec<Request> = server
+        .audit_log()
+        .iter()
+        .filter(|entry| !matches!(entry.verb, "watch" | "list"))
+        .map(|entry| Request {
+            verb: entry.verb.to_owned(),
+            user: entry.user.clone(),
+            group: entry.group.clone(),
+            resource: entry.resource.clone(),
+            subresource: entry.subresource.to_owned(),
+            namespace: entry.namespace.clone(),
+            name: entry.name.clone(),
+            code: i64::from(entry.code),
+            resource_version: entry.response["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()),
+            request: entry.request.clone(),
+            response: entry.response.clone(),
+            received_at: entry.at.to_rfc3339(),
+        })
+        .collect();
+    let are_clocks_right = policy.is_some();
+    let options = Options { operators: BTreeSet::from([OPERATOR.to_owned()]), settled: true, policy };
+    let report = audit(&changes, &requests, &options);
+    // What is too early by the clock of the server was late enough by the clock of a replica whose clock is wrong.
+    let is_early = |rule: &str| matches!(rule, "removed-early" | "deleted-early");
+    for violation in report.violations.iter().filter(|it| are_clocks_right || !is_early(it.rule)) {
+        record.broken(violation.to_string().trim_end());
+    }
+    for gap in &report.gaps {
+        record.broken(format!("the recording is incomplete: {gap}"));
+    }
+    report.counts.iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+/// Says how each execution stands: name, phase and reason.
+#[must_use]
+pub fn standing(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
+    let executions = namespaces.iter().flat_map(|namespace| api.all(&executions_in(namespace)));
+    let lines = executions.map(|execution| {
+        let conditions = execution["status"]["conditions"].as_array();
+        let succeeded = conditions.and_then(|all| all.iter().find(|it| it["type"] == "Succeeded"));
+        let text = |value: &Value| value.as_str().unwrap_or("(none)").to_owned();
+        let (meta, phase) = (&execution["metadata"], text(&execution["status"]["phase"]));
+        let reason = succeeded.map_or_else(|| "(none)".to_owned(), |it| text(&it["reason"]));
+        format!("{}/{} {phase} {reason}", text(&meta["namespace"]), text(&meta["name"]))
+    });
+    lines.collect()
+}
+
+/// Lists what is not at rest.
+#[must_use]
+pub fn unrest(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let mut found = Vec::new();
+    for execution in namespaces.iter().flat_map(|namespace| api.all(&executions_in(namespace))) {
+        let phase = execution["status"]["phase"].as_str().unwrap_or("(none)");
+        if !matches!(phase, "Completed" | "Failed" | "Skipped") {
+            let why = &execution["status"]["conditions"][0]["message"];
+            found.push(format!("{} is {phase}: {why}", name(&execution)));
+        }
+    }
+    for run in api.all(&people::runs()) {
+        let is_ours = !run["metadata"]["annotations"].is_null();
+        if is_ours && !is_finished(&run) {
+            found.push(format!("PipelineRun {} is unfinished", name(&run)));
+        }
+    }
+    found
+}
+
+fn is_finished(run: &Value) -> bool {
+    let conditions = run["status"]["conditions"].as_array();
+    conditions.is_some_and(|all| all.iter().any(|it| it["type"] == "Succeeded" && it["status"] != "Unknown"))
+}

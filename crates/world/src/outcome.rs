@@ -1,0 +1,46 @@
+//! What became of a play.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::record::Record;
+
+/// What became of a play.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What is broken; empty where all held.
+    pub violations: Vec<String>,
+    /// The hash of all requests, with their times, in hexadecimal digits.
+    pub hash: String,
+    /// How many requests the replicas sent.
+    pub requests: u64,
+    /// How many decisions they made on a full view.
+    pub decisions: u64,
+    /// How long it took, in virtual time.
+    pub took: Duration,
+    /// How often each kind of fault struck.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// How often what happened, by the auditor's names.
+    pub counts: BTreeMap<String, u64>,
+    /// How each execution stood at the end: name, phase and reason.
+    pub executions: Vec<String>,
+    /// One line a request, where they were kept.
+    pub lines: Vec<String>,
+}
+
+impl Outcome {
+    pub(crate) fn new(record: &Record, took: Duration, counts: BTreeMap<String, u64>, executions: Vec<String>) -> Self {
+        let (requests, hash) = record.hash();
+        Self {
+            violations: record.violations(),
+            hash,
+            requests,
+            decisions: record.decisions(),
+            took,
+            faults: record.faults(),
+            counts,
+            executions,
+            lines: record.lines(),
+        }
+    }
+}

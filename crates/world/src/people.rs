@@ -1,0 +1,182 @@
+//! The people and programs of a cluster: they create executions, and do what the operator does not expect.
+
+use http::Method;
+use serde_json::{Value, json};
+use wfe_api::labels;
+use wfe_core::target::TargetName;
+use wfe_operator::clock::Clock;
+
+use crate::plan::{Create, Deed};
+use crate::service::FakeApi;
+
+/// Who they are for the API server.
+const PERSON: &str = "alice@example.com";
+/// The namespace of all runs.
+pub const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
+/// A finalizer that nobody in the cluster knows.
+const FINALIZER: &str = "example.com/archive";
+
+/// Somebody with every right.
+pub struct People {
+    api: FakeApi,
+    clock: Clock,
+    tekton: String,
+}
+
+impl People {
+    /// Lets people into a cluster. `tekton` is the version whose stories their bundles name.
+    #[must_use]
+    pub fn new(api: FakeApi, clock: Clock, tekton: &str) -> Self {
+        Self { api, clock, tekton: tekton.to_owned() }
+    }
+
+    /// Does one thing. What cannot be done, as the object is not there or the API server refuses it, is left.
+    pub fn act(&self, deed: &Deed) {
+        let path = path_of(deed.execution());
+        match deed {
+            Deed::Create(create) => self.create(create),
+            Deed::Delete(_) => self.ask(&Method::DELETE, &path, &Value::Null),
+            Deed::Cancel(_) => {
+                let cancellation = json!({"requestedBy": "alice", "reason": "not needed"});
+                self.ask(&Method::PATCH, &path, &json!({"spec": {"cancellation": cancellation}}));
+            }
+            Deed::Clear(_) => {
+                let clearance = json!({"clearedBy": "alice", "reason": "looked at it"});
+                self.ask(&Method::PATCH, &path, &json!({"spec": {"clearance": clearance}}));
+            }
+            Deed::Touch(_) => {
+                let touched = json!({"metadata": {"annotations": {"example.com/seen": self.clock.now().to_rfc3339()}}});
+                self.ask(&Method::PATCH, &path, &touched);
+            }
+            Deed::Scribble(_) => {
+                let status = json!({"status": {"observedGeneration": 7, "phase": "Pending"}});
+                self.ask(&Method::PATCH, &format!("{path}/status"), &status);
+            }
+            Deed::TouchRun(name) => {
+                self.change_run(name, &json!({"metadata": {"labels": {"example.com/seen": "yes"}}}));
+            }
+            Deed::UnlabelRun(name) => {
+                let label = json!({labels::LABEL_WORKFLOW_EXECUTION: null});
+                self.change_run(name, &json!({"metadata": {"labels": label}}));
+            }
+            Deed::HoldRun(name) => self.change_run(name, &json!({"metadata": {"finalizers": [FINALIZER]}})),
+            Deed::CancelRun(name) => self.change_run(name, &json!({"spec": {"status": "Cancelled"}})),
+            Deed::DeleteRun(name) => {
+                if let Some(run) = self.run_of(name) {
+                    self.ask(&Method::DELETE, &run, &Value::Null);
+                }
+            }
+            Deed::ForgeRun(name) => self.forge_run(name),
+        }
+    }
+
+    /// Takes back what would hold things up for ever: the finalizers on runs.
+    pub fn repair(&self) {
+        for run in self.api.all(&runs()) {
+            if run["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()) {
+                let path = format!("{}/{}", runs(), run["metadata"]["name"].as_str().unwrap_or_default());
+                self.ask(&Method::PATCH, &path, &json!({"metadata": {"finalizers": null}}));
+            }
+        }
+    }
+
+    /// Pauses a namespace, or ends its pause.
+    pub fn pause(&self, namespace: &str, is_paused: bool) {
+        let why = is_paused.then_some("maintenance");
+        let paused = json!({"metadata": {"annotations": {labels::ANNOTATION_PAUSED: why}}});
+        self.ask(&Method::PATCH, &format!("/api/v1/namespaces/{namespace}"), &paused);
+    }
+
+    fn create(&self, create: &Create) {
+        let (namespace, name) = create.name.split_once('/').unwrap_or_default();
+        let image = format!("registry.test/{}/{}:1.0", self.tekton, create.story);
+        let mut spec = json!({
+            "targetResource": create.target,
+            "workflowRef": {"workflowId": create.workflow, "version": "1.0", "containerImage": image},
+        });
+        if let Some(timeout) = &create.timeout {
+            spec["executionConfig"] = json!({"timeout": timeout});
+        }
+        if let Some(recovered) = &create.recovery_of {
+            spec["recoveryOf"] = json!(recovered);
+        }
+        if let Some(ttl) = create.ttl {
+            spec["ttlSecondsAfterFinished"] = json!(ttl);
+        }
+        if let Some(within) = create.start_within {
+            let until = self.clock.now() + chrono::TimeDelta::seconds(i64::from(within));
+            spec["startBefore"] = json!(until.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+        }
+        let object = json!({
+            "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
+            "kind": "WorkflowExecution",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec,
+        });
+        self.ask(&Method::POST, &executions_in(namespace), &object);
+    }
+
+    fn change_run(&self, execution: &str, change: &Value) {
+        if let Some(run) = self.run_of(execution) {
+            self.ask(&Method::PATCH, &run, change);
+        }
+    }
+
+    /// Returns the path of the newest run that was made for an execution of this name.
+    fn run_of(&self, execution: &str) -> Option<String> {
+        let is_its = |run: &Value| run["metadata"]["annotations"][labels::ANNOTATION_WORKFLOW_EXECUTION] == *execution;
+        let newest = self.api.all(&runs()).into_iter().filter(is_its).max_by_key(|run| {
+            let sequence = run["metadata"]["labels"][labels::LABEL_RUN_SEQUENCE].as_str();
+            sequence.and_then(|number| number.parse::<u64>().ok())
+        })?;
+        Some(format!("{}/{}", runs(), newest["metadata"]["name"].as_str()?))
+    }
+
+    /// Creates a run with the next name of the chain on which this execution's target is.
+    fn forge_run(&self, execution: &str) {
+        let found = self.api.ask("", &Method::GET, &path_of(execution), &Value::Null).body;
+        let target = found["spec"]["targetResource"].as_str().and_then(|target| TargetName::parse(target).ok());
+        let Some(target) = target else { return };
+        let chain = target.chain();
+        let taken = self.api.all(&runs());
+        let next = taken
+            .iter()
+            .filter_map(|run| run["metadata"]["name"].as_str()?.strip_prefix(&format!("{chain}-"))?.parse::<u64>().ok())
+            .max()
+            .unwrap_or(0)
+            + 1;
+        let run = json!({
+            "apiVersion": "tekton.dev/v1",
+            "kind": "PipelineRun",
+            "metadata": {
+                "name": format!("{chain}-{next}"),
+                "namespace": EXECUTION_NAMESPACE,
+                "labels": {labels::LABEL_WORKFLOW_EXECUTION: "somebody"},
+            },
+            "spec": {"pipelineRef": {"name": "other"}, "status": "PipelineRunPending"},
+        });
+        self.ask(&Method::POST, &runs(), &run);
+    }
+
+    fn ask(&self, method: &Method, path: &str, body: &Value) {
+        // What is refused is left: people make mistakes.
+        let _ = self.api.ask(PERSON, method, path, body);
+    }
+}
+
+/// Returns the path of all runs.
+#[must_use]
+pub fn runs() -> String {
+    format!("/apis/tekton.dev/v1/namespaces/{EXECUTION_NAMESPACE}/pipelineruns")
+}
+
+/// Returns the path of a namespace's executions.
+#[must_use]
+pub fn executions_in(namespace: &str) -> String {
+    format!("/apis/{}/{}/namespaces/{namespace}/workflowexecutions", wfe_api::GROUP, wfe_api::VERSION)
+}
+
+fn path_of(execution: &str) -> String {
+    let (namespace, name) = execution.split_once('/').unwrap_or_default();
+    format!("{}/{name}", executions_in(namespace))
+}

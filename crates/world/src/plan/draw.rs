@@ -1,0 +1,203 @@
+//! Draws a plan from a seed: some targets, some rivals for each, some acts of people, and a few kinds of faults.
+
+use fastrand::Rng;
+
+use super::{Act, Create, Deed, Fault, Millis, Plan, Trouble};
+use crate::cluster::stories::{VERSIONS, playable};
+use crate::world::NAMESPACES;
+
+const SECOND: Millis = 1000;
+const MINUTE: Millis = 60 * SECOND;
+
+/// How long people go on doing things.
+const LASTS: Millis = 15 * MINUTE;
+const TARGETS: [&str; 4] =
+    ["payment/deployment/payment-api", "ops/statefulset/db", "node/worker-node-1", "payment/deployment/cart"];
+const WORKFLOWS: [&str; 3] = ["restart", "cleanup", "scale-out"];
+/// Stories that end before anything has run, as most failures that count do; each exists in all versions.
+const BEFORE_ANYTHING_RAN: [&str; 4] = ["image-pull-first", "bad-graph", "unknown-task", "no-such-story"];
+/// What is watched.
+const WATCHED: [&str; 6] = ["", "workflowexecutions", "pipelineruns", "taskruns", "pods", "namespaces"];
+/// One plan of so many has no faults: what a play costs is measured on those.
+const CALM: u64 = 8;
+
+impl Plan {
+    /// Draws the plan of a seed.
+    #[must_use]
+    pub fn of_seed(seed: u64) -> Self {
+        let mut chance = Rng::with_seed(seed);
+        let tekton = if chance.u8(0..4) == 0 { VERSIONS[1] } else { VERSIONS[0] };
+        let mut plan = Self {
+            seed,
+            replicas: if chance.u8(0..4) == 0 { 1 } else { 2 },
+            flags: flags(&mut chance),
+            tekton: tekton.to_owned(),
+            acts: Vec::new(),
+            faults: Vec::new(),
+        };
+        let targets = &TARGETS[..chance.usize(1..=TARGETS.len())];
+        let names = executions(&mut plan, targets, &mut chance);
+        people(&mut plan, &names, &mut chance);
+        if !seed.is_multiple_of(CALM) {
+            faults(&mut plan, &mut chance);
+        }
+        plan.acts.sort_by_key(|act| act.at);
+        plan.faults.sort_by_key(|fault| fault.from);
+        plan
+    }
+}
+
+fn pick<'a>(chance: &mut Rng, of: &[&'a str]) -> &'a str {
+    chance.choice(of).copied().unwrap_or_default()
+}
+
+fn flags(chance: &mut Rng) -> Vec<String> {
+    let choices: [(&str, &[&str]); 8] = [
+        ("--cooldown-period", &["0", "30s", "5m"]),
+        ("--base-cooldown-period", &["2s", "20s", "1m"]),
+        ("--max-consecutive-failures", &["2", "5", "0"]),
+        ("--backoff-jitter", &["0", "0.5"]),
+        ("--previous-execution-failed-scope", &["Target", "Workflow"]),
+        ("--failure-quiet-period", &["0", "20m"]),
+        ("--pipelinerun-retention", &["24h", "2m", "5s"]),
+        ("--start-deadline", &["5m", "1m", "20s"]),
+    ];
+    let mut flags = Vec::new();
+    for (flag, values) in choices {
+        flags.push(format!("{flag}={}", pick(chance, values)));
+    }
+    flags
+}
+
+/// Has executions created, often several for one target at once, and returns their names.
+fn executions(plan: &mut Plan, targets: &[&str], chance: &mut Rng) -> Vec<(String, Millis)> {
+    let stories = playable(&plan.tekton).unwrap_or_default(); // what is wrong with the fixtures is said when they are played
+    let mut names: Vec<(String, Millis)> = Vec::new();
+    for number in 0..chance.usize(4..22) {
+        let at = match names.last() {
+            // A rival: at once, or within seconds.
+            Some((_, before)) if chance.bool() => before + chance.u64(0..3) * chance.u64(0..2000),
+            _ => chance.u64(0..LASTS),
+        };
+        let name = format!("{}/fix-{number}", pick(chance, &NAMESPACES));
+        let story = match chance.u8(0..8) {
+            0..=2 => "success",
+            3..=5 => pick(chance, &BEFORE_ANYTHING_RAN),
+            _ => pick(chance, &stories),
+        };
+        let create = Create {
+            name: name.clone(),
+            target: pick(chance, targets).to_owned(),
+            workflow: pick(chance, &WORKFLOWS).to_owned(),
+            story: story.to_owned(),
+            timeout: (chance.u8(0..8) == 0).then(|| "2s".to_owned()),
+            recovery_of: names.last().filter(|_| chance.u8(0..6) == 0).and_then(|(before, _)| {
+                // The name of one in the same namespace.
+                let (namespace, _) = name.split_once('/')?;
+                Some(before.strip_prefix(namespace)?.strip_prefix('/')?.to_owned())
+            }),
+            start_within: (chance.u8(0..8) == 0).then(|| chance.u32(1..60)),
+            ttl: (chance.u8(0..10) == 0).then(|| chance.u32(0..120)),
+        };
+        plan.acts.push(Act { at, what: Deed::Create(create) });
+        names.push((name, at));
+    }
+    names
+}
+
+/// Has people do what they do with executions and their runs, most of it soon after the creation.
+fn people(plan: &mut Plan, names: &[(String, Millis)], chance: &mut Rng) {
+    let deeds: [fn(String) -> Deed; 11] = [
+        Deed::Delete,
+        Deed::Delete,
+        Deed::Cancel,
+        Deed::Clear,
+        Deed::Touch,
+        Deed::Scribble,
+        Deed::TouchRun,
+        Deed::UnlabelRun,
+        Deed::HoldRun,
+        Deed::CancelRun,
+        Deed::DeleteRun,
+    ];
+    for (name, created) in names {
+        if chance.u8(0..3) > 0 {
+            continue;
+        }
+        let after = if chance.bool() { chance.u64(0..300) } else { chance.u64(0..2 * MINUTE) };
+        let deed = chance.choice(deeds).unwrap_or(Deed::Touch)(name.clone());
+        if matches!(deed, Deed::Delete(_)) && chance.bool() {
+            // Made again under its name.
+            let again = plan.acts.iter().find_map(|act| match &act.what {
+                Deed::Create(create) if create.name == *name => Some(create.clone()),
+                _ => None,
+            });
+            let at = created + after + chance.u64(0..2000);
+            plan.acts.extend(again.map(|create| Act { at, what: Deed::Create(create) }));
+        }
+        plan.acts.push(Act { at: created + after, what: deed });
+    }
+    // Somebody sees to failures, later.
+    for (name, created) in names {
+        if chance.u8(0..4) == 0 {
+            plan.acts.push(Act { at: created + chance.u64(10 * SECOND..4 * MINUTE), what: Deed::Clear(name.clone()) });
+        }
+    }
+    if chance.u8(0..6) == 0
+        && let Some((name, created)) = chance.choice(names)
+    {
+        let at = (created + chance.u64(0..MINUTE)).saturating_sub(30 * SECOND);
+        plan.acts.push(Act { at, what: Deed::ForgeRun(name.clone()) });
+    }
+}
+
+/// Draws a few kinds of faults, each for some while.
+fn faults(plan: &mut Plan, chance: &mut Rng) {
+    for _ in 0..chance.usize(1..5) {
+        let kind = chance.u8(0..18);
+        for _ in 0..chance.usize(1..4) {
+            let from = chance.u64(0..LASTS);
+            let to = from + if chance.bool() { chance.u64(100..20 * SECOND) } else { chance.u64(SECOND..4 * MINUTE) };
+            // Long enough for a watch to be begun anew, and again.
+            let to = if kind == 9 && chance.bool() { from + 20 * MINUTE } else { to };
+            let replica = if chance.u8(0..3) > 0 { Some(chance.u8(0..plan.replicas)) } else { None };
+            let percent = [5, 20, 50, 100][chance.usize(0..4)];
+            let resource = pick(chance, &WATCHED).to_owned();
+            let what = match kind {
+                0 => Trouble::Lost { percent },
+                1 => Trouble::AnswerLost { percent },
+                2 => Trouble::Doubled { percent },
+                3 => Trouble::Late { percent, by: chance.u64(10..40 * SECOND) },
+                4 => Trouble::Refused { percent, code: [429, 500, 503, 504][chance.usize(0..4)] },
+                5 => {
+                    let (verb, resource) = [
+                        ("create", "pipelineruns"),
+                        ("patch", "workflowexecutions"),
+                        ("get", "pods"),
+                        ("list", "taskruns"),
+                    ][chance.usize(0..4)];
+                    Trouble::Denied { verb: verb.to_owned(), resource: resource.to_owned() }
+                }
+                6 => Trouble::KindMissing {
+                    resource: pick(chance, &["pipelineruns", "taskruns", "customruns"]).to_owned(),
+                },
+                7 | 8 => Trouble::WatchLate { resource, by: chance.u64(10..30 * SECOND) },
+                9 => Trouble::WatchSilent { resource },
+                10 => Trouble::WatchRefused { resource, code: [403, 410, 500][chance.usize(0..3)] },
+                11 | 12 => Trouble::Partition,
+                13 => Trouble::Crash,
+                14 => Trouble::Restart,
+                15 => Trouble::Compacted,
+                16 => Trouble::TektonDown,
+                _ if chance.bool() => Trouble::Paused,
+                _ => Trouble::NamespacePaused { namespace: pick(chance, &NAMESPACES).to_owned() },
+            };
+            plan.faults.push(Fault { from, to, replica, what });
+        }
+    }
+    if chance.u8(0..8) == 0 {
+        let ahead = chance.i32(-90..90);
+        let replica = Some(chance.u8(0..plan.replicas));
+        plan.faults.push(Fault { from: 0, to: 0, replica, what: Trouble::Clock { ahead } });
+    }
+}

@@ -1,0 +1,120 @@
+//! What was seen of one play: every request that a replica sent, as a hash, and as lines where somebody reads them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::request::Parts;
+use sha2::{Digest, Sha256};
+
+use crate::plan::Millis;
+
+/// The shared record of a play. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Record(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    hash: Sha256,
+    requests: u64,
+    decisions: u64,
+    /// Those that write, but to the Lease.
+    writes: u64,
+    /// One line a request, where they are kept.
+    lines: Option<Vec<String>>,
+    /// How often each kind of fault struck a request.
+    struck: BTreeMap<&'static str, u64>,
+    violations: Vec<String>,
+}
+
+/// How many violations of one play are kept: one is enough to fail, some more help to understand.
+const MAX_VIOLATIONS: usize = 20;
+
+impl Record {
+    /// Makes a record that keeps a line for each request, or only their hash.
+    #[must_use]
+    pub fn new(keep_lines: bool) -> Self {
+        let kept = Kept { lines: keep_lines.then(Vec::new), ..Kept::default() };
+        Self(Arc::new(Mutex::new(kept)))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a request that a replica sends.
+    pub(crate) fn sent(&self, at: Millis, replica: u8, parts: &Parts, body: &Bytes) {
+        let mut kept = self.kept();
+        kept.requests += 1;
+        kept.writes += u64::from(parts.method != http::Method::GET && !parts.uri.path().contains("/leases"));
+        let line = format!("{at} {replica} {} {}", parts.method, parts.uri);
+        kept.hash.update(line.as_bytes());
+        kept.hash.update(b"\n");
+        kept.hash.update(body);
+        kept.hash.update(b"\n");
+        if let Some(lines) = &mut kept.lines {
+            lines.push(format!("{line} {}", String::from_utf8_lossy(body)));
+        }
+    }
+
+    /// Returns how many requests were writes, but to the Lease.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.kept().writes
+    }
+
+    /// Notes that a replica has decided.
+    pub(crate) fn decided(&self) {
+        self.kept().decisions += 1;
+    }
+
+    /// Returns how many decisions there were.
+    #[must_use]
+    pub fn decisions(&self) -> u64 {
+        self.kept().decisions
+    }
+
+    /// Notes that a fault struck.
+    pub(crate) fn struck(&self, label: &'static str) {
+        *self.kept().struck.entry(label).or_default() += 1;
+    }
+
+    /// Notes that something is broken.
+    pub(crate) fn broken(&self, what: impl Into<String>) {
+        let mut kept = self.kept();
+        if kept.violations.len() < MAX_VIOLATIONS {
+            kept.violations.push(what.into());
+        }
+    }
+
+    /// Returns how many requests there were, and their hash in hexadecimal digits.
+    #[must_use]
+    pub fn hash(&self) -> (u64, String) {
+        let kept = self.kept();
+        let digest = kept.hash.clone().finalize();
+        let hex = digest.iter().take(8).fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}"); // a String takes everything
+            hex
+        });
+        (kept.requests, hex)
+    }
+
+    /// Takes the lines that were kept.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.kept().lines.take().unwrap_or_default()
+    }
+
+    /// Returns how often each kind of fault struck.
+    #[must_use]
+    pub fn faults(&self) -> BTreeMap<&'static str, u64> {
+        self.kept().struck.clone()
+    }
+
+    /// Returns what is broken.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.kept().violations.clone()
+    }
+}

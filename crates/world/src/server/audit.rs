@@ -1,0 +1,87 @@
+//! The audit log: what was asked, by whom, and how it was answered, as the log of a real API server has it.
+
+use bytes::Bytes;
+use http::{Method, Request};
+use serde_json::Value;
+use wfe_core::Time;
+
+use super::answer::Answer;
+use super::target::{Part, Query, Target};
+use super::{Reply, Server};
+
+/// The header that names the user, as the front proxy of a real API server uses it.
+pub const USER: &str = "x-remote-user";
+
+/// One finished request.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Such as `create` or `patch`.
+    pub verb: &'static str,
+    /// Who asked: the header [`USER`].
+    pub user: String,
+    /// API group; empty for the core.
+    pub group: String,
+    /// Plural, such as `pipelineruns`.
+    pub resource: String,
+    /// Such as `status`; empty for the object itself.
+    pub subresource: &'static str,
+    /// Namespace; empty where there is none.
+    pub namespace: String,
+    /// Name; empty where the object alone has it.
+    pub name: String,
+    /// HTTP status of the answer.
+    pub code: u16,
+    /// What was sent with a write; null with a read.
+    pub request: Value,
+    /// What was answered to a write; null with a read.
+    pub response: Value,
+    /// When it was asked.
+    pub at: Time,
+}
+
+impl Server {
+    /// Returns the audit log; empty where none is kept.
+    #[must_use]
+    pub fn audit_log(&self) -> &[Entry] {
+        self.audit_log.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn audit(&mut self, request: &Request<Bytes>, reply: &Reply, now: Time) {
+        let Some(log) = &mut self.audit_log else { return };
+        let Some(target) = Target::parse(self.kinds, request.uri().path()) else { return };
+        let kind = &self.kinds[target.kind];
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let verb = match (request.method(), &target.name) {
+            (&Method::GET, None) if query.is_true("watch") => "watch",
+            (&Method::GET, None) => "list",
+            (&Method::GET, Some(_)) => "get",
+            (&Method::POST, _) => "create",
+            (&Method::PUT, _) => "update",
+            (&Method::PATCH, _) => "patch",
+            (&Method::DELETE, None) => "deletecollection",
+            (&Method::DELETE, Some(_)) => "delete",
+            _ => return,
+        };
+        let is_write = request.method() != Method::GET;
+        let (code, response) = match reply {
+            Reply::Answer(Answer { code, body }) => (*code, if is_write { body.clone() } else { Value::Null }),
+            Reply::Watch(_) => (200, Value::Null),
+        };
+        let name_in = |object: &Value| object["metadata"]["name"].as_str().map(str::to_owned);
+        let sent: Value =
+            if is_write { serde_json::from_slice(request.body()).unwrap_or_default() } else { Value::Null };
+        log.push(Entry {
+            verb,
+            user: request.headers().get(USER).and_then(|user| user.to_str().ok()).unwrap_or_default().to_owned(),
+            group: kind.group.clone(),
+            resource: kind.plural.clone(),
+            subresource: if target.part == Part::Status { "status" } else { "" },
+            namespace: target.namespace.unwrap_or_default(),
+            name: target.name.or_else(|| name_in(&sent)).unwrap_or_default(),
+            code,
+            request: sent,
+            response,
+            at: now,
+        });
+    }
+}

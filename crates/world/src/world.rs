@@ -1,0 +1,425 @@
+//! The world: the operator's own replicas against the fake API server, in one thread and in virtual time.
+//!
+//! ```text
+//!  Plan ──► director: acts of people, pauses, compaction ──┐
+//!       ──► supervisors: each starts, kills, restarts a Replica ── Network ──► FakeApi ◄── Tekton, collector, kubelet
+//!                                                  │                              │
+//!                                               Witness ──► oracle ◄── its records ┘
+//! ```
+//! Time stands still while anybody computes, and jumps to the next timer when nobody does. So a plan always leads to
+//! the same requests, at the same times.
+
+use std::panic;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use anyhow::Context;
+use http::Method;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+use wfe_core::Time;
+use wfe_operator::client;
+use wfe_operator::clock::Clock;
+use wfe_operator::config::{Flags, InForce, Place};
+use wfe_operator::health::Health;
+use wfe_operator::hearing::Hearing;
+use wfe_operator::lease::{Leadership, Timing, identity};
+use wfe_operator::metrics::Metrics;
+use wfe_operator::parts::Parts;
+use wfe_operator::replica::{Candidacy, Replica, Setup};
+
+use crate::cluster::Cluster;
+use crate::network::Network;
+use crate::oracle;
+use crate::outcome::Outcome;
+use crate::people::{EXECUTION_NAMESPACE, People};
+use crate::plan::{Millis, Plan, Trouble};
+use crate::record::Record;
+use crate::service::FakeApi;
+
+/// The namespaces of executions.
+pub const NAMESPACES: [&str; 2] = ["ops", "payment"];
+/// The namespace of the operator's own objects.
+const SYSTEM: &str = "kubernaut-system";
+/// When a world begins, in seconds of the Unix epoch: 2027-01-01.
+const BEGIN: i64 = 1_798_761_600;
+/// How long a world may take to come to rest after the last fault: longer than the deadlines of a start and of a drain
+/// together, with their retries.
+const REST_WITHIN: Duration = Duration::from_mins(45);
+/// For how long nothing must have changed before a world is at rest.
+const STILL: Duration = Duration::from_mins(1);
+/// How long a replica that starts into a world at rest is watched: it must have the Lease by then, and look around.
+const SECOND_LOOK: Duration = Duration::from_secs(30);
+/// The number of that replica.
+const NEWCOMER: u8 = 9;
+
+/// How a plan is played.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// Keep a line for each request.
+    pub lines: bool,
+}
+
+/// Plays a plan from its begin until all has come to rest, and judges what has happened.
+///
+/// # Errors
+/// Why the plan cannot be played.
+pub fn play(plan: &Plan, how: How) -> anyhow::Result<Outcome> {
+    plan.check()?;
+    let flags: Vec<String> = plan.flags.clone();
+    let place = Place { namespace: SYSTEM.to_owned(), name: "workflowexecution-config".to_owned() };
+    let in_force = Flags::of_run(flags).under(&place, None).context("the plan's flags cannot be used")?;
+    let record = Record::new(how.lines);
+    count_panics();
+    PANICS.set(0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    // Inside of the runtime: its clock, and not that of the machine, says when the world begins.
+    let outcome = runtime.block_on(async { World::new(plan.clone(), in_force, record)?.play().await });
+    drop(runtime);
+    let mut outcome = outcome?;
+    if PANICS.get() > 0 {
+        outcome.violations.push(format!("{} tasks have panicked", PANICS.get()));
+    }
+    Ok(outcome)
+}
+
+thread_local! {
+    /// How often this thread has panicked.
+    static PANICS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Has panics counted. Tokio catches those of tasks, and an operator outlives some.
+fn count_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            PANICS.with(|panics| panics.set(panics.get() + 1));
+            before(info);
+        }));
+    });
+}
+
+struct World {
+    plan: Arc<Plan>,
+    api: FakeApi,
+    begin: Instant,
+    clock: Clock,
+    record: Record,
+    in_force: watch::Sender<Arc<InForce>>,
+}
+
+impl World {
+    fn new(plan: Plan, in_force: InForce, record: Record) -> anyhow::Result<Self> {
+        let epoch = chrono::DateTime::from_timestamp(BEGIN, 0).context("a world begins outside of the calendar")?;
+        let begin = Instant::now();
+        let clock = Clock::new(move || epoch + begin.elapsed());
+        let api = FakeApi::new(plan.seed, {
+            let clock = clock.clone();
+            move || clock.now()
+        });
+        api.with(crate::server::Server::keep_records);
+        let in_force = watch::Sender::new(Arc::new(in_force));
+        Ok(Self { plan: Arc::new(plan), api, begin, clock, record, in_force })
+    }
+
+    async fn play(self) -> anyhow::Result<Outcome> {
+        for namespace in NAMESPACES.into_iter().chain([EXECUTION_NAMESPACE, SYSTEM]) {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            self.must(&Method::POST, "/api/v1/namespaces", &object)?;
+        }
+        let people = People::new(self.api.clone(), self.clock.clone(), &self.plan.tekton);
+        let tekton_is_up = watch::Sender::new(true);
+        let clock = self.clock.clone();
+        let now = Arc::new(move || clock.now());
+        let mut cluster = Cluster::start(self.api.clone(), now, self.plan.seed, tekton_is_up.subscribe());
+        let mut supervisors = Vec::new();
+        for replica in 0..self.plan.replicas {
+            let network =
+                Network::new(self.api.clone(), Arc::clone(&self.plan), self.begin, replica, self.record.clone());
+            let stop = watch::Sender::new(false);
+            let supervisor = tokio::spawn(self.supervisor(replica, network).run(stop.subscribe()));
+            supervisors.push((stop, supervisor));
+        }
+        let course = async {
+            self.direct(&people, &tekton_is_up).await;
+            people.repair();
+            self.rest().await;
+        };
+        tokio::select! {
+            biased;
+            ended = &mut cluster => {
+                let why = ended.context("the controllers of the cluster have panicked")?;
+                return why.context("the controllers of the cluster have ended").and(Err(anyhow::anyhow!("no outcome")));
+            }
+            () = course => {}
+        }
+        for (stop, supervisor) in supervisors {
+            stop.send_replace(true);
+            drop(supervisor.await); // a panic is counted
+        }
+        let policy = self.policy()?;
+        let begin = self.clock.now() - self.begin.elapsed();
+        let counts = self.api.look(|server| oracle::judge(server, begin, policy, &self.record));
+        let created = counts.get("executions").copied().unwrap_or_default();
+        self.api.look(|server| oracle::judge_course(&self.plan, server, &self.record, created));
+        let executions = oracle::standing(&self.api, &NAMESPACES);
+        self.look_again().await;
+        cluster.abort();
+        Ok(Outcome::new(&self.record, self.begin.elapsed(), counts, executions))
+    }
+
+    fn must(&self, method: &Method, path: &str, body: &Value) -> anyhow::Result<()> {
+        let answer = self.api.ask("admin", method, path, body);
+        anyhow::ensure!(answer.code < 300, "{method} {path} is answered with {}", answer.body);
+        Ok(())
+    }
+
+    /// The policy as the auditor reads it; none where a replica's clock is wrong, as times say nothing then.
+    fn policy(&self) -> anyhow::Result<Option<wfe_auditor::Policy>> {
+        if self.plan.faults.iter().any(|fault| matches!(fault.what, Trouble::Clock { .. })) {
+            return Ok(None);
+        }
+        let flags = self.plan.flags.iter().filter_map(|flag| flag.split_once('='));
+        wfe_auditor::Policy::of_flags(flags).map(Some).map_err(anyhow::Error::msg)
+    }
+
+    /// Does what the plan says, in the order of its times.
+    async fn direct(&self, people: &People, tekton_is_up: &watch::Sender<bool>) {
+        let mut steps: Vec<(Millis, Step<'_>)> =
+            self.plan.acts.iter().map(|act| (act.at, Step::Act(&act.what))).collect();
+        for fault in &self.plan.faults {
+            steps.push((fault.from, Step::Begins(&fault.what)));
+            steps.push((fault.to, Step::Ends(&fault.what)));
+        }
+        steps.sort_by_key(|(at, _)| *at); // stable: what the plan says first comes first
+        for (at, step) in steps {
+            if let Step::Ends(trouble) | Step::Begins(trouble) = &step
+                && !trouble.heals()
+            {
+                continue;
+            }
+            sleep_until(self.begin + Duration::from_millis(at)).await;
+            if let Step::Begins(
+                trouble @ (Trouble::Compacted
+                | Trouble::TektonDown
+                | Trouble::NamespacePaused { .. }
+                | Trouble::Paused
+                | Trouble::WatchSilent { .. }
+                | Trouble::WatchRefused { .. }),
+            ) = &step
+            {
+                self.record.struck(trouble.label());
+            }
+            match step {
+                Step::Act(deed) => people.act(deed),
+                Step::Begins(Trouble::Compacted) => self.api.with(crate::server::Server::compact),
+                Step::Begins(Trouble::TektonDown) => drop(tekton_is_up.send_replace(false)),
+                Step::Ends(Trouble::TektonDown) => drop(tekton_is_up.send_replace(true)),
+                Step::Begins(Trouble::NamespacePaused { namespace }) => people.pause(namespace, true),
+                Step::Ends(Trouble::NamespacePaused { namespace }) => people.pause(namespace, false),
+                Step::Begins(Trouble::Paused) => self.pause(Some("--paused")),
+                Step::Ends(Trouble::Paused) => self.pause(None),
+                Step::Begins(_) | Step::Ends(_) => {} // the network and the supervisors see to these
+            }
+        }
+    }
+
+    fn pause(&self, by: Option<&str>) {
+        self.in_force.send_modify(|in_force| Arc::make_mut(in_force).policy.paused_by = by.map(Into::into));
+    }
+
+    /// Waits until all has come to rest.
+    async fn rest(&self) {
+        let (calm_at, mut still_since, mut last) = (Instant::now(), Instant::now(), None);
+        loop {
+            let unrest = oracle::unrest(&self.api, &NAMESPACES);
+            let state = self.api.look(|server| server.newest_change_but_of("leases"));
+            if last != Some(state) {
+                (last, still_since) = (Some(state), Instant::now());
+            }
+            if unrest.is_empty() && still_since.elapsed() >= STILL {
+                return;
+            }
+            if calm_at.elapsed() > REST_WITHIN {
+                let minutes = REST_WITHIN.as_secs() / 60;
+                let what =
+                    if unrest.is_empty() { "something changes again and again".to_owned() } else { unrest.join("; ") };
+                return self.record.broken(format!("no rest {minutes} minutes after the last fault: {what}"));
+            }
+            sleep(Duration::from_secs(5)).await;
+        }
+    }
+
+    /// Starts a replica that has seen nothing: in a world at rest there is nothing for it to write.
+    async fn look_again(&self) {
+        let calm = Plan { faults: Vec::new(), acts: Vec::new(), ..Plan::clone(&self.plan) };
+        let record = Record::new(true);
+        let network = Network::new(self.api.clone(), Arc::new(calm), self.begin, NEWCOMER, record.clone());
+        let stop = watch::Sender::new(false);
+        let newcomer = tokio::spawn(self.supervisor(NEWCOMER, network).run(stop.subscribe()));
+        sleep(SECOND_LOOK).await;
+        stop.send_replace(true);
+        drop(newcomer.await); // a panic is counted
+        let newcomer_name = instance(NEWCOMER);
+        for line in record.lines() {
+            let method = line.split(' ').nth(2).unwrap_or_default();
+            // What has outlived its time is removed whenever that comes. Events are looked at below: to tell what has
+            // been told changes nothing.
+            if !matches!(method, "GET" | "DELETE") && !line.contains("/leases") && !line.contains("/events") {
+                self.record.broken(format!("at rest, a replica that starts finds something to do: {line}"));
+            }
+        }
+        let news =
+            NAMESPACES.map(|namespace| self.api.all(&format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")));
+        let is_new = |event: &Value| event["reportingInstance"] == newcomer_name && event["reason"] != "DrainSlow";
+        // (What drains for ever is told when its time has come.)
+        for event in news.into_iter().flatten().filter(is_new) {
+            self.record.broken(format!("at rest, a replica that starts has something to tell: {}", event["note"]));
+        }
+    }
+
+    fn supervisor(&self, replica: u8, network: Network) -> Supervisor {
+        let skew =
+            self.plan.faults.iter().filter(|fault| fault.strikes(replica, 0)).find_map(|fault| match fault.what {
+                Trouble::Clock { ahead } => Some(ahead),
+                _ => None,
+            });
+        let (clock, ahead) = (self.clock.clone(), chrono::TimeDelta::seconds(i64::from(skew.unwrap_or_default())));
+        Supervisor {
+            replica,
+            plan: Arc::clone(&self.plan),
+            begin: self.begin,
+            clock: Clock::new(move || -> Time { clock.now() + ahead }),
+            network,
+            record: self.record.clone(),
+            in_force: self.in_force.subscribe(),
+            chance: fastrand::Rng::with_seed(self.plan.seed.wrapping_add(u64::from(replica))),
+        }
+    }
+}
+
+/// The name of a replica, as events show it.
+fn instance(replica: u8) -> String {
+    format!("replica-{replica}")
+}
+
+enum Step<'a> {
+    Act(&'a crate::plan::Deed),
+    Begins(&'a Trouble),
+    Ends(&'a Trouble),
+}
+
+/// What ends the run of a replica.
+enum Next {
+    /// The play is over.
+    Over,
+    /// A part of it has ended by itself.
+    Failed(anyhow::Error),
+    /// The plan kills or stops it.
+    Struck,
+}
+
+/// Keeps one replica running, but when the plan kills or stops it.
+struct Supervisor {
+    replica: u8,
+    plan: Arc<Plan>,
+    begin: Instant,
+    clock: Clock,
+    network: Network,
+    record: Record,
+    in_force: watch::Receiver<Arc<InForce>>,
+    chance: fastrand::Rng,
+}
+
+impl Supervisor {
+    async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let mut ends: Vec<(Millis, Millis, bool)> = self
+            .plan
+            .faults
+            .iter()
+            .filter(|fault| fault.replica.is_none_or(|replica| replica == self.replica))
+            .filter_map(|fault| match fault.what {
+                Trouble::Crash => Some((fault.from, fault.to, true)),
+                Trouble::Restart => Some((fault.from, fault.to, false)),
+                _ => None,
+            })
+            .collect();
+        ends.sort_unstable();
+        let mut ends = ends.into_iter();
+        loop {
+            let mut replica = match self.start() {
+                Ok(replica) => replica,
+                Err(error) => return self.record.broken(format!("replica {} cannot start: {error:#}", self.replica)),
+            };
+            let end = if self.replica == NEWCOMER { None } else { ends.next() };
+            let (from, to, is_crash) = end.unwrap_or((Millis::MAX / 2, Millis::MAX / 2, false));
+            let next = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => Next::Over,
+                why = replica.ended() => Next::Failed(why),
+                () = sleep_until(self.begin + Duration::from_millis(from)) => Next::Struck,
+            };
+            match next {
+                Next::Over => return self.stop(replica).await,
+                Next::Failed(why) => return self.record.broken(format!("replica {}: {why:#}", self.replica)),
+                Next::Struck => {}
+            }
+            self.record.struck(if is_crash { "crash" } else { "restart" });
+            if is_crash {
+                drop(replica);
+            } else {
+                self.stop(replica).await;
+            }
+            let again = sleep_until(self.begin + Duration::from_millis(to));
+            let is_over = tokio::select! {
+                biased;
+                stopped = stop.wait_for(|stop| *stop) => stopped.is_ok(),
+                () = again => false,
+            };
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    /// Stops a replica in order, as a signal would.
+    async fn stop(&self, replica: Replica) {
+        if let Err(error) = replica.stop().await {
+            self.record.broken(format!("replica {} has not stopped well: {error:#}", self.replica));
+        }
+    }
+
+    fn start(&mut self) -> anyhow::Result<Replica> {
+        let (leadership, metrics) = (Leadership::by_election(), Metrics::new()?);
+        let (health, hearing) = (Health::new(), Hearing::default());
+        let namespace = self.in_force.borrow().defaults.execution_namespace.clone();
+        let network = self.network.clone();
+        let cluster = client::Cluster::over(network, &namespace, leadership.clone(), metrics.clone(), hearing.clone());
+        let instance = instance(self.replica);
+        let timing = Timing::new(Duration::from_secs(8), Duration::from_secs(5), Duration::from_secs(2));
+        let candidacy = Candidacy {
+            namespace: SYSTEM.to_owned(),
+            lease: "wfe-operator".to_owned(),
+            identity: identity(&instance, &mut self.chance),
+            timing: timing.map_err(anyhow::Error::msg)?,
+            chance: self.chance.fork(),
+        };
+        let setup = Setup {
+            cluster,
+            instance,
+            candidacy: Some(candidacy),
+            watch_namespace: None,
+            max_staleness: Duration::from_mins(3),
+            clock: self.clock.clone(),
+            config: self.in_force.clone(),
+            leadership,
+            metrics,
+            health,
+            hearing,
+            witness: Some(oracle::witness(self.replica, self.clock.clone(), self.record.clone())),
+        };
+        Ok(Replica::start(setup, Parts::default()))
+    }
+}

@@ -1,0 +1,10 @@
+//! What a cluster does by itself: Tekton plays what was recorded of it, garbage is collected, and pods end.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // a test says what went wrong by panicking
+
+mod compare;
+mod disturbed;
+mod format;
+mod stage;
+mod stopped;
+mod undisturbed;
