@@ -174,8 +174,10 @@ async fn endless(part: impl Future<Output = ()>) -> Result<(), Infallible> {
     Ok(())
 }
 
-/// Lets a part that delivers to the engine end only while the engine is there. An engine that fails drops its end of the
-/// channel before its error is known; the watches end by that, and what a person must read is the engine's error.
+/// Lets a part that delivers to the engine end only while the engine is there.
+///
+/// An engine that fails drops its end of the channel before its error is known. The watches end by that, and what a
+/// person must read is the engine's error.
 async fn behind<T>(deliveries: mpsc::Sender<T>, part: impl Future<Output = ()>) {
     part.await;
     if deliveries.is_closed() {
