@@ -181,7 +181,7 @@ async fn endless(part: impl Future<Output = ()>) -> Result<(), Infallible> {
 async fn behind<T>(deliveries: mpsc::Sender<T>, part: impl Future<Output = ()>) {
     part.await;
     if deliveries.is_closed() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
