@@ -79,8 +79,8 @@ bench: versions-rust assets $(if $(QUICK),,bench-micro) ## Measure what the oper
 # What criterion measures is below target/criterion, and what the index holds in target/memory.jsonl.
 .PHONY: bench-micro
 bench-micro: versions-rust ## Measure decisions, index, reading, and the bytes of the index (two minutes, and the build)
-	cargo bench --package wfe-core --package wfe-tekton --package wfe-operator --bench decide --bench parsing --bench index
-	WFE_MEMORY_REPORT=$(CURDIR)/target/memory.jsonl cargo test --release --package wfe-operator --test memory -- --nocapture
+	cargo bench --package wfe-core --package wfe-tekton --package wfe-view --bench decide --bench parsing --bench index
+	WFE_MEMORY_REPORT=$(CURDIR)/target/memory.jsonl cargo test --release --package wfe-view --test memory -- --nocapture
 
 .PHONY: fixtures
 fixtures: versions-rust assets assets-oldest bins ## Record again what both versions of Tekton write of each outcome

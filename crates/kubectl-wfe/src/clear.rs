@@ -11,15 +11,14 @@ use wfe_core::ending::{Remediation, Skip};
 use wfe_core::execution::{Clearance, Recorded};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::Target;
-use wfe_operator::client::{CallError, Verb};
-use wfe_operator::observe::observe_clearance;
+use wfe_view::call::{CallError, within};
+use wfe_view::observe::observe_clearance;
 
 use crate::ask::{ask, somebody_is_there};
 use crate::cli::{ClearArgs, ClusterArgs};
 use crate::report::{Report, Scope, shown, what_clearing_did};
-use crate::view::Lookout;
+use crate::view::{ANSWERS_WITHIN, Lookout};
 
-const EXECUTIONS: &str = "workflowexecutions";
 /// How long to wait for the operator to say what the clearance has done: it takes it well under a second.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -83,9 +82,9 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
 async fn write(lookout: &Lookout, blocker: &ExecutionId, seen: &DynamicObject, args: &ClearArgs) -> Result<String> {
     let user = lookout.who_am_i().await?;
     let (params, patch) = (PatchParams::default(), Patch::Merge(patch(seen, &args.reason, &user)));
-    let executions = lookout.cluster.executions_in(&blocker.namespace);
+    let executions = lookout.executions_in(&blocker.namespace);
     let request = executions.patch(&blocker.name, &params, &patch);
-    if let Err(error) = lookout.cluster.call(Verb::Patch, EXECUTIONS, request).await {
+    if let Err(error) = within(ANSWERS_WITHIN, request).await {
         bail!("cannot clear {blocker}: {}", refused(&error, args.target.as_str()));
     }
     Ok(user)
@@ -133,10 +132,10 @@ fn patch(object: &DynamicObject, reason: &str, user: &str) -> Value {
 /// Waits until the operator says what the clearance has done, and says it. That it cannot be seen is no failure: the
 /// clearance stands.
 async fn await_recorded(lookout: &Lookout, execution: &ExecutionId) -> String {
-    let executions = lookout.cluster.executions_in(&execution.namespace);
+    let executions = lookout.executions_in(&execution.namespace);
     let deadline = Instant::now() + RECORDED_WITHIN;
     loop {
-        let object = match lookout.cluster.call(Verb::Get, EXECUTIONS, executions.get(&execution.name)).await {
+        let object = match within(ANSWERS_WITHIN, executions.get(&execution.name)).await {
             Ok(found) => found.object,
             Err(error) => return format!("stands; what it has done cannot be seen: {}", words(&error)),
         };

@@ -12,8 +12,8 @@ use wfe_core::execution::Recorded;
 use wfe_core::name::ExecutionId;
 use wfe_core::target::{Target, TargetName};
 use wfe_core::verdict::Verdict;
-use wfe_operator::index::ExecutionRecord;
-use wfe_operator::observe::observe_clearance;
+use wfe_view::index::ExecutionRecord;
+use wfe_view::observe::observe_clearance;
 
 use crate::installation::{Installation, Leader};
 use crate::view::{Answer, Seen};

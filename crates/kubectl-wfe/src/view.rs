@@ -21,19 +21,18 @@ use wfe_core::history::History;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::{Target, TargetName};
 use wfe_core::waiting::Waiting;
-use wfe_operator::client::{CallError, Cluster};
-use wfe_operator::hearing::Hearing;
-use wfe_operator::index::{Delivery, ExecutionRecord, Index, Kind};
-use wfe_operator::lease::Leadership;
-use wfe_operator::metrics::Metrics;
-use wfe_operator::observe::observe_execution;
-use wfe_operator::watch::{Selection, read, selected};
+use wfe_view::call::{CallError, within};
+use wfe_view::index::{Delivery, ExecutionRecord, Index, Kind};
+use wfe_view::lean::LeanObject;
+use wfe_view::observe::observe_execution;
+use wfe_view::read::read;
+use wfe_view::source::{Pages, Selection, objects, place, selected};
 
 use crate::cli::{ClusterArgs, ViewArgs};
 use crate::installation::Installation;
 
 /// What the operator gives the API server too.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 /// A workflow that has never run anywhere: stands for all that have not been on a target.
 const NEVER_RAN: &str = "a-workflow-that-never-ran-here";
 /// How many workflows of a target are answered for, the latest first: more than anybody has written for one target.
@@ -41,7 +40,6 @@ const MOST_WORKFLOWS: usize = 50;
 
 /// The cluster, and how to look at it.
 pub(crate) struct Lookout {
-    pub(crate) cluster: Cluster,
     /// The namespace of a `WorkflowExecution` that is named without one.
     pub(crate) namespace: String,
     /// The operator whose decision is foretold.
@@ -77,14 +75,14 @@ impl Lookout {
             config.auth_info.impersonate_groups = Some(cluster.as_groups.clone());
         }
         let namespace = cluster.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let client = Client::try_from(config.clone()).context("cannot use the kubeconfig; check its certificates")?;
+        let client = Client::try_from(config).context("cannot use the kubeconfig; check its certificates")?;
         let installation = Installation::read(&client, args).await?;
-        let metrics = Metrics::new().context("cannot set up the client")?;
-        let execution_namespace = &installation.execution_namespace;
-        let leadership = Leadership::without_election();
-        let cluster = Cluster::connect(config, execution_namespace, leadership, metrics, Hearing::default())
-            .context("cannot use the kubeconfig; check its certificates")?;
-        Ok(Self { cluster, namespace, installation, client })
+        Ok(Self { namespace, installation, client })
+    }
+
+    /// Returns the executions of one namespace.
+    pub(crate) fn executions_in(&self, namespace: &str) -> Api<LeanObject> {
+        objects(&self.client, Kind::Execution, Some(namespace))
     }
 
     /// Lists all that the operator would list, with one more execution where one is given.
@@ -112,20 +110,19 @@ impl Lookout {
     /// Looks for an execution in a namespace that the operator does not watch.
     pub(crate) async fn find_unwatched(&self, name: &str) -> Result<Option<DynamicObject>> {
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
-        let executions = self.cluster.executions_in(&self.namespace);
-        let listed = self.cluster.list(Kind::Execution.label(), &executions, params).await;
+        let listed = list(&self.executions_in(&self.namespace), params).await;
         let found = listed.map_err(|error| anyhow!("cannot look for {name}: {}", said(&error, Kind::Execution)))?;
         Ok(found.into_iter().next())
     }
 
     async fn list(&self, kind: Kind) -> Result<Vec<DynamicObject>> {
         let watched = self.installation.watch_namespace.as_deref();
-        let api = self.cluster.watched(kind, watched);
+        let api = objects(&self.client, kind, place(kind, &self.installation.execution_namespace, watched));
         let params = match selected(kind) {
             Selection::All => ListParams::default(),
             Selection::Label(label) => ListParams::default().labels(label),
         };
-        let listed = self.cluster.list(kind.label(), &api, params).await;
+        let listed = list(&api, params).await;
         listed.map_err(|error| anyhow!("cannot list {}: {}", kind.label(), said(&error, kind)))
     }
 
@@ -235,6 +232,16 @@ impl Seen {
         let policy = &self.installation.policy;
         History::of(target, policy, self.now).blocks(policy, self.now)
     }
+}
+
+/// Lists all that a selection holds.
+async fn list(objects: &Api<LeanObject>, selection: ListParams) -> Result<Vec<DynamicObject>, CallError> {
+    let mut pages = Pages::of(selection);
+    while let Some(params) = pages.next() {
+        let page = within(ANSWERS_WITHIN, objects.list(params)).await?;
+        pages.take_in(page);
+    }
+    Ok(pages.into_objects())
 }
 
 /// Finds the cluster as kubectl does.

@@ -3,8 +3,6 @@
 //! kube's own defaults are neither safe nor bounded for us: no answer time-out at all, and up to fifteen silent retries
 //! of writes within minutes. Retrying is the queue's business, which looks at the target again first.
 
-mod denial;
-
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -15,113 +13,24 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::client::{Body, ClientBuilder};
-use kube::core::{DynamicResourceScope, GroupVersionKind};
+use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Config, Resource};
 use tower::{BoxError, Layer, Service};
-
 use wfe_core::residue::ResidueKind;
+use wfe_view::call::{CallError, within};
+use wfe_view::index::Kind;
+use wfe_view::lean::LeanObject;
+use wfe_view::source::{Pages, objects, place};
 
-use denial::lacks_right;
-
-use crate::causes::with_causes;
 use crate::hearing::{Hearing, HearingLayer};
-use crate::index::Kind;
-use crate::lean::LeanObject;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 
 /// How long an answer may take. Longer than the ten seconds that the API server gives an admission webhook, so that a
 /// webhook's time-out is seen as its own error and not as an unknown outcome.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a request is held back at the most because the API server, or whoever answers in its place, asked for it:
-/// as long as this operator waits by itself after many failures. Whoever is still busy then asks again; nobody who asks
-/// for a day stops a target for a day.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// How long a connection may take to stand.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
-pub(crate) const PAGE: u32 = 500;
-
-/// Why a request brought nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum CallError {
-    /// No answer within this time; the outcome of a write is unknown.
-    #[error("no answer within {} s", .0.as_secs().max(1))]
-    TimedOut(Duration),
-    /// The API server refused.
-    #[error("{}{}", .0.message, advice(.0))]
-    Refused(Box<kube::core::Status>),
-    /// The connection failed, or the answer could not be read; the outcome of a write is unknown.
-    #[error("{}", with_causes(.0.as_ref()))]
-    Transport(Box<kube::Error>),
-    /// Another replica may lead by now. The write was not sent, or its outcome is unknown.
-    #[error("this replica does not lead")]
-    NotLeading,
-}
-
-impl CallError {
-    /// Returns the HTTP code of a refusal; 0 where there was no answer.
-    #[must_use]
-    pub fn code(&self) -> u16 {
-        match self {
-            Self::Refused(status) => status.code,
-            Self::TimedOut(_) | Self::Transport(_) | Self::NotLeading => 0,
-        }
-    }
-
-    /// Says whether a write that brought this may have happened all the same. The end of a term is no doubt: whoever
-    /// leads next tells of what happened.
-    #[must_use]
-    pub fn is_in_doubt(&self) -> bool {
-        match self {
-            Self::TimedOut(_) | Self::Transport(_) => true,
-            // The API server gave up, or its store did not answer it.
-            Self::Refused(status) => status.code >= 500,
-            Self::NotLeading => false,
-        }
-    }
-
-    /// Says whether the operator's own account lacks the right to ask for this.
-    #[must_use]
-    pub fn lacks_right(&self) -> bool {
-        matches!(self, Self::Refused(status) if lacks_right(status))
-    }
-
-    /// Says whether the cluster does not serve objects of this kind.
-    #[must_use]
-    pub fn is_kind_missing(&self) -> bool {
-        matches!(self, Self::Refused(status) if denial::is_kind_missing(status))
-    }
-
-    /// Returns how long the API server asks to wait (`Retry-After`), where it does, up to a limit.
-    #[must_use]
-    pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Refused(status) => status
-                .details
-                .as_ref()
-                .map(|details| u64::from(details.retry_after_seconds))
-                .filter(|seconds| *seconds > 0)
-                .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER)),
-            Self::TimedOut(_) | Self::Transport(_) | Self::NotLeading => None,
-        }
-    }
-}
-
-impl From<kube::Error> for CallError {
-    fn from(error: kube::Error) -> Self {
-        match error {
-            kube::Error::Api(status) => Self::Refused(status),
-            other => Self::Transport(Box::new(other)),
-        }
-    }
-}
-
-/// Says what a person can do about a refusal.
-fn advice(status: &kube::core::Status) -> &'static str {
-    if lacks_right(status) { "; give the operator this right, it is in config/rbac" } else { "" }
-}
 
 /// What a request does, as its metric label says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,7 +141,7 @@ impl Cluster {
     /// Returns the `WorkflowExecutions` of one namespace.
     #[must_use]
     pub fn executions_in(&self, namespace: &str) -> Api<LeanObject> {
-        Api::namespaced_with(self.client.clone(), namespace, &resource(Kind::Execution))
+        objects(&self.client, Kind::Execution, Some(namespace))
     }
 
     /// Returns the `PipelineRuns` of the execution namespace.
@@ -258,18 +167,14 @@ impl Cluster {
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
-        match (kind, watch_namespace) {
-            (Kind::Execution, Some(namespace)) => Api::namespaced_with(self.client.clone(), namespace, &resource(kind)),
-            (Kind::Execution, None) | (Kind::Namespace, _) => Api::all_with(self.client.clone(), &resource(kind)),
-            (Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod, _) => self.in_execution_namespace(kind),
-        }
+        objects(&self.client, kind, place(kind, &self.execution_namespace, watch_namespace))
     }
 
     fn in_execution_namespace<K>(&self, kind: Kind) -> Api<K>
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
-        Api::namespaced_with(self.client.clone(), &self.execution_namespace, &resource(kind))
+        objects(&self.client, kind, Some(&self.execution_namespace))
     }
 
     /// Returns the events of one namespace.
@@ -310,13 +215,10 @@ impl Cluster {
         &self,
         verb: Verb,
         resource: &'static str,
-        within: Duration,
+        limit: Duration,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, CallError> {
-        let result = match tokio::time::timeout(within, request).await {
-            Ok(answer) => answer.map_err(CallError::from),
-            Err(_) => Err(CallError::TimedOut(within)),
-        };
+        let result = within(limit, request).await;
         self.metrics.api_request(verb, resource, result.as_ref().err().map_or(200, CallError::code));
         result
     }
@@ -331,60 +233,11 @@ impl Cluster {
         objects: &Api<LeanObject>,
         selection: ListParams,
     ) -> Result<Vec<DynamicObject>, CallError> {
-        let mut params = selection.limit(PAGE);
-        let mut all = Vec::new();
-        loop {
-            let page = self.call(Verb::List, resource, objects.list(&params)).await?;
-            all.extend(page.items.into_iter().map(|LeanObject { object, .. }| object));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(all),
-            }
+        let mut pages = Pages::of(selection);
+        while let Some(params) = pages.next() {
+            let page = self.call(Verb::List, resource, objects.list(params)).await?;
+            pages.take_in(page);
         }
-    }
-}
-
-fn resource(kind: Kind) -> ApiResource {
-    let (group, version, name) = match kind {
-        Kind::Execution => (wfe_api::GROUP, wfe_api::VERSION, "WorkflowExecution"),
-        Kind::Run => (wfe_tekton::GROUP, wfe_tekton::VERSION, wfe_tekton::KIND),
-        Kind::TaskRun => (wfe_tekton::GROUP, wfe_tekton::VERSION, "TaskRun"),
-        // The one kind of Tekton's that never came to v1.
-        Kind::CustomRun => (wfe_tekton::GROUP, "v1beta1", "CustomRun"),
-        Kind::Pod => ("", "v1", "Pod"),
-        Kind::Namespace => ("", "v1", "Namespace"),
-    };
-    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), kind.label())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_api_server_that_asks_to_wait_for_days_is_asked_again_after_half_a_minute() {
-        for (asked, waits) in [(0, None), (1, Some(1)), (30, Some(30)), (31, Some(30)), (u32::MAX, Some(30))] {
-            let details = serde_json::from_value(serde_json::json!({"retryAfterSeconds": asked})).unwrap();
-            let status = kube::core::Status { code: 429, details: Some(details), ..Default::default() };
-            let error = CallError::Refused(Box::new(status));
-            assert_eq!(error.retry_after(), waits.map(Duration::from_secs), "{asked}");
-        }
-    }
-
-    #[test]
-    fn a_missing_right_is_said_together_with_what_to_do() {
-        let message =
-            "pods \"x\" is forbidden: User \"u\" cannot get resource \"pods\" in API group \"\" in the namespace \"n\"";
-        let status = serde_json::json!({
-            "code": 403, "reason": "Forbidden", "message": message, "details": {"kind": "pods", "name": "x"},
-        });
-        let lacking = CallError::Refused(serde_json::from_value(status).unwrap());
-        assert!(lacking.lacks_right());
-        assert!(
-            lacking.to_string().ends_with("in the namespace \"n\"; give the operator this right, it is in config/rbac")
-        );
-        let quota = kube::core::Status { code: 403, message: "exceeded quota".to_owned(), ..Default::default() };
-        let other = CallError::Refused(Box::new(quota));
-        assert!(!other.lacks_right() && !other.to_string().contains("config/rbac"), "{other}");
+        Ok(pages.into_objects())
     }
 }

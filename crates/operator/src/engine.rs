@@ -18,13 +18,13 @@ use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::run::Owner;
 use wfe_core::target::TargetName;
 use wfe_tekton::{Evidence, RunRequest};
+use wfe_view::call::CallError;
+use wfe_view::index::{Delivery, Entry, Index, Key, Kind, READ_AFTER};
 
-use crate::client::CallError;
 use crate::clock::Clock;
 use crate::config::InForce;
 use crate::health::Health;
 use crate::hearing::Hearing;
-use crate::index::{Delivery, Entry, Index, Key, Kind, READ_AFTER};
 use crate::lease::{Leadership, Term};
 use crate::metrics::{BusyGauges, Metrics, PANIC, StandingGauges};
 use crate::perform::{Learned, PerformError, Performer, Report, Work};

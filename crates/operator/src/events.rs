@@ -22,8 +22,9 @@ use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::residue::ResidueId;
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
+use wfe_view::call::CallError;
 
-use crate::client::{CallError, Cluster, Verb};
+use crate::client::{Cluster, Verb};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 

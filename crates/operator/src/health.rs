@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-
-use crate::index::Kind;
+use wfe_view::index::Kind;
 
 /// How old the engine's last sign of life may be. It gives one every second.
 const STUCK_AFTER: Duration = Duration::from_mins(1);

@@ -17,8 +17,7 @@ use kube::client::Body;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::{Layer, Service};
-
-use crate::index::Kind;
+use wfe_view::index::Kind;
 
 /// The shared record. Cheap to clone.
 #[derive(Clone, Debug)]

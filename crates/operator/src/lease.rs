@@ -17,13 +17,14 @@ use kube::api::PostParams;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::client::{CallError, Cluster, Verb};
+use crate::client::{Cluster, Verb};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 
 pub use choice::{LONGEST, Timing};
 use choice::{Record, Sighting, Step, step};
 pub use leadership::{Leadership, Term, Terms};
+use wfe_view::call::CallError;
 
 const LEASES: &str = "leases";
 /// A leader whose renewal failed tries again after this part of the retry period: until the renew deadline there is

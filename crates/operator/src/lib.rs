@@ -8,7 +8,6 @@
 //!
 //! It observes, performs and reports. It never decides.
 
-pub mod causes;
 pub mod cli;
 pub mod client;
 pub mod clock;
@@ -17,11 +16,8 @@ pub mod engine;
 pub mod events;
 pub mod health;
 pub mod hearing;
-pub mod index;
-pub mod lean;
 pub mod lease;
 pub mod metrics;
-pub mod observe;
 pub mod parts;
 pub mod perform;
 pub mod queue;

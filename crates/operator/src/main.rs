@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use wfe_operator::causes::with_causes;
 use wfe_operator::cli::{Cli, Command};
 use wfe_operator::config::{self, Flags};
+use wfe_view::causes::with_causes;
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {

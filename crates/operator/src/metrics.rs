@@ -16,12 +16,12 @@ use wfe_core::ending::Skip;
 use wfe_core::reason::BlockReason;
 
 use crate::client::Verb;
-use crate::index::Kind;
 use crate::perform::PerformError;
 
 pub use busy::BusyGauges;
 use now::Now;
 pub use standing::StandingGauges;
+use wfe_view::index::Kind;
 
 /// The cause of an error that is a panic.
 pub const PANIC: &str = "panic";
@@ -368,9 +368,9 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::CallError;
     use wfe_core::ending::Remediation;
     use wfe_core::name::{ExecutionId, Uid};
+    use wfe_view::call::CallError;
 
     #[test]
     fn every_metric_registers_and_shows_its_help() {

@@ -27,10 +27,11 @@ use wfe_core::run::Run;
 use wfe_core::target::TargetName;
 use wfe_core::tries::{Trouble, TroubleKind};
 use wfe_tekton::{Defaults, Evidence, RunRequest};
+use wfe_view::call::CallError;
+use wfe_view::index::{Expected, Key, Kind, Live, Written};
 
-use crate::client::{CallError, Cluster};
+use crate::client::Cluster;
 use crate::events::{Announcement, Events};
-use crate::index::{Expected, Key, Kind, Live, Written};
 use crate::metrics::Metrics;
 use crate::status::{Commitment, Going, Subject};
 

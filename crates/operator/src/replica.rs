@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
+use wfe_view::index::Kind;
 
 use crate::client::Cluster;
 use crate::clock::Clock;
@@ -20,7 +21,6 @@ use crate::engine::{Engine, Settings};
 use crate::events::{self, Events};
 use crate::health::Health;
 use crate::hearing::Hearing;
-use crate::index::Kind;
 use crate::lease::{Elector, Leadership, Timing};
 use crate::metrics::Metrics;
 use crate::parts::Parts;

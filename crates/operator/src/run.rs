@@ -4,8 +4,8 @@ use anyhow::Context;
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use kube::Config;
+use wfe_view::causes::with_causes;
 
-use crate::causes::with_causes;
 use crate::cli::RunArgs;
 use crate::client::Cluster;
 use crate::clock::Clock;

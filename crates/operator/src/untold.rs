@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use wfe_core::name::Uid;
 use wfe_core::target::Target;
+use wfe_view::index::Key;
 
-use crate::index::Key;
 use crate::perform::{Sight, Telling, TellingKey};
 
 /// How many are kept: as many as there may be events that wait to be written.

@@ -10,34 +10,27 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use kube::Api;
-use kube::api::DynamicObject;
 use kube::core::Status;
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval};
-use wfe_api::limits;
 use wfe_core::backoff::Backoff;
 use wfe_core::name::Uid;
-use wfe_core::residue::ResidueKind;
-use wfe_core::run::Order;
-use wfe_tekton::{observe_descendant, observe_run};
+use wfe_view::causes::with_causes;
+use wfe_view::index::{Delivery, Kind};
+use wfe_view::lean::LeanObject;
+use wfe_view::read::read;
+use wfe_view::source::{Selection, selected};
 
-use crate::causes::with_causes;
 use crate::health::Health;
 use crate::hearing::Hearing;
-use crate::index::{Delivery, Kind};
-use crate::lean::LeanObject;
 use crate::metrics::Metrics;
-use crate::observe::observe_execution;
 
 /// How long a watch must have gone without failing before the next failure counts as the first: longer than the longest
 /// wait between two.
 const CALM: Duration = Duration::from_secs(30);
 /// How often a watch asks itself whether it was heard of lately.
 const SILENCE_CHECK: Duration = Duration::from_secs(1);
-/// How much of the reason of a pause is kept, in characters: enough for a person to read, where an annotation may have
-/// 256 kB.
-const PAUSE_REASON: u32 = 1024;
 /// How fast a broken watch is tried again: at once for a hiccup, never more often than every ten seconds for long.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(10), 6);
 
@@ -201,57 +194,6 @@ impl Watch {
                 };
                 Some(Delivery::DescendantDeleted(kind, uid, last))
             }
-        }
-    }
-}
-
-/// Which objects of a kind concern the operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
-    /// All.
-    All,
-    /// Those that have a label.
-    Label(&'static str),
-}
-
-/// Returns which objects of a kind concern the operator.
-#[must_use]
-pub fn selected(kind: Kind) -> Selection {
-    match kind {
-        // All namespaces, even if the executions of one alone are watched: their targets may be in any namespace, and
-        // a pause of the target's namespace counts.
-        Kind::Execution | Kind::Namespace => Selection::All,
-        Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
-            Selection::Label(wfe_api::labels::LABEL_WORKFLOW_EXECUTION)
-        }
-    }
-}
-
-/// Reads an object that is there; `None` for one that is not ours to know.
-#[must_use]
-pub fn read(kind: Kind, object: DynamicObject, execution_namespace: &str) -> Option<Delivery> {
-    let descendant = |residue| {
-        let descendant = observe_descendant(residue, &object.metadata, &object.data)?;
-        Some(Delivery::Descendant(kind, Box::new(descendant)))
-    };
-    match kind {
-        Kind::Execution => {
-            let record = observe_execution(&object, execution_namespace)?;
-            Some(Delivery::Execution(Box::new(record)))
-        }
-        // The index gives the order: it alone knows what came before.
-        Kind::Run => match observe_run(&object.metadata, &object.data, Order(0)) {
-            Some((chain, run)) => Some(Delivery::Run(chain, Box::new(run))),
-            None => descendant(ResidueKind::PipelineRun),
-        },
-        Kind::TaskRun => descendant(ResidueKind::TaskRun),
-        Kind::CustomRun => descendant(ResidueKind::CustomRun),
-        Kind::Pod => descendant(ResidueKind::Pod),
-        Kind::Namespace => {
-            let meta = object.metadata;
-            let why = meta.annotations.and_then(|mut all| all.remove(wfe_api::labels::ANNOTATION_PAUSED));
-            let paused = why.map(|why| limits::cut(&why, PAUSE_REASON).into());
-            Some(Delivery::Namespace(Uid::new(meta.uid.as_deref()?), meta.name?.into(), paused))
         }
     }
 }

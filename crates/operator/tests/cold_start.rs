@@ -14,10 +14,10 @@ use wfe_core::Time;
 use wfe_operator::client::Cluster;
 use wfe_operator::health::Health;
 use wfe_operator::hearing::Hearing;
-use wfe_operator::index::{Delivery, Index, Kind};
 use wfe_operator::lease::Leadership;
 use wfe_operator::metrics::Metrics;
 use wfe_operator::watch::Watch;
+use wfe_view::index::{Delivery, Index, Kind};
 
 /// How many large executions there are.
 const EXECUTIONS: u32 = 500;

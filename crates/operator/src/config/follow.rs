@@ -15,10 +15,11 @@ use kube::runtime::watcher::{self, Event};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use wfe_core::backoff::Backoff;
+use wfe_view::call::CallError;
 
 use super::{Document, Flags, InForce, Page, Place, Refused};
 use crate::cli::RunArgs;
-use crate::client::{CallError, Cluster, Verb};
+use crate::client::{Cluster, Verb};
 use crate::events::{Announcement, Events};
 use crate::health::Health;
 use crate::metrics::Metrics;

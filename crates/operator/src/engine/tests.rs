@@ -5,11 +5,11 @@ use wfe_core::execution::{Clearance, Execution, FailedState, Recorded};
 use wfe_core::policy::Policy;
 use wfe_core::reason::FailureReason;
 use wfe_tekton::Defaults;
+use wfe_view::index::ExecutionRecord;
 
 use super::*;
 use crate::client::Cluster;
 use crate::events;
-use crate::index::ExecutionRecord;
 
 /// An engine that leads, with a policy, and where its deliveries go in.
 fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {

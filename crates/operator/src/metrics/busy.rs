@@ -8,8 +8,7 @@ use prometheus::IntGaugeVec;
 use wfe_core::name::ExecutionId;
 use wfe_core::target::Target;
 use wfe_core::waiting::Waiting;
-
-use crate::index::Key;
+use wfe_view::index::Key;
 
 /// Shows what goes on at targets. Owned by whoever decides.
 pub struct BusyGauges {

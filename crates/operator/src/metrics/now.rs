@@ -2,9 +2,9 @@
 
 use prometheus::{GaugeVec, IntGauge, IntGaugeVec, Opts, Registry};
 use wfe_core::waiting::Waiting;
+use wfe_view::index::Kind;
 
 use super::busy::slow_label;
-use crate::index::Kind;
 
 /// How things are now.
 pub(super) struct Now {

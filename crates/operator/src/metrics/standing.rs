@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use prometheus::IntGaugeVec;
 use wfe_core::reason::BlockReason;
 use wfe_core::standing::Standing;
-
-use crate::index::Key;
+use wfe_view::index::Key;
 
 /// How many targets have a series of their own (SPEC section 15).
 const MAX_SERIES: usize = 10_000;

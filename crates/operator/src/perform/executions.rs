@@ -15,6 +15,7 @@ use wfe_core::standing::Blocked;
 use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
 use wfe_core::waiting::Waiting;
+use wfe_view::index::{Kind, Written};
 
 use super::facts::is;
 use super::telling::{Telling, Told};
@@ -23,7 +24,6 @@ use super::{
     changed_or_call, deleted, expect_object, if_unchanged, split,
 };
 use crate::client::Verb;
-use crate::index::{Kind, Written};
 use crate::status::{self, Commitment, Going, Subject};
 
 impl Performer {

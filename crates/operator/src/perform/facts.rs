@@ -8,11 +8,11 @@ use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
 use wfe_core::target::TargetName;
 use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
+use wfe_view::lean::LeanObject;
+use wfe_view::observe::{conditions, observe_execution};
 
 use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::client::Verb;
-use crate::lean::LeanObject;
-use crate::observe::{conditions, observe_execution};
 
 impl Performer {
     pub(super) async fn confirm_unfinished(&self, run: &RunId) -> Result<()> {

@@ -5,12 +5,12 @@ use kube::api::DynamicObject;
 use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::run::Order;
 use wfe_tekton::observe_run;
+use wfe_view::index::{Expected, Key, Kind, Live};
 
 use super::facts::is;
 use super::runs::has_our_label;
 use super::{Learned, PARALLEL_WRITES, PerformError, Performer, Report, Result};
 use crate::events::Announcement;
-use crate::index::{Expected, Key, Kind, Live};
 
 impl Performer {
     /// Reads the objects whose writes have been awaited for long.

@@ -12,11 +12,12 @@ use wfe_core::chain::RunNumber;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::reason::{FailureReason, Refusal};
 use wfe_tekton::MAX_MESSAGE;
+use wfe_view::call::CallError;
+use wfe_view::index::{Expected, Kind};
 
 use super::facts::is;
 use super::{Learned, Performer, if_unchanged, written};
-use crate::client::{CallError, Verb};
-use crate::index::{Expected, Kind};
+use crate::client::Verb;
 
 /// What all labels and annotations of ours begin with.
 const OURS: &str = "kubernaut.ai/";

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use wfe_api::limits::cut;
 use wfe_core::reason::FailureReason;
 use wfe_tekton::{MAX_MESSAGE, redact};
-
-use crate::client::CallError;
+use wfe_view::call::CallError;
 
 /// Judges a refused create: a failure for good, with its reason, or `None` for what is tried again.
 pub(super) fn judge(error: &CallError) -> Option<FailureReason> {

@@ -10,6 +10,9 @@ use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::reason::Refusal;
 use wfe_core::run::CancelReason;
 use wfe_tekton::render_run;
+use wfe_view::call::CallError;
+use wfe_view::index::{Kind, Written};
+use wfe_view::lean::LeanObject;
 
 use super::facts::is;
 use super::live::unwatched;
@@ -18,9 +21,7 @@ use super::{
     Learned, PerformError, Performer, Result, Work, call, changed_or_call, deleted, expect_object, if_unchanged, marks,
     refusal,
 };
-use crate::client::{CallError, Verb};
-use crate::index::{Kind, Written};
-use crate::lean::LeanObject;
+use crate::client::Verb;
 
 impl Performer {
     /// Step (a). A create whose outcome is unknown is tried again under the same name, as the view has not moved.

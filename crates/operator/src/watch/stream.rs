@@ -17,11 +17,10 @@ use kube::core::Request;
 use kube::runtime::watcher::{Error, Event};
 use kube::{Api, ResourceExt};
 use tokio::time::timeout;
+use wfe_view::lean::LeanObject;
+use wfe_view::source::{PAGE, Selection};
 
-use super::Selection;
 use super::page::Page;
-use crate::client::PAGE;
-use crate::lean::LeanObject;
 
 /// How long one watch request lasts, in seconds: below the three minutes after which a view counts as stale (SPEC
 /// section 5, 10).

@@ -15,9 +15,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use wfe_core::Time;
-use wfe_operator::index::Delivery::{ListBegins, ListEnds};
-use wfe_operator::index::{Index, Kind};
-use wfe_operator::watch::read;
+use wfe_view::index::Delivery::{ListBegins, ListEnds};
+use wfe_view::index::{Index, Kind};
+use wfe_view::read::read;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

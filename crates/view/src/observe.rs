@@ -100,7 +100,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
 }
 
 /// Reads the conditions of a `WorkflowExecution`; one that is none is left out.
-pub(crate) fn conditions(data: &Value) -> Vec<Condition> {
+pub fn conditions(data: &Value) -> Vec<Condition> {
     data.pointer("/status/conditions")
         .and_then(Value::as_array)
         .into_iter()

@@ -11,10 +11,10 @@ use criterion::{BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput};
 use kube::api::{DynamicObject, WatchEvent};
 use serde_json::{Value, json};
 use wfe_core::Time;
-use wfe_operator::index::Delivery::{ListBegins, ListEnds};
-use wfe_operator::index::{Delivery, Index, Kind};
-use wfe_operator::lean::LeanObject;
-use wfe_operator::watch::read;
+use wfe_view::index::Delivery::{ListBegins, ListEnds};
+use wfe_view::index::{Delivery, Index, Kind};
+use wfe_view::lean::LeanObject;
+use wfe_view::read::read;
 
 /// How many executions a start lists, each with its run.
 const STARTS: [u32; 3] = [100, 1000, 10_000];

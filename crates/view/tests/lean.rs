@@ -7,9 +7,9 @@ mod objects;
 
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
-use wfe_operator::index::Kind;
-use wfe_operator::lean::LeanObject;
-use wfe_operator::watch::read;
+use wfe_view::index::Kind;
+use wfe_view::lean::LeanObject;
+use wfe_view::read::read;
 
 const TARGET: &str = "payment/deployment/payment-api";
 
@@ -98,7 +98,7 @@ fn an_object_of_which_only_the_metadata_can_be_read_counts_as_unfinished() {
     let broken = text.replacen(r#""spec":{"#, r#""spec":{"number":1e999,"#, 1);
     let LeanObject { object, is_cut } = LeanObject::from_bytes(broken.as_bytes()).unwrap();
     assert!(is_cut);
-    let Some(wfe_operator::index::Delivery::Run(_, run)) = read(Kind::Run, object, objects::EXECUTION_NAMESPACE) else {
+    let Some(wfe_view::index::Delivery::Run(_, run)) = read(Kind::Run, object, objects::EXECUTION_NAMESPACE) else {
         panic!("it is a run of a chain")
     };
     assert!(run.is_unfinished() && run.owner.execution().is_some(), "{run:?}");

@@ -1,0 +1,142 @@
+//! What a request brings instead of an answer, and what that says.
+
+mod denial;
+
+use std::future::Future;
+use std::time::Duration;
+
+use denial::lacks_right;
+use futures::FutureExt;
+
+use crate::causes::with_causes;
+
+/// How long a request is held back at the most because the API server, or whoever answers in its place, asked for it:
+/// as long as this operator waits by itself after many failures. Whoever is still busy then asks again; nobody who asks
+/// for a day stops a target for a day.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
+/// Why a request brought nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// No answer within this time; the outcome of a write is unknown.
+    #[error("no answer within {} s", .0.as_secs().max(1))]
+    TimedOut(Duration),
+    /// The API server refused.
+    #[error("{}{}", .0.message, advice(.0))]
+    Refused(Box<kube::core::Status>),
+    /// The connection failed, or the answer could not be read; the outcome of a write is unknown.
+    #[error("{}", with_causes(.0.as_ref()))]
+    Transport(Box<kube::Error>),
+    /// Another replica may lead by now. The write was not sent, or its outcome is unknown.
+    #[error("this replica does not lead")]
+    NotLeading,
+}
+
+impl CallError {
+    /// Returns the HTTP code of a refusal; 0 where there was no answer.
+    #[must_use]
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Refused(status) => status.code,
+            Self::TimedOut(_) | Self::Transport(_) | Self::NotLeading => 0,
+        }
+    }
+
+    /// Says whether a write that brought this may have happened all the same. The end of a term is no doubt: whoever
+    /// leads next tells of what happened.
+    #[must_use]
+    pub fn is_in_doubt(&self) -> bool {
+        match self {
+            Self::TimedOut(_) | Self::Transport(_) => true,
+            // The API server gave up, or its store did not answer it.
+            Self::Refused(status) => status.code >= 500,
+            Self::NotLeading => false,
+        }
+    }
+
+    /// Says whether the operator's own account lacks the right to ask for this.
+    #[must_use]
+    pub fn lacks_right(&self) -> bool {
+        matches!(self, Self::Refused(status) if lacks_right(status))
+    }
+
+    /// Says whether the cluster does not serve objects of this kind.
+    #[must_use]
+    pub fn is_kind_missing(&self) -> bool {
+        matches!(self, Self::Refused(status) if denial::is_kind_missing(status))
+    }
+
+    /// Returns how long the API server asks to wait (`Retry-After`), where it does, up to a limit.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(status) => status
+                .details
+                .as_ref()
+                .map(|details| u64::from(details.retry_after_seconds))
+                .filter(|seconds| *seconds > 0)
+                .map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER)),
+            Self::TimedOut(_) | Self::Transport(_) | Self::NotLeading => None,
+        }
+    }
+}
+
+impl From<kube::Error> for CallError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::Refused(status),
+            other => Self::Transport(Box::new(other)),
+        }
+    }
+}
+
+/// Says what a person can do about a refusal.
+fn advice(status: &kube::core::Status) -> &'static str {
+    if lacks_right(status) { "; give the operator this right, it is in config/rbac" } else { "" }
+}
+
+/// Makes one request, and waits for its answer no longer than this.
+///
+/// # Errors
+/// Whatever the request brought instead of an answer.
+pub fn within<T>(
+    limit: Duration,
+    request: impl Future<Output = kube::Result<T>>,
+) -> impl Future<Output = Result<T, CallError>> {
+    // Not an async function: that would hold the request, which is large, twice.
+    tokio::time::timeout(limit, request).map(move |answer| match answer {
+        Ok(answer) => answer.map_err(CallError::from),
+        Err(_) => Err(CallError::TimedOut(limit)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_api_server_that_asks_to_wait_for_days_is_asked_again_after_half_a_minute() {
+        for (asked, waits) in [(0, None), (1, Some(1)), (30, Some(30)), (31, Some(30)), (u32::MAX, Some(30))] {
+            let details = serde_json::from_value(serde_json::json!({"retryAfterSeconds": asked})).unwrap();
+            let status = kube::core::Status { code: 429, details: Some(details), ..Default::default() };
+            let error = CallError::Refused(Box::new(status));
+            assert_eq!(error.retry_after(), waits.map(Duration::from_secs), "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_missing_right_is_said_together_with_what_to_do() {
+        let message =
+            "pods \"x\" is forbidden: User \"u\" cannot get resource \"pods\" in API group \"\" in the namespace \"n\"";
+        let status = serde_json::json!({
+            "code": 403, "reason": "Forbidden", "message": message, "details": {"kind": "pods", "name": "x"},
+        });
+        let lacking = CallError::Refused(serde_json::from_value(status).unwrap());
+        assert!(lacking.lacks_right());
+        assert!(
+            lacking.to_string().ends_with("in the namespace \"n\"; give the operator this right, it is in config/rbac")
+        );
+        let quota = kube::core::Status { code: 403, message: "exceeded quota".to_owned(), ..Default::default() };
+        let other = CallError::Refused(Box::new(quota));
+        assert!(!other.lacks_right() && !other.to_string().contains("config/rbac"), "{other}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Reads each object once, at the edge, into the small record that is kept of it.
+
+use kube::api::DynamicObject;
+use wfe_api::limits;
+use wfe_core::name::Uid;
+use wfe_core::residue::ResidueKind;
+use wfe_core::run::Order;
+use wfe_tekton::{observe_descendant, observe_run};
+
+use crate::index::{Delivery, Kind};
+use crate::observe::observe_execution;
+
+/// How much of the reason of a pause is kept, in characters: enough for a person to read, where an annotation may have
+/// 256 kB.
+const PAUSE_REASON: u32 = 1024;
+/// Reads an object that is there; `None` for one that is not ours to know.
+#[must_use]
+pub fn read(kind: Kind, object: DynamicObject, execution_namespace: &str) -> Option<Delivery> {
+    let descendant = |residue| {
+        let descendant = observe_descendant(residue, &object.metadata, &object.data)?;
+        Some(Delivery::Descendant(kind, Box::new(descendant)))
+    };
+    match kind {
+        Kind::Execution => {
+            let record = observe_execution(&object, execution_namespace)?;
+            Some(Delivery::Execution(Box::new(record)))
+        }
+        // The index gives the order: it alone knows what came before.
+        Kind::Run => match observe_run(&object.metadata, &object.data, Order(0)) {
+            Some((chain, run)) => Some(Delivery::Run(chain, Box::new(run))),
+            None => descendant(ResidueKind::PipelineRun),
+        },
+        Kind::TaskRun => descendant(ResidueKind::TaskRun),
+        Kind::CustomRun => descendant(ResidueKind::CustomRun),
+        Kind::Pod => descendant(ResidueKind::Pod),
+        Kind::Namespace => {
+            let meta = object.metadata;
+            let why = meta.annotations.and_then(|mut all| all.remove(wfe_api::labels::ANNOTATION_PAUSED));
+            let paused = why.map(|why| limits::cut(&why, PAUSE_REASON).into());
+            Some(Delivery::Namespace(Uid::new(meta.uid.as_deref()?), meta.name?.into(), paused))
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Where the objects come from: the kinds, where each is looked for, and how a list of it is read page by page.
+
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectList};
+use kube::core::{DynamicResourceScope, GroupVersionKind};
+use kube::{Api, Client, Resource};
+
+use crate::index::Kind;
+use crate::lean::LeanObject;
+
+/// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
+pub const PAGE: u32 = 500;
+
+/// Which objects of a kind concern the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// All.
+    All,
+    /// Those that have a label.
+    Label(&'static str),
+}
+
+/// Returns which objects of a kind concern the operator.
+#[must_use]
+pub fn selected(kind: Kind) -> Selection {
+    match kind {
+        // All namespaces, even if the executions of one alone are watched: their targets may be in any namespace, and
+        // a pause of the target's namespace counts.
+        Kind::Execution | Kind::Namespace => Selection::All,
+        Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
+            Selection::Label(wfe_api::labels::LABEL_WORKFLOW_EXECUTION)
+        }
+    }
+}
+
+/// Returns the one namespace in which objects of a kind are looked for; `None`: in all.
+#[must_use]
+pub fn place<'a>(kind: Kind, execution_namespace: &'a str, watch_namespace: Option<&'a str>) -> Option<&'a str> {
+    match kind {
+        Kind::Execution => watch_namespace,
+        Kind::Namespace => None,
+        Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => Some(execution_namespace),
+    }
+}
+
+/// Returns the objects of a kind, in one namespace or in all.
+#[must_use]
+pub fn objects<K>(client: &Client, kind: Kind, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource(kind)),
+        None => Api::all_with(client.clone(), &resource(kind)),
+    }
+}
+
+/// A list that is read page by page, each by a request of its own.
+#[derive(Debug)]
+pub struct Pages {
+    /// What the next page is asked for with; `None` when all have come.
+    next: Option<ListParams>,
+    objects: Vec<DynamicObject>,
+}
+
+impl Pages {
+    /// Begins a list of all that a selection holds.
+    #[must_use]
+    pub fn of(selection: ListParams) -> Self {
+        Self { next: Some(selection.limit(PAGE)), objects: Vec::new() }
+    }
+
+    /// Returns what to ask for the next page with; `None` when all have come.
+    #[must_use]
+    pub fn next(&self) -> Option<&ListParams> {
+        self.next.as_ref()
+    }
+
+    /// Takes in the page that was asked for.
+    pub fn take_in(&mut self, page: ObjectList<LeanObject>) {
+        self.objects.extend(page.items.into_iter().map(|LeanObject { object, .. }| object));
+        let token = page.metadata.continue_.filter(|token| !token.is_empty());
+        self.next = token.and_then(|token| Some(self.next.take()?.continue_token(&token)));
+    }
+
+    /// Returns the objects that have come.
+    #[must_use]
+    pub fn into_objects(self) -> Vec<DynamicObject> {
+        self.objects
+    }
+}
+
+fn resource(kind: Kind) -> ApiResource {
+    let (group, version, name) = match kind {
+        Kind::Execution => (wfe_api::GROUP, wfe_api::VERSION, "WorkflowExecution"),
+        Kind::Run => (wfe_tekton::GROUP, wfe_tekton::VERSION, wfe_tekton::KIND),
+        Kind::TaskRun => (wfe_tekton::GROUP, wfe_tekton::VERSION, "TaskRun"),
+        // The one kind of Tekton's that never came to v1.
+        Kind::CustomRun => (wfe_tekton::GROUP, "v1beta1", "CustomRun"),
+        Kind::Pod => ("", "v1", "Pod"),
+        Kind::Namespace => ("", "v1", "Namespace"),
+    };
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), kind.label())
+}
