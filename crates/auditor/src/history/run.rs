@@ -49,6 +49,8 @@ pub(crate) struct Run<'a> {
     pub(crate) finished: Option<Moment>,
     /// Whether it is done and succeeded.
     pub(crate) succeeded: bool,
+    /// When its deletion began. Somebody's finalizer may hold it after that.
+    deleting: Option<Moment>,
     pub(crate) gone: Option<Moment>,
 }
 
@@ -73,6 +75,7 @@ impl<'a> Run<'a> {
             cancelled: when(|object| matches!(text(object, "/spec/status"), Some(CANCELLED | CANCELLED_RUN_FINALLY))),
             finished: done.map(|(at, _)| at),
             succeeded: done.is_some_and(|(_, succeeded)| succeeded),
+            deleting: when(|object| text(object, "/metadata/deletionTimestamp").is_some()),
             gone: life.gone,
         })
     }
@@ -92,6 +95,12 @@ impl<'a> Run<'a> {
     /// Tells whether it was there and unfinished at a moment.
     pub(crate) fn is_unfinished_at(&self, moment: Moment) -> bool {
         self.created <= moment && self.over().is_none_or(|over| moment < over)
+    }
+
+    /// Tells whether it was on its way out at a moment and not released by then: Tekton starts nothing that is being
+    /// deleted, and a deletion is never taken back.
+    pub(crate) fn never_starts_from(&self, moment: Moment) -> bool {
+        self.deleting.is_some_and(|deleting| deleting <= moment) && !self.is_released_at(moment)
     }
 
     pub(crate) fn is_released_at(&self, moment: Moment) -> bool {

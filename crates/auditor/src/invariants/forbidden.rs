@@ -67,7 +67,7 @@ fn resource_busy(evidence: &Evidence<'_>, turn: &Turn<'_, '_>, reported: &mut Re
         let committed = history.commit_to(rival).is_some_and(|commit| commit.at < at);
         let (rule, what) = if unfinished && (committed || rival.is_released_at(at)) {
             ("busy", "was committed or released, and unfinished")
-        } else if unfinished && rival.created < mine.created {
+        } else if unfinished && rival.created < mine.created && !rival.never_starts_from(at) {
             ("order", "had been created first, and was neither finished nor gone")
         } else if rival.is_released_at(at) && history.pieces_of(rival).any(|piece| piece.is_unfinished_at(at)) {
             ("busy", "was draining")

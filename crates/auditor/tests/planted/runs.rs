@@ -219,6 +219,27 @@ fn a_turn_before_a_run_that_came_first_is_out_of_the_way() {
 }
 
 #[test]
+fn a_turn_past_a_pending_run_that_is_being_deleted_and_held_by_a_finalizer() {
+    let past = |let_go_before: bool| {
+        let mut story = Story::default();
+        story.wfe("one", NODE);
+        story.wfe("two", NODE);
+        story.create("one", 1);
+        if let_go_before {
+            story.release_by(PERSON, "one", 1);
+        }
+        story.change(PERSON, &run("one", 1), "", Value::Null, |run| {
+            run["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:05Z");
+        });
+        story.create("two", 2);
+        story.commit("two", 2);
+        story.found()
+    };
+    assert_eq!(past(false), Vec::<String>::new(), "it never starts");
+    assert_eq!(past(true), ["4 busy"], "it may run on");
+}
+
+#[test]
 fn a_turn_on_a_target_that_is_none() {
     let mut story = Story::default();
     story.wfe("one", "nonsense");

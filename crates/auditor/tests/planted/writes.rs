@@ -272,6 +272,24 @@ fn an_execution_that_is_over_is_removed_but_not_the_newest_nor_one_that_blocks()
 }
 
 #[test]
+fn a_removal_is_judged_by_what_the_operator_could_see() {
+    let removed = |is_seen: bool| {
+        let mut story = Story::default();
+        story.live("one", NODE, 1);
+        story.live_of("two", NODE, "other", 2);
+        story.delete_wfe("two");
+        if is_seen {
+            // It names a version that came after the deletion, by the same watch.
+            story.write("one", &json!({"conditions": [{"type": "TargetLocked", "status": "False"}]}));
+        }
+        story.remove(OPERATOR, &uid("one"), &json!({"uid": uid("one"), "resourceVersion": "1"}));
+        story.found()
+    };
+    assert_eq!(removed(false), Vec::<String>::new(), "the deletion may still be on its way");
+    assert_eq!(removed(true), ["7 removed-early"]);
+}
+
+#[test]
 fn a_write_to_what_is_not_its_business() {
     for (group, resource, subresource, verb) in [
         ("kubernaut.ai", "workflowexecutions", "", "patch"),
