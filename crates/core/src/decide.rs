@@ -63,11 +63,11 @@ impl Decision {
 }
 
 /// Returns the run that an undecided execution has created: the first, where a lost answer made it create two; but one
-/// that is not pending any more comes before one that is. One that never starts is none; nor is one that it has given
-/// up, unless somebody has released it all the same.
+/// that is not pending any more comes before one that is. One that never starts is none. Unless somebody has released
+/// it all the same, nor is one that it has given up, or that lost our label: others take that for gone, and go on.
 fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
     let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id) && !run.never_starts());
-    own.filter(|run| !run.is_pending() || !execution.has_given_up(run))
+    own.filter(|run| !run.is_pending() || run.unwatched.is_none() && !execution.has_given_up(run))
         .min_by_key(|run| (run.is_pending(), run.order, run.number))
 }
 

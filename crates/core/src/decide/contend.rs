@@ -55,6 +55,9 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         match (verdict, contender.run) {
             (Verdict::Run, Some(_)) if is_failing => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
             (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run)),
+            (Verdict::Run, None) if has_run_to_give_up(view.target, execution) => {
+                decision.actions.push(give_up(view.target, execution));
+            }
             (Verdict::Run, None) if has_run_to_withdraw(view.target, execution) => {
                 decision.waiting.push((execution.id.clone(), Waiting::Withdrawn));
             }
@@ -150,6 +153,12 @@ pub(super) fn fail_without_tekton(view: View<'_>, decision: &mut Decision) {
     let is_over = |id: &ExecutionId| failures.all.iter().any(|failing| failing.execution.id == *id);
     decision.waiting.retain(|(id, _)| !is_over(id));
     failures.write(decision);
+}
+
+/// Tells whether a pending run of it is nothing to commit to, and it has not said so yet: it lost our label.
+fn has_run_to_give_up(target: &Target, execution: &Execution) -> bool {
+    let mut own = target.runs.values().filter(|run| run.is_owned_by(&execution.id) && run.is_pending());
+    own.any(|run| !run.never_starts() && !execution.has_given_up(run))
 }
 
 /// Tells whether a run of it is still to go. One that somebody's finalizer holds never starts: it is not waited for.

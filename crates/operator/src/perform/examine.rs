@@ -33,7 +33,7 @@ impl Performer {
     }
 
     /// Lists what Tekton made of one kind for a run.
-    async fn made_for(&self, run: &RunId, kind: ResidueKind) -> Result<Vec<DynamicObject>> {
+    pub(super) async fn made_for(&self, run: &RunId, kind: ResidueKind) -> Result<Vec<DynamicObject>> {
         let selection = ListParams::default().labels(&format!("{RUN_UID_LABEL}={}", run.uid));
         let listed = self.cluster.list("descendants", &self.cluster.descendants(kind), selection).await;
         listed.map_err(|error| call(format!("list what was made of {run} ({})", kind.as_str()), error))

@@ -93,6 +93,23 @@ impl Performer {
         Ok(())
     }
 
+    /// Confirms that nothing that was made for a finished run is left. The watches of tasks and pods may be behind, and
+    /// of what outlives its run nobody knows when that began to drain. Pods last: tasks make them.
+    pub(super) async fn confirm_nothing_left(&self, run: &RunId) -> Result<()> {
+        for kind in [ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun, ResidueKind::Pod] {
+            let made = self.made_for(run, kind).await?;
+            let mut descendants =
+                made.iter().filter_map(|found| observe_descendant(kind, &found.metadata, &found.data));
+            if let Some(left) = descendants.find(|found| found.unfinished) {
+                let name = left.residue.id.name;
+                return Err(PerformError::Refuted {
+                    what: format!("{} {name} is left of PipelineRun {run}", kind.as_str()),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Lists the unfinished descendants of one kind that a target has.
     async fn list_left(&self, kind: ResidueKind, target: &TargetName) -> Result<Vec<Descendant>> {
         let objects = self.cluster.descendants(kind);

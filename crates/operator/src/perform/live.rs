@@ -15,21 +15,19 @@ use crate::events::Announcement;
 impl Performer {
     /// Reads the objects whose writes have been awaited for long.
     pub async fn read_awaited(self, key: Key, awaited: Vec<Expected>) -> (Key, Report) {
-        let reads = stream::iter(awaited).map(|expected| async {
-            let live = self.read_one(&expected).await;
-            live.map(|live| Learned::Read(expected, live))
-        });
+        let reads = stream::iter(awaited).map(|expected| self.read_one(expected));
         let mut report = Report::default();
         for read in reads.buffer_unordered(PARALLEL_WRITES).collect::<Vec<_>>().await {
             match read {
-                Ok(learned) => report.learned.push(learned),
+                Ok(learned) => report.learned.extend(learned),
                 Err(error) => report.errors.push(error),
             }
         }
         (key, report)
     }
 
-    async fn read_one(&self, expected: &Expected) -> Result<Live> {
+    /// A run without our label is taken in as it was read: where it is pending still, nobody else would ever see to it.
+    async fn read_one(&self, expected: Expected) -> Result<Vec<Learned>> {
         let object = expected.object();
         let found = match object.kind {
             Kind::Execution => {
@@ -38,13 +36,19 @@ impl Performer {
             }
             _ => self.read_run(&object.name).await?,
         };
+        let mut learned = Vec::new();
         let live = match found.filter(|found| is(&found.metadata, &object.uid)) {
             None => Live::Gone,
-            Some(run) if object.kind == Kind::Run && !has_our_label(&run) => Live::Unlabelled,
+            Some(run) if object.kind == Kind::Run && !has_our_label(&run) => {
+                let id = RunId { name: (&*object.name).into(), uid: object.uid.clone() };
+                learned.extend(unwatched(&id, &run).unwrap_or_default()); // one with a controller is none of ours
+                Live::Unlabelled
+            }
             Some(_) => Live::There,
         };
         tracing::warn!(%object, ?live, "no watch has delivered what was written; read live");
-        Ok(live)
+        learned.insert(0, Learned::Read(expected, live));
+        Ok(learned)
     }
 
     /// Reads a run that its watch does not deliver any more.

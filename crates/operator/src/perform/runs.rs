@@ -154,6 +154,9 @@ impl Performer {
         if let Some(owner) = owner {
             learned.push(self.confirm_owner_gone(owner).await?);
         }
+        if why == Unneeded::Expired {
+            self.confirm_nothing_left(run).await?;
+        }
         let params = if_unchanged(&run.uid, version);
         let runs = self.cluster.runs();
         match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&run.name, &params)).await {

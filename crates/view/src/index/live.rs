@@ -11,6 +11,14 @@ use super::{Expected, Index, Key, Kind, Live};
 impl Index {
     /// Holds a target back until the watch has delivered a write of this process.
     pub fn expect(&mut self, key: &Key, expected: Expected, now: Time) {
+        if let Expected::Absence { object } = &expected
+            && self
+                .entry(key)
+                .and_then(|entry| entry.target.runs.get(&object.uid))
+                .is_some_and(|run| run.unwatched.is_some())
+        {
+            return self.vanish(key, Kind::Run, &object.uid.clone()); // no watch will say so
+        }
         let epoch = self.lists.get(&expected.kind()).map_or(0, |list| list.epoch);
         if let Some(entry) = self.targets.get_mut(key)
             && !already_seen(&entry.target, &entry.vanished, &expected)

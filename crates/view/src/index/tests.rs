@@ -718,6 +718,17 @@ fn a_run_that_lost_our_label_is_followed_until_its_execution_has_ended() {
 }
 
 #[test]
+fn the_deletion_of_a_run_that_lost_our_label_is_not_awaited() {
+    let mut index = synced(vec![execution("a", "1")]);
+    let Delivery::Run(chain, live) = run("r1", "a", "2") else { panic!("a run") };
+    index.follow_live(chain, *live, now());
+    assert!(run_of(&index).unwatched.is_some());
+    index.expect(&key(), Expected::Absence { object: object(Kind::Run, "r1") }, now());
+    assert!(index.ready(&key()).is_some(), "no watch will tell of it");
+    assert!(index.entry(&key()).unwrap().target.runs.is_empty());
+}
+
+#[test]
 fn the_reason_of_a_pause_is_cut_and_shared() {
     let huge =
         json!({"metadata": {"name": "ops", "uid": "ns", "annotations": {"kubernaut.ai/paused": "x".repeat(200_000)}}});

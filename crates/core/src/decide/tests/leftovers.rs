@@ -89,3 +89,17 @@ fn a_run_that_no_watch_delivers_is_read_live_every_ten_seconds() {
     assert_eq!(reads(54), (false, Some(at(55))));
     assert!(reads(55).0);
 }
+
+#[test]
+fn a_pending_run_that_lost_our_label_is_given_up_and_deleted_and_never_committed_to() {
+    let unwatched = |progress| Run { unwatched: Some(Box::new(at(45))), ..run(1, "a", progress) };
+    let pending = |owner: Execution| actions(&target(vec![owner], vec![unwatched(Progress::Pending)]));
+    let given_up = Action::GiveUp { execution: id("a"), version: Version::new("v"), number: 1 };
+    assert_eq!(pending(undecided("a")), [given_up]);
+    let gave_up = Execution { run_sequence: Some(1), ..undecided("a") };
+    assert_eq!(pending(gave_up), [deleted("r1", Unneeded::Withdrawn, None)]);
+    assert_eq!(pending(failed("a")), [deleted("r1", Unneeded::Leftover, None)]);
+    // What was released past us runs.
+    let released = target(vec![undecided("a")], vec![unwatched(Progress::Released)]);
+    assert_eq!(actions(&released), [committed("a", "r1", 1, &[])]);
+}
