@@ -5,6 +5,7 @@
 
 mod fate;
 mod refusal;
+mod term;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::server::USER;
 use crate::service::{Answered, FakeApi};
 
 use fate::Fate;
+use term::Term;
 
 /// The user that all replicas are for the API server.
 pub const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
@@ -40,6 +42,8 @@ const LATENCY: std::ops::Range<u64> = 1..12;
 /// How long a connection hangs that lost what was sent, in seconds, until it breaks: shorter than a world must be still
 /// before it counts as at rest.
 const HANGS: std::ops::Range<u64> = 1..45;
+
+pub(crate) use term::RENEW_DEADLINE;
 
 /// The connection broke, or was never there.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -61,13 +65,21 @@ struct Inner {
     record: Record,
     /// How many requests this replica has sent.
     sent: AtomicU64,
+    /// For how long it may write.
+    term: Term,
 }
 
 impl Network {
     /// Connects a replica. `begin` is when the plan begins.
     #[must_use]
     pub fn new(api: FakeApi, plan: Arc<Plan>, begin: Instant, replica: u8, record: Record) -> Self {
-        Self(Arc::new(Inner { api, plan, begin, replica, record, sent: AtomicU64::new(0) }))
+        let (sent, term) = (AtomicU64::new(0), Term::default());
+        Self(Arc::new(Inner { api, plan, begin, replica, record, sent, term }))
+    }
+
+    /// Notes that the process of this replica begins anew: it leads no more.
+    pub(crate) fn restarted(&self) {
+        self.0.term.end();
     }
 
     fn at(&self) -> Millis {
@@ -83,6 +95,11 @@ impl Network {
         let body = body.collect().await.map_err(|_| Broken)?.to_bytes();
         let at = self.at();
         self.0.record.sent(at, self.0.replica, &parts, &body);
+        if let Some(late) = self.0.term.is_over_for(&parts, at) {
+            let (replica, method, path) = (self.0.replica, &parts.method, parts.uri.path());
+            self.0.record.broken(format!("replica {replica} sent a write {late}: {method} {path}"));
+        }
+        let claim = term::claim(&parts, &body);
         let number = self.0.sent.fetch_add(1, Ordering::Relaxed);
         let mut chance = fastrand::Rng::with_seed(
             self.0.plan.seed ^ (u64::from(self.0.replica) << 56) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
@@ -97,10 +114,12 @@ impl Network {
         let hangs = Duration::from_secs(if chance.bool() { 0 } else { chance.u64(HANGS) });
         match fate {
             Fate::Lost => {
+                self.0.record.kept_from_server(&parts, 504);
                 sleep(there + hangs).await;
                 Err(Broken)
             }
             Fate::Refused(answer) => {
+                self.0.record.kept_from_server(&parts, answer.status().as_u16());
                 sleep(there + back).await;
                 Ok(answer.map(|body| body.map_err(never).boxed_unsync()))
             }
@@ -117,6 +136,9 @@ impl Network {
                 if answer_lost {
                     sleep(hangs).await;
                     return Err(Broken);
+                }
+                if let Some(claim) = claim.filter(|_| answer.status().is_success()) {
+                    self.0.term.take(claim, at);
                 }
                 Ok(match watched {
                     Some(resource) => answer.map(|body| self.carry(resource, body)),

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 use wfe_auditor::{Change, ChangeType, Options, Policy, Request, audit};
 use wfe_core::check;
-use wfe_core::target::TargetName;
+use wfe_core::target::{Target, TargetName};
 use wfe_operator::clock::Clock;
 use wfe_operator::witness::{Decided, Witness};
 
@@ -70,6 +70,9 @@ pub fn witness(replica: u8, clock: Clock, record: Record) -> Witness {
             let check::Violation { section, what } = violation;
             record.broken(format!("replica {replica}: a decision on {target} violates section {section}: {what}"));
         }
+        if decided.target.name.is_some() {
+            record.viewed(target, held(decided.target));
+        }
         let second = clock.now().timestamp();
         let mut hasher = DefaultHasher::new();
         format!("{:?}", decided.target).hash(&mut hasher);
@@ -87,6 +90,31 @@ pub fn witness(replica: u8, clock: Clock, record: Record) -> Witness {
             ));
         }
     })
+}
+
+/// Lists what a view holds of a target: what its watches deliver, with the versions where the view keeps them.
+fn held(target: &Target) -> BTreeSet<String> {
+    let executions = target.executions.values().map(|it| format!("{} {}", it.id, it.version.as_str()));
+    // What lost our label is in no list.
+    let runs = target.runs.values().filter(|it| it.unwatched.is_none());
+    let runs = runs.map(|it| format!("{} {}", it.id, it.version.as_str()));
+    let residue = target.residue.values().map(|it| format!("{} {}", it.id.kind.as_str(), it.id.name));
+    executions.chain(runs).chain(residue).collect()
+}
+
+/// Compares what was last decided on with what a replica has listed that starts into the world at rest.
+pub fn judge_views(record: &Record, newcomer: &Record) {
+    let known = record.views();
+    for (target, (listed, _)) in newcomer.views() {
+        let Some((_, last)) = known.get(&target) else { continue };
+        let lacks: Vec<&String> = listed.difference(last).collect();
+        let keeps: Vec<&String> = last.difference(&listed).collect();
+        if !lacks.is_empty() || !keeps.is_empty() {
+            record.broken(format!(
+                "at rest, the view of {target} is not what a list has: it lacks {lacks:?}, and has {keeps:?}"
+            ));
+        }
+    }
 }
 
 /// What a replica last decided on.
@@ -119,6 +147,17 @@ pub fn judge(server: &Server, begin: wfe_core::Time, policy: Option<Policy>, rec
             })
         })
         .collect();
+    // What did not get through is in no log of the server: a run that could not be released may be deleted.
+    let unpatched = record.unpatched_runs().into_iter().map(|((namespace, name), code)| Request {
+        verb: "patch".to_owned(),
+        user: OPERATOR.to_owned(),
+        group: "tekton.dev".to_owned(),
+        resource: "pipelineruns".to_owned(),
+        namespace,
+        name,
+        code: i64::from(code),
+        ..Request::default()
+    });
     let requests: Vec<Request> = server
         .audit_log()
         .iter()
@@ -137,6 +176,7 @@ pub fn judge(server: &Server, begin: wfe_core::Time, policy: Option<Policy>, rec
             response: entry.response.clone(),
             received_at: entry.at.to_rfc3339(),
         })
+        .chain(unpatched)
         .collect();
     let are_clocks_right = policy.is_some();
     let options = Options { operators: BTreeSet::from([OPERATOR.to_owned()]), settled: true, policy };

@@ -158,6 +158,12 @@ pub enum Trouble {
         percent: u8,
         /// Such as 429 or 503.
         code: u16,
+        /// Which of them: such as `patch`; all, where it is empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        verb: String,
+        /// Of what: such as `pipelineruns`; of all, where it is empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        resource: String,
     },
     /// The right to do this is missing.
     Denied {

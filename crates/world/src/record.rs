@@ -1,6 +1,6 @@
 //! What was seen of one play: every request that a replica sent, as a hash, and as lines where somebody reads them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +26,15 @@ struct Kept {
     /// How often each kind of fault struck a request.
     struck: BTreeMap<&'static str, u64>,
     violations: Vec<String>,
+    /// The runs whose change did not get through to the API server, by namespace and name, with the HTTP status that
+    /// the replica was answered with.
+    unpatched: BTreeMap<(String, String), u16>,
+    /// By target, what was first decided on and what was last.
+    views: BTreeMap<String, (View, View)>,
 }
+
+/// What a decision has seen of a target: each object with its version.
+pub(crate) type View = BTreeSet<String>;
 
 /// How many violations of one play are kept: one is enough to fail, some more help to understand.
 const MAX_VIOLATIONS: usize = 20;
@@ -67,6 +75,36 @@ impl Record {
     /// Notes that a replica has decided.
     pub(crate) fn decided(&self) {
         self.kept().decisions += 1;
+    }
+
+    /// Notes that a request to change an object did not get through to the API server, whose log does not have it.
+    pub(crate) fn kept_from_server(&self, parts: &Parts, code: u16) {
+        let path: Vec<&str> = parts.uri.path().split('/').collect();
+        if parts.method == http::Method::PATCH
+            && let [.., "namespaces", namespace, "pipelineruns", name] = &*path
+        {
+            self.kept().unpatched.insert(((*namespace).to_owned(), (*name).to_owned()), code);
+        }
+    }
+
+    /// Returns the runs of which a change did not get through, by namespace and name.
+    pub(crate) fn unpatched_runs(&self) -> BTreeMap<(String, String), u16> {
+        self.kept().unpatched.clone()
+    }
+
+    /// Notes what a replica has decided on.
+    pub(crate) fn viewed(&self, target: &str, view: View) {
+        let mut kept = self.kept();
+        if let Some((_, last)) = kept.views.get_mut(target) {
+            *last = view;
+        } else {
+            kept.views.insert(target.to_owned(), (view.clone(), view));
+        }
+    }
+
+    /// Returns what was first and what was last decided on, by target.
+    pub(crate) fn views(&self) -> BTreeMap<String, (View, View)> {
+        self.kept().views.clone()
     }
 
     /// Returns how many decisions there were.

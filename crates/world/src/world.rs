@@ -30,7 +30,7 @@ use wfe_operator::parts::Parts;
 use wfe_operator::replica::{Candidacy, Replica, Setup};
 
 use crate::cluster::Cluster;
-use crate::network::Network;
+use crate::network::{Network, RENEW_DEADLINE};
 use crate::oracle;
 use crate::outcome::Outcome;
 use crate::people::{EXECUTION_NAMESPACE, People};
@@ -262,6 +262,7 @@ impl World {
         sleep(SECOND_LOOK).await;
         stop.send_replace(true);
         drop(newcomer.await); // a panic is counted
+        oracle::judge_views(&self.record, &record);
         let newcomer_name = instance(NEWCOMER);
         for line in record.lines() {
             let method = line.split(' ').nth(2).unwrap_or_default();
@@ -392,13 +393,14 @@ impl Supervisor {
     }
 
     fn start(&mut self) -> anyhow::Result<Replica> {
+        self.network.restarted();
         let (leadership, metrics) = (Leadership::by_election(), Metrics::new()?);
         let (health, hearing) = (Health::new(), Hearing::default());
         let namespace = self.in_force.borrow().defaults.execution_namespace.clone();
         let network = self.network.clone();
         let cluster = client::Cluster::over(network, &namespace, leadership.clone(), metrics.clone(), hearing.clone());
         let instance = instance(self.replica);
-        let timing = Timing::new(Duration::from_secs(8), Duration::from_secs(5), Duration::from_secs(2));
+        let timing = Timing::new(Duration::from_secs(8), RENEW_DEADLINE, Duration::from_secs(2));
         let candidacy = Candidacy {
             namespace: SYSTEM.to_owned(),
             lease: "wfe-operator".to_owned(),

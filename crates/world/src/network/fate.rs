@@ -45,7 +45,13 @@ pub(super) fn of(
             Trouble::Late { percent, by } if hits(*percent) => {
                 Fate::Arrives { late: *by, twice: false, answer_lost: false }
             }
-            Trouble::Refused { percent, code } if hits(*percent) => Fate::Refused(Box::new(refusal::of_code(*code))),
+            Trouble::Refused { percent, code, verb, resource }
+                if (verb.is_empty() || verb == verb_of(parts, watched))
+                    && (resource.is_empty() || concerns(resource))
+                    && hits(*percent) =>
+            {
+                Fate::Refused(Box::new(refusal::of_code(*code)))
+            }
             Trouble::Denied { verb, resource } if concerns(resource) && verb == verb_of(parts, watched) => {
                 Fate::Refused(Box::new(refusal::denied(verb, resource, &segments)))
             }

@@ -168,7 +168,12 @@ fn faults(plan: &mut Plan, chance: &mut Rng) {
                 1 => Trouble::AnswerLost { percent },
                 2 => Trouble::Doubled { percent },
                 3 => Trouble::Late { percent, by: chance.u64(10..40 * SECOND) },
-                4 => Trouble::Refused { percent, code: [429, 500, 503, 504][chance.usize(0..4)] },
+                4 => Trouble::Refused {
+                    percent,
+                    code: [429, 500, 503, 504][chance.usize(0..4)],
+                    verb: String::new(),
+                    resource: String::new(),
+                },
                 5 => {
                     let (verb, resource) = [
                         ("create", "pipelineruns"),
