@@ -14,7 +14,7 @@ use wfe_core::execution::{Execution, ExecutionState, FailedState};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::policy::Policy;
 use wfe_core::reason::FailureReason;
-use wfe_core::run::{Order, Outcome, Owner, Presence, Progress, Run, Seen};
+use wfe_core::run::{Order, Outcome, Owner, Presence, Progress, Run, RunMemory};
 use wfe_core::target::{Target, TargetName};
 
 /// How many terminal executions a target has.
@@ -99,7 +99,7 @@ fn execution(number: u32, state: ExecutionState) -> Execution {
 }
 
 fn undecided(number: u32) -> Execution {
-    let state = ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None };
+    let state = ExecutionState::Undecided { unusable: None, start_before: None };
     Execution { created: now(), ..execution(number, state) }
 }
 
@@ -150,11 +150,8 @@ fn run(number: u32, progress: Progress) -> Run {
         total_tasks: Some(2),
         skipped_tasks: 0,
         timeout: Some(Duration::from_mins(30)),
-        seen: Seen::default(),
-        look: None,
         released_at: None,
-        release_tried: None,
-        done_seen: Some(ended_at(number)),
+        memory: RunMemory { done_seen: Some(ended_at(number)), ..RunMemory::default() },
     }
 }
 

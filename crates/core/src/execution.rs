@@ -45,8 +45,6 @@ pub struct Execution {
     pub paused: Option<Arc<Pause>>,
     /// Whether its run lives in another execution namespace: then it is another operator's, and left alone.
     pub elsewhere: bool,
-    /// Since when this process has seen it wait, where it does.
-    pub waits_since: Option<Time>,
     /// What its status says that it waits for (the condition `Waiting`), where it does.
     pub waiting_shown: Option<Box<WaitingShown>>,
     /// Whether its status says that its target drains (the condition `TargetLocked`).
@@ -55,12 +53,50 @@ pub struct Execution {
     pub blocked_shown: Option<Box<str>>,
     /// What its status says of its run while it goes on.
     pub run_shown: RunShown,
-    /// When this process wrote that last.
-    pub run_shown_at: Option<Time>,
-    /// What this process knows of its run, where it has seen the run vanish or has deleted it.
-    pub lost: Option<Box<Lost>>,
     /// Where it stands.
     pub state: ExecutionState,
+    /// What this process remembers of it. Most have ended, and of these there is nothing to remember.
+    pub memory: Option<Box<ExecutionMemory>>,
+}
+
+/// What this process remembers of an execution, beside what its object says. A process that begins remembers nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExecutionMemory {
+    /// Since when it has been seen to wait, while it is undecided.
+    pub waits_since: Option<Time>,
+    /// When its run was first tried to be created: the time in which nobody tried is left out, so this is not always a
+    /// moment at which somebody did (see [`tries`](crate::tries)). None while this process does not try.
+    pub first_try: Option<Time>,
+    /// The create of its run that the API server refused, where it did, until that is written to the status.
+    pub refusal: Option<Refusal>,
+    /// When its status was last told how far its run is.
+    pub progress_shown_at: Option<Time>,
+    /// What is known of its run, where this process has seen the run vanish or has deleted it.
+    pub lost_proof: Option<Lost>,
+}
+
+/// What is remembered of most executions.
+static NOTHING: ExecutionMemory =
+    ExecutionMemory { waits_since: None, first_try: None, refusal: None, progress_shown_at: None, lost_proof: None };
+
+impl ExecutionMemory {
+    /// Returns what of it outlives a new version of the execution: of its wait and its tries while it is undecided, of
+    /// its run while that runs. None where that is nothing.
+    #[must_use]
+    pub fn kept(self, was: &ExecutionState, is: &ExecutionState) -> Option<Box<Self>> {
+        use ExecutionState::{Running, Undecided};
+        let kept = match (was, is) {
+            (Undecided { .. }, Undecided { .. }) => Self { progress_shown_at: None, lost_proof: None, ..self },
+            (_, Running { .. }) => Self { waits_since: None, first_try: None, refusal: None, ..self },
+            _ => Self::default(),
+        };
+        (kept != NOTHING).then(|| Box::new(kept))
+    }
+
+    /// Forgets what came of earlier tries to create its run.
+    pub fn forget_tries(&mut self) {
+        (self.refusal, self.first_try) = (None, None);
+    }
 }
 
 /// What is known of a run that is not there any more.
@@ -136,12 +172,6 @@ pub enum ExecutionState {
     Undecided {
         /// What makes its spec unusable, where something does (rule 0).
         unusable: Option<Box<str>>,
-        /// The create of its run that the API server refused, where it did. Known to this process only, until it is
-        /// written to the status.
-        refusal: Option<Box<Refusal>>,
-        /// When its run was first tried to be created: the time in which nobody tried is left out, so this is not
-        /// always a moment at which somebody did (see [`tries`](crate::tries)). None while this process does not try.
-        first_try: Option<Time>,
         /// `spec.startBefore`.
         start_before: Option<Time>,
     },
@@ -203,15 +233,24 @@ impl Execution {
             cancellation: None,
             paused: None,
             elsewhere: false,
-            waits_since: None,
             waiting_shown: None,
             draining_shown: false,
             blocked_shown: None,
             run_shown: RunShown::default(),
-            run_shown_at: None,
-            lost: None,
-            state: ExecutionState::Undecided { unusable: None, refusal: None, first_try: None, start_before: None },
+            state: ExecutionState::Undecided { unusable: None, start_before: None },
+            memory: None,
         }
+    }
+
+    /// Returns what this process remembers of it.
+    #[must_use]
+    pub fn recall(&self) -> &ExecutionMemory {
+        self.memory.as_deref().unwrap_or(&NOTHING)
+    }
+
+    /// Returns what this process remembers of it, to add something.
+    pub fn remember(&mut self) -> &mut ExecutionMemory {
+        self.memory.get_or_insert_default()
     }
 
     /// Tells whether it runs the same as another: the same workflow, or another one from the same bundle.
@@ -244,12 +283,7 @@ impl Execution {
     /// process tries.
     #[must_use]
     pub fn tried_for(&self, now: Time) -> Option<Duration> {
-        match &self.state {
-            ExecutionState::Undecided { first_try: Some(first), .. } => {
-                Some((now - *first).to_std().unwrap_or_default())
-            }
-            _ => None,
-        }
+        self.recall().first_try.map(|first| (now - first).to_std().unwrap_or_default())
     }
 
     /// Tells whether it waits for its decision: no phase or Pending, and not on its way out.

@@ -37,21 +37,36 @@ pub struct Run {
     pub skipped_tasks: u32,
     /// The time-out that it was made with: the configuration may have another default since.
     pub timeout: Option<Duration>,
-    /// What was seen of what it made.
-    pub seen: Seen,
-    /// What a live look at it has found, where it has failed.
-    pub look: Option<Box<Look>>,
     /// When it was released; our deadlines count from here. From its annotation; where that is missing, Tekton's own
     /// start, or when this process saw that it was released.
     pub released_at: Option<Time>,
-    /// Since when this process has tried to release it, without a break.
-    pub release_tried: Option<Time>,
-    /// When this process saw that it is done.
-    pub done_seen: Option<Time>,
     /// Whether its deletion has begun; a finalizer of somebody else still holds it.
     pub deleting: bool,
     /// When it was last read live, where its watch does not deliver it any more: somebody took our label off.
     pub unwatched: Option<Box<Time>>,
+    /// What this process remembers of it.
+    pub memory: RunMemory,
+}
+
+/// What this process remembers of a run, beside what its object says. A process that begins remembers nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunMemory {
+    /// What was seen of what it made.
+    pub seen: Seen,
+    /// What a live look at it has found, where it has failed.
+    pub diagnosed: Option<Box<Look>>,
+    /// When it was seen that it is done.
+    pub done_seen: Option<Time>,
+    /// Since when it has been tried to be released, without a break.
+    pub release_tried: Option<Time>,
+}
+
+impl RunMemory {
+    /// Returns what of it outlives the end of its execution: the status says then what was seen and found of the run.
+    #[must_use]
+    pub fn kept(self) -> Self {
+        Self { seen: Seen::default(), diagnosed: None, ..self }
+    }
 }
 
 /// What this process has seen of what a run made, while it ran.

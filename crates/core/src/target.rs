@@ -27,15 +27,22 @@ pub struct Target {
     pub runs: ByUid<Run>,
     /// The unfinished tasks and pods of this target's runs, by uid.
     pub residue: ByUid<Residue>,
+    /// Whether nobody can read which target this is: its one execution stands alone, and what has ended here blocks
+    /// nobody and counts for nobody.
+    pub is_unreadable: bool,
+    /// What this process remembers of it.
+    pub memory: TargetMemory,
+}
+
+/// What this process remembers of a target, beside what its objects say. A process that begins remembers nothing.
+#[derive(Clone, Debug, Default)]
+pub struct TargetMemory {
     /// What keeps this process from carrying out a decision on this target, where something does.
     pub trouble: Option<Box<Trouble>>,
     /// Whether it has been said already that the target drains for too long.
     pub drain_warned: bool,
     /// The highest number that a create found taken by an object that the watch does not show; 0 where none.
     pub highest_taken: RunNumber,
-    /// Whether nobody can read which target this is: its one execution stands alone, and what has ended here blocks
-    /// nobody and counts for nobody.
-    pub is_unreadable: bool,
 }
 
 impl Target {
@@ -44,7 +51,7 @@ impl Target {
     pub fn next_number(&self) -> RunNumber {
         let from_runs = self.runs.values().map(|run| run.number);
         let from_statuses = self.executions.values().filter_map(|execution| execution.run_sequence);
-        from_runs.chain(from_statuses).max().unwrap_or(0).max(self.highest_taken).saturating_add(1)
+        from_runs.chain(from_statuses).max().unwrap_or(0).max(self.memory.highest_taken).saturating_add(1)
     }
 
     /// Returns its name for people and as a key.

@@ -12,8 +12,8 @@ use crate::findings::Findings;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::{Residue, ResidueId, ResidueKind};
-use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, Seen};
-use crate::target::Target;
+use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, Seen};
+use crate::target::{Target, TargetMemory};
 use crate::tries::{Trouble, TroubleKind};
 use crate::waiting::Pause;
 
@@ -43,7 +43,7 @@ pub(crate) fn undecided(uid: &str) -> Execution {
 }
 
 pub(crate) fn unusable(why: &str) -> ExecutionState {
-    ExecutionState::Undecided { unusable: Some(why.into()), refusal: None, first_try: None, start_before: None }
+    ExecutionState::Undecided { unusable: Some(why.into()), start_before: None }
 }
 
 pub(crate) fn running(uid: &str, run: &str) -> Execution {
@@ -135,14 +135,11 @@ pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
         total_tasks: None,
         skipped_tasks: 0,
         timeout: None,
-        seen: Seen::default(),
-        look: None,
         released_at: Some(at(0)),
-        release_tried: None,
-        // So long ago that nothing is waited for.
-        done_seen: Some(at(0)),
         deleting: false,
         unwatched: None,
+        // So long ago that nothing is waited for.
+        memory: RunMemory { done_seen: Some(at(0)), ..RunMemory::default() },
     }
 }
 
@@ -157,9 +154,10 @@ pub(crate) fn waited() -> Started {
 }
 
 /// It has been looked at at a second.
-pub(crate) fn looked_at(run: Run, second: i64, started: Started) -> Run {
+pub(crate) fn looked_at(mut run: Run, second: i64, started: Started) -> Run {
     let findings = Findings { started, ..Findings::unread("what Tekton said".into()) };
-    Run { look: Some(Box::new(Look { at: at(second), findings })), ..run }
+    run.memory.diagnosed = Some(Box::new(Look { at: at(second), findings }));
+    run
 }
 
 /// Somebody has looked at it, and cannot tell whether it ran.
@@ -191,4 +189,9 @@ pub(crate) fn target(executions: Vec<Execution>, runs: Vec<Run>) -> Target {
         runs: runs.into_iter().map(|run| (run.id.uid.clone(), run)).collect(),
         ..Target::default()
     }
+}
+
+/// It cannot be carried out what is decided on it, where there is something in the way.
+pub(crate) fn troubled(target: Target, trouble: Option<Trouble>) -> Target {
+    Target { memory: TargetMemory { trouble: trouble.map(Box::new), ..target.memory }, ..target }
 }

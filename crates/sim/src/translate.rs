@@ -10,14 +10,14 @@ use wfe_core::action::{Action, Ending};
 use wfe_core::by_uid::ByUid;
 use wfe_core::check::violations;
 use wfe_core::decide::decide;
-use wfe_core::execution::{self, Cancellation, ExecutionState, FailedState};
+use wfe_core::execution::{self, Cancellation, ExecutionMemory, ExecutionState, FailedState};
 use wfe_core::findings::Findings;
 use wfe_core::name::{self, Uid};
 use wfe_core::policy::{Policy, Scope};
 use wfe_core::reason::{FailureReason, Refusal};
 use wfe_core::residue::{self, ResidueId, ResidueKind};
-use wfe_core::run::{self, Look, Order, Outcome, Owner, Presence};
-use wfe_core::target::Target;
+use wfe_core::run::{self, Look, Order, Outcome, Owner, Presence, RunMemory};
+use wfe_core::target::{Target, TargetMemory};
 use wfe_core::verdict;
 
 use crate::leave_out::LeftOut;
@@ -105,22 +105,19 @@ impl Translation {
             .map(|left| self.residue(*left))
             .map(|left| (left.id.uid.clone(), left))
             .collect();
-        Target { executions, runs, residue, highest_taken: view.highest_taken.into(), ..Target::default() }
+        let memory = TargetMemory { highest_taken: view.highest_taken.into(), ..TargetMemory::default() };
+        Target { executions, runs, residue, memory, ..Target::default() }
     }
 
     fn execution(self, view: &View, execution: Execution) -> execution::Execution {
-        let refusal = view.refused.iter().find(|(id, _)| *id == execution.id).map(|(_, number)| Refusal {
+        let refused = view.refused.iter().find(|(id, _)| *id == execution.id);
+        let refusal = refused.filter(|_| execution.phase == Phase::Undecided).map(|(_, number)| Refusal {
             reason: FailureReason::Forbidden,
             message: "refused".into(),
             number: (*number).into(),
         });
         let state = match execution.phase {
-            Phase::Undecided => ExecutionState::Undecided {
-                unusable: None,
-                refusal: refusal.map(Box::new),
-                first_try: None,
-                start_before: None,
-            },
+            Phase::Undecided => ExecutionState::Undecided { unusable: None, start_before: None },
             Phase::Running(run) => {
                 ExecutionState::Running { run: Some(run_id(run, execution.sequence)), started_at: Some(moment(50)) }
             }
@@ -137,6 +134,7 @@ impl Translation {
             draining_shown: execution.draining,
             workflow_id: execution.id.uid.to_string().into(),
             state,
+            memory: refusal.map(|refusal| Box::new(ExecutionMemory { refusal: Some(refusal), ..Default::default() })),
             ..execution::Execution::undecided(id, version(execution.version), created)
         }
     }
@@ -191,13 +189,15 @@ impl Translation {
             total_tasks: None,
             skipped_tasks: 0,
             timeout: None,
-            seen: run::Seen::default(),
-            // Long ago: what is found of a run changes nothing in the cluster.
-            look: Some(Box::new(Look { at: moment(60), findings: Findings::unread("message".into()) })),
             released_at: Some(moment(55)),
-            release_tried: None,
-            // Long ago: that its pods may still be seen is no reason to wait, so that it is not waited for time.
-            done_seen: Some(moment(60)),
+            memory: RunMemory {
+                seen: run::Seen::default(),
+                // Long ago: what is found of a run changes nothing in the cluster.
+                diagnosed: Some(Box::new(Look { at: moment(60), findings: Findings::unread("message".into()) })),
+                // Long ago: that its pods may still be seen is no reason to wait, so that it is not waited for time.
+                done_seen: Some(moment(60)),
+                release_tried: None,
+            },
         }
     }
 

@@ -11,7 +11,7 @@ use wfe_api::limits::cut;
 use wfe_core::chain::ChainName;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{Residue, ResidueId, ResidueKind};
-use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, Seen};
+use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, RunMemory};
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 
@@ -51,14 +51,11 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         total_tasks: total_tasks(data),
         skipped_tasks: skipped_tasks(data),
         timeout: timeout(data),
-        seen: Seen::default(),
-        look: None,
         progress,
         released_at: released_at(meta, data),
-        release_tried: None,
-        done_seen: None,
         deleting: meta.deletion_timestamp.is_some(),
         unwatched: None,
+        memory: RunMemory::default(),
     };
     Some((chain, run))
 }

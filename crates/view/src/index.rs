@@ -32,7 +32,7 @@ use wfe_tekton::{Descendant, Evidence, RunRequest};
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
 use expect::Expectations;
 pub use expect::{Expected, Live, READ_AFTER, Written};
-use keep::{end_tries, keep_memory, keep_presence, keep_release, mark_gone, place_owner, share_strings};
+use keep::{end_tries, keep_presence, keep_release, mark_gone, place_owner, share_strings};
 
 /// One target with what the shell needs beside it.
 #[derive(Debug, Default)]
@@ -238,9 +238,9 @@ impl Index {
     pub fn refuse(&mut self, key: &Key, execution: &Uid, refusal: Refusal) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
-            && let ExecutionState::Undecided { refusal: slot, .. } = &mut execution.state
+            && matches!(execution.state, ExecutionState::Undecided { .. })
         {
-            *slot = Some(Box::new(refusal));
+            execution.remember().refusal = Some(refusal);
         }
     }
 
@@ -253,7 +253,8 @@ impl Index {
     /// Records that a number of the chain is taken by an object that the watch does not show.
     pub fn number_taken(&mut self, key: &Key, number: RunNumber) {
         if let Some(entry) = self.targets.get_mut(key) {
-            entry.target.highest_taken = entry.target.highest_taken.max(number);
+            let taken = &mut entry.target.memory.highest_taken;
+            *taken = number.max(*taken);
         }
     }
 
@@ -276,28 +277,28 @@ impl Index {
     pub fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
-            && let ExecutionState::Undecided { first_try, .. } = &mut execution.state
+            && matches!(execution.state, ExecutionState::Undecided { .. })
         {
             let before = execution.waiting_shown.as_ref().map_or(Duration::ZERO, |shown| shown.tried);
             let first = TimeDelta::from_std(before).ok().and_then(|before| now.checked_sub_signed(before));
-            first_try.get_or_insert(first.unwrap_or(now));
+            execution.remember().first_try.get_or_insert(first.unwrap_or(now));
         }
     }
 
     /// Records that a run is tried to be released.
     pub fn release_tried(&mut self, key: &Key, run: &Uid, now: Time) {
         if let Some(run) = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run)) {
-            run.release_tried.get_or_insert(now);
+            run.memory.release_tried.get_or_insert(now);
         }
     }
 
     /// Records that a run was deleted because it could not be released.
     pub fn unreleased(&mut self, key: &Key, run: &Uid) {
         if let Some(Entry { target, .. }) = self.targets.get_mut(key).map(Box::as_mut)
-            && let Some(trouble) = &target.trouble
+            && let Some(trouble) = &target.memory.trouble
             && let Some(owner) = target.executions.values_mut().find(|it| it.is_running_on(run))
         {
-            owner.lost = Some(Box::new(Lost::Unreleased(Trouble::clone(trouble))));
+            owner.remember().lost_proof = Some(Lost::Unreleased(Trouble::clone(trouble)));
         }
     }
 
@@ -314,7 +315,7 @@ impl Index {
         let Some(entry) = self.targets.get_mut(key) else { return };
         for (id, _) in &decision.waiting {
             if let Some(execution) = entry.target.executions.get_mut(&id.uid) {
-                execution.waits_since.get_or_insert(now);
+                execution.remember().waits_since.get_or_insert(now);
             }
         }
     }
@@ -322,7 +323,7 @@ impl Index {
     /// Records what keeps this process from carrying out decisions on a target; `None` when nothing does any more.
     pub fn trouble(&mut self, key: &Key, trouble: Option<Trouble>) {
         if let Some(entry) = self.targets.get_mut(key) {
-            entry.target.trouble = trouble.map(Box::new);
+            entry.target.memory.trouble = trouble.map(Box::new);
         }
     }
 
@@ -345,14 +346,14 @@ impl Index {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
         {
-            execution.run_shown_at = Some(now);
+            execution.remember().progress_shown_at = Some(now);
         }
     }
 
     /// Records that it has been said that a target drains for too long.
     pub fn drain_warned(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
-            entry.target.drain_warned = true;
+            entry.target.memory.drain_warned = true;
         }
     }
 
@@ -374,8 +375,9 @@ impl Index {
         entry.beside.insert(uid.clone(), beside);
         let mut execution = record.execution;
         execution.paused = pause_for(&self.paused, &execution.id.namespace, entry.target.name.as_ref());
-        if let Some(known) = entry.target.executions.get(&uid) {
-            keep_memory(&mut execution, known);
+        if let Some(known) = entry.target.executions.get_mut(&uid) {
+            let memory = known.memory.take();
+            execution.memory = memory.and_then(|memory| memory.kept(&known.state, &execution.state));
         }
         let has_ended = execution.is_terminal();
         entry.target.executions.insert(uid, execution);
@@ -396,9 +398,9 @@ impl Index {
         let uid = run.id.uid.clone();
         let entry = self.targets.entry(key.clone()).or_default();
         keep_release(&mut run, entry.target.runs.get(&uid), now);
-        if let Some(known) = entry.target.runs.get(&uid) {
+        if let Some(known) = entry.target.runs.get_mut(&uid) {
             run.order = known.order;
-            run.done_seen = known.done_seen;
+            run.memory = std::mem::take(&mut known.memory);
             keep_presence(&mut run, known);
         } else {
             run.order = Order(listing.unwrap_or_else(|| {
@@ -417,7 +419,7 @@ impl Index {
         entry.find(&run.id);
         entry.follow(&mut run, listing.is_some());
         if !run.is_unfinished() {
-            run.done_seen.get_or_insert(now);
+            run.memory.done_seen.get_or_insert(now);
         }
         entry.expected.seen(Kind::Run, &uid, &run.version);
         let is_unwatched = run.unwatched.is_some();
@@ -535,7 +537,7 @@ impl Index {
                 Kind::Namespace => {}
             }
             entry.expected.gone(kind, uid);
-            entry.target.drain_warned &= !entry.target.residue.is_empty();
+            entry.target.memory.drain_warned &= !entry.target.residue.is_empty();
         }
         self.touch(key);
     }

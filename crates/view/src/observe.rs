@@ -36,12 +36,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
     };
     let spec = &object.data["spec"];
     let phase = object.data.pointer("/status/phase").and_then(Value::as_str);
-    let undecided = |unusable: Option<Box<str>>, start_before| ExecutionState::Undecided {
-        unusable,
-        refusal: None,
-        first_try: None,
-        start_before,
-    };
+    let undecided = |unusable: Option<Box<str>>, start_before| ExecutionState::Undecided { unusable, start_before };
     let conditions = conditions(&object.data);
     let as_written = spec["targetResource"].as_str();
     let (target, state, request) = match phase {
@@ -83,7 +78,6 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         cancellation: cancellation(&spec["cancellation"]).map(Box::new),
         paused: None, // the index knows the namespaces
         elsewhere: phase == Some(Phase::Running.as_str()) && run_namespace.is_some_and(|it| it != execution_namespace),
-        waits_since: None,
         waiting_shown: waiting_shown(&conditions).map(Box::new),
         draining_shown,
         blocked_shown: reason_of(BLOCKED, "True").map(Into::into),
@@ -91,10 +85,9 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
             ExecutionState::Running { .. } => run_shown(&object.data["status"], &conditions),
             _ => RunShown::default(),
         },
-        run_shown_at: None, // the index knows, and the proof too
-        lost: None,
         id,
         state,
+        memory: None, // the index keeps it
     };
     Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
 }

@@ -164,7 +164,7 @@ impl<'a> Check<'a> {
                 self.expect("9", succeeded, || format!("{execution} completed without a run that succeeded"));
             }
             Ending::Failed(failure) => {
-                let is_gone_unstarted = match found.lost.as_deref() {
+                let is_gone_unstarted = match &found.recall().lost_proof {
                     Some(Lost::Unreleased(_)) => true,
                     Some(Lost::Vanished(Started::NotStarted(_))) => found.run_shown.proof.is_none(),
                     _ => false,
@@ -188,7 +188,8 @@ impl<'a> Check<'a> {
         let keeps_proof = found.run_shown.proof.as_ref().is_none_or(|proof| shown.proof.as_ref() == Some(proof));
         let fits = found.started_once() && keeps_proof && *shown != found.run_shown;
         self.expect("9", fits, || format!("{execution} shows {shown:?} after {:?}", found.run_shown));
-        let is_early = found.run_shown_at.is_some_and(|last| self.now - last < chrono::TimeDelta::seconds(5));
+        let is_early =
+            found.recall().progress_shown_at.is_some_and(|last| self.now - last < chrono::TimeDelta::seconds(5));
         self.expect("9", !is_early, || format!("{execution} shows its run again too early"));
     }
 
@@ -400,9 +401,9 @@ impl<'a> Check<'a> {
     /// Tells whether the release of a run has been refused for as long as the start deadline, by anything but a right
     /// that the operator itself lacks.
     fn is_release_overdue(&self, run: &Run) -> bool {
-        let tried = run.release_tried.and_then(|first| (self.now - first).to_std().ok());
+        let tried = run.memory.release_tried.and_then(|first| (self.now - first).to_std().ok());
         let is_nobodys_fault_but_ours =
-            self.target.trouble.as_ref().is_none_or(|it| it.kind == TroubleKind::OperatorForbidden);
+            self.target.memory.trouble.as_ref().is_none_or(|it| it.kind == TroubleKind::OperatorForbidden);
         !is_nobodys_fault_but_ours && tried.is_some_and(|tried| tried >= self.policy.start_deadline)
     }
 
@@ -420,8 +421,9 @@ fn has_not_started(execution: &Execution, run: &Run) -> bool {
     if run.deleting && run.is_pending() {
         return execution.run_shown.proof.is_none();
     }
-    let speaks_against = execution.run_shown.proof.is_some() || run.seen.proof.is_some();
-    let is_proven = run.look.as_ref().is_some_and(|look| matches!(look.findings.started, Started::NotStarted(_)));
+    let speaks_against = execution.run_shown.proof.is_some() || run.memory.seen.proof.is_some();
+    let is_proven =
+        run.memory.diagnosed.as_ref().is_some_and(|look| matches!(look.findings.started, Started::NotStarted(_)));
     is_proven && !speaks_against && !run.is_unfinished()
 }
 

@@ -53,7 +53,7 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
             decision.actions.push(running.finish(Ending::Failed(running.failed(&message, now)), None));
         }
         None => {
-            let failure = match execution.lost.as_deref() {
+            let failure = match &execution.recall().lost_proof {
                 Some(Lost::Unreleased(trouble)) => running.unreleased(trouble),
                 Some(lost) if lost.never_started() => {
                     running.failed(&format!("PipelineRun {run} was deleted before it was started"), now)
@@ -76,7 +76,7 @@ struct Running<'a> {
 impl<'a> Running<'a> {
     /// Takes the step that its run calls for.
     fn follow(self, run: &'a Run, decision: &mut Decision) {
-        if let Some(task_run) = run.seen.replayed.clone().filter(|_| !run.seen.replay_told) {
+        if let Some(task_run) = run.memory.seen.replayed.clone().filter(|_| !run.memory.seen.replay_told) {
             let execution = self.execution.id.clone();
             decision.actions.push(Action::TellReplay { execution, run: run.id.clone(), task_run });
         }
@@ -102,8 +102,8 @@ impl<'a> Running<'a> {
     /// which it is pending, so that it never starts, and then the execution ends.
     fn release(self, run: &'a Run, decision: &mut Decision) {
         let View { target, policy, now, .. } = self.view;
-        let trouble = target.trouble.as_ref().filter(|trouble| trouble.has_deadline());
-        if let Some(first_try) = run.release_tried.filter(|_| trouble.is_some()) {
+        let trouble = target.memory.trouble.as_ref().filter(|trouble| trouble.has_deadline());
+        if let Some(first_try) = run.memory.release_tried.filter(|_| trouble.is_some()) {
             let deadline = after(first_try, policy.start_deadline);
             if deadline <= now {
                 decision.actions.push(Action::Delete {
@@ -124,10 +124,11 @@ impl<'a> Running<'a> {
     fn show_progress(self, run: &'a Run, decision: &mut Decision) {
         let before = &self.execution.run_shown;
         let (proof, tasks) =
-            (self.proof(run).cloned().map(Box::new), run.tasks(run.seen.completed_tasks).or(before.tasks));
+            (self.proof(run).cloned().map(Box::new), run.tasks(run.memory.seen.completed_tasks).or(before.tasks));
         let shown = RunShown { proof, tasks };
         let Some(started_at) = self.started_at.filter(|_| !run.is_pending() && shown != *before) else { return };
-        let due = after(self.execution.run_shown_at.unwrap_or(started_at).max(started_at), BETWEEN_PROGRESS);
+        let due =
+            after(self.execution.recall().progress_shown_at.unwrap_or(started_at).max(started_at), BETWEEN_PROGRESS);
         if self.view.now < due {
             return decision.wake_at(due);
         }
@@ -143,7 +144,7 @@ impl<'a> Running<'a> {
 
     /// Returns the proof that a step ran: the one that the status has, or the one that was seen since.
     fn proof(self, run: &'a Run) -> Option<&'a Proof> {
-        self.execution.run_shown.proof.as_deref().or(run.seen.proof.as_ref())
+        self.execution.run_shown.proof.as_deref().or(run.memory.seen.proof.as_ref())
     }
 
     /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish. They count from the
@@ -151,7 +152,7 @@ impl<'a> Running<'a> {
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
         let released_at = run.released_at?;
         let finish = after(released_at, self.timeout(run).saturating_add(TIMEOUT_GRACE));
-        if run.seen.has_stirred || self.proof(run).is_some() {
+        if run.memory.seen.has_stirred || self.proof(run).is_some() {
             return Some((finish, CancelReason::TimedOut));
         }
         let start = after(released_at, self.view.policy.start_deadline);

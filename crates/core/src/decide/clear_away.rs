@@ -89,7 +89,7 @@ fn expire(
 
 /// Says once that a target drains for too long. It never frees the target (section 5, 6).
 fn warn_of_slow_drain(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
-    if target.drain_warned || !target.is_draining() {
+    if target.memory.drain_warned || !target.is_draining() {
         return;
     }
     let left = target.residue.values().filter_map(|residue| match &residue.owner {

@@ -9,7 +9,7 @@ use crate::chain::RunNumber;
 use crate::duration;
 use crate::ending::{Failure, Skip};
 use crate::evidence::{Absence, Started};
-use crate::execution::{Execution, ExecutionState};
+use crate::execution::Execution;
 use crate::moment::{after, round_up};
 use crate::name::ExecutionId;
 use crate::reason::{FailureReason, Refusal};
@@ -108,10 +108,7 @@ fn judge(contender: &Contender<'_>, decision: &mut Decision) -> Verdict {
 
 /// A refused create, unless a run of this execution is there after all.
 fn refusal_of<'a>(contender: &Contender<'a>) -> Option<&'a Refusal> {
-    match &contender.execution.state {
-        ExecutionState::Undecided { refusal, .. } if contender.run.is_none() => refusal.as_deref(),
-        _ => None,
-    }
+    contender.execution.recall().refusal.as_ref().filter(|_| contender.run.is_none())
 }
 
 /// Step (a), as long as the first try is not too long ago (section 5, 8).
@@ -128,20 +125,19 @@ fn create<'a>(contender: &Contender<'a>, failures: &mut Failures<'a>, decision: 
 
 /// Returns when it is too late to create the run of an execution, where it is tried and nothing but time is in the way.
 fn create_deadline(view: View<'_>, execution: &Execution) -> Option<Time> {
-    let ExecutionState::Undecided { first_try: Some(first_try), .. } = &execution.state else { return None };
-    let has_deadline = view.target.trouble.as_ref().is_none_or(|trouble| trouble.has_deadline());
-    has_deadline.then(|| after(*first_try, view.policy.start_deadline))
+    let first_try = execution.recall().first_try?;
+    let has_deadline = view.target.memory.trouble.as_ref().is_none_or(|trouble| trouble.has_deadline());
+    has_deadline.then(|| after(first_try, view.policy.start_deadline))
 }
 
 /// Tells whether an execution is tried, and what is in the way is that Tekton's kinds are missing.
 pub(super) fn misses_tekton(execution: &Execution, trouble: &Trouble) -> bool {
-    let is_tried = matches!(execution.state, ExecutionState::Undecided { first_try: Some(_), .. });
-    is_tried && trouble.kind == TroubleKind::TektonUnavailable
+    execution.recall().first_try.is_some() && trouble.kind == TroubleKind::TektonUnavailable
 }
 
 /// Ends what has waited for Tekton's kinds until the start deadline, on a target that cannot be seen for that.
 pub(super) fn fail_without_tekton(view: View<'_>, decision: &mut Decision) {
-    let Some(trouble) = &view.target.trouble else { return };
+    let Some(trouble) = &view.target.memory.trouble else { return };
     let mut failures = Failures::new(view);
     for execution in view.target.executions.values().filter(|it| it.is_undecided() && misses_tekton(it, trouble)) {
         match create_deadline(view, execution) {
@@ -234,7 +230,7 @@ impl<'a> Failures<'a> {
     /// Adds one whose run could not be created before the start deadline.
     fn add_uncreated(&mut self, execution: &'a Execution) {
         let View { target, policy, .. } = self.view;
-        let (reason, why) = match target.trouble.as_deref() {
+        let (reason, why) = match target.memory.trouble.as_deref() {
             Some(Trouble { kind: TroubleKind::TektonUnavailable, words }) => {
                 (FailureReason::ConfigurationError, format!("Tekton's kinds are missing; install Tekton: {words}"))
             }

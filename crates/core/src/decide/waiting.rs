@@ -33,7 +33,7 @@ pub fn decide_blind(
     let mut decision = Decision::default();
     for execution in target.executions.values().filter(|execution| !is_written(&execution.id.uid)) {
         if matches!(execution.state, ExecutionState::Undecided { .. }) {
-            let waiting = match &target.trouble {
+            let waiting = match &target.memory.trouble {
                 Some(trouble) if contend::misses_tekton(execution, trouble) => trouble.waiting(),
                 _ => Waiting::Blind(why.into()),
             };
@@ -79,7 +79,7 @@ pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut D
             decision.waiting.push((execution.id.clone(), Waiting::Deleting));
         }
     }
-    if let Some(trouble) = &target.trouble {
+    if let Some(trouble) = &target.memory.trouble {
         let tries = decision.actions.iter().flat_map(|action| match action {
             Action::Create { execution, .. } | Action::Commit { execution, .. } => vec![execution.clone()],
             Action::Skip { skipped, .. } => skipped.iter().map(|(execution, _)| execution.clone()).collect(),
@@ -93,7 +93,7 @@ pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut D
         let Some(execution) = target.executions.get(&id.uid) else { continue };
         let tried = execution.tried_for(now).filter(|_| waiting.is_tried());
         let due = if execution.waiting_shown.as_ref().is_none_or(|shown| *shown.reason != *waiting.reason()) {
-            after(execution.waits_since.unwrap_or(now), SHOW_AFTER)
+            after(execution.recall().waits_since.unwrap_or(now), SHOW_AFTER)
         } else if let Some(tried) = tried {
             // The next process counts on from what the status says.
             let missing = shown(execution).saturating_add(tries::step(policy.start_deadline)).saturating_sub(tried);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::backoff::{Backoff, Thousandths};
-use crate::execution::{Cancellation, RunShown};
+use crate::execution::{Cancellation, ExecutionMemory, RunShown};
 use crate::policy::{Policy, Scope};
 use crate::reason::Refusal;
 use crate::run::CancelReason;
@@ -47,19 +47,22 @@ fn failed_state() -> impl Strategy<Value = FailedState> {
 
 fn undecided_state() -> impl Strategy<Value = ExecutionState> {
     let seldom = |weight| prop::bool::weighted(weight);
-    (
-        seldom(0.1),
-        prop::option::weighted(0.1, 1..9_u64),
-        prop::option::weighted(0.1, -400..NOW),
-        prop::option::weighted(0.2, 0..100_i64),
-    )
-        .prop_map(|(unusable, refused, first_try, start_before)| ExecutionState::Undecided {
-            unusable: unusable.then(|| "bad".into()),
-            refusal: refused
-                .map(|number| Box::new(Refusal { reason: FailureReason::Forbidden, message: "no".into(), number })),
+    (seldom(0.1), prop::option::weighted(0.2, 0..100_i64)).prop_map(|(unusable, start_before)| {
+        ExecutionState::Undecided { unusable: unusable.then(|| "bad".into()), start_before: start_before.map(at) }
+    })
+}
+
+/// What is remembered of an execution, were it undecided.
+fn memory() -> impl Strategy<Value = ExecutionMemory> {
+    (prop::option::weighted(0.1, 1..9_u64), prop::option::weighted(0.1, -400..NOW)).prop_map(|(refused, first_try)| {
+        ExecutionMemory {
+            refusal: refused.map(|number| Refusal { reason: FailureReason::Forbidden, message: "no".into(), number }),
             first_try: first_try.map(at),
-            start_before: start_before.map(at),
-        })
+            // As the index says it after the first look, so that the wait is told at one time.
+            waits_since: Some(at(NOW - 5)),
+            ..ExecutionMemory::default()
+        }
+    })
 }
 
 fn state(weight_of_past: u32) -> impl Strategy<Value = ExecutionState> {
@@ -90,6 +93,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
         prop::bool::weighted(0.2),
         prop::option::weighted(0.5, 0..300_u64),
         prop::sample::select(vec!["b1", "b2", "b3", "b4"]),
+        memory(),
     );
     (uids, workflows, state(weight_of_past), prop::option::weighted(0.8, 0..6_u64), 0..3_i64, beside).prop_map(
         |(
@@ -98,7 +102,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
             state,
             number,
             created,
-            (recovery_of, recorded, cancelled, paused, deleting, blocked, proof_shown, ttl, bundle),
+            (recovery_of, recorded, cancelled, paused, deleting, blocked, proof_shown, ttl, bundle, memory),
         )| {
             let execution = Execution {
                 workflow_id: workflow.into(),
@@ -113,8 +117,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 blocked_shown: blocked.map(Into::into),
                 ttl: ttl.map(Duration::from_secs),
                 run_shown: RunShown { proof: proof_shown.then(|| Box::new(proof())), tasks: None },
-                // As the index says it after the first look, so that the wait is told at one time.
-                waits_since: Some(at(NOW - 5)),
+                memory: matches!(state, ExecutionState::Undecided { .. }).then(|| Box::new(memory)),
                 ..execution(uid, state)
             };
             match recorded {
@@ -153,12 +156,15 @@ fn any_run() -> impl Strategy<Value = Run> {
                 unwatched: unwatched.map(at).map(Box::new),
                 order: Order(order),
                 owner: Owner::Execution { id: id(uid), workflow_id: "w1".into(), presence },
-                seen,
                 cancelled,
                 cancel_reason: cancelled.then_some(CancelReason::Requested),
                 released_at: released_at.map(at),
-                release_tried: release_tried.map(at),
-                done_seen: Some(at(done_seen)),
+                memory: RunMemory {
+                    seen,
+                    diagnosed: None,
+                    done_seen: Some(at(done_seen)),
+                    release_tried: release_tried.map(at),
+                },
                 ..run(number, uid, progress)
             };
             match look {
@@ -175,7 +181,7 @@ pub(crate) fn any_target() -> impl Strategy<Value = Target> {
     let trouble = prop::option::weighted(0.3, prop::sample::select(vec![no_answer(), forbidden(), without_tekton()]));
     (prop::collection::vec(any_execution(2), 0..6), prop::collection::vec(any_run(), 0..4), residue, trouble).prop_map(
         |(executions, runs, residue, trouble)| {
-            let target = Target { trouble: trouble.map(Box::new), ..target(executions, runs) };
+            let target = troubled(target(executions, runs), trouble);
             match residue {
                 Some(owner) => left(target, pod(owner)),
                 None => target,

@@ -36,7 +36,7 @@ impl BusyGauges {
     pub fn show(&mut self, key: &Key, target: &Target, waiting: &[(ExecutionId, Waiting)]) {
         let busy = Busy {
             waiting: waiting.iter().map(|(_, waiting)| waiting.reason()).collect(),
-            draining: target.is_draining().then_some(target.drain_warned),
+            draining: target.is_draining().then_some(target.memory.drain_warned),
         };
         if busy == *self.shown.get(key).unwrap_or(&Busy::default()) {
             return;
@@ -84,7 +84,7 @@ mod tests {
     use wfe_core::name::Uid;
     use wfe_core::residue::{Residue, ResidueId, ResidueKind};
     use wfe_core::run::Owner;
-    use wfe_core::target::TargetName;
+    use wfe_core::target::{TargetMemory, TargetName};
 
     fn key(name: &str) -> Key {
         Key::Chain(TargetName::parse(name).unwrap().chain())
@@ -99,7 +99,7 @@ mod tests {
         let residue = Residue { id, owner: Owner::Nobody, created: wfe_core::Time::UNIX_EPOCH };
         Target {
             residue: [(residue.id.uid.clone(), residue)].into_iter().collect(),
-            drain_warned: slow,
+            memory: TargetMemory { drain_warned: slow, ..TargetMemory::default() },
             ..Target::default()
         }
     }

@@ -49,9 +49,9 @@ impl Entry {
         }
         let seen = evidence.seen();
         let Some(run) = self.target.runs.get_mut(&sighting.run) else { return false };
-        let seen = Seen { replay_told: run.seen.replay_told, ..seen };
-        let is_news = seen != run.seen;
-        run.seen = seen;
+        let seen = Seen { replay_told: run.memory.seen.replay_told, ..seen };
+        let is_news = seen != run.memory.seen;
+        run.memory.seen = seen;
         is_news
     }
 
@@ -89,8 +89,7 @@ impl Entry {
             evidence.interrupt();
         }
         evidence.see_doing(&run.doing);
-        run.seen = Seen { replay_told: known.is_some_and(|known| known.seen.replay_told), ..evidence.seen() };
-        run.look = known.and_then(|known| known.look.clone());
+        run.memory.seen = Seen { replay_told: run.memory.seen.replay_told, ..evidence.seen() };
     }
 
     /// Takes in that versions of tasks or pods may have gone unseen.
@@ -106,21 +105,22 @@ impl Entry {
     pub(super) fn lose(&mut self, run: Run) {
         self.evidence.remove(&run.id.uid);
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
-        if let (Some(owner), Some(proof)) = (owner, run.seen.proof) {
-            owner.lost = Some(Box::new(Lost::Vanished(Started::Started(proof))));
+        if let (Some(owner), Some(proof)) = (owner, run.memory.seen.proof) {
+            owner.remember().lost_proof = Some(Lost::Vanished(Started::Started(proof)));
         }
     }
 
     /// Takes in that the last version of a run, which is gone, was pending. What was seen to run speaks against it.
     pub(super) fn note_never_released(&mut self, uid: &Uid) {
         let Some(run) = self.target.runs.get(uid) else { return };
-        if !run.is_pending() || run.seen.has_stirred {
+        if !run.is_pending() || run.memory.seen.has_stirred {
             return;
         }
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(&run.id));
         // Where this process has deleted it, why is known better.
-        if let Some(owner) = owner.filter(|owner| owner.lost.is_none()) {
-            owner.lost = Some(Box::new(Lost::Vanished(Started::NotStarted(Absence::NoRun))));
+        if let Some(owner) = owner {
+            let never = || Lost::Vanished(Started::NotStarted(Absence::NoRun));
+            owner.remember().lost_proof.get_or_insert_with(never);
         }
     }
 
@@ -128,10 +128,10 @@ impl Entry {
     /// nothing.
     pub(super) fn find(&mut self, run: &RunId) {
         let owner = self.target.executions.values_mut().find(|execution| execution.is_running(run));
-        if let Some(owner) =
-            owner.filter(|it| matches!(it.lost.as_deref(), Some(Lost::Vanished(Started::NotStarted(_)))))
+        if let Some(memory) = owner.and_then(|owner| owner.memory.as_mut())
+            && matches!(memory.lost_proof, Some(Lost::Vanished(Started::NotStarted(_))))
         {
-            owner.lost = None;
+            memory.lost_proof = None;
         }
     }
 
@@ -166,13 +166,13 @@ impl Entry {
 
     pub(super) fn looked(&mut self, run: &Uid, findings: Findings, at: Time) {
         if let Some(run) = self.target.runs.get_mut(run) {
-            run.look = Some(Box::new(Look { at, findings }));
+            run.memory.diagnosed = Some(Box::new(Look { at, findings }));
         }
     }
 
     pub(super) fn replay_told(&mut self, run: &Uid) {
         if let Some(run) = self.target.runs.get_mut(run) {
-            run.seen.replay_told = true;
+            run.memory.seen.replay_told = true;
         }
     }
 }
@@ -187,7 +187,7 @@ fn is_over(target: &Target, run: &Run) -> bool {
 
 /// The status of its execution says now what Tekton said of a run and what was seen of it.
 fn forget(run: &mut Run) {
-    (run.seen, run.look) = (Seen::default(), None);
+    run.memory = std::mem::take(&mut run.memory).kept();
     if let Progress::Done(outcome) = &mut run.progress {
         (outcome.reason, outcome.message) = Default::default();
     }

@@ -3,7 +3,7 @@
 use wfe_core::Time;
 use wfe_core::action::{Action, Decision, Unneeded};
 use wfe_core::by_uid::ByUid;
-use wfe_core::execution::{Execution, ExecutionState};
+use wfe_core::execution::Execution;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Owner, Presence, Run};
 use wfe_core::target::Target;
@@ -38,39 +38,18 @@ pub(super) fn already_seen(target: &Target, vanished: &ByUid<()>, expected: &Exp
     }
 }
 
-/// What this process knows of an execution beside its object stays: of an undecided one while it is undecided, of one
-/// that runs while it runs.
-pub(super) fn keep_memory(execution: &mut Execution, known: &Execution) {
-    if matches!(execution.state, ExecutionState::Running { .. }) {
-        execution.run_shown_at = known.run_shown_at;
-        execution.lost.clone_from(&known.lost);
-    }
-    if let (
-        ExecutionState::Undecided { refusal, first_try, .. },
-        ExecutionState::Undecided { refusal: known_refusal, first_try: known_try, .. },
-    ) = (&mut execution.state, &known.state)
-    {
-        refusal.clone_from(known_refusal);
-        *first_try = *known_try;
-        execution.waits_since = known.waits_since;
-    }
-}
-
 /// What came of earlier tries to create or release a run says nothing any more.
 pub(super) fn forget_tries(target: &mut Target) {
-    target.trouble = None;
-    for execution in target.executions.values_mut() {
-        if let ExecutionState::Undecided { refusal, first_try, .. } = &mut execution.state {
-            (*refusal, *first_try) = (None, None);
-        }
-    }
-    target.runs.values_mut().for_each(|run| run.release_tried = None);
+    target.memory.trouble = None;
+    let remembered = target.executions.values_mut().filter_map(|execution| execution.memory.as_mut());
+    remembered.for_each(|memory| memory.forget_tries());
+    target.runs.values_mut().for_each(|run| run.memory.release_tried = None);
 }
 
 /// The tries that a decision does not go on with have ended: time in which this process does not try does not count. A
 /// decision that gives a try up goes on with it, as its write may fail.
 pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
-    let is_ours = target.trouble.as_ref().is_some_and(|trouble| !trouble.has_deadline());
+    let is_ours = target.memory.trouble.as_ref().is_some_and(|trouble| !trouble.has_deadline());
     let is_created = |uid: &Uid| {
         let waits = |(id, it): &(ExecutionId, Waiting)| id.uid == *uid && matches!(it, Waiting::TektonUnavailable(_));
         let creates = |it: &Action| match it {
@@ -80,10 +59,10 @@ pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
         decision.actions.iter().any(creates) || decision.waiting.iter().any(waits)
     };
     for execution in target.executions.values_mut() {
-        if let ExecutionState::Undecided { first_try: first_try @ Some(_), .. } = &mut execution.state
+        if let Some(memory) = execution.memory.as_mut().filter(|memory| memory.first_try.is_some())
             && (is_ours || !is_created(&execution.id.uid))
         {
-            *first_try = None;
+            memory.first_try = None;
         }
     }
     let is_released = |uid: &Uid| {
@@ -92,9 +71,9 @@ pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
             _ => false,
         })
     };
-    for run in target.runs.values_mut().filter(|run| run.release_tried.is_some()) {
+    for run in target.runs.values_mut().filter(|run| run.memory.release_tried.is_some()) {
         if is_ours || !is_released(&run.id.uid) {
-            run.release_tried = None;
+            run.memory.release_tried = None;
         }
     }
 }
@@ -102,7 +81,6 @@ pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
 /// Says since when a run is released: as its object says, as long as that is not later than now, else as it was known,
 /// else now.
 pub(super) fn keep_release(run: &mut Run, known: Option<&Run>, now: Time) {
-    run.release_tried = known.and_then(|known| known.release_tried);
     let said = run.released_at.filter(|at| *at <= now);
     run.released_at =
         if run.is_pending() { None } else { said.or_else(|| known.and_then(|known| known.released_at)).or(Some(now)) };
@@ -110,8 +88,8 @@ pub(super) fn keep_release(run: &mut Run, known: Option<&Run>, now: Time) {
 
 /// The tries to create a run have ended with one. Should it be withdrawn, they begin anew, and with them their time.
 pub(super) fn end_tries(execution: &mut Execution) {
-    if let ExecutionState::Undecided { first_try, .. } = &mut execution.state {
-        *first_try = None;
+    if let Some(memory) = &mut execution.memory {
+        memory.first_try = None;
     }
 }
 

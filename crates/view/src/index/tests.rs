@@ -9,7 +9,7 @@ use super::*;
 use wfe_core::action::Action;
 use wfe_core::execution::{Execution, Lost};
 use wfe_core::name::{RunId, Version};
-use wfe_core::run::{Owner, Presence, Progress, Seen};
+use wfe_core::run::{Owner, Presence, Progress, RunMemory, Seen};
 use wfe_core::target::TargetName;
 use wfe_core::tries::TroubleKind;
 use wfe_core::waiting::Waiting;
@@ -52,13 +52,10 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
         total_tasks: None,
         skipped_tasks: 0,
         timeout: None,
-        seen: Seen::default(),
-        look: None,
         released_at: None,
-        release_tried: None,
-        done_seen: None,
         deleting: false,
         unwatched: None,
+        memory: RunMemory::default(),
     };
     Delivery::Run(target().chain(), Box::new(run))
 }
@@ -167,7 +164,7 @@ fn that_something_of_a_run_started_is_known_in_whatever_order_the_lists_come() {
     for delivery in begun.into_iter().chain(listed).chain(ended) {
         index.apply(delivery, now());
     }
-    assert!(run_of(&index).seen.has_stirred);
+    assert!(run_of(&index).memory.seen.has_stirred);
     assert!(index.entry(&key()).unwrap().target.residue.is_empty(), "it is finished");
 }
 
@@ -222,15 +219,16 @@ fn what_was_seen_and_found_of_a_run_stays_until_its_execution_has_ended() {
     index.looked(&key(), &Uid::new("r1"), Findings::unread("m".into()), now());
     index.replay_told(&key(), &Uid::new("r1"));
     index.apply(released(run("r1", "a", "2")), now());
-    let kept = run_of(&index);
-    assert!(kept.seen.has_stirred && kept.seen.replay_told && kept.look.is_some(), "{kept:?}");
+    let kept = &run_of(&index).memory;
+    assert!(kept.seen.has_stirred && kept.seen.replay_told && kept.diagnosed.is_some(), "{kept:?}");
 
     let mut ended = execution("a", "3");
     if let Delivery::Execution(record) = &mut ended {
         record.execution.state = ExecutionState::Skipped { completed_at: None };
     }
     index.apply(ended, now());
-    assert_eq!((&run_of(&index).seen, &run_of(&index).look), (&Seen::default(), &None));
+    let kept = &run_of(&index).memory;
+    assert_eq!((&kept.seen, &kept.diagnosed), (&Seen::default(), &None));
     index.apply(seen_pod("pod", "Failed"), now());
     assert!(index.entry(&key()).unwrap().evidence.is_empty());
 }
@@ -305,7 +303,7 @@ fn the_proof_that_a_run_ran_outlives_it() {
     index.apply(Delivery::RunDeleted(Uid::new("r1"), None), now());
     index.apply(running("2"), now());
     let execution = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")];
-    assert!(execution.lost.is_some(), "{execution:?}");
+    assert!(execution.recall().lost_proof.is_some(), "{execution:?}");
 }
 
 #[test]
@@ -313,7 +311,8 @@ fn when_progress_was_shown_stays_known_while_it_runs() {
     let mut index = synced(vec![running("1")]);
     index.showed_progress(&key(), &Uid::new("a"), now());
     index.apply(running("2"), now());
-    assert_eq!(index.entry(&key()).unwrap().target.executions[&Uid::new("a")].run_shown_at, Some(now()));
+    let shown_at = index.entry(&key()).unwrap().target.executions[&Uid::new("a")].recall().progress_shown_at;
+    assert_eq!(shown_at, Some(now()));
 }
 
 #[test]
@@ -478,8 +477,8 @@ fn a_refusal_stays_until_the_execution_is_decided() {
     let refusal = Refusal { reason: wfe_core::reason::FailureReason::Forbidden, message: "no".into(), number: 1 };
     index.refuse(&key(), &Uid::new("a"), refusal.clone());
     index.apply(execution("a", "2"), now());
-    let state = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].state;
-    assert!(matches!(state, ExecutionState::Undecided { refusal: Some(kept), .. } if **kept == refusal), "{state:?}");
+    let kept = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].recall().refusal;
+    assert_eq!(kept, &Some(refusal));
 }
 
 #[test]
@@ -507,19 +506,18 @@ fn a_new_term_knows_nothing_of_earlier_tries_and_still_waits_for_its_own_writes(
     index.expect(&key(), written("a", "2"), now());
     index.forget_tries();
     let target = &index.entry(&key()).unwrap().target;
-    let state = &target.executions[&Uid::new("a")].state;
-    assert!(matches!(state, ExecutionState::Undecided { refusal: None, first_try: None, .. }), "{state:?}");
-    assert_eq!(target.trouble, None);
+    let kept = target.executions[&Uid::new("a")].recall();
+    assert_eq!((&kept.refusal, kept.first_try), (&None, None));
+    assert_eq!(target.memory.trouble, None);
     assert!(index.ready(&key()).is_none(), "its own write is not seen");
     index.apply(execution("a", "2"), now());
     assert!(index.ready(&key()).is_some());
 }
 
 fn first_try(index: &Index) -> Option<Time> {
-    match &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].state {
-        ExecutionState::Undecided { first_try, .. } => *first_try,
-        state => panic!("{state:?}"),
-    }
+    let execution = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")];
+    assert!(execution.is_undecided(), "{execution:?}");
+    execution.recall().first_try
 }
 
 /// Decides that the run of `a` is to be created.
@@ -611,7 +609,7 @@ fn a_run_that_could_not_be_released_is_remembered_with_the_words_until_its_execu
         Delivery::Execution(Box::new(record))
     };
     let mut index = synced(vec![running("1"), run("r", "a", "2")]);
-    let tried = |index: &Index| index.entry(&key()).unwrap().target.runs[&Uid::new("r")].release_tried;
+    let tried = |index: &Index| index.entry(&key()).unwrap().target.runs[&Uid::new("r")].memory.release_tried;
     let release = Action::Release { run: RunId { name: "wfe-x-1".into(), uid: Uid::new("r") } };
     let releases = Decision { actions: vec![release], ..Decision::default() };
     index.release_tried(&key(), &Uid::new("r"), now());
@@ -629,8 +627,8 @@ fn a_run_that_could_not_be_released_is_remembered_with_the_words_until_its_execu
     index.unreleased(&key(), &Uid::new("r"));
     index.apply(Delivery::RunDeleted(Uid::new("r"), None), now());
     index.apply(running("4"), now());
-    let kept = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].lost;
-    assert_eq!(kept.as_deref(), Some(&Lost::Unreleased(trouble(TroubleKind::ApiErrors))));
+    let kept = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].recall().lost_proof;
+    assert_eq!(kept, &Some(Lost::Unreleased(trouble(TroubleKind::ApiErrors))));
 }
 
 #[test]
@@ -670,10 +668,10 @@ fn a_run_that_was_pending_when_it_was_deleted_never_started() {
         let mut index = synced(vec![running("1"), seen]);
         let last = last.and_then(|last| if let Delivery::Run(_, run) = last { Some(run) } else { None });
         index.apply(Delivery::RunDeleted(Uid::new("r1"), last), now());
-        index.entry(&key()).unwrap().target.executions[&Uid::new("a")].lost.clone()
+        index.entry(&key()).unwrap().target.executions[&Uid::new("a")].recall().lost_proof.clone()
     };
     let pending = || run("r1", "a", "2");
-    let never = Some(Box::new(Lost::Vanished(Started::NotStarted(Absence::NoRun))));
+    let never = Some(Lost::Vanished(Started::NotStarted(Absence::NoRun)));
     assert_eq!(lost(pending(), Some(pending())), never);
     assert_eq!(lost(pending(), Some(released(pending()))), None);
     assert_eq!(lost(released(pending()), Some(pending())), None);
@@ -687,7 +685,8 @@ fn a_run_that_lost_our_label_is_followed_until_its_execution_has_ended() {
         Delivery::Run(_, run) => run,
         other => panic!("{other:?}"),
     };
-    let lost = |index: &Index| index.entry(&key()).unwrap().target.executions[&Uid::new("a")].lost.clone();
+    let lost =
+        |index: &Index| index.entry(&key()).unwrap().target.executions[&Uid::new("a")].recall().lost_proof.clone();
     // A watch tells of it as of a deletion, with the version before: that it was pending then says nothing.
     index.apply(Delivery::RunDeleted(Uid::new("r1"), Some(live("2"))), now());
     assert!(lost(&index).is_some());

@@ -35,19 +35,19 @@ impl<'a> Running<'a> {
     /// where it failed, it is known why.
     pub(super) fn end(self, run: &'a Run, outcome: &Outcome, decision: &mut Decision) {
         let now = self.view.now;
-        let done_seen = run.done_seen.unwrap_or(now);
-        let is_certain = self.proof(run).is_some() || run.seen.opaque.is_some();
+        let done_seen = run.memory.done_seen.unwrap_or(now);
+        let is_certain = self.proof(run).is_some() || run.memory.seen.opaque.is_some();
         let is_short = outcome.succeeded && !is_certain && !all_skipped(run);
         let settled = after(done_seen, SETTLE);
         // A look that could not tell waits longer than this for what drains.
         let may_tell = |look: &Look| !outcome.succeeded && !is_certain && look.findings.may_change();
-        let drains = self.drains() && !run.look.as_deref().is_some_and(may_tell);
+        let drains = self.drains() && !run.memory.diagnosed.as_deref().is_some_and(may_tell);
         if now < settled && (drains || is_short) {
             return decision.wake_at(settled);
         }
         let too_late = after(done_seen, PATIENCE);
         if !outcome.succeeded && now < too_late {
-            let again = match &run.look {
+            let again = match &run.memory.diagnosed {
                 Some(look) if is_certain || !look.findings.may_change() => None,
                 // Whatever ends tells so.
                 Some(_) if self.drains() && now < after(done_seen, DRAIN) => Some(after(done_seen, DRAIN)),
@@ -93,9 +93,10 @@ impl<'a> Running<'a> {
         }
         let said = format!("{}: {}", outcome.reason, outcome.message);
         let unread = || Findings::unread(said.clone().into());
-        let findings = run.look.as_ref().map_or_else(unread, |look| look.findings.clone());
+        let findings = run.memory.diagnosed.as_ref().map_or_else(unread, |look| look.findings.clone());
         let started = proof.map_or(findings.started.clone(), Started::Started);
-        let completed = if run.look.is_some() { findings.completed_tasks } else { run.seen.completed_tasks };
+        let completed =
+            if run.memory.diagnosed.is_some() { findings.completed_tasks } else { run.memory.seen.completed_tasks };
         let (reason, message) = self.why(run, &findings, &said);
         let cancelled = is_cancelled_by_a_person(run, &findings);
         let counts = !started.may_have_run() && !cancelled;
@@ -147,7 +148,7 @@ impl<'a> Running<'a> {
     /// Makes a failure of which no run says more.
     pub(super) fn failed(self, message: &str, failed_at: Time) -> Failure {
         let shown = self.execution.run_shown.proof.as_deref().cloned().map(Started::Started);
-        let lost = || match self.execution.lost.as_deref() {
+        let lost = || match &self.execution.recall().lost_proof {
             Some(Lost::Vanished(started)) => Some(started.clone()),
             Some(Lost::Unreleased(_)) | None => None,
         };
@@ -198,7 +199,7 @@ impl<'a> Running<'a> {
 
 /// Tells whether a run ended by its cancellation. One that failed by itself before its cancel could act did not.
 fn was_cancelled(run: &Run, findings: &Findings) -> bool {
-    findings.was_cancelled || run.look.is_none() && run.cancelled
+    findings.was_cancelled || run.memory.diagnosed.is_none() && run.cancelled
 }
 
 /// Tells whether that was a person's wish: on the execution, or on the run itself.
@@ -214,7 +215,7 @@ fn all_skipped(run: &Run) -> bool {
 
 /// Says whether anything ran of a run that succeeded. It is not looked at for that: nothing rests on it.
 fn succeeded(run: &Run, proof: Option<Proof>) -> Started {
-    match (proof, &run.seen.opaque) {
+    match (proof, &run.memory.seen.opaque) {
         (Some(proof), _) => Started::Started(proof),
         (None, Some(name)) => Started::Unknown(Doubt::Opaque(name.clone())),
         (None, None) if all_skipped(run) => Started::NotStarted(Absence::NoTaskRun),

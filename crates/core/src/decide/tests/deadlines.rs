@@ -23,7 +23,7 @@ fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline_fro
     let late = decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), deadline);
     assert_eq!(late.actions, [cancel(CancelReason::NotStarted)]);
 
-    released.seen.has_stirred = true;
+    released.memory.seen.has_stirred = true;
     let deadline = at(RELEASED) + Policy::default().default_timeout + Duration::from_mins(1);
     let early =
         decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(RELEASED + 400));
@@ -45,8 +45,9 @@ fn a_run_that_waited_long_for_its_release_is_released_and_not_cancelled() {
 
 /// A committed execution whose run is tried to be released since a second.
 fn refused(first_try: Option<i64>, trouble: Option<Trouble>) -> Target {
-    let pending = Run { release_tried: first_try.map(at), released_at: None, ..run(1, "a", Progress::Pending) };
-    Target { trouble: trouble.map(Box::new), ..target(vec![running("a", "r1"), undecided("b")], vec![pending]) }
+    let mut pending = Run { released_at: None, ..run(1, "a", Progress::Pending) };
+    pending.memory.release_tried = first_try.map(at);
+    troubled(target(vec![running("a", "r1"), undecided("b")], vec![pending]), trouble)
 }
 
 #[test]
@@ -73,7 +74,8 @@ fn a_release_that_is_refused_until_the_start_deadline_is_given_up_in_the_version
 
 #[test]
 fn an_execution_whose_run_was_never_released_ends_as_one_that_never_started() {
-    let over = Execution { lost: Some(Box::new(Lost::Unreleased(no_answer()))), ..running("a", "r1") };
+    let mut over = running("a", "r1");
+    over.remember().lost_proof = Some(Lost::Unreleased(no_answer()));
     let view = target(vec![over, undecided("b")], vec![]);
     let decision = decide(&view, &Policy::default(), at(RELEASED));
     assert_eq!(crate::check::violations(&view, &Policy::default(), at(RELEASED), &decision), []);
@@ -90,7 +92,7 @@ fn an_execution_whose_run_was_never_released_ends_as_one_that_never_started() {
 #[test]
 fn a_default_time_out_that_changes_does_not_reach_what_runs() {
     let mut released = released();
-    released.seen.has_stirred = true;
+    released.memory.seen.has_stirred = true;
     released.timeout = Some(Duration::from_hours(2));
     let deadline = at(RELEASED) + Duration::from_hours(2) + Duration::from_mins(1);
     let policy = Policy { default_timeout: Duration::from_secs(1), ..Policy::default() };
@@ -128,10 +130,8 @@ fn the_message_of_a_run_that_we_cancelled_says_why() {
 /// One that is tried since a second, and another one that asks too.
 fn tried(first_try: i64, trouble: Trouble) -> Target {
     let mut trying = undecided("a");
-    if let ExecutionState::Undecided { first_try: slot, .. } = &mut trying.state {
-        *slot = Some(at(first_try));
-    }
-    Target { trouble: Some(Box::new(trouble)), ..target(vec![trying, undecided("b")], vec![]) }
+    trying.remember().first_try = Some(at(first_try));
+    troubled(target(vec![trying, undecided("b")], vec![]), Some(trouble))
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn who_was_tried_when_tektons_kinds_went_missing_waits_for_them_and_fails_at_the
     let policy = Policy::default();
     let blind = |second| {
         let mut view = tried(0, without_tekton());
-        view.executions.values_mut().for_each(|it| it.waits_since = Some(at(second)));
+        view.executions.values_mut().for_each(|it| it.remember().waits_since = Some(at(second)));
         decide_blind(&view, &policy, "cannot watch pipelineruns", |_| false, at(second))
     };
     let early = blind(299);

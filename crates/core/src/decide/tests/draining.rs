@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_run_that_is_done_ends_its_execution_at_once_or_when_what_is_left_of_it_had_time_to_be_seen() {
     let mut finished = run(1, "a", done(true));
-    finished.done_seen = Some(at(49));
+    finished.memory.done_seen = Some(at(49));
     let target = left(target(vec![running("a", "r1")], vec![finished]), pod("a"));
     let waits = decide(&target, &Policy::default(), at(50));
     assert_eq!((waits.actions, waits.wake), (vec![], Some(at(49) + SETTLE)));
@@ -17,7 +17,8 @@ fn a_run_that_is_done_ends_its_execution_at_once_or_when_what_is_left_of_it_had_
 fn a_run_that_failed_has_longer_to_drain_where_a_look_could_not_tell_whether_anything_ran() {
     use crate::evidence::{Doubt, Started};
     let draining = |started: Option<Started>, second| {
-        let finished = crate::run::Run { done_seen: Some(at(49)), ..run(1, "a", done(false)) };
+        let mut finished = run(1, "a", done(false));
+        finished.memory.done_seen = Some(at(49));
         let finished = match started {
             Some(started) => looked_at(finished, 51, started),
             None => finished,
@@ -78,6 +79,6 @@ fn a_target_that_does_not_drain_is_told_of_once() {
     assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
     let late = decide(&drains, &Policy::default(), deadline).actions;
     assert!(matches!(&late[..], [Action::DrainSlow { holder, .. }] if *holder == id("a")), "{late:?}");
-    drains.drain_warned = true;
+    drains.memory.drain_warned = true;
     assert_eq!(decide(&drains, &Policy::default(), deadline).actions, []);
 }

@@ -4,14 +4,15 @@ use super::*;
 use crate::ending::Failure;
 use crate::evidence::{Absence, Doubt, Started};
 use crate::findings::{Cause, FailedTask, Findings, Waited};
-use crate::run::Run;
+use crate::run::{Run, RunMemory};
 
 fn examine() -> Action {
     Action::Examine { run: run_id("r1") }
 }
 
 fn failed_run(done_seen: i64) -> Run {
-    Run { done_seen: Some(at(done_seen)), ..run(1, "a", done(false)) }
+    let memory = RunMemory { done_seen: Some(at(done_seen)), ..RunMemory::default() };
+    Run { memory, ..run(1, "a", done(false)) }
 }
 
 fn decided(run: Run) -> Decision {
@@ -41,7 +42,7 @@ fn what_may_still_change_is_looked_at_again_until_it_takes_too_long() {
     assert_eq!(failure(&decided(looked_at(failed_run(5), 49, unfinished()))).started, unfinished());
     assert_eq!(failure(&decided(failed_run(5))).started, Started::Unknown(Doubt::Unread));
     let mut proven = looked_at(failed_run(50), 50, unfinished());
-    proven.seen.proof = Some(proof());
+    proven.memory.seen.proof = Some(proof());
     assert_eq!(failure(&decided(proven)).started, Started::Started(proof()), "no look can change it");
 }
 
@@ -62,8 +63,8 @@ fn a_proof_that_the_status_has_is_as_good_as_one_that_was_seen() {
 #[test]
 fn a_success_waits_a_moment_for_the_proof_that_it_ran() {
     let succeeded = |seen: crate::run::Seen, skipped_tasks| {
-        let run = run(1, "a", done(true));
-        decided(Run { done_seen: Some(at(49)), total_tasks: Some(2), skipped_tasks, seen, ..run })
+        let memory = RunMemory { done_seen: Some(at(49)), seen, ..RunMemory::default() };
+        decided(Run { total_tasks: Some(2), skipped_tasks, memory, ..run(1, "a", done(true)) })
     };
     let seen = |proof| crate::run::Seen { proof, ..Default::default() };
     assert_eq!(succeeded(seen(None), 1).wake, Some(at(49) + SETTLE));
@@ -80,7 +81,7 @@ fn a_success_waits_a_moment_for_the_proof_that_it_ran() {
 
 fn found(findings: Findings, change: impl FnOnce(&mut Run)) -> Failure {
     let mut run = looked_at(failed_run(50), 50, waited());
-    run.look = run.look.map(|look| Box::new(crate::run::Look { findings, ..*look }));
+    run.memory.diagnosed = run.memory.diagnosed.map(|look| Box::new(crate::run::Look { findings, ..*look }));
     run.total_tasks = Some(3);
     change(&mut run);
     failure(&decided(run)).clone()
@@ -136,7 +137,8 @@ fn a_run_that_did_not_start_in_time_says_what_it_waited_for() {
 #[test]
 fn a_run_that_was_deleted_before_it_was_released_never_started() {
     let never = || Started::NotStarted(Absence::NoRun);
-    let lost = Execution { lost: Some(Box::new(Lost::Vanished(never()))), ..running("a", "r1") };
+    let mut lost = running("a", "r1");
+    lost.remember().lost_proof = Some(Lost::Vanished(never()));
     let held = Run { deleting: true, ..run(1, "a", Progress::Pending) };
     for (case, view) in [
         ("gone", target(vec![lost.clone()], vec![])),

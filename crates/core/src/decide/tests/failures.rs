@@ -20,9 +20,7 @@ fn an_unusable_spec_fails_before_rivals_are_compared() {
 fn a_refused_create_fails_its_execution_and_the_others_wait_for_that() {
     let refusal = Refusal { reason: FailureReason::ResourceExhausted, message: "quota".into(), number: 3 };
     let mut refused = undecided("a");
-    if let ExecutionState::Undecided { refusal: slot, .. } = &mut refused.state {
-        *slot = Some(Box::new(refusal));
-    }
+    refused.remember().refusal = Some(refusal);
     let mut target = target(vec![refused, undecided("b")], vec![]);
     let decided = actions(&target);
     let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };

@@ -81,7 +81,7 @@ fn the_end_of_a_run_counts_only_where_nothing_of_it_ran() {
     assert_eq!(ended(looked(failed())), (true, 1, None));
     assert_eq!(ended(failed()), (true, 1, None), "nobody could look");
     let mut seen = looked_at(failed(), 0, waited());
-    seen.seen.proof = Some(proof());
+    seen.memory.seen.proof = Some(proof());
     assert_eq!(ended(seen), (true, 1, None), "a proof stands above whatever was found");
 }
 

@@ -13,7 +13,7 @@ fn the_number_is_one_above_all_that_is_known() {
     skipped.run_sequence = Some(6);
     let mut known = target(vec![undecided("a"), failed("b"), skipped], vec![run(4, "b", done(true))]);
     assert_eq!(actions(&known), [create("a", 7)]);
-    known.highest_taken = 9;
+    known.memory.highest_taken = 9;
     assert_eq!(actions(&known), [create("a", 10)]);
 }
 

@@ -82,7 +82,7 @@ fn while_all_is_paused_nothing_new_starts_what_runs_goes_on_and_what_ended_stays
 fn the_status_says_what_an_execution_waits_for_after_ten_seconds_and_once() {
     let mut paused = undecided("a");
     paused.paused = Some(pause("ask sre"));
-    paused.waits_since = Some(at(0));
+    paused.remember().waits_since = Some(at(0));
     let early = decide(&target(vec![paused.clone()], vec![]), &Policy::default(), at(9));
     assert_eq!((early.actions, early.wake), (vec![], Some(at(10))));
     let late = decide(&target(vec![paused.clone()], vec![]), &Policy::default(), at(10)).actions;
@@ -94,15 +94,10 @@ fn the_status_says_what_an_execution_waits_for_after_ten_seconds_and_once() {
 #[test]
 fn for_how_long_a_run_was_tried_is_said_anew_with_every_step() {
     let view = |shown: Option<&str>, tried, waits_since| {
-        let mut trying = Execution {
-            waiting_shown: shown.map(|reason| Box::new(shows(reason, tried))),
-            waits_since: Some(at(waits_since)),
-            ..undecided("a")
-        };
-        if let ExecutionState::Undecided { first_try, .. } = &mut trying.state {
-            *first_try = Some(at(0));
-        }
-        Target { trouble: Some(Box::new(no_answer())), ..target(vec![trying], vec![]) }
+        let mut trying =
+            Execution { waiting_shown: shown.map(|reason| Box::new(shows(reason, tried))), ..undecided("a") };
+        (trying.remember().waits_since, trying.remember().first_try) = (Some(at(waits_since)), Some(at(0)));
+        troubled(target(vec![trying], vec![]), Some(no_answer()))
     };
     let says = |target: &Target, now| {
         let decision = decide(target, &Policy::default(), at(now));
@@ -123,14 +118,14 @@ fn for_how_long_a_run_was_tried_is_said_anew_with_every_step() {
     assert_eq!(says(&view(Some("ApiErrors"), 60, 50), 90).0, seconds(90));
     assert_eq!(says(&view(Some("Paused"), 0, 50), 90).0, seconds(90), "a pause is over");
     let mut ours = view(Some("OperatorForbidden"), 0, 50);
-    ours.trouble = Some(Box::new(forbidden()));
+    ours.memory.trouble = Some(Box::new(forbidden()));
     assert_eq!(says(&ours, 200).0, None, "what no deadline ends is said once");
 }
 
 #[test]
 fn a_target_that_cannot_be_seen_is_left_alone_but_its_executions_say_so() {
     let mut waits = undecided("a");
-    waits.waits_since = Some(at(0));
+    waits.remember().waits_since = Some(at(0));
     let target = target(vec![waits, running("b", "r1")], vec![run(1, "b", Progress::Pending)]);
     let blind = decide_blind(&target, &Policy::default(), "cannot watch pipelineruns", |_| false, at(50)).actions;
     assert!(matches!(&blind[..], [Action::ShowWaiting { waiting: Waiting::Blind(_), .. }]), "{blind:?}");
@@ -152,7 +147,7 @@ fn whoever_waits_for_a_request_that_fails_says_so_whatever_it_is_for() {
     let busy = target(vec![running("a", "r1"), undecided("b")], vec![run(1, "a", Progress::Released)]);
     for mut target in [free, looked, busy] {
         assert_eq!(waiting(&target), []);
-        target.trouble = Some(Box::new(no_answer()));
+        target.memory.trouble = Some(Box::new(no_answer()));
         assert_eq!(waiting(&target), [("b".into(), Waiting::ApiErrors("cannot create: no answer".into()))]);
     }
 }
@@ -161,13 +156,18 @@ fn whoever_waits_for_a_request_that_fails_says_so_whatever_it_is_for() {
 fn who_waits_until_a_write_of_the_operator_is_seen_says_so_after_ten_seconds() {
     let what = "PipelineRun wfe-x-1";
     let waiting = Waiting::Unseen(what.into());
-    let waits_since = |second| Execution { waits_since: Some(at(second)), ..undecided("a") };
+    let waits = |uid, second| {
+        let mut waits = undecided(uid);
+        waits.remember().waits_since = Some(at(second));
+        waits
+    };
+    let waits_since = |second| waits("a", second);
     let unseen = |view: &Target, since| decide_unseen(view, &Policy::default(), (what, at(since)), |_| false, at(50));
     for (first_waited, written, wake) in [(45, 45, 55), (45, 30, 55), (10, 49, 59)] {
         let early = unseen(&target(vec![waits_since(first_waited)], vec![]), written);
         assert_eq!((early.actions, early.wake), (vec![], Some(at(wake))), "{first_waited} {written}");
     }
-    let own = target(vec![waits_since(40), Execution { waits_since: Some(at(40)), ..undecided("b") }], vec![]);
+    let own = target(vec![waits_since(40), waits("b", 40)], vec![]);
     let own = decide_unseen(&own, &Policy::default(), (what, at(40)), |uid| *uid == id("a").uid, at(50));
     let shown: Vec<_> = own.waiting.iter().map(|(execution, _)| execution).collect();
     assert_eq!((shown, own.actions.len()), (vec![&id("b")], 1), "what was written to itself is out of date");
