@@ -37,6 +37,15 @@ fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline_fro
 }
 
 #[test]
+fn where_both_deadlines_are_one_moment_the_time_out_is_told() {
+    let mut execution = running("a", "r1");
+    execution.timeout = Some(Policy::default().start_deadline.saturating_sub(Duration::from_mins(1)));
+    let deadline = at(RELEASED) + Policy::default().start_deadline;
+    let late = decide(&target(vec![execution], vec![released()]), &Policy::default(), deadline);
+    assert_eq!(late.actions, [Action::Cancel { run: run_id("r1"), why: CancelReason::TimedOut, gone: None }]);
+}
+
+#[test]
 fn a_run_that_waited_long_for_its_release_is_released_and_not_cancelled() {
     let pending = Run { released_at: None, ..run(1, "a", Progress::Pending) };
     let decided = decide(&target(vec![running("a", "r1")], vec![pending]), &Policy::default(), at(RELEASED));

@@ -140,12 +140,17 @@ fn a_run_that_was_deleted_before_it_was_released_never_started() {
     let mut lost = running("a", "r1");
     lost.remember().lost_proof = Some(Lost::Vanished(never()));
     let held = Run { deleting: true, ..run(1, "a", Progress::Pending) };
-    for (case, view) in [
-        ("gone", target(vec![lost.clone()], vec![])),
-        ("held by a finalizer", target(vec![running("a", "r1")], vec![held.clone()])),
+    for (case, view, words) in [
+        ("gone", target(vec![lost.clone()], vec![]), "PipelineRun run-r1 was deleted before it was started"),
+        (
+            "held by a finalizer",
+            target(vec![running("a", "r1")], vec![held.clone()]),
+            "PipelineRun run-r1 is being deleted, and was never started",
+        ),
     ] {
         let decision = decide(&view, &Policy::default(), at(50));
         let failure = failure(&decision);
+        assert_eq!(&*failure.message, words);
         assert_eq!((&failure.started, failure.was_execution_failure()), (&never(), false), "{case}");
         assert_eq!(failure.charge.consecutive_failures, 1, "{case}: it counts, and blocks nobody");
     }
@@ -159,5 +164,6 @@ fn a_run_that_was_deleted_before_it_was_released_never_started() {
         assert!(failure(&decision).was_execution_failure());
     }
     let unknown = decide(&target(vec![running("a", "r1")], vec![]), &Policy::default(), at(50));
+    assert_eq!(&*failure(&unknown).message, "PipelineRun run-r1 was deleted while the workflow was running");
     assert_eq!(failure(&unknown).started, Started::Unknown(Doubt::RunGone));
 }
