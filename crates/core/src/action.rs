@@ -56,8 +56,8 @@ pub enum Action {
         started_at: Time,
         /// The counter as it inherits it (`consecutiveFailures`, section 7).
         consecutive_failures: u32,
-        /// Owners of finished runs that are not known any more: read live that they are gone.
-        gone: Vec<ExecutionId>,
+        /// What is read live first, in this order.
+        facts: Vec<Fact>,
     },
     /// The withdrawal of its pending runs, first half: says in an undecided execution's status that it will never
     /// commit to a run up to this number. Precondition: its version, so that a commit on an older view fails from then
@@ -83,8 +83,8 @@ pub enum Action {
         version: Version,
         /// How it ended.
         ending: Ending,
-        /// A run that is not seen any more: read live that it is gone.
-        lost: Option<RunId>,
+        /// What is read live first, in this order.
+        facts: Vec<Fact>,
         /// Whether the target drains after it.
         draining: bool,
     },
@@ -182,8 +182,8 @@ pub enum Action {
         version: Version,
         /// Why.
         why: Unneeded,
-        /// An owner that is not known any more: read live that it is gone.
-        gone: Option<ExecutionId>,
+        /// What is read live first, in this order.
+        facts: Vec<Fact>,
     },
     /// Removes an execution that is over and on which nothing rests any more. Precondition: its uid and version, so
     /// that nobody has cleared it, or said anything else of it, since.
@@ -204,8 +204,8 @@ pub enum Action {
         run: RunId,
         /// Why; it is written on the run.
         why: CancelReason,
-        /// The owner, to read live that it is gone; nothing where that is proven already.
-        gone: Option<ExecutionId>,
+        /// What is read live first, in this order.
+        facts: Vec<Fact>,
     },
 }
 
@@ -230,13 +230,16 @@ impl Action {
             | Self::ShowProgress { execution, .. }
             | Self::TellReplay { execution, .. }
             | Self::ShowWaiting { execution, .. }
-            | Self::Skip { fact: Fact::Stands(execution), .. } => &execution.uid,
+            | Self::Skip {
+                fact: Fact::Stands(execution) | Fact::OwnerGone(execution) | Fact::Drained(execution),
+                ..
+            } => &execution.uid,
             Self::Release { run }
             | Self::Examine { run }
             | Self::Follow { run }
             | Self::Delete { run, .. }
             | Self::Cancel { run, .. }
-            | Self::Skip { fact: Fact::Unfinished(run), .. } => &run.uid,
+            | Self::Skip { fact: Fact::Unfinished(run) | Fact::RunGone(_, run), .. } => &run.uid,
             Self::DrainSlow { residue, .. } | Self::Skip { fact: Fact::Draining(residue), .. } => &residue.uid,
         }
     }

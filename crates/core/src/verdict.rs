@@ -1,4 +1,4 @@
-//! What a rule says of a contender, and the fact that a skip rests on.
+//! What a rule says of a contender, and the facts that a write rests on.
 
 use crate::ending::Skip;
 use crate::name::{ExecutionId, RunId};
@@ -44,7 +44,7 @@ impl Verdict {
     }
 }
 
-/// A fact that a skip rests on, to be read live before it is written.
+/// A fact that a write rests on, to be read live before it is written: the view may be behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// This run is there and unfinished.
@@ -53,4 +53,10 @@ pub enum Fact {
     Draining(ResidueId),
     /// This execution is there, terminal, and nobody has cleared it since.
     Stands(ExecutionId),
+    /// This execution, which owns a run and is not known any more, is gone.
+    OwnerGone(ExecutionId),
+    /// This run, to which this execution is committed and which is not seen any more, is gone.
+    RunGone(ExecutionId, RunId),
+    /// No unfinished task or pod is left on the target of this execution, but its own.
+    Drained(ExecutionId),
 }

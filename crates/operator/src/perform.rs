@@ -262,14 +262,14 @@ impl Performer {
     async fn perform_one(self, work: Arc<Work>, action: Action) -> Vec<Attempt> {
         let result = match action {
             Action::Create { execution, number } => self.create(&work, &execution, number).await,
-            Action::Commit { execution, version, run, number, consecutive_failures, gone, .. } => {
+            Action::Commit { execution, version, run, number, consecutive_failures, facts, .. } => {
                 let commitment = Commitment { run: &run, number, consecutive_failures };
-                self.commit(&work, &execution, &version, commitment, &gone).await
+                self.commit(&work, &execution, &version, commitment, &facts).await
             }
             Action::GiveUp { execution, version, number } => self.give_up(&work, &execution, &version, number).await,
             Action::Release { run } => self.release(&run, work.now).await,
-            Action::Finish { execution, version, ending, lost, draining } => {
-                self.finish(&work, &execution, &version, &ending, lost.as_ref(), draining).await
+            Action::Finish { execution, version, ending, facts, draining } => {
+                self.finish(&work, &execution, &version, &ending, &facts, draining).await
             }
             Action::ShowProgress { execution, version, run, shown, doing, started_at } => {
                 let going = Going { run: &run, shown: &shown, doing: &doing, since: started_at };
@@ -302,9 +302,9 @@ impl Performer {
             Action::Skip { skipped, skip, fact } => {
                 return self.skip_all(work, skipped, Arc::new(skip), &fact).await;
             }
-            Action::Delete { run, version, why, gone } => self.delete(&run, &version, why, gone.as_ref()).await,
+            Action::Delete { run, version, why, facts } => self.delete(&work, &run, &version, why, &facts).await,
             Action::Remove { execution, version } => self.remove(&work, &execution, &version).await,
-            Action::Cancel { run, why, gone } => self.cancel(&run, why, gone.as_ref()).await,
+            Action::Cancel { run, why, facts } => self.cancel(&work, &run, why, &facts).await,
         };
         vec![split(result)]
     }

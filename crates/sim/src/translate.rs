@@ -221,9 +221,10 @@ impl Translation {
                     None => Step::Write(Premise::None, request),
                 }
             }
-            Action::Commit { execution, version, run, number, gone, .. } => {
+            Action::Commit { execution, version, run, number, facts, .. } => {
                 let write = StatusWrite::Commit { run: read_run(run), number: small(*number) };
-                let (premise, commit) = (self.owners_gone(gone), self.status(execution, version, write));
+                let (premise, commit) = (self.premise(facts), self.status(execution, version, write));
+                // Also before the first commit of a chain, where the operator reads nothing: nothing is left then.
                 if self.reads == Reads::Residue && self.left_out != LeftOut::Drain {
                     let read = Read::NothingLeft(self.read_execution(execution));
                     Step::ReadFirst { read, premise, request: commit }
@@ -243,12 +244,12 @@ impl Translation {
             Action::Release { run } => {
                 Step::Write(Premise::None, Request::Release { run: read_run(run), number: number_of(run) })
             }
-            Action::Finish { execution, version, ending, lost, draining, .. } => {
+            Action::Finish { execution, version, ending, facts, draining, .. } => {
                 let (phase, number) = match ending {
                     Ending::Completed(_) => (Phase::Completed, None),
                     Ending::Failed(failure) => (Phase::Failed { ran: failure.was_execution_failure() }, failure.number),
                 };
-                let premise = lost.as_ref().map_or(Premise::None, |run| Premise::RunGone(read_run(run)));
+                let premise = self.premise(facts);
                 let write = StatusWrite::Finish { phase, number: number.map(small), draining: *draining };
                 Step::Write(premise, self.status(execution, version, write))
             }
@@ -258,8 +259,11 @@ impl Translation {
             Action::Skip { skipped, fact, .. } => Step::ReadFact {
                 fact: match fact {
                     verdict::Fact::Unfinished(run) => Fact::Unfinished(read_run(run)),
-                    // No rule that reads the history has anything to say here: see `policy`.
-                    verdict::Fact::Stands(_) => return None,
+                    // No rule that reads the history has anything to say here: see `policy`. On the rest no skip rests.
+                    verdict::Fact::Stands(_)
+                    | verdict::Fact::OwnerGone(_)
+                    | verdict::Fact::RunGone(..)
+                    | verdict::Fact::Drained(_) => return None,
                     verdict::Fact::Draining(residue) => Fact::Draining(RunUid(parse(&residue.uid.to_string()))),
                 },
                 skipped: skipped
@@ -267,15 +271,14 @@ impl Translation {
                     .map(|(execution, version)| (self.read_execution(execution), read_version(version)))
                     .collect(),
             },
-            Action::Delete { run, version, gone, .. } => {
-                let premise = self.owners_gone(gone.as_slice());
+            Action::Delete { run, version, facts, .. } => {
+                let premise = self.premise(facts);
                 let (run, number) = (read_run(run), number_of(run));
                 Step::Write(premise, Request::Delete { run, number, version: read_version(version) })
             }
-            Action::Cancel { run, gone, .. } => Step::Write(
-                self.owners_gone(gone.as_slice()),
-                Request::Cancel { run: read_run(run), number: number_of(run) },
-            ),
+            Action::Cancel { run, facts, .. } => {
+                Step::Write(self.premise(facts), Request::Cancel { run: read_run(run), number: number_of(run) })
+            }
             // Conditions alone, which no decision of the protocol reads; and no execution here has a time to live.
             Action::Remove { .. }
             | Action::ShowWaiting { .. }
@@ -293,11 +296,17 @@ impl Translation {
         Request::Status { execution: self.read_execution(execution), version: read_version(version), write }
     }
 
-    fn owners_gone(self, owners: &[name::ExecutionId]) -> Premise {
-        match owners.iter().fold(0, |all, owner| all | self.read_execution(owner).bit()) {
-            0 => Premise::None,
-            owners => Premise::OwnersGone(owners),
+    /// Returns what is read before a write: that owners are gone, or that a run is. What is left is read on its own.
+    fn premise(self, facts: &[verdict::Fact]) -> Premise {
+        let mut owners = 0;
+        for fact in facts {
+            match fact {
+                verdict::Fact::RunGone(_, run) => return Premise::RunGone(read_run(run)),
+                verdict::Fact::OwnerGone(owner) => owners |= self.read_execution(owner).bit(),
+                _ => {}
+            }
         }
+        if owners == 0 { Premise::None } else { Premise::OwnersGone(owners) }
     }
 
     fn execution_id(self, id: ExecutionId) -> name::ExecutionId {

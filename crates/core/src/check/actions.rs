@@ -36,12 +36,16 @@ impl<'a> Check<'a> {
         for action in &decision.actions {
             match action {
                 Action::Create { execution, number } => self.create(execution, *number),
-                Action::Commit { execution, run, consecutive_failures, .. } => {
+                Action::Commit { execution, run, consecutive_failures, facts, .. } => {
                     self.commit(execution, run, *consecutive_failures);
+                    self.reads_what_is_left(execution, run, facts);
                 }
                 Action::GiveUp { execution, number, .. } => self.give_up(execution, *number),
                 Action::Release { run } => self.release(run),
-                Action::Finish { execution, ending, .. } => self.finish(execution, ending),
+                Action::Finish { execution, ending, facts, .. } => {
+                    self.finish(execution, ending);
+                    self.reads_that_its_run_is_gone(execution, facts);
+                }
                 Action::Examine { run } => self.examine(run),
                 Action::ShowProgress { execution, shown, .. } => self.show_progress(execution, shown),
                 Action::Skip { skipped, skip, fact } => {
@@ -127,6 +131,23 @@ impl<'a> Check<'a> {
         });
     }
 
+    /// Nothing but a live read says that nothing of an earlier run is left.
+    fn reads_what_is_left(&mut self, execution: &ExecutionId, run: &RunId, facts: &[Fact]) {
+        let is_first = self.target.runs.get(&run.uid).is_none_or(|run| run.number == 1);
+        let is_read = facts.iter().any(|fact| matches!(fact, Fact::Drained(it) if it == execution));
+        self.expect("5", is_first || is_read, || format!("{execution} commits and does not read what is left"));
+    }
+
+    /// A run that the view lacks may be there: its watch may be behind, or somebody took our label off.
+    fn reads_that_its_run_is_gone(&mut self, execution: &ExecutionId, facts: &[Fact]) {
+        let Some(ExecutionState::Running { run: Some(run), .. }) = self.execution(execution).map(|it| &it.state) else {
+            return;
+        };
+        let is_there = self.target.runs.contains_key(&run.uid);
+        let is_read = facts.iter().any(|fact| matches!(fact, Fact::RunGone(_, it) if it == run));
+        self.expect("5", is_there || is_read, || format!("{execution} ends and does not read that {run} is gone"));
+    }
+
     fn give_up(&mut self, execution: &ExecutionId, number: u64) {
         let Some(found) = self.execution(execution) else { return };
         let undecided = matches!(found.state, ExecutionState::Undecided { .. });
@@ -204,7 +225,11 @@ impl<'a> Check<'a> {
                 self.target.runs.get(&run.uid).is_some_and(|run| run.is_unfinished() && !run.is_owned_by(execution))
             }
             (Skip::ResourceBusy(_), Fact::Draining(left)) => self.target.residue.contains_key(&left.uid),
-            (Skip::ResourceBusy(_), Fact::Stands(_)) | (_, Fact::Unfinished(_) | Fact::Draining(_)) => false,
+            (Skip::ResourceBusy(_), Fact::Stands(_))
+            | (
+                _,
+                Fact::Unfinished(_) | Fact::Draining(_) | Fact::OwnerGone(_) | Fact::RunGone(..) | Fact::Drained(_),
+            ) => false,
             (_, Fact::Stands(id)) => {
                 let reasons = self.record.forbids(contender);
                 reasons.iter().any(|(reason, by)| *reason == skip.reason() && by.iter().any(|it| it.id == *id))

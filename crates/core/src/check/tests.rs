@@ -46,6 +46,12 @@ fn charge(decision: &mut Decision, change: fn(&mut Failure)) {
     }
 }
 
+fn read_nothing(decision: &mut Decision) {
+    if let Some(Action::Commit { facts, .. } | Action::Finish { facts, .. }) = decision.actions.first_mut() {
+        facts.clear();
+    }
+}
+
 fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
     let past = || vec![stalled("p", "x", 1, 0, 40), asks("a", "w")];
     let free = || target(past(), vec![]);
@@ -80,6 +86,8 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
                 *run = run_id("r9");
             }
         }),
+        ("does not read what is left", looks(), read_nothing),
+        ("does not read that the run is gone", target(vec![running("a", "r1")], vec![]), read_nothing),
         ("deletes what it commits to", ends(), |it| {
             it.actions = vec![Action::Release { run: run_id("r2") }];
         }),

@@ -110,7 +110,7 @@ impl<'a> Running<'a> {
                     run: run.id.clone(),
                     version: run.version.clone(),
                     why: Unneeded::Unreleased,
-                    gone: None,
+                    facts: Vec::new(),
                 });
                 return;
             }
@@ -167,5 +167,5 @@ impl<'a> Running<'a> {
 
 /// Asks for a cancel, once.
 fn cancel(run: &Run, why: CancelReason) -> Option<Action> {
-    (!run.cancelled).then(|| Action::Cancel { run: run.id.clone(), why, gone: None })
+    (!run.cancelled).then(|| Action::Cancel { run: run.id.clone(), why, facts: Vec::new() })
 }

@@ -10,6 +10,7 @@ use crate::name::ExecutionId;
 use crate::policy::Policy;
 use crate::run::{CancelReason, Owner, Presence, Progress, Run};
 use crate::target::Target;
+use crate::verdict::Fact;
 
 /// Asks for the deletions and cancels that the target's runs need.
 pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
@@ -35,7 +36,7 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
             Progress::Pending => decision.actions.extend(delete(run, Unneeded::Leftover, unproven)),
             Progress::Released if !run.cancelled => {
                 let (run, why) = (run.id.clone(), CancelReason::OwnerDeleted);
-                decision.actions.push(Action::Cancel { run, why, gone: unproven });
+                decision.actions.push(Action::Cancel { run, why, facts: owner_gone(unproven) });
             }
             Progress::Released => {}
             Progress::Done(_) => expire(target, policy, run, newest_unfinished, unproven, now, decision),
@@ -46,7 +47,17 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
 
 /// Asks for a deletion, once: a run that is being deleted goes when whoever holds it with a finalizer lets it go.
 fn delete(run: &Run, why: Unneeded, gone: Option<ExecutionId>) -> Option<Action> {
-    (!run.deleting).then(|| Action::Delete { run: run.id.clone(), version: run.version.clone(), why, gone })
+    (!run.deleting).then(|| Action::Delete {
+        run: run.id.clone(),
+        version: run.version.clone(),
+        why,
+        facts: owner_gone(gone),
+    })
+}
+
+/// An owner that is not known is read live, unless it is proven already that it is gone.
+fn owner_gone(unproven: Option<ExecutionId>) -> Vec<Fact> {
+    unproven.map(Fact::OwnerGone).into_iter().collect()
 }
 
 /// A pending run is needed by the owner that committed to it, or that may still do so. That it may not is a fact that

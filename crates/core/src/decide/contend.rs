@@ -176,6 +176,12 @@ fn commit(contender: &Contender<'_>, run: &Run) -> Action {
         .collect();
     gone.sort_by(|a, b| a.uid.cmp(&b.uid));
     gone.dedup();
+    let mut facts: Vec<Fact> = gone.into_iter().map(Fact::OwnerGone).collect();
+    // The look proves that the view of runs is complete, and nothing about the watches of tasks and pods. Of what came
+    // before the first run of a chain nothing can be left.
+    if run.number > 1 {
+        facts.push(Fact::Drained(contender.execution.id.clone()));
+    }
     Action::Commit {
         execution: contender.execution.id.clone(),
         version: contender.execution.version.clone(),
@@ -183,7 +189,7 @@ fn commit(contender: &Contender<'_>, run: &Run) -> Action {
         number: run.number,
         started_at: contender.now,
         consecutive_failures: contender.history.consecutive_failures(contender.policy, contender.now),
-        gone,
+        facts,
     }
 }
 
@@ -284,7 +290,7 @@ impl<'a> Failures<'a> {
                 execution: execution.id.clone(),
                 version: execution.version.clone(),
                 ending: Ending::Failed(failure),
-                lost: None,
+                facts: Vec::new(),
                 draining: false,
             });
         }

@@ -50,6 +50,10 @@ fn create(uid: &str, number: u64) -> Action {
 }
 
 fn committed(uid: &str, run: &str, number: u64, gone: &[&str]) -> Action {
+    let mut facts: Vec<Fact> = gone.iter().map(|uid| Fact::OwnerGone(id(uid))).collect();
+    if number > 1 {
+        facts.push(Fact::Drained(id(uid)));
+    }
     Action::Commit {
         execution: id(uid),
         version: Version::new("v"),
@@ -57,7 +61,7 @@ fn committed(uid: &str, run: &str, number: u64, gone: &[&str]) -> Action {
         number,
         started_at: at(50),
         consecutive_failures: 0,
-        gone: gone.iter().map(|uid| id(uid)).collect(),
+        facts,
     }
 }
 
@@ -66,5 +70,6 @@ fn gives_up(uid: &str, number: u64) -> Action {
 }
 
 fn deleted(run: &str, why: Unneeded, gone: Option<&str>) -> Action {
-    Action::Delete { run: run_id(run), version: Version::new("rv"), why, gone: gone.map(id) }
+    let facts = gone.map(|owner| Fact::OwnerGone(id(owner))).into_iter().collect();
+    Action::Delete { run: run_id(run), version: Version::new("rv"), why, facts }
 }

@@ -1,5 +1,6 @@
 //! The writes to statuses: commit, end, skip, and what a status says beside them.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,14 +11,13 @@ use wfe_core::action::Ending;
 use wfe_core::chain::RunNumber;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Clearance;
-use wfe_core::name::{ExecutionId, RunId, Version};
+use wfe_core::name::{ExecutionId, Version};
 use wfe_core::standing::Blocked;
 use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
 use wfe_core::waiting::Waiting;
 use wfe_view::index::{Kind, Written};
 
-use super::facts::is;
 use super::telling::{Telling, Told};
 use super::{
     Attempt, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work,
@@ -34,16 +34,12 @@ impl Performer {
         execution: &ExecutionId,
         version: &Version,
         commitment: Commitment<'_>,
-        owners: &[ExecutionId],
+        facts: &[Fact],
     ) -> Result<Vec<Learned>> {
-        let mut learned = Vec::new();
-        for owner in owners {
-            learned.push(self.confirm_owner_gone(owner).await?);
-        }
-        // The first run of a chain has no earlier one of which something could be left.
-        if let Some(target) = work.target.as_ref().filter(|_| commitment.number > 1) {
-            self.confirm_drained(execution, target).await?;
-        }
+        let mut learned = match self.confirm(work, facts).await? {
+            ControlFlow::Continue(learned) => learned,
+            ControlFlow::Break(learned) => return Ok(learned),
+        };
         let subject = subject(work, execution)?;
         let namespace = self.cluster.execution_namespace();
         let run = commitment.run;
@@ -73,15 +69,13 @@ impl Performer {
         execution: &ExecutionId,
         version: &Version,
         ending: &Ending,
-        lost: Option<&RunId>,
+        facts: &[Fact],
         draining: bool,
     ) -> Result<Vec<Learned>> {
-        if let Some(run) = lost
-            && let Some(found) = self.read_run(&run.name).await?
-            && is(&found.metadata, &run.uid)
-        {
-            return self.found_after_all(execution, run, &found);
-        }
+        let mut learned = match self.confirm(work, facts).await? {
+            ControlFlow::Continue(learned) => learned,
+            ControlFlow::Break(learned) => return Ok(learned),
+        };
         let subject = subject(work, execution)?;
         let status = status::ended(work.target.as_ref(), subject, ending, draining);
         let told = Told::Ended {
@@ -90,7 +84,8 @@ impl Performer {
             started_at: subject.started_at,
         };
         let telling = Telling::new(work.target.as_ref(), execution, version, told);
-        self.write_and_tell(execution, version, subject, &status, telling).await
+        learned.extend(self.write_and_tell(execution, version, subject, &status, telling).await?);
+        Ok(learned)
     }
 
     /// Removes an execution that is still as it was seen.
@@ -196,13 +191,10 @@ impl Performer {
         skip: Arc<Skip>,
         fact: &Fact,
     ) -> Vec<Attempt> {
-        let confirmed = match fact {
-            Fact::Unfinished(run) => self.confirm_unfinished(run).await,
-            Fact::Draining(residue) => self.confirm_draining(residue).await,
-            Fact::Stands(execution) => self.confirm_stands(execution).await,
-        };
-        if let Err(error) = confirmed {
-            return vec![(Vec::new(), Some(error))];
+        match self.confirm(&work, std::slice::from_ref(fact)).await {
+            Ok(ControlFlow::Continue(_)) => {}
+            Ok(ControlFlow::Break(learned)) => return vec![(learned, None)],
+            Err(error) => return vec![(Vec::new(), Some(error))],
         }
         stream::iter(skipped)
             .map(|(execution, version)| {

@@ -1,5 +1,7 @@
 //! The live reads that a write rests on.
 
+use std::ops::ControlFlow;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DynamicObject, ListParams, ObjectMeta};
 use wfe_core::execution::{ExecutionState, Recorded};
@@ -7,14 +9,41 @@ use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
 use wfe_core::target::TargetName;
+use wfe_core::verdict::Fact;
 use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 use wfe_view::lean::LeanObject;
 use wfe_view::observe::{conditions, observe_execution};
 
-use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call};
+use super::{EXECUTIONS, Learned, PerformError, Performer, Result, Work, call};
 use crate::client::Verb;
 
 impl Performer {
+    /// Reads live what a write rests on, in order, and returns what that has brought. It ends with the first fact that
+    /// does not hold: with an error, or, where there is something to learn of it, with that in place of the write.
+    pub(super) async fn confirm(&self, work: &Work, facts: &[Fact]) -> Result<ControlFlow<Vec<Learned>, Vec<Learned>>> {
+        let mut learned = Vec::new();
+        for fact in facts {
+            match fact {
+                Fact::Unfinished(run) => self.confirm_unfinished(run).await?,
+                Fact::Draining(residue) => self.confirm_draining(residue).await?,
+                Fact::Stands(execution) => self.confirm_stands(execution).await?,
+                Fact::OwnerGone(owner) => learned.push(self.confirm_owner_gone(owner).await?),
+                Fact::RunGone(execution, run) => {
+                    if let Some(found) = self.read_run(&run.name).await?.filter(|found| is(&found.metadata, &run.uid)) {
+                        learned.extend(self.found_after_all(execution, run, &found)?);
+                        return Ok(ControlFlow::Break(learned));
+                    }
+                }
+                Fact::Drained(execution) => {
+                    if let Some(target) = &work.target {
+                        self.confirm_drained(execution, target).await?;
+                    }
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(learned))
+    }
+
     pub(super) async fn confirm_unfinished(&self, run: &RunId) -> Result<()> {
         let found = self.read_run(&run.name).await?;
         let observed = found.as_ref().and_then(|found| observe_run(&found.metadata, &found.data, Order(0)));

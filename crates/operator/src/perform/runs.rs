@@ -1,5 +1,7 @@
 //! The writes to runs: create, release, delete, cancel.
 
+use std::ops::ControlFlow;
+
 use chrono::SecondsFormat;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -9,6 +11,7 @@ use wfe_core::chain::RunNumber;
 use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::reason::Refusal;
 use wfe_core::run::CancelReason;
+use wfe_core::verdict::Fact;
 use wfe_tekton::render_run;
 use wfe_view::call::CallError;
 use wfe_view::index::{Kind, Written};
@@ -145,15 +148,16 @@ impl Performer {
     /// Deletes a run that is still as it was seen, pending or finished: the version says so, as releasing moves it.
     pub(super) async fn delete(
         &self,
+        work: &Work,
         run: &RunId,
         version: &Version,
         why: Unneeded,
-        owner: Option<&ExecutionId>,
+        facts: &[Fact],
     ) -> Result<Vec<Learned>> {
-        let mut learned = Vec::new();
-        if let Some(owner) = owner {
-            learned.push(self.confirm_owner_gone(owner).await?);
-        }
+        let mut learned = match self.confirm(work, facts).await? {
+            ControlFlow::Continue(learned) => learned,
+            ControlFlow::Break(learned) => return Ok(learned),
+        };
         if why == Unneeded::Expired {
             self.confirm_nothing_left(run).await?;
         }
@@ -182,14 +186,15 @@ impl Performer {
     /// the patch is its precondition.
     pub(super) async fn cancel(
         &self,
+        work: &Work,
         run: &RunId,
         why: CancelReason,
-        owner: Option<&ExecutionId>,
+        facts: &[Fact],
     ) -> Result<Vec<Learned>> {
-        let mut learned = Vec::new();
-        if let Some(owner) = owner {
-            learned.push(self.confirm_owner_gone(owner).await?);
-        }
+        let mut learned = match self.confirm(work, facts).await? {
+            ControlFlow::Continue(learned) => learned,
+            ControlFlow::Break(learned) => return Ok(learned),
+        };
         let said = wfe_tekton::cancel_annotation(why);
         let patch = Patch::Merge(json!({
             "metadata": {

@@ -618,7 +618,7 @@ fn a_run_that_could_not_be_released_is_remembered_with_the_words_until_its_execu
     assert_eq!(tried(&index), Some(now()), "a new version changes nothing");
     let run = RunId { name: "wfe-x-1".into(), uid: Uid::new("r") };
     let deletes =
-        Action::Delete { run, version: Version::new("3"), why: wfe_core::action::Unneeded::Unreleased, gone: None };
+        Action::Delete { run, version: Version::new("3"), why: wfe_core::action::Unneeded::Unreleased, facts: vec![] };
     index.waits(&key(), &Decision { actions: vec![deletes], ..Decision::default() }, now());
     assert_eq!(tried(&index), Some(now()), "the deletion may fail");
     index.waits(&key(), &Decision::default(), now());

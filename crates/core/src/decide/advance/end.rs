@@ -16,6 +16,7 @@ use crate::name::RunId;
 use crate::reason::FailureReason;
 use crate::run::{CancelReason, Look, Outcome, Run};
 use crate::tries::Trouble;
+use crate::verdict::Fact;
 
 /// How far after now a time of the run may lie; a skewed clock is cut (section 9).
 pub(in crate::decide) const MAX_SKEW: Duration = Duration::from_mins(1);
@@ -70,12 +71,12 @@ impl<'a> Running<'a> {
         self.view.target.residue_of(&self.execution.id).next().is_some()
     }
 
-    pub(super) fn finish(self, ending: Ending, lost: Option<RunId>) -> Action {
+    pub(super) fn finish(self, ending: Ending, gone: Option<RunId>) -> Action {
         Action::Finish {
             execution: self.execution.id.clone(),
             version: self.execution.version.clone(),
             ending,
-            lost,
+            facts: gone.map(|run| Fact::RunGone(self.execution.id.clone(), run)).into_iter().collect(),
             draining: self.drains(),
         }
     }

@@ -15,7 +15,7 @@ fn released() -> Run {
 #[test]
 fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline_from_its_release() {
     let mut released = released();
-    let cancel = |why| Action::Cancel { run: run_id("r1"), why, gone: None };
+    let cancel = |why| Action::Cancel { run: run_id("r1"), why, facts: vec![] };
     let deadline = at(RELEASED) + Policy::default().start_deadline;
     let early =
         decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(RELEASED + 50));
@@ -42,7 +42,7 @@ fn where_both_deadlines_are_one_moment_the_time_out_is_told() {
     execution.timeout = Some(Policy::default().start_deadline.saturating_sub(Duration::from_mins(1)));
     let deadline = at(RELEASED) + Policy::default().start_deadline;
     let late = decide(&target(vec![execution], vec![released()]), &Policy::default(), deadline);
-    assert_eq!(late.actions, [Action::Cancel { run: run_id("r1"), why: CancelReason::TimedOut, gone: None }]);
+    assert_eq!(late.actions, [Action::Cancel { run: run_id("r1"), why: CancelReason::TimedOut, facts: vec![] }]);
 }
 
 #[test]
@@ -88,10 +88,11 @@ fn an_execution_whose_run_was_never_released_ends_as_one_that_never_started() {
     let view = target(vec![over, undecided("b")], vec![]);
     let decision = decide(&view, &Policy::default(), at(RELEASED));
     assert_eq!(crate::check::violations(&view, &Policy::default(), at(RELEASED), &decision), []);
-    let [Action::Finish { execution, ending: Ending::Failed(failure), lost, .. }] = &decision.actions[..] else {
+    let [Action::Finish { execution, ending: Ending::Failed(failure), facts, .. }] = &decision.actions[..] else {
         panic!("{decision:?}")
     };
-    assert_eq!((execution, lost), (&id("a"), &Some(run_id("r1"))), "it is read live that the run is gone");
+    let gone = [Fact::RunGone(id("a"), run_id("r1"))];
+    assert_eq!((execution, &facts[..]), (&id("a"), &gone[..]), "it is read live that the run is gone");
     assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::Unknown, false));
     assert_eq!(failure.charge.consecutive_failures, 1);
     assert!(failure.message.contains("within 5m0s") && failure.message.contains("no answer"), "{}", failure.message);

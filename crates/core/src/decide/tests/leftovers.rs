@@ -34,7 +34,8 @@ fn runs_of_a_deleted_execution_are_deleted_or_cancelled_and_hold_the_target_unti
     assert_eq!(actions(&pending), [deleted("r1", Unneeded::Leftover, Some("a"))]);
 
     let mut released = target(vec![undecided("b")], vec![run(1, "a", Progress::Released)]);
-    let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::OwnerDeleted, gone: Some(id("a")) };
+    let facts = vec![Fact::OwnerGone(id("a"))];
+    let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::OwnerDeleted, facts };
     let decided = actions(&released);
     assert!(decided.contains(&cancel), "{decided:?}");
     assert!(decided.iter().any(|action| matches!(action, Action::Skip { .. })), "{decided:?}");

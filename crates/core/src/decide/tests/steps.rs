@@ -34,15 +34,16 @@ fn a_committed_run_is_released_and_a_released_one_is_left_to_tekton() {
 #[test]
 fn a_finished_run_ends_its_execution_with_the_times_of_the_run() {
     let finished = |succeeded| actions(&target(vec![running("a", "r1")], vec![run(1, "a", done(succeeded))]));
-    let [Action::Finish { ending: Ending::Completed(success), lost: None, .. }] = &finished(true)[..] else {
+    let [Action::Finish { ending: Ending::Completed(success), facts, .. }] = &finished(true)[..] else {
         panic!("{:?}", finished(true))
     };
-    assert_eq!((success.completed_at, success.ran_for), (at(40), Duration::from_secs(40)));
-    let [Action::Finish { ending: Ending::Failed(failure), lost: None, .. }] = &finished(false)[..] else {
+    assert_eq!((success.completed_at, success.ran_for, &facts[..]), (at(40), Duration::from_secs(40), &[][..]));
+    let [Action::Finish { ending: Ending::Failed(failure), facts, .. }] = &finished(false)[..] else {
         panic!("{:?}", finished(false))
     };
     assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::Unknown, true));
     assert_eq!((&*failure.message, failure.failed_at), ("R: m", at(40)));
+    assert_eq!(facts, &[], "its run is there");
 }
 
 #[test]
@@ -76,10 +77,8 @@ fn an_end_without_a_time_is_that_of_the_decision_rounded_up() {
 #[test]
 fn a_run_that_is_gone_fails_its_execution_once_that_is_read_live() {
     let decided = actions(&target(vec![running("a", "r1")], vec![]));
-    let [Action::Finish { ending: Ending::Failed(failure), lost: Some(lost), .. }] = &decided[..] else {
-        panic!("{decided:?}")
-    };
-    assert_eq!((lost, failure.was_execution_failure()), (&run_id("r1"), true));
+    let [Action::Finish { ending: Ending::Failed(failure), facts, .. }] = &decided[..] else { panic!("{decided:?}") };
+    assert_eq!((&facts[..], failure.was_execution_failure()), (&[Fact::RunGone(id("a"), run_id("r1"))][..], true));
 }
 
 #[test]
@@ -122,7 +121,7 @@ fn an_action_is_repeated_by_one_that_does_the_same_to_the_same_object() {
         number: 1,
         started_at,
         consecutive_failures: 0,
-        gone: vec![],
+        facts: vec![],
     };
     assert!(commit("1", at(0)).repeats(&commit("2", at(5))), "on a newer view");
     assert!(!commit("1", at(0)).repeats(&create("a", 1)), "another write");

@@ -27,7 +27,7 @@ fn a_cancelled_execution_stops_wherever_it_is() {
     assert!(matches!(&looking[..], [Action::Finish { ending: Ending::Failed(_), .. }]), "{looking:?}");
     for progress in [Progress::Pending, Progress::Released] {
         let committed = target(vec![cancelled(running("a", "r1"))], vec![run(1, "a", progress)]);
-        let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::Requested, gone: None };
+        let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::Requested, facts: vec![] };
         assert_eq!(actions(&committed), [cancel]);
     }
 }
