@@ -7,11 +7,11 @@ use chrono::TimeDelta;
 use crate::Time;
 use crate::chain::RunNumber;
 use crate::ending::{Failure, Skip, Success};
-use crate::execution::{Clearance, RunShown};
+use crate::execution::{Clearance, Execution, RunShown};
 use crate::explain::Judgement;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::residue::ResidueId;
-use crate::run::CancelReason;
+use crate::run::{CancelReason, Run};
 use crate::standing::{Blocked, Standing};
 use crate::verdict::Fact;
 use crate::waiting::Waiting;
@@ -32,7 +32,7 @@ pub struct Decision {
     pub wake: Option<Time>,
 }
 
-/// One write, or one batch of like writes, each with its precondition.
+/// One write, or one batch of like writes, each with its precondition; or a look, or a word.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Step (a): create the chain's next run, pending. Precondition: its name is absent.
@@ -42,128 +42,8 @@ pub enum Action {
         /// Which number.
         number: RunNumber,
     },
-    /// Step (c): phase Running and the run in the execution's status. Precondition: the execution's version.
-    Commit {
-        /// Who commits.
-        execution: ExecutionId,
-        /// The version that the decision rests on.
-        version: Version,
-        /// To which run.
-        run: RunId,
-        /// The run's number.
-        number: RunNumber,
-        /// `startTime`.
-        started_at: Time,
-        /// The counter as it inherits it (`consecutiveFailures`, section 7).
-        consecutive_failures: u32,
-        /// What is read live first, in this order.
-        facts: Vec<Fact>,
-    },
-    /// The withdrawal of its pending runs, first half: says in an undecided execution's status that it will never
-    /// commit to a run up to this number. Precondition: its version, so that a commit on an older view fails from then
-    /// on, and the runs can be deleted. Without it, a commit and a deletion under way at once would both be accepted.
-    GiveUp {
-        /// Whose.
-        execution: ExecutionId,
-        /// The version that the decision rests on.
-        version: Version,
-        /// The highest number that it gives up.
-        number: RunNumber,
-    },
-    /// Step (d): hand the run to Tekton. Precondition: its uid, and that it is still pending.
-    Release {
-        /// Which run.
-        run: RunId,
-    },
-    /// The terminal write. Precondition: the execution's version.
-    Finish {
-        /// Whose.
-        execution: ExecutionId,
-        /// The version that the decision rests on.
-        version: Version,
-        /// How it ended.
-        ending: Ending,
-        /// What is read live first, in this order.
-        facts: Vec<Fact>,
-        /// Whether the target drains after it.
-        draining: bool,
-    },
-    /// Says in the status of an execution that runs how far it is. Precondition: its version.
-    ShowProgress {
-        /// Whose.
-        execution: ExecutionId,
-        /// The version that the decision rests on.
-        version: Version,
-        /// Its run.
-        run: RunId,
-        /// What to say.
-        shown: RunShown,
-        /// What Tekton says that the run is doing.
-        doing: Box<str>,
-        /// Since when the execution runs.
-        started_at: Time,
-    },
-    /// Looks live at a run that has failed and at what it made, to see why, and whether anything ran. Changes nothing.
-    Examine {
-        /// Which run.
-        run: RunId,
-    },
-    /// Tells that the steps of a task have run again. Changes nothing.
-    TellReplay {
-        /// Whose run it is.
-        execution: ExecutionId,
-        /// The run.
-        run: RunId,
-        /// The task.
-        task_run: Box<str>,
-    },
-    /// Says in a terminal execution's status that its target has drained. Precondition: the execution's version.
-    Freed {
-        /// Whose.
-        execution: ExecutionId,
-        /// The version that the decision rests on.
-        version: Version,
-    },
-    /// Says in an undecided execution's status what it waits for (phase Pending). Precondition: its version.
-    ShowWaiting {
-        /// Whose.
-        execution: ExecutionId,
-        /// The version that the decision rests on.
-        version: Version,
-        /// What for.
-        waiting: Waiting,
-        /// For how long its run has been tried to be created, where it is.
-        tried: Option<Duration>,
-    },
-    /// Tells the person on call that a target drains for too long. Changes nothing.
-    DrainSlow {
-        /// Whose tasks or pods are left.
-        holder: ExecutionId,
-        /// One of what is left.
-        residue: ResidueId,
-        /// Since when it drains.
-        since: Time,
-    },
-    /// Says in the status what a clearance has done (section 10). Precondition: the execution's version.
-    RecordClearance {
-        /// Whose.
-        execution: ExecutionId,
-        /// The version that the decision rests on.
-        version: Version,
-        /// The clearance.
-        clearance: Clearance,
-        /// Whether it has lifted a block. One that has not changes nothing, for ever.
-        effective: bool,
-    },
-    /// Says in a terminal execution's status whether it blocks its target. Precondition: the execution's version.
-    ShowBlocked {
-        /// Whose.
-        execution: ExecutionId,
-        /// The version that the decision rests on.
-        version: Version,
-        /// What to say.
-        blocked: Blocked,
-    },
+    /// Says something in an execution's status.
+    Write(Write),
     /// Skips all of these. Preconditions: the fact, read live once for all, and the version of each.
     Skip {
         /// Who is skipped.
@@ -173,18 +53,8 @@ pub enum Action {
         /// The fact that the skip rests on.
         fact: Fact,
     },
-    /// Deletes a run that never ran, or one that is finished and expired. Precondition: its uid and version, so that it
-    /// is so still.
-    Delete {
-        /// Which run.
-        run: RunId,
-        /// The version in which it was seen so.
-        version: Version,
-        /// Why.
-        why: Unneeded,
-        /// What is read live first, in this order.
-        facts: Vec<Fact>,
-    },
+    /// Releases, cancels or deletes a run.
+    Change(Change),
     /// Removes an execution that is over and on which nothing rests any more. Precondition: its uid and version, so
     /// that nobody has cleared it, or said anything else of it, since.
     Remove {
@@ -193,55 +63,224 @@ pub enum Action {
         /// The version that the decision rests on.
         version: Version,
     },
-    /// Reads a run live that its watch does not deliver any more.
+    /// Looks live at a run that has failed and at what it made, to see why, and whether anything ran. Changes nothing.
+    Examine {
+        /// Which run.
+        run: RunId,
+    },
+    /// Reads a run live that its watch does not deliver any more. Changes nothing.
     Follow {
         /// Which run.
         run: RunId,
     },
-    /// Asks Tekton to cancel a run. Precondition: its uid.
-    Cancel {
-        /// Which run.
+    /// Tells people something that no status says. Changes nothing.
+    Tell(Tell),
+}
+
+/// A write to an execution's status. Preconditions: its version, and the facts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// Whose status.
+    pub execution: ExecutionId,
+    /// The version that the decision rests on.
+    pub version: Version,
+    /// What is read live first, in this order.
+    pub facts: Vec<Fact>,
+    /// What the status says then.
+    pub says: Says,
+}
+
+/// What a write says in the status of an execution.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Says {
+    /// Step (c): phase Running, and which run.
+    Running {
+        /// The run that it commits to.
         run: RunId,
-        /// Why; it is written on the run.
-        why: CancelReason,
-        /// What is read live first, in this order.
-        facts: Vec<Fact>,
+        /// The run's number.
+        number: RunNumber,
+        /// The counter as it inherits it (`consecutiveFailures`, section 7).
+        consecutive_failures: u32,
+    },
+    /// The withdrawal of its pending runs, first half: an undecided execution will never commit to a run up to this
+    /// number. A commit on an older view fails from then on, and the runs can be deleted. Without it, a commit and a
+    /// deletion under way at once would both be accepted.
+    GaveUp {
+        /// The highest number that it gives up.
+        number: RunNumber,
+    },
+    /// The terminal write.
+    Ended {
+        /// How it ended.
+        ending: Ending,
+        /// Whether the target drains after it.
+        draining: bool,
+    },
+    /// How far an execution is that runs.
+    Progress {
+        /// Its run.
+        run: RunId,
+        /// What to say.
+        shown: RunShown,
+        /// What Tekton says that the run is doing.
+        doing: Box<str>,
+        /// Since when the execution runs.
+        started_at: Time,
+    },
+    /// What an undecided execution waits for (phase Pending).
+    Waiting {
+        /// What for.
+        waiting: Waiting,
+        /// For how long its run has been tried to be created, where it is.
+        tried: Option<Duration>,
+    },
+    /// The target of a terminal execution has drained.
+    Freed,
+    /// What a clearance has done (section 10).
+    Cleared {
+        /// The clearance.
+        clearance: Clearance,
+        /// Whether it has lifted a block. One that has not changes nothing, for ever.
+        effective: bool,
+    },
+    /// Whether a terminal execution blocks its target.
+    Blocked(Blocked),
+}
+
+/// A write to a run. Preconditions: its uid, the facts, and what each kind of write names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Which run.
+    pub run: RunId,
+    /// What is read live first, in this order.
+    pub facts: Vec<Fact>,
+    /// What becomes of it.
+    pub to: RunChange,
+}
+
+/// What becomes of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunChange {
+    /// Step (d): it is handed to Tekton. Precondition: it is still pending.
+    Released,
+    /// Tekton is asked to cancel it. Why is written on the run.
+    Cancelled(CancelReason),
+    /// One that never ran, or that is finished and expired, is deleted. Precondition: its version, so that it is so
+    /// still.
+    Deleted {
+        /// The version in which it was seen so.
+        version: Version,
+        /// Why.
+        why: Unneeded,
     },
 }
 
+/// What people are told that no status says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tell {
+    /// The steps of a task have run again.
+    Replay {
+        /// Whose run it is.
+        execution: ExecutionId,
+        /// The run.
+        run: RunId,
+        /// The task.
+        task_run: Box<str>,
+    },
+    /// A target drains for too long.
+    DrainSlow {
+        /// Whose tasks or pods are left.
+        holder: ExecutionId,
+        /// One of what is left.
+        residue: ResidueId,
+        /// Since when it drains.
+        since: Time,
+    },
+}
+
+/// What an action does, and to what: two actions with one mark do the same to the same object, on whatever view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    what: &'static str,
+    of: Uid,
+}
+
 impl Action {
-    /// Tells whether this does the same to the same object as another, on whatever view.
+    /// Returns what it does, and to what.
     #[must_use]
-    pub fn repeats(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other) && self.object() == other.object()
+    pub fn mark(&self) -> Mark {
+        let (what, of) = match self {
+            Self::Create { execution, .. } => ("create", &execution.uid),
+            Self::Write(Write { execution, says, .. }) => (says.name(), &execution.uid),
+            Self::Skip { fact, .. } => ("skip", fact.object()),
+            Self::Change(Change { run, to, .. }) => (to.name(), &run.uid),
+            Self::Remove { execution, .. } => ("remove", &execution.uid),
+            Self::Examine { run } => ("examine", &run.uid),
+            Self::Follow { run } => ("follow", &run.uid),
+            Self::Tell(Tell::Replay { execution, .. }) => ("tell replay", &execution.uid),
+            Self::Tell(Tell::DrainSlow { residue, .. }) => ("tell slow drain", &residue.uid),
+        };
+        Mark { what, of: of.clone() }
+    }
+}
+
+impl Says {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Running { .. } => "running",
+            Self::GaveUp { .. } => "gave up",
+            Self::Ended { .. } => "ended",
+            Self::Progress { .. } => "progress",
+            Self::Waiting { .. } => "waiting",
+            Self::Freed => "freed",
+            Self::Cleared { .. } => "cleared",
+            Self::Blocked(_) => "blocked",
+        }
     }
 
-    /// Returns the uid of what it writes, or of what it rests on.
-    fn object(&self) -> &Uid {
+    /// Tells whether the write leaves conditions of others in the status as they are, so that they are read live first.
+    #[must_use]
+    pub fn keeps_conditions(&self) -> bool {
+        matches!(self, Self::Freed | Self::Cleared { .. } | Self::Blocked(_))
+    }
+}
+
+impl RunChange {
+    fn name(&self) -> &'static str {
         match self {
-            Self::Create { execution, .. }
-            | Self::Commit { execution, .. }
-            | Self::GiveUp { execution, .. }
-            | Self::Finish { execution, .. }
-            | Self::Freed { execution, .. }
-            | Self::RecordClearance { execution, .. }
-            | Self::ShowBlocked { execution, .. }
-            | Self::Remove { execution, .. }
-            | Self::ShowProgress { execution, .. }
-            | Self::TellReplay { execution, .. }
-            | Self::ShowWaiting { execution, .. }
-            | Self::Skip {
-                fact: Fact::Stands(execution) | Fact::OwnerGone(execution) | Fact::Drained(execution),
-                ..
-            } => &execution.uid,
-            Self::Release { run }
-            | Self::Examine { run }
-            | Self::Follow { run }
-            | Self::Delete { run, .. }
-            | Self::Cancel { run, .. }
-            | Self::Skip { fact: Fact::Unfinished(run) | Fact::RunGone(_, run), .. } => &run.uid,
-            Self::DrainSlow { residue, .. } | Self::Skip { fact: Fact::Draining(residue), .. } => &residue.uid,
+            Self::Released => "release",
+            Self::Cancelled(_) => "cancel",
+            Self::Deleted { .. } => "delete",
         }
+    }
+}
+
+impl Execution {
+    /// Makes a write to its status that rests on no fact but its version.
+    pub(crate) fn says(&self, says: Says) -> Action {
+        self.says_if(Vec::new(), says)
+    }
+
+    /// Makes a write to its status that rests on facts.
+    pub(crate) fn says_if(&self, facts: Vec<Fact>, says: Says) -> Action {
+        Action::Write(Write { execution: self.id.clone(), version: self.version.clone(), facts, says })
+    }
+}
+
+impl Run {
+    /// Makes a change to it that rests on no fact but what it names itself.
+    pub(crate) fn change(&self, to: RunChange) -> Action {
+        self.change_if(Vec::new(), to)
+    }
+
+    /// Makes a change to it that rests on facts.
+    pub(crate) fn change_if(&self, facts: Vec<Fact>, to: RunChange) -> Action {
+        Action::Change(Change { run: self.id.clone(), facts, to })
+    }
+
+    /// Makes the deletion of it as it is.
+    pub(crate) fn deleted(&self, why: Unneeded) -> RunChange {
+        RunChange::Deleted { version: self.version.clone(), why }
     }
 }
 

@@ -18,7 +18,7 @@ mod follow;
 mod waiting;
 
 use crate::Time;
-use crate::action::{Action, Decision};
+use crate::action::{Decision, Says};
 use crate::execution::Execution;
 use crate::history::{History, Unrecorded};
 use crate::policy::Policy;
@@ -75,8 +75,7 @@ fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
 fn record_clearances(history: &History<'_>, decision: &mut Decision) {
     for Unrecorded { execution: cleared, effective, until } in history.unrecorded() {
         let Some(clearance) = cleared.clearance.as_deref().cloned() else { continue };
-        let (execution, version) = (cleared.id.clone(), cleared.version.clone());
-        decision.actions.push(Action::RecordClearance { execution, version, clearance, effective });
+        decision.actions.push(cleared.says(Says::Cleared { clearance, effective }));
         if let Some(until) = until {
             decision.wake_at(until);
         }

@@ -1,7 +1,7 @@
 //! What a rule says of a contender, and the facts that a write rests on.
 
 use crate::ending::Skip;
-use crate::name::{ExecutionId, RunId};
+use crate::name::{ExecutionId, RunId, Uid};
 use crate::reason::FailureReason;
 use crate::residue::ResidueId;
 use crate::waiting::Waiting;
@@ -57,6 +57,20 @@ pub enum Fact {
     OwnerGone(ExecutionId),
     /// This run, to which this execution is committed and which is not seen any more, is gone.
     RunGone(ExecutionId, RunId),
+    /// Nothing unfinished is left of what was made for this run, which is finished.
+    NothingLeft(RunId),
     /// No unfinished task or pod is left on the target of this execution, but its own.
     Drained(ExecutionId),
+}
+
+impl Fact {
+    /// Returns the uid of what is read.
+    #[must_use]
+    pub fn object(&self) -> &Uid {
+        match self {
+            Self::Stands(execution) | Self::OwnerGone(execution) | Self::Drained(execution) => &execution.uid,
+            Self::Unfinished(run) | Self::RunGone(_, run) | Self::NothingLeft(run) => &run.uid,
+            Self::Draining(residue) => &residue.uid,
+        }
+    }
 }

@@ -10,16 +10,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use wfe_core::Time;
-use wfe_core::action::{Action, Decision};
+use wfe_core::action::{Change, Mark, RunChange, Says};
 use wfe_core::backoff::Backoff;
 use wfe_core::decide::{decide, decide_blind, decide_unseen};
-use wfe_core::execution::ExecutionState;
-use wfe_core::name::{ExecutionId, Uid, Version};
+use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::Owner;
 use wfe_core::target::TargetName;
-use wfe_tekton::{Evidence, RunRequest};
 use wfe_view::call::CallError;
-use wfe_view::index::{Delivery, Entry, Index, Key, Kind, READ_AFTER};
+use wfe_view::index::{Delivery, Index, Key, Kind, READ_AFTER};
 
 use crate::clock::Clock;
 use crate::config::InForce;
@@ -27,9 +25,8 @@ use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::lease::{Leadership, Term};
 use crate::metrics::{BusyGauges, Metrics, PANIC, StandingGauges};
-use crate::perform::{Learned, PerformError, Performer, Report, Work};
+use crate::perform::{Learned, PerformError, Performer, Report, Task, Work};
 use crate::queue::Queue;
-use crate::status::Subject;
 use crate::untold::Untold;
 use crate::witness::{Decided, Witness};
 
@@ -86,8 +83,8 @@ struct Failures {
 enum Held {
     /// Nobody knows what failed.
     Everything,
-    /// These, and what repeats them. The rest of a decision goes on: what lacks a right holds up nothing else.
-    Actions(Vec<Action>),
+    /// What does these. The rest of a decision goes on: what lacks a right holds up nothing else.
+    These(Vec<Mark>),
 }
 
 /// What an engine is told when it is made.
@@ -375,8 +372,8 @@ impl Engine {
         if let Some(wait) = again {
             self.queue.mark_after(key.clone(), wait);
         }
-        if let Some((_, Held::Actions(held))) = &held {
-            decision.actions.retain(|action| !held.iter().any(|failed| action.repeats(failed)));
+        if let Some((_, Held::These(held))) = &held {
+            decision.actions.retain(|action| !held.contains(&action.mark()));
         }
         if decision.actions.is_empty() {
             if held.is_none() {
@@ -384,15 +381,17 @@ impl Engine {
             }
             return;
         }
-        let work = work(key.clone(), entry, decision, now, &config);
+        let work = Work::prepare(key.clone(), entry, decision.actions, &config.defaults, now);
         self.index.settle(&key);
-        for execution in work.requests.keys() {
-            self.index.tried(&key, execution, now);
-        }
-        for action in &work.actions {
-            match action {
-                Action::ShowProgress { execution, .. } => self.index.showed_progress(&key, &execution.uid, now),
-                Action::Release { run } => self.index.release_tried(&key, &run.uid, now),
+        for task in work.tasks.iter().filter_map(|(_, task)| task.as_ref().ok()) {
+            match task {
+                Task::Create { execution, .. } => self.index.tried(&key, &execution.uid, now),
+                Task::Write(write, _) if matches!(write.says, Says::Progress { .. }) => {
+                    self.index.showed_progress(&key, &write.execution.uid, now);
+                }
+                Task::Change(Change { run, to: RunChange::Released, .. }) => {
+                    self.index.release_tried(&key, &run.uid, now);
+                }
                 _ => {}
             }
         }
@@ -510,7 +509,7 @@ impl Engine {
             let denied = trouble.filter(|error| error.lacks_right()).map(|error| error.to_string().into());
             self.failures.entry(key.clone()).or_default().denied = denied;
         }
-        let wait = self.retry(key, trouble.map(|_| Held::Actions(report.failed)), retry_after);
+        let wait = self.retry(key, trouble.map(|_| Held::These(report.failed)), retry_after);
         let errors = report.errors.len();
         match worst {
             PerformError::Changed { .. }
@@ -538,9 +537,9 @@ impl Engine {
         match (held, before) {
             (None, Some(_)) => {}
             (None, None) => failures.held = None,
-            (Some(Held::Actions(mut failed)), Some(Held::Actions(earlier))) => {
+            (Some(Held::These(mut failed)), Some(Held::These(earlier))) => {
                 failed.extend(earlier);
-                failures.held = Some((until, Held::Actions(failed)));
+                failures.held = Some((until, Held::These(failed)));
             }
             (Some(held), _) => failures.held = Some((until, held)),
         }
@@ -555,63 +554,6 @@ impl Engine {
             tracing::warn!("stopped with writes under way; the next process resumes them");
         }
     }
-}
-
-/// Gathers what performing the actions needs beside them.
-fn work(key: Key, entry: &Entry, decision: Decision, now: Time, config: &InForce) -> Work {
-    let mut subjects: HashMap<Uid, Subject> = HashMap::new();
-    let mut requests: HashMap<Uid, Arc<RunRequest>> = HashMap::new();
-    let mut had_runs: HashMap<Uid, Version> = HashMap::new();
-    let mut evidence: HashMap<Uid, Evidence> = HashMap::new();
-    let mut add_subject = |id: &ExecutionId| {
-        if let Some(execution) = entry.target.executions.get(&id.uid) {
-            let beside = entry.beside(&id.uid);
-            let subject = Subject {
-                generation: beside.generation,
-                workflow_id: execution.workflow_id.clone(),
-                is_running: matches!(execution.state, ExecutionState::Running { .. }),
-                started_at: match execution.state {
-                    ExecutionState::Running { started_at, .. } => started_at,
-                    _ => None,
-                },
-                gave_up: execution.is_undecided() && execution.run_sequence.is_some(),
-            };
-            subjects.insert(id.uid.clone(), subject);
-        }
-    };
-    for action in &decision.actions {
-        match action {
-            Action::Create { execution, .. } => {
-                let beside = entry.beside(&execution.uid);
-                if let Some(known) = entry.target.executions.get(&execution.uid).filter(|_| beside.had_run) {
-                    had_runs.insert(execution.uid.clone(), known.version.clone());
-                }
-                requests.extend(beside.request.map(|request| (execution.uid.clone(), request)));
-            }
-            Action::Commit { execution, .. }
-            | Action::GiveUp { execution, .. }
-            | Action::Finish { execution, .. }
-            | Action::Freed { execution, .. }
-            | Action::RecordClearance { execution, .. }
-            | Action::ShowBlocked { execution, .. }
-            | Action::ShowProgress { execution, .. }
-            | Action::ShowWaiting { execution, .. } => add_subject(execution),
-            Action::Examine { run } => {
-                evidence.insert(run.uid.clone(), entry.evidence(&run.uid));
-            }
-            Action::Skip { skipped, .. } => skipped.iter().for_each(|(execution, _)| add_subject(execution)),
-            Action::Release { .. }
-            | Action::Delete { .. }
-            | Action::Follow { .. }
-            | Action::Cancel { .. }
-            | Action::TellReplay { .. }
-            | Action::Remove { .. }
-            | Action::DrainSlow { .. } => {}
-        }
-    }
-    let target = entry.target.name.clone();
-    let defaults = config.defaults.clone();
-    Work { key, target, actions: decision.actions, subjects, had_runs, requests, evidence, defaults, now }
 }
 
 #[cfg(test)]

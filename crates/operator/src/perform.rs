@@ -9,16 +9,15 @@ mod live;
 mod marks;
 mod refusal;
 mod runs;
+mod task;
 mod telling;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream;
 use kube::api::{DeleteParams, DynamicObject, Preconditions};
-use wfe_core::Time;
-use wfe_core::action::Action;
+use wfe_core::action::Mark;
 use wfe_core::chain::{ChainName, RunNumber};
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid, Version};
@@ -26,43 +25,18 @@ use wfe_core::reason::Refusal;
 use wfe_core::run::Run;
 use wfe_core::target::TargetName;
 use wfe_core::tries::{Trouble, TroubleKind};
-use wfe_tekton::{Defaults, Evidence, RunRequest};
 use wfe_view::call::CallError;
 use wfe_view::index::{Expected, Key, Kind, Live, Written};
 
 use crate::client::Cluster;
-use crate::events::{Announcement, Events};
+use crate::events::Events;
 use crate::metrics::Metrics;
-use crate::status::{Commitment, Going, Subject};
 
 const EXECUTIONS: &str = "workflowexecutions";
 const EXECUTION_STATUS: &str = "workflowexecutions/status";
 /// How many writes of one decision are under way at once: a storm's skips go out side by side, and one target leaves
 /// the API server room for the others.
 const PARALLEL_WRITES: usize = 16;
-
-/// One decision's actions, with what is needed to carry them out.
-#[derive(Debug)]
-pub struct Work {
-    /// The target.
-    pub key: Key,
-    /// Its name, where it can be read.
-    pub target: Option<TargetName>,
-    /// What to do.
-    pub actions: Vec<Action>,
-    /// The executions that the actions name.
-    pub subjects: HashMap<Uid, Subject>,
-    /// The executions with a create of which a run was seen before, with the versions that the decision rests on.
-    pub had_runs: HashMap<Uid, Version>,
-    /// What the executions ask to run, where the actions create runs.
-    pub requests: HashMap<Uid, Arc<RunRequest>>,
-    /// What was seen of the runs that the actions look at.
-    pub evidence: HashMap<Uid, Evidence>,
-    /// What the configuration that the decision was made by holds for a spec that is silent.
-    pub defaults: Defaults,
-    /// The time of the decision.
-    pub now: Time,
-}
 
 /// What carrying out the actions has brought.
 #[derive(Debug, Default)]
@@ -71,8 +45,8 @@ pub struct Report {
     pub learned: Vec<Learned>,
     /// What could not be done; the target is to be looked at again after a while.
     pub errors: Vec<PerformError>,
-    /// The actions whose requests failed.
-    pub failed: Vec<Action>,
+    /// The tasks whose requests failed.
+    pub failed: Vec<Mark>,
 }
 
 /// Something that a write or a live read has brought to light.
@@ -212,6 +186,7 @@ impl PerformError {
 /// What one write has brought, and why it failed, where it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
+pub use task::{Common, Task, Work};
 #[cfg(test)]
 pub(crate) use telling::Told;
 pub use telling::{Sight, Telling, TellingKey};
@@ -233,23 +208,27 @@ impl Performer {
         Self { cluster, metrics, events }
     }
 
-    /// Carries out one decision. The actions are independent of each other, and so is their failure.
-    pub async fn perform(self, mut work: Work) -> (Key, Report) {
-        let actions = std::mem::take(&mut work.actions);
-        let key = work.key.clone();
-        let work = Arc::new(work);
-        let results: Vec<(Action, Vec<Attempt>)> = stream::iter(actions)
-            .map(|action| {
-                let attempts = self.clone().perform_one(Arc::clone(&work), action.clone());
-                async move { (action, attempts.await) }
+    /// Carries out one decision. The tasks are independent of each other, and so is their failure.
+    pub async fn perform(self, work: Work) -> (Key, Report) {
+        let Work { key, common, tasks } = work;
+        let common = Arc::new(common);
+        let results: Vec<(Mark, Vec<Attempt>)> = stream::iter(tasks)
+            .map(|(mark, task)| {
+                let (this, common) = (self.clone(), Arc::clone(&common));
+                async move {
+                    match task {
+                        Ok(task) => (mark, this.carry_out(common, task).await),
+                        Err(error) => (mark, vec![(Vec::new(), Some(error))]),
+                    }
+                }
             })
             .buffer_unordered(PARALLEL_WRITES)
             .collect()
             .await;
         let mut report = Report::default();
-        for (action, attempts) in results {
+        for (mark, attempts) in results {
             if attempts.iter().any(|(_, error)| matches!(error, Some(PerformError::Call { .. }))) {
-                report.failed.push(action);
+                report.failed.push(mark);
             }
             for (learned, error) in attempts {
                 report.learned.extend(learned);
@@ -259,63 +238,29 @@ impl Performer {
         (key, report)
     }
 
-    async fn perform_one(self, work: Arc<Work>, action: Action) -> Vec<Attempt> {
-        let result = match action {
-            Action::Create { execution, number } => self.create(&work, &execution, number).await,
-            Action::Commit { execution, version, run, number, consecutive_failures, facts, .. } => {
-                let commitment = Commitment { run: &run, number, consecutive_failures };
-                self.commit(&work, &execution, &version, commitment, &facts).await
+    async fn carry_out(self, common: Arc<Common>, task: Task) -> Vec<Attempt> {
+        let result = match task {
+            Task::Create { execution, number, request, had_run } => {
+                self.create(&common, &execution, number, &request, had_run.as_ref()).await
             }
-            Action::GiveUp { execution, version, number } => self.give_up(&work, &execution, &version, number).await,
-            Action::Release { run } => self.release(&run, work.now).await,
-            Action::Finish { execution, version, ending, facts, draining } => {
-                self.finish(&work, &execution, &version, &ending, &facts, draining).await
-            }
-            Action::ShowProgress { execution, version, run, shown, doing, started_at } => {
-                let going = Going { run: &run, shown: &shown, doing: &doing, since: started_at };
-                self.show_progress(&work, &execution, &version, going).await
-            }
-            Action::Examine { run } => self.examine(&work, &run).await,
-            Action::Follow { run } => self.follow(&run).await,
-            Action::TellReplay { execution, run, task_run } => {
-                tracing::warn!(wfe = %execution, target = %Shown(&work.target), %run, %task_run, "steps have run again");
-                self.events.announce(Announcement::steps_replayed(&execution, &run, &task_run));
-                Ok(vec![Learned::ReplayTold(run.uid)])
-            }
-            Action::Freed { execution, version } => self.freed(&work, &execution, &version).await,
-            Action::RecordClearance { execution, version, clearance, effective } => {
-                self.record_clearance(&work, &execution, &version, &clearance, effective).await
-            }
-            Action::ShowBlocked { execution, version, blocked } => {
-                self.show_blocked(&work, &execution, &version, blocked).await
-            }
-            Action::ShowWaiting { execution, version, waiting, tried } => {
-                self.show_waiting(&work, &execution, &version, &waiting, tried).await
-            }
-            Action::DrainSlow { holder, residue, since } => {
-                self.metrics.drain_slow();
-                let (kind, name) = (residue.kind.as_str(), &residue.name);
-                tracing::warn!(wfe = %holder, target = %Shown(&work.target), kind, name, %since, "the target does not drain");
-                self.events.announce(Announcement::drain_slow(&holder, &residue, since));
-                Ok(vec![Learned::DrainWarned])
-            }
-            Action::Skip { skipped, skip, fact } => {
-                return self.skip_all(work, skipped, Arc::new(skip), &fact).await;
-            }
-            Action::Delete { run, version, why, facts } => self.delete(&work, &run, &version, why, &facts).await,
-            Action::Remove { execution, version } => self.remove(&work, &execution, &version).await,
-            Action::Cancel { run, why, facts } => self.cancel(&work, &run, why, &facts).await,
+            Task::Write(write, subject) => self.write(&common, &write, &subject).await,
+            Task::Skip { skipped, skip, fact } => return self.skip_all(common, skipped, skip, &fact).await,
+            Task::Change(change) => self.change(&common, &change).await,
+            Task::Remove(execution, version) => self.remove(&common, &execution, &version).await,
+            Task::Examine(run, evidence) => self.examine(&run, &evidence).await,
+            Task::Follow(run) => self.follow(&run).await,
+            Task::Tell(tell) => Ok(self.tell_people(&common, tell)),
         };
         vec![split(result)]
     }
 }
 
 /// Shows a target in logs, also one that cannot be read.
-struct Shown<'a>(&'a Option<TargetName>);
+struct Shown<'a>(Option<&'a TargetName>);
 
 impl std::fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0.as_ref().map_or("(unreadable)", TargetName::as_str))
+        f.write_str(self.0.map_or("(unreadable)", TargetName::as_str))
     }
 }
 

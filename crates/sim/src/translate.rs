@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::action::{Action, Ending};
+use wfe_core::action::{Action, Change, Ending, RunChange, Says, Write};
 use wfe_core::by_uid::ByUid;
 use wfe_core::check::violations;
 use wfe_core::decide::decide;
@@ -221,41 +221,7 @@ impl Translation {
                     None => Step::Write(Premise::None, request),
                 }
             }
-            Action::Commit { execution, version, run, number, facts, .. } => {
-                let write = StatusWrite::Commit { run: read_run(run), number: small(*number) };
-                let (premise, commit) = (self.premise(facts), self.status(execution, version, write));
-                // Also before the first commit of a chain, where the operator reads nothing: nothing is left then.
-                if self.reads == Reads::Residue && self.left_out != LeftOut::Drain {
-                    let read = Read::NothingLeft(self.read_execution(execution));
-                    Step::ReadFirst { read, premise, request: commit }
-                } else {
-                    Step::Write(premise, commit)
-                }
-            }
-            Action::GiveUp { number, .. } if self.left_out == LeftOut::GiveUp => {
-                let Run { uid: run, number, version, .. } =
-                    view.runs.iter().map(|seen| seen.run).find(|run| u64::from(run.number) == *number)?;
-                Step::Write(Premise::None, Request::Delete { run, number, version })
-            }
-            Action::GiveUp { execution, version, number } => {
-                let write = StatusWrite::GiveUp(small(*number));
-                Step::Write(Premise::None, self.status(execution, version, write))
-            }
-            Action::Release { run } => {
-                Step::Write(Premise::None, Request::Release { run: read_run(run), number: number_of(run) })
-            }
-            Action::Finish { execution, version, ending, facts, draining, .. } => {
-                let (phase, number) = match ending {
-                    Ending::Completed(_) => (Phase::Completed, None),
-                    Ending::Failed(failure) => (Phase::Failed { ran: failure.was_execution_failure() }, failure.number),
-                };
-                let premise = self.premise(facts);
-                let write = StatusWrite::Finish { phase, number: number.map(small), draining: *draining };
-                Step::Write(premise, self.status(execution, version, write))
-            }
-            Action::Freed { execution, version } => {
-                Step::Write(Premise::None, self.status(execution, version, StatusWrite::Freed))
-            }
+            Action::Write(write) => return self.write(view, write),
             Action::Skip { skipped, fact, .. } => Step::ReadFact {
                 fact: match fact {
                     verdict::Fact::Unfinished(run) => Fact::Unfinished(read_run(run)),
@@ -263,6 +229,7 @@ impl Translation {
                     verdict::Fact::Stands(_)
                     | verdict::Fact::OwnerGone(_)
                     | verdict::Fact::RunGone(..)
+                    | verdict::Fact::NothingLeft(_)
                     | verdict::Fact::Drained(_) => return None,
                     verdict::Fact::Draining(residue) => Fact::Draining(RunUid(parse(&residue.uid.to_string()))),
                 },
@@ -271,25 +238,50 @@ impl Translation {
                     .map(|(execution, version)| (self.read_execution(execution), read_version(version)))
                     .collect(),
             },
-            Action::Delete { run, version, facts, .. } => {
-                let premise = self.premise(facts);
-                let (run, number) = (read_run(run), number_of(run));
-                Step::Write(premise, Request::Delete { run, number, version: read_version(version) })
-            }
-            Action::Cancel { run, facts, .. } => {
-                Step::Write(self.premise(facts), Request::Cancel { run: read_run(run), number: number_of(run) })
-            }
-            // Conditions alone, which no decision of the protocol reads; and no execution here has a time to live.
-            Action::Remove { .. }
-            | Action::ShowWaiting { .. }
-            | Action::ShowBlocked { .. }
-            | Action::Examine { .. }
-            | Action::ShowProgress { .. }
-            | Action::TellReplay { .. }
-            | Action::DrainSlow { .. }
-            | Action::Follow { .. }
-            | Action::RecordClearance { .. } => return None,
+            Action::Change(change) => self.change(change),
+            // No decision of the protocol reads what these do; and no execution here has a time to live.
+            Action::Remove { .. } | Action::Examine { .. } | Action::Follow { .. } | Action::Tell(_) => return None,
         })
+    }
+
+    fn write(self, view: &View, Write { execution, version, facts, says }: &Write) -> Option<Step> {
+        let write = match says {
+            Says::Running { run, number, .. } => StatusWrite::Commit { run: read_run(run), number: small(*number) },
+            Says::GaveUp { number } if self.left_out == LeftOut::GiveUp => {
+                let Run { uid: run, number, version, .. } =
+                    view.runs.iter().map(|seen| seen.run).find(|run| u64::from(run.number) == *number)?;
+                return Some(Step::Write(Premise::None, Request::Delete { run, number, version }));
+            }
+            Says::GaveUp { number } => StatusWrite::GiveUp(small(*number)),
+            Says::Ended { ending, draining } => {
+                let (phase, number) = match ending {
+                    Ending::Completed(_) => (Phase::Completed, None),
+                    Ending::Failed(failure) => (Phase::Failed { ran: failure.was_execution_failure() }, failure.number),
+                };
+                StatusWrite::Finish { phase, number: number.map(small), draining: *draining }
+            }
+            Says::Freed => StatusWrite::Freed,
+            // Conditions alone, which no decision of the protocol reads.
+            Says::Progress { .. } | Says::Waiting { .. } | Says::Cleared { .. } | Says::Blocked(_) => return None,
+        };
+        let (premise, request) = (self.premise(facts), self.status(execution, version, write));
+        // Also before the first commit of a chain, where the operator reads nothing: nothing is left then.
+        let reads = self.reads == Reads::Residue && self.left_out != LeftOut::Drain;
+        Some(if reads && matches!(says, Says::Running { .. }) {
+            Step::ReadFirst { read: Read::NothingLeft(self.read_execution(execution)), premise, request }
+        } else {
+            Step::Write(premise, request)
+        })
+    }
+
+    fn change(self, Change { run, facts, to }: &Change) -> Step {
+        let (uid, number) = (read_run(run), number_of(run));
+        let request = match to {
+            RunChange::Released => Request::Release { run: uid, number },
+            RunChange::Cancelled(_) => Request::Cancel { run: uid, number },
+            RunChange::Deleted { version, .. } => Request::Delete { run: uid, number, version: read_version(version) },
+        };
+        Step::Write(self.premise(facts), request)
     }
 
     fn status(self, execution: &name::ExecutionId, version: &name::Version, write: StatusWrite) -> Request {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Violation;
 use super::record::{Record, clearance, next_allowed};
 use crate::Time;
-use crate::action::{Action, Decision, Ending};
+use crate::action::{Action, Change, Decision, Ending, RunChange, Says, Write};
 use crate::ending::{Failure, Skip};
 use crate::evidence::Started;
 use crate::execution::{Execution, ExecutionState, Lost, Recorded, RunShown};
@@ -36,33 +36,23 @@ impl<'a> Check<'a> {
         for action in &decision.actions {
             match action {
                 Action::Create { execution, number } => self.create(execution, *number),
-                Action::Commit { execution, run, consecutive_failures, facts, .. } => {
-                    self.commit(execution, run, *consecutive_failures);
-                    self.reads_what_is_left(execution, run, facts);
-                }
-                Action::GiveUp { execution, number, .. } => self.give_up(execution, *number),
-                Action::Release { run } => self.release(run),
-                Action::Finish { execution, ending, facts, .. } => {
-                    self.finish(execution, ending);
-                    self.reads_that_its_run_is_gone(execution, facts);
-                }
+                Action::Write(write) => self.write(write),
                 Action::Examine { run } => self.examine(run),
-                Action::ShowProgress { execution, shown, .. } => self.show_progress(execution, shown),
                 Action::Skip { skipped, skip, fact } => {
                     for (execution, _) in skipped {
                         self.skip(execution, skip, fact);
                     }
                 }
-                Action::Delete { run, .. } => self.delete(run),
-                Action::Cancel { run, .. } => self.cancel(run),
-                Action::RecordClearance { execution, effective, .. } => self.record_clearance(execution, *effective),
-                Action::ShowBlocked { execution, blocked, .. } => self.show_blocked(execution, *blocked),
+                Action::Change(Change { run, facts, to }) => match to {
+                    RunChange::Released => self.release(run),
+                    RunChange::Cancelled(_) => self.cancel(run),
+                    RunChange::Deleted { .. } => {
+                        self.delete(run);
+                        self.reads_that_nothing_is_left(run, facts);
+                    }
+                },
                 Action::Remove { execution, .. } => self.remove(execution),
-                Action::Freed { .. }
-                | Action::ShowWaiting { .. }
-                | Action::TellReplay { .. }
-                | Action::Follow { .. }
-                | Action::DrainSlow { .. } => {}
+                Action::Follow { .. } | Action::Tell(_) => {}
             }
         }
         self.whole(decision);
@@ -75,6 +65,24 @@ impl<'a> Check<'a> {
     fn expect(&mut self, section: &'static str, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.found.push(Violation { section, what: what() });
+        }
+    }
+
+    fn write(&mut self, Write { execution, facts, says, .. }: &Write) {
+        match says {
+            Says::Running { run, consecutive_failures, .. } => {
+                self.commit(execution, run, *consecutive_failures);
+                self.reads_what_is_left(execution, run, facts);
+            }
+            Says::GaveUp { number } => self.give_up(execution, *number),
+            Says::Ended { ending, .. } => {
+                self.finish(execution, ending);
+                self.reads_that_its_run_is_gone(execution, facts);
+            }
+            Says::Progress { shown, .. } => self.show_progress(execution, shown),
+            Says::Cleared { effective, .. } => self.record_clearance(execution, *effective),
+            Says::Blocked(blocked) => self.show_blocked(execution, *blocked),
+            Says::Freed | Says::Waiting { .. } => {}
         }
     }
 
@@ -228,7 +236,12 @@ impl<'a> Check<'a> {
             (Skip::ResourceBusy(_), Fact::Stands(_))
             | (
                 _,
-                Fact::Unfinished(_) | Fact::Draining(_) | Fact::OwnerGone(_) | Fact::RunGone(..) | Fact::Drained(_),
+                Fact::Unfinished(_)
+                | Fact::Draining(_)
+                | Fact::OwnerGone(_)
+                | Fact::RunGone(..)
+                | Fact::NothingLeft(_)
+                | Fact::Drained(_),
             ) => false,
             (_, Fact::Stands(id)) => {
                 let reasons = self.record.forbids(contender);
@@ -255,6 +268,13 @@ impl<'a> Check<'a> {
             || found.is_pending() && (self.is_committed(found) && !self.is_release_overdue(found) || may_commit);
         self.expect("5", !needed, || format!("deleted {run}, which is needed"));
         self.expect("5", !found.deleting, || format!("deleted {run} a second time"));
+    }
+
+    /// A finished run takes with it what it made: what still runs of that would be nobody's.
+    fn reads_that_nothing_is_left(&mut self, run: &RunId, facts: &[Fact]) {
+        let is_done = self.target.runs.get(&run.uid).is_some_and(|run| matches!(run.progress, Progress::Done(_)));
+        let is_read = facts.iter().any(|fact| matches!(fact, Fact::NothingLeft(it) if it == run));
+        self.expect("5", !is_done || is_read, || format!("deleted {run} and did not read what is left of it"));
     }
 
     fn cancel(&mut self, run: &RunId) {
@@ -358,10 +378,12 @@ impl<'a> Check<'a> {
         let mut written: BTreeMap<&Uid, u32> = BTreeMap::new();
         for action in &decision.actions {
             match action {
-                Action::Commit { execution, .. }
-                | Action::GiveUp { execution, .. }
-                | Action::Finish { execution, .. }
-                | Action::Create { execution, .. } => {
+                Action::Create { execution, .. }
+                | Action::Write(Write {
+                    execution,
+                    says: Says::Running { .. } | Says::GaveUp { .. } | Says::Ended { .. },
+                    ..
+                }) => {
                     *written.entry(&execution.uid).or_default() += 1;
                 }
                 Action::Skip { skipped, .. } => {
@@ -384,7 +406,8 @@ impl<'a> Check<'a> {
     fn counters(&mut self, decision: &Decision) {
         let mut counted = 0;
         for action in &decision.actions {
-            let Action::Finish { execution, ending: Ending::Failed(failure), .. } = action else { continue };
+            let Action::Write(Write { execution, says, .. }) = action else { continue };
+            let Says::Ended { ending: Ending::Failed(failure), .. } = says else { continue };
             let Failure { charge, failed_at, .. } = failure;
             let row = self.record.row(*failed_at).len();
             let shown = usize::try_from(charge.consecutive_failures).unwrap_or(usize::MAX);
@@ -408,7 +431,9 @@ impl<'a> Check<'a> {
         }
         self.expect("16.8", counted <= 1, || format!("{counted} failures are written at once, and each counts"));
         let commits = decision.actions.iter().any(|action| match action {
-            Action::Commit { run, .. } => self.target.runs.get(&run.uid).is_some_and(Run::is_pending),
+            Action::Write(Write { says: Says::Running { run, .. }, .. }) => {
+                self.target.runs.get(&run.uid).is_some_and(Run::is_pending)
+            }
             Action::Create { .. } => true,
             _ => false,
         });

@@ -1,5 +1,5 @@
 use super::*;
-use crate::action::{Action, Ending};
+use crate::action::{Action, Change, Ending, RunChange, Says, Write};
 use crate::decide::decide;
 use crate::ending::Failure;
 use crate::evidence::{Absence, Started};
@@ -40,32 +40,44 @@ fn replace(decision: &mut Decision, with: fn(Action) -> Action) {
 
 fn charge(decision: &mut Decision, change: fn(&mut Failure)) {
     for action in &mut decision.actions {
-        if let Action::Finish { ending: Ending::Failed(failure), .. } = action {
+        if let Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. }) = action {
             change(failure);
         }
     }
 }
 
 fn read_nothing(decision: &mut Decision) {
-    if let Some(Action::Commit { facts, .. } | Action::Finish { facts, .. }) = decision.actions.first_mut() {
-        facts.clear();
+    if let Some(Action::Write(write)) = decision.actions.first_mut() {
+        write.facts.clear();
     }
 }
 
-fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
-    let past = || vec![stalled("p", "x", 1, 0, 40), asks("a", "w")];
-    let free = || target(past(), vec![]);
+fn past() -> Vec<Execution> {
+    vec![stalled("p", "x", 1, 0, 40), asks("a", "w")]
+}
+
+fn free() -> Target {
+    target(past(), vec![])
+}
+
+fn blocked() -> Target {
+    target(vec![broke("p", "x", 1, 0), asks("a", "w")], vec![])
+}
+
+/// Of the lock, of runs and of what is read live.
+fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
     let looks = || target(past(), vec![run(2, "a", Progress::Pending)]);
     let ends = || target(vec![stalled("p", "x", 1, 0, 40), running("a", "r2")], vec![run(2, "a", done(false))]);
-    let blocked = || target(vec![broke("p", "x", 1, 0), asks("a", "w")], vec![]);
     let spoilt = || target(vec![stalled("p", "x", 1, 0, 40), execution("a", unusable("bad"))], vec![]);
     let both_spoilt = || target(vec![execution("a", unusable("bad")), execution("b", unusable("bad"))], vec![]);
     let one_spoilt = || target(vec![asks("a", "w"), execution("b", unusable("bad"))], vec![]);
-    let expiring = || {
-        let counts = Execution { ttl: Some(std::time::Duration::ZERO), ..stalled("p", "x", 1, 0, 40) };
-        target(vec![counts], vec![])
+    let expired = || {
+        let mut ended_long_ago = run(1, "a", done(true));
+        if let Progress::Done(outcome) = &mut ended_long_ago.progress {
+            outcome.completed_at = Some(at(NOW) - Policy::default().retention);
+        }
+        target(vec![failed("a")], vec![ended_long_ago])
     };
-    let clears = || target(vec![cleared(broke("p", "x", 1, 0), Recorded::Not)], vec![]);
     vec![
         ("forgets one", free(), |it| it.actions.clear()),
         ("creates twice", free(), |it| it.actions.extend(it.actions.clone())),
@@ -77,19 +89,26 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
         }),
         ("wakes in the past", free(), |it| it.wake = Some(at(NOW))),
         ("shows another counter", looks(), |it| {
-            if let Some(Action::Commit { consecutive_failures, .. }) = it.actions.first_mut() {
+            if let Some(Action::Write(Write { says: Says::Running { consecutive_failures, .. }, .. })) =
+                it.actions.first_mut()
+            {
                 *consecutive_failures += 1;
             }
         }),
         ("commits to a stranger's run", looks(), |it| {
-            if let Some(Action::Commit { run, .. }) = it.actions.first_mut() {
+            if let Some(Action::Write(Write { says: Says::Running { run, .. }, .. })) = it.actions.first_mut() {
                 *run = run_id("r9");
             }
         }),
         ("does not read what is left", looks(), read_nothing),
         ("does not read that the run is gone", target(vec![running("a", "r1")], vec![]), read_nothing),
+        ("does not read what is left of an expired run", expired(), |it| {
+            if let Some(Action::Change(change)) = it.actions.first_mut() {
+                change.facts.clear();
+            }
+        }),
         ("deletes what it commits to", ends(), |it| {
-            it.actions = vec![Action::Release { run: run_id("r2") }];
+            it.actions = vec![Action::Change(Change { run: run_id("r2"), facts: Vec::new(), to: RunChange::Released })];
         }),
         ("calls harmless what ran", ends(), |it| {
             charge(it, |failure| failure.started = Started::NotStarted(Absence::OnlyWaited));
@@ -98,7 +117,7 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
         ("ends two at once that count", both_spoilt(), |it| {
             it.waiting.clear();
             let mut other = it.actions.clone();
-            if let Some(Action::Finish { execution, .. }) = other.first_mut() {
+            if let Some(Action::Write(Write { execution, says: Says::Ended { .. }, .. })) = other.first_mut() {
                 *execution = id("b");
             }
             it.actions.append(&mut other);
@@ -113,6 +132,17 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
                 failure.charge.next_allowed_execution = Some(at(NOW + 119));
             });
         }),
+    ]
+}
+
+/// Of the history, of removals and of what is told.
+fn mistakes_of_the_history() -> Vec<(&'static str, Target, Mistake)> {
+    let expiring = || {
+        let counts = Execution { ttl: Some(std::time::Duration::ZERO), ..stalled("p", "x", 1, 0, 40) };
+        target(vec![counts], vec![])
+    };
+    let clears = || target(vec![cleared(broke("p", "x", 1, 0), Recorded::Not)], vec![]);
+    vec![
         ("runs what is blocked", blocked(), |it| {
             it.actions = vec![Action::Create { execution: id("a"), number: 2 }];
         }),
@@ -134,7 +164,12 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
         ("calls blocked what is not", free(), |it| {
             let (execution, version) = (id("p"), Version::new("v"));
             let blocked = Blocked::Yes(BlockReason::ExhaustedRetries);
-            it.actions.push(Action::ShowBlocked { execution, version, blocked });
+            it.actions.push(Action::Write(Write {
+                execution,
+                version,
+                facts: Vec::new(),
+                says: Says::Blocked(blocked),
+            }));
         }),
         ("removes who counts", expiring(), |it| {
             it.actions = vec![Action::Remove { execution: id("p"), version: Version::new("v") }];
@@ -145,7 +180,7 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
         ("does not tell who blocks", blocked(), |it| it.standing.blocks.clear()),
         ("tells another counter", blocked(), |it| it.standing.consecutive_failures += 1),
         ("records that a clearance did nothing", clears(), |it| {
-            if let Some(Action::RecordClearance { effective, .. }) = it.actions.first_mut() {
+            if let Some(Action::Write(Write { says: Says::Cleared { effective, .. }, .. })) = it.actions.first_mut() {
                 *effective = false;
             }
         }),
@@ -154,7 +189,7 @@ fn mistakes() -> Vec<(&'static str, Target, Mistake)> {
 
 #[test]
 fn a_decision_that_is_wrong_is_found() {
-    for (mistake, target, make) in mistakes() {
+    for (mistake, target, make) in mistakes_of_the_lock().into_iter().chain(mistakes_of_the_history()) {
         let mut decision = decide(&target, &Policy::default(), at(NOW));
         assert_eq!(violations(&target, &Policy::default(), at(NOW), &decision), [], "{mistake}");
         make(&mut decision);

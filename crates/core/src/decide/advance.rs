@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::View;
 use crate::Time;
-use crate::action::{Action, Decision, Ending, Unneeded};
+use crate::action::{Action, Decision, Ending, RunChange, Says, Tell, Unneeded};
 use crate::evidence::Proof;
 use crate::execution::{Execution, ExecutionState, Lost, RunShown};
 use crate::moment::after;
@@ -25,8 +25,7 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
     let (target, now) = (view.target, view.now);
     let ExecutionState::Running { run, started_at } = &execution.state else {
         if execution.draining_shown && execution.is_terminal() && target.residue_of(&execution.id).next().is_none() {
-            let (execution, version) = (execution.id.clone(), execution.version.clone());
-            decision.actions.push(Action::Freed { execution, version });
+            decision.actions.push(execution.says(Says::Freed));
         }
         return;
     };
@@ -78,7 +77,7 @@ impl<'a> Running<'a> {
     fn follow(self, run: &'a Run, decision: &mut Decision) {
         if let Some(task_run) = run.memory.seen.replayed.clone().filter(|_| !run.memory.seen.replay_told) {
             let execution = self.execution.id.clone();
-            decision.actions.push(Action::TellReplay { execution, run: run.id.clone(), task_run });
+            decision.actions.push(Action::Tell(Tell::Replay { execution, run: run.id.clone(), task_run }));
         }
         if let Progress::Done(outcome) = &run.progress {
             self.end(run, outcome, decision);
@@ -106,17 +105,12 @@ impl<'a> Running<'a> {
         if let Some(first_try) = run.memory.release_tried.filter(|_| trouble.is_some()) {
             let deadline = after(first_try, policy.start_deadline);
             if deadline <= now {
-                decision.actions.push(Action::Delete {
-                    run: run.id.clone(),
-                    version: run.version.clone(),
-                    why: Unneeded::Unreleased,
-                    facts: Vec::new(),
-                });
+                decision.actions.push(run.change(run.deleted(Unneeded::Unreleased)));
                 return;
             }
             decision.wake_at(deadline);
         }
-        decision.actions.push(Action::Release { run: run.id.clone() });
+        decision.actions.push(run.change(RunChange::Released));
     }
 
     /// Writes how far the run is where the status does not say so, but not all the time: a run that ends soon costs no
@@ -132,14 +126,8 @@ impl<'a> Running<'a> {
         if self.view.now < due {
             return decision.wake_at(due);
         }
-        decision.actions.push(Action::ShowProgress {
-            execution: self.execution.id.clone(),
-            version: self.execution.version.clone(),
-            run: run.id.clone(),
-            shown,
-            doing: run.doing.clone(),
-            started_at,
-        });
+        let (run, doing) = (run.id.clone(), run.doing.clone());
+        decision.actions.push(self.execution.says(Says::Progress { run, shown, doing, started_at }));
     }
 
     /// Returns the proof that a step ran: the one that the status has, or the one that was seen since.
@@ -167,5 +155,5 @@ impl<'a> Running<'a> {
 
 /// Asks for a cancel, once.
 fn cancel(run: &Run, why: CancelReason) -> Option<Action> {
-    (!run.cancelled).then(|| Action::Cancel { run: run.id.clone(), why, facts: Vec::new() })
+    (!run.cancelled).then(|| run.change(RunChange::Cancelled(why)))
 }

@@ -1,7 +1,7 @@
 //! Says in the status of an execution that failed whether it blocks its target, and in the decision what stands.
 
 use super::View;
-use crate::action::{Action, Decision};
+use crate::action::{Action, Decision, Says, Write};
 use crate::history::{End, History, Past};
 use crate::standing::{Blocked, Standing};
 
@@ -18,8 +18,7 @@ pub(super) fn show(view: View<'_>, decision: &mut Decision) {
         if let Some(blocked) = says_otherwise(&standing, past, history)
             && !is_written(past, decision)
         {
-            let (execution, version) = (past.execution.id.clone(), past.execution.version.clone());
-            decision.actions.push(Action::ShowBlocked { execution, version, blocked });
+            decision.actions.push(past.execution.says(Says::Blocked(blocked)));
         }
     }
     decision.standing = standing;
@@ -39,7 +38,9 @@ fn says_otherwise(standing: &Standing, past: &Past<'_>, history: &History<'_>) -
 /// What else is written to its status goes first; a clearance that is recorded says this too.
 fn is_written(past: &Past<'_>, decision: &Decision) -> bool {
     decision.actions.iter().any(|action| match action {
-        Action::Freed { execution, .. } | Action::RecordClearance { execution, .. } => *execution == past.execution.id,
+        Action::Write(Write { execution, says: Says::Freed | Says::Cleared { .. }, .. }) => {
+            *execution == past.execution.id
+        }
         _ => false,
     })
 }

@@ -2,7 +2,7 @@
 //! tells somebody when a target does not drain.
 
 use crate::Time;
-use crate::action::{Action, Decision, Unneeded};
+use crate::action::{Action, Decision, RunChange, Tell, Unneeded};
 use crate::chain::RunNumber;
 use crate::execution::Execution;
 use crate::moment::after;
@@ -35,8 +35,8 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
         match run.progress {
             Progress::Pending => decision.actions.extend(delete(run, Unneeded::Leftover, unproven)),
             Progress::Released if !run.cancelled => {
-                let (run, why) = (run.id.clone(), CancelReason::OwnerDeleted);
-                decision.actions.push(Action::Cancel { run, why, facts: owner_gone(unproven) });
+                let cancelled = RunChange::Cancelled(CancelReason::OwnerDeleted);
+                decision.actions.push(run.change_if(owner_gone(unproven), cancelled));
             }
             Progress::Released => {}
             Progress::Done(_) => expire(target, policy, run, newest_unfinished, unproven, now, decision),
@@ -47,12 +47,12 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
 
 /// Asks for a deletion, once: a run that is being deleted goes when whoever holds it with a finalizer lets it go.
 fn delete(run: &Run, why: Unneeded, gone: Option<ExecutionId>) -> Option<Action> {
-    (!run.deleting).then(|| Action::Delete {
-        run: run.id.clone(),
-        version: run.version.clone(),
-        why,
-        facts: owner_gone(gone),
-    })
+    let mut facts = owner_gone(gone);
+    if why == Unneeded::Expired {
+        // The watches of tasks and pods may be behind, and of what outlives its run nobody knows when that drains.
+        facts.push(Fact::NothingLeft(run.id.clone()));
+    }
+    (!run.deleting).then(|| run.change_if(facts, run.deleted(why)))
 }
 
 /// An owner that is not known is read live, unless it is proven already that it is gone.
@@ -118,7 +118,8 @@ fn warn_of_slow_drain(target: &Target, policy: &Policy, now: Time, decision: &mu
     let since = ended.max().unwrap_or(residue.created).max(residue.created);
     let deadline = after(since, policy.drain_deadline);
     if deadline <= now {
-        decision.actions.push(Action::DrainSlow { holder: holder.clone(), residue: residue.id.clone(), since });
+        let (holder, residue) = (holder.clone(), residue.id.clone());
+        decision.actions.push(Action::Tell(Tell::DrainSlow { holder, residue, since }));
     } else {
         decision.wake_at(deadline);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{View, own_run};
 use crate::Time;
-use crate::action::{Action, Decision, Ending};
+use crate::action::{Action, Decision, Ending, Says, Write};
 use crate::chain::RunNumber;
 use crate::duration;
 use crate::ending::{Failure, Skip};
@@ -182,25 +182,15 @@ fn commit(contender: &Contender<'_>, run: &Run) -> Action {
     if run.number > 1 {
         facts.push(Fact::Drained(contender.execution.id.clone()));
     }
-    Action::Commit {
-        execution: contender.execution.id.clone(),
-        version: contender.execution.version.clone(),
-        run: run.id.clone(),
-        number: run.number,
-        started_at: contender.now,
-        consecutive_failures: contender.history.consecutive_failures(contender.policy, contender.now),
-        facts,
-    }
+    let consecutive_failures = contender.history.consecutive_failures(contender.policy, contender.now);
+    let (run, number) = (run.id.clone(), run.number);
+    contender.execution.says_if(facts, Says::Running { run, number, consecutive_failures })
 }
 
 /// The withdrawal's first half. All of its runs, so that which of several is its own need not be agreed on.
 fn give_up(target: &Target, execution: &Execution) -> Action {
     let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id));
-    Action::GiveUp {
-        execution: execution.id.clone(),
-        version: execution.version.clone(),
-        number: own.map(|run| run.number).max().unwrap_or_default(),
-    }
+    execution.says(Says::GaveUp { number: own.map(|run| run.number).max().unwrap_or_default() })
 }
 
 /// Those that fail without having had their turn.
@@ -264,7 +254,8 @@ impl<'a> Failures<'a> {
         let View { target, history, policy, now } = self.view;
         // As a status keeps it: what is counted from it is then the same for whoever reads it, and nothing runs early.
         let now = round_up(now);
-        let mut is_other_written = decision.actions.iter().any(|action| matches!(action, Action::Finish { .. }));
+        let ends = |action: &Action| matches!(action, Action::Write(Write { says: Says::Ended { .. }, .. }));
+        let mut is_other_written = decision.actions.iter().any(ends);
         for Failing { execution, reason, message, number, counts } in self.all {
             if counts && is_other_written {
                 decision.waiting.push((execution.id.clone(), Waiting::Turn));
@@ -286,13 +277,7 @@ impl<'a> Failures<'a> {
                 cancelled: !counts && execution.cancellation.is_some(),
                 charge: history.charge(policy, target.label(), now, counts),
             };
-            decision.actions.push(Action::Finish {
-                execution: execution.id.clone(),
-                version: execution.version.clone(),
-                ending: Ending::Failed(failure),
-                facts: Vec::new(),
-                draining: false,
-            });
+            decision.actions.push(execution.says(Says::Ended { ending: Ending::Failed(failure), draining: false }));
         }
     }
 }

@@ -17,7 +17,7 @@ mod waiting;
 
 use super::advance::{DRAIN, MAX_SKEW, PATIENCE, SETTLE};
 use super::*;
-use crate::action::{Ending, Unneeded};
+use crate::action::{Action, Change, Ending, RunChange, Tell, Unneeded, Write};
 use crate::ending::{Conflict, Skip};
 use crate::execution::{Cancellation, ExecutionState, Lost};
 use crate::name::{Uid, Version};
@@ -33,7 +33,7 @@ use std::time::Duration;
 /// What is done, but for the condition `Blocked`, which has a table of its own.
 fn actions(target: &Target) -> Vec<Action> {
     let mut actions = decide(target, &Policy::default(), at(50)).actions;
-    actions.retain(|action| !matches!(action, Action::ShowBlocked { .. }));
+    actions.retain(|action| !matches!(action, Action::Write(Write { says: Says::Blocked(_), .. })));
     actions
 }
 
@@ -49,27 +49,42 @@ fn create(uid: &str, number: u64) -> Action {
     Action::Create { execution: id(uid), number }
 }
 
+fn written(uid: &str, facts: Vec<Fact>, says: Says) -> Action {
+    Action::Write(Write { execution: id(uid), version: Version::new("v"), facts, says })
+}
+
 fn committed(uid: &str, run: &str, number: u64, gone: &[&str]) -> Action {
     let mut facts: Vec<Fact> = gone.iter().map(|uid| Fact::OwnerGone(id(uid))).collect();
     if number > 1 {
         facts.push(Fact::Drained(id(uid)));
     }
-    Action::Commit {
-        execution: id(uid),
-        version: Version::new("v"),
-        run: run_id(run),
-        number,
-        started_at: at(50),
-        consecutive_failures: 0,
-        facts,
-    }
+    written(uid, facts, Says::Running { run: run_id(run), number, consecutive_failures: 0 })
 }
 
 fn gives_up(uid: &str, number: u64) -> Action {
-    Action::GiveUp { execution: id(uid), version: Version::new("v"), number }
+    written(uid, vec![], Says::GaveUp { number })
+}
+
+fn releases(run: &str) -> Action {
+    Action::Change(Change { run: run_id(run), facts: vec![], to: RunChange::Released })
+}
+
+fn cancels(run: &str, why: CancelReason) -> Action {
+    Action::Change(Change { run: run_id(run), facts: vec![], to: RunChange::Cancelled(why) })
+}
+
+/// Returns the failure that is all that is done.
+fn only_failure(actions: &[Action]) -> &crate::ending::Failure {
+    match actions {
+        [Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. })] => failure,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn deleted(run: &str, why: Unneeded, gone: Option<&str>) -> Action {
-    let facts = gone.map(|owner| Fact::OwnerGone(id(owner))).into_iter().collect();
-    Action::Delete { run: run_id(run), version: Version::new("rv"), why, facts }
+    let mut facts: Vec<Fact> = gone.map(|owner| Fact::OwnerGone(id(owner))).into_iter().collect();
+    if why == Unneeded::Expired {
+        facts.push(Fact::NothingLeft(run_id(run)));
+    }
+    Action::Change(Change { run: run_id(run), facts, to: RunChange::Deleted { version: Version::new("rv"), why } })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{View, contend};
 use crate::Time;
-use crate::action::{Action, Decision};
+use crate::action::{Action, Decision, Says, Write};
 use crate::execution::{Execution, ExecutionState};
 use crate::history::History;
 use crate::moment::after;
@@ -81,7 +81,9 @@ pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut D
     }
     if let Some(trouble) = &target.memory.trouble {
         let tries = decision.actions.iter().flat_map(|action| match action {
-            Action::Create { execution, .. } | Action::Commit { execution, .. } => vec![execution.clone()],
+            Action::Create { execution, .. } | Action::Write(Write { execution, says: Says::Running { .. }, .. }) => {
+                vec![execution.clone()]
+            }
             Action::Skip { skipped, .. } => skipped.iter().map(|(execution, _)| execution.clone()).collect(),
             _ => Vec::new(),
         });
@@ -104,8 +106,7 @@ pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut D
         if now < due {
             decision.wake_at(due);
         } else {
-            let (execution, version) = (execution.id.clone(), execution.version.clone());
-            decision.actions.push(Action::ShowWaiting { execution, version, waiting, tried });
+            decision.actions.push(execution.says(Says::Waiting { waiting, tried }));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The loop, without an API server: whatever is asked of one fails.
 
 use kube::Config;
-use wfe_core::execution::{Clearance, Execution, FailedState, Recorded};
+use wfe_core::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
+use wfe_core::name::Version;
 use wfe_core::policy::Policy;
 use wfe_core::reason::FailureReason;
 use wfe_tekton::Defaults;

@@ -3,23 +3,22 @@
 use kube::api::{DynamicObject, ListParams};
 use wfe_core::name::RunId;
 use wfe_core::residue::ResidueKind;
-use wfe_tekton::{Object, RUN_UID_LABEL, Remains};
+use wfe_tekton::{Evidence, Object, RUN_UID_LABEL, Remains};
 
 use super::facts::is;
-use super::{Learned, Performer, Result, Work, call};
+use super::{Learned, Performer, Result, call};
 
 impl Performer {
     /// Looks at a run. Pods are read last, as tasks make them.
-    pub(super) async fn examine(&self, work: &Work, run: &RunId) -> Result<Vec<Learned>> {
+    pub(super) async fn examine(&self, run: &RunId, evidence: &Evidence) -> Result<Vec<Learned>> {
         let found = self.read_run(&run.name).await?;
         let found = found.filter(|found| is(&found.metadata, &run.uid));
         let task_runs = self.made_for(run, ResidueKind::TaskRun).await?;
         let mut others = self.made_for(run, ResidueKind::CustomRun).await?;
         others.extend(self.made_for(run, ResidueKind::PipelineRun).await?);
         let pods = self.made_for(run, ResidueKind::Pod).await?;
-        let evidence = work.evidence.get(&run.uid).cloned().unwrap_or_default();
         let findings = wfe_tekton::examine(
-            &evidence,
+            evidence,
             Remains {
                 run: found.as_ref().map(view),
                 task_runs: &views(&task_runs),

@@ -1,96 +1,56 @@
-//! The writes to statuses: commit, end, skip, and what a status says beside them.
+//! The writes to executions: what their statuses say, and their removal.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_core::action::Ending;
-use wfe_core::chain::RunNumber;
+use wfe_core::action::{Says, Write};
 use wfe_core::ending::Skip;
-use wfe_core::execution::Clearance;
 use wfe_core::name::{ExecutionId, Version};
-use wfe_core::standing::Blocked;
 use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
-use wfe_core::waiting::Waiting;
 use wfe_view::index::{Kind, Written};
 
 use super::telling::{Telling, Told};
 use super::{
-    Attempt, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown, Work,
-    changed_or_call, deleted, expect_object, if_unchanged, split,
+    Attempt, Common, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, Performer, Result, Shown, changed_or_call,
+    deleted, expect_object, if_unchanged, split,
 };
 use crate::client::Verb;
-use crate::status::{self, Commitment, Going, Subject};
+use crate::status::{self, Subject};
 
 impl Performer {
-    /// Step (c).
-    pub(super) async fn commit(
-        &self,
-        work: &Work,
-        execution: &ExecutionId,
-        version: &Version,
-        commitment: Commitment<'_>,
-        facts: &[Fact],
-    ) -> Result<Vec<Learned>> {
-        let mut learned = match self.confirm(work, facts).await? {
+    /// Writes what a decision says in a status, once its facts are confirmed.
+    pub(super) async fn write(&self, common: &Common, write: &Write, subject: &Subject) -> Result<Vec<Learned>> {
+        let Write { execution, version, facts, says } = write;
+        let mut learned = match self.confirm(common, facts).await? {
             ControlFlow::Continue(learned) => learned,
             ControlFlow::Break(learned) => return Ok(learned),
         };
-        let subject = subject(work, execution)?;
+        let kept = if says.keeps_conditions() { self.conditions_of(execution, version).await? } else { Vec::new() };
+        let target = common.target.as_ref();
         let namespace = self.cluster.execution_namespace();
-        let run = commitment.run;
-        let status = status::running(work.target.as_ref(), subject, commitment, namespace, work.now);
-        let telling = Telling::new(work.target.as_ref(), execution, version, Told::Committed(run.clone()));
-        learned.extend(self.write_and_tell(execution, version, subject, &status, telling).await?);
-        Ok(learned)
-    }
-
-    pub(super) async fn give_up(
-        &self,
-        work: &Work,
-        execution: &ExecutionId,
-        version: &Version,
-        number: RunNumber,
-    ) -> Result<Vec<Learned>> {
-        let subject = subject(work, execution)?;
-        let status = status::given_up(work.target.as_ref(), subject, number, work.now);
-        let learned = self.write_status(execution, version, subject, &status).await?;
-        tracing::info!(wfe = %execution, target = %Shown(&work.target), number, "gave its pending run up");
-        Ok(learned)
-    }
-
-    pub(super) async fn finish(
-        &self,
-        work: &Work,
-        execution: &ExecutionId,
-        version: &Version,
-        ending: &Ending,
-        facts: &[Fact],
-        draining: bool,
-    ) -> Result<Vec<Learned>> {
-        let mut learned = match self.confirm(work, facts).await? {
-            ControlFlow::Continue(learned) => learned,
-            ControlFlow::Break(learned) => return Ok(learned),
-        };
-        let subject = subject(work, execution)?;
-        let status = status::ended(work.target.as_ref(), subject, ending, draining);
-        let told = Told::Ended {
-            ending: Box::new(ending.clone()),
-            was_running: subject.is_running,
-            started_at: subject.started_at,
-        };
-        let telling = Telling::new(work.target.as_ref(), execution, version, told);
-        learned.extend(self.write_and_tell(execution, version, subject, &status, telling).await?);
+        let status = status::says(target, subject, says, kept, namespace, common.now);
+        if let Some(told) = Told::of(says, subject) {
+            let telling = Telling::new(target, execution, version, told);
+            learned.extend(self.write_and_tell(execution, version, subject, &status, telling).await?);
+        } else {
+            learned.extend(self.write_status(execution, version, subject, &status).await?);
+            log(execution, target, says);
+        }
         Ok(learned)
     }
 
     /// Removes an execution that is still as it was seen.
-    pub(super) async fn remove(&self, work: &Work, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
-        let telling = Telling::new(work.target.as_ref(), execution, version, Told::Removed);
+    pub(super) async fn remove(
+        &self,
+        common: &Common,
+        execution: &ExecutionId,
+        version: &Version,
+    ) -> Result<Vec<Learned>> {
+        let telling = Telling::new(common.target.as_ref(), execution, version, Told::Removed);
         let params = if_unchanged(&execution.uid, version);
         let executions = self.cluster.executions_in(&execution.namespace);
         match self.cluster.call(Verb::Delete, EXECUTIONS, executions.delete(&execution.name, &params)).await {
@@ -107,117 +67,41 @@ impl Performer {
         }
     }
 
-    /// Says how far the run is.
-    pub(super) async fn show_progress(
-        &self,
-        work: &Work,
-        execution: &ExecutionId,
-        version: &Version,
-        going: Going<'_>,
-    ) -> Result<Vec<Learned>> {
-        let subject = subject(work, execution)?;
-        let status = status::going(work.target.as_ref(), subject, going, work.now);
-        let learned = self.write_status(execution, version, subject, &status).await?;
-        let (tasks, started) = (going.shown.tasks, going.shown.proof.as_ref().map(|proof| &*proof.words));
-        tracing::debug!(wfe = %execution, target = %Shown(&work.target), ?tasks, started, "goes on");
-        Ok(learned)
-    }
-
-    /// Says that the target has drained after the end.
-    pub(super) async fn freed(&self, work: &Work, execution: &ExecutionId, version: &Version) -> Result<Vec<Learned>> {
-        let subject = subject(work, execution)?;
-        let status = status::freed(subject, self.conditions_of(execution, version).await?, work.now);
-        let telling = Telling::new(work.target.as_ref(), execution, version, Told::Freed);
-        self.write_and_tell(execution, version, subject, &status, telling).await
-    }
-
-    /// Says what a clearance has done.
-    pub(super) async fn record_clearance(
-        &self,
-        work: &Work,
-        execution: &ExecutionId,
-        version: &Version,
-        clearance: &Clearance,
-        effective: bool,
-    ) -> Result<Vec<Learned>> {
-        let subject = subject(work, execution)?;
-        let conditions = self.conditions_of(execution, version).await?;
-        let status = status::cleared(work.target.as_ref(), subject, conditions, clearance, effective, work.now);
-        let told = Told::Cleared(Box::new(clearance.clone()), effective);
-        let telling = Telling::new(work.target.as_ref(), execution, version, told);
-        self.write_and_tell(execution, version, subject, &status, telling).await
-    }
-
-    /// Says whether an execution that failed blocks its target.
-    pub(super) async fn show_blocked(
-        &self,
-        work: &Work,
-        execution: &ExecutionId,
-        version: &Version,
-        blocked: Blocked,
-    ) -> Result<Vec<Learned>> {
-        let subject = subject(work, execution)?;
-        let (target, conditions) = (work.target.as_ref(), self.conditions_of(execution, version).await?);
-        let status = status::blocked(target, subject, conditions, blocked, work.now);
-        let learned = self.write_status(execution, version, subject, &status).await?;
-        let target = target.map_or("the target", TargetName::as_str);
-        tracing::info!(wfe = %execution, target, reason = blocked.reason(), "blocked: {}", blocked.message(target));
-        Ok(learned)
-    }
-
-    pub(super) async fn show_waiting(
-        &self,
-        work: &Work,
-        execution: &ExecutionId,
-        version: &Version,
-        waiting: &Waiting,
-        tried: Option<Duration>,
-    ) -> Result<Vec<Learned>> {
-        let subject = subject(work, execution)?;
-        let status = status::waiting(work.target.as_ref(), subject, waiting, tried, work.now);
-        let learned = self.write_status(execution, version, subject, &status).await?;
-        tracing::info!(
-            wfe = %execution, target = %Shown(&work.target), phase = "Pending", reason = waiting.reason(),
-            "waits: {}", waiting.message()
-        );
-        Ok(learned)
-    }
-
     /// Skips a batch on one live read of the fact that all rest on. The read comes after every one of them existed.
     pub(super) async fn skip_all(
         self,
-        work: Arc<Work>,
-        skipped: Vec<(ExecutionId, Version)>,
+        common: Arc<Common>,
+        skipped: Vec<(ExecutionId, Version, Subject)>,
         skip: Arc<Skip>,
         fact: &Fact,
     ) -> Vec<Attempt> {
-        match self.confirm(&work, std::slice::from_ref(fact)).await {
+        match self.confirm(&common, std::slice::from_ref(fact)).await {
             Ok(ControlFlow::Continue(_)) => {}
             Ok(ControlFlow::Break(learned)) => return vec![(learned, None)],
             Err(error) => return vec![(Vec::new(), Some(error))],
         }
         stream::iter(skipped)
-            .map(|(execution, version)| {
-                let (this, work, skip) = (self.clone(), Arc::clone(&work), Arc::clone(&skip));
-                async move { split(this.skip(&work, &execution, &version, &skip).await) }
+            .map(|(execution, version, subject)| {
+                let (this, common, skip) = (self.clone(), Arc::clone(&common), Arc::clone(&skip));
+                async move { split(this.skip(&common, &execution, &version, &subject, &skip).await) }
             })
             .buffer_unordered(PARALLEL_WRITES)
             .collect()
             .await
     }
 
-    pub(super) async fn skip(
+    async fn skip(
         &self,
-        work: &Work,
+        common: &Common,
         execution: &ExecutionId,
         version: &Version,
+        subject: &Subject,
         skip: &Arc<Skip>,
     ) -> Result<Vec<Learned>> {
-        let subject = subject(work, execution)?;
-        let status = status::skipped(work.target.as_ref(), subject, skip, work.now);
+        let target = common.target.as_ref();
+        let status = status::skipped(target, subject, skip, common.now);
         let message = status.skip_details.as_ref().map(|details| details.message.clone()).unwrap_or_default();
-        let told = Told::Skipped(Arc::clone(skip), message);
-        let telling = Telling::new(work.target.as_ref(), execution, version, told);
+        let telling = Telling::new(target, execution, version, Told::Skipped(Arc::clone(skip), message));
         self.write_and_tell(execution, version, subject, &status, telling).await
     }
 
@@ -270,8 +154,22 @@ impl Performer {
     }
 }
 
-/// Returns what a write needs of its execution. One that is gone since the decision is no success: nothing was written.
-fn subject<'a>(work: &'a Work, execution: &ExecutionId) -> Result<&'a Subject> {
-    let gone = || PerformError::Changed { what: format!("WorkflowExecution {execution}") };
-    work.subjects.get(&execution.uid).ok_or_else(gone)
+/// Logs what no event tells of.
+fn log(execution: &ExecutionId, target: Option<&TargetName>, says: &Says) {
+    let name = target.map_or("the target", TargetName::as_str);
+    let target = Shown(target);
+    match says {
+        Says::GaveUp { number } => tracing::info!(wfe = %execution, %target, number, "gave its pending run up"),
+        Says::Progress { shown, .. } => {
+            let (tasks, started) = (shown.tasks, shown.proof.as_ref().map(|proof| &*proof.words));
+            tracing::debug!(wfe = %execution, %target, ?tasks, started, "goes on");
+        }
+        Says::Waiting { waiting, .. } => tracing::info!(
+            wfe = %execution, %target, phase = "Pending", reason = waiting.reason(), "waits: {}", waiting.message()
+        ),
+        Says::Blocked(blocked) => {
+            tracing::info!(wfe = %execution, %target, reason = blocked.reason(), "blocked: {}", blocked.message(name));
+        }
+        Says::Running { .. } | Says::Ended { .. } | Says::Freed | Says::Cleared { .. } => {} // told, and logged there
+    }
 }

@@ -14,13 +14,17 @@ use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 use wfe_view::lean::LeanObject;
 use wfe_view::observe::{conditions, observe_execution};
 
-use super::{EXECUTIONS, Learned, PerformError, Performer, Result, Work, call};
+use super::{Common, EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::client::Verb;
 
 impl Performer {
     /// Reads live what a write rests on, in order, and returns what that has brought. It ends with the first fact that
     /// does not hold: with an error, or, where there is something to learn of it, with that in place of the write.
-    pub(super) async fn confirm(&self, work: &Work, facts: &[Fact]) -> Result<ControlFlow<Vec<Learned>, Vec<Learned>>> {
+    pub(super) async fn confirm(
+        &self,
+        common: &Common,
+        facts: &[Fact],
+    ) -> Result<ControlFlow<Vec<Learned>, Vec<Learned>>> {
         let mut learned = Vec::new();
         for fact in facts {
             match fact {
@@ -34,8 +38,9 @@ impl Performer {
                         return Ok(ControlFlow::Break(learned));
                     }
                 }
+                Fact::NothingLeft(run) => self.confirm_nothing_left(run).await?,
                 Fact::Drained(execution) => {
-                    if let Some(target) = &work.target {
+                    if let Some(target) = &common.target {
                         self.confirm_drained(execution, target).await?;
                     }
                 }

@@ -6,13 +6,12 @@ use chrono::SecondsFormat;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_core::Time;
-use wfe_core::action::Unneeded;
+use wfe_core::action::{Change, RunChange, Unneeded};
 use wfe_core::chain::RunNumber;
 use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::reason::Refusal;
 use wfe_core::run::CancelReason;
-use wfe_core::verdict::Fact;
-use wfe_tekton::render_run;
+use wfe_tekton::{RunRequest, render_run};
 use wfe_view::call::CallError;
 use wfe_view::index::{Kind, Written};
 use wfe_view::lean::LeanObject;
@@ -21,23 +20,42 @@ use super::facts::is;
 use super::live::unwatched;
 use super::telling::{Telling, Told};
 use super::{
-    Learned, PerformError, Performer, Result, Work, call, changed_or_call, deleted, expect_object, if_unchanged, marks,
-    refusal,
+    Common, Learned, PerformError, Performer, Result, call, changed_or_call, deleted, expect_object, if_unchanged,
+    marks, refusal,
 };
 use crate::client::Verb;
 
 impl Performer {
-    /// Step (a). A create whose outcome is unknown is tried again under the same name, as the view has not moved.
-    pub(super) async fn create(&self, work: &Work, execution: &ExecutionId, number: RunNumber) -> Result<Vec<Learned>> {
-        let Some(request) = work.requests.get(&execution.uid) else {
-            return Err(PerformError::Changed { what: format!("WorkflowExecution {execution}") });
+    /// Changes a run, once the facts are confirmed.
+    pub(super) async fn change(&self, common: &Common, change: &Change) -> Result<Vec<Learned>> {
+        let Change { run, facts, to } = change;
+        let mut learned = match self.confirm(common, facts).await? {
+            ControlFlow::Continue(learned) => learned,
+            ControlFlow::Break(learned) => return Ok(learned),
         };
-        if let Some(version) = work.had_runs.get(&execution.uid) {
+        learned.extend(match to {
+            RunChange::Released => self.release(run, common.now).await?,
+            RunChange::Cancelled(why) => self.cancel(run, *why).await?,
+            RunChange::Deleted { version, why } => self.delete(run, version, *why).await?,
+        });
+        Ok(learned)
+    }
+
+    /// Step (a). A create whose outcome is unknown is tried again under the same name, as the view has not moved.
+    pub(super) async fn create(
+        &self,
+        common: &Common,
+        execution: &ExecutionId,
+        number: RunNumber,
+        request: &RunRequest,
+        had_run: Option<&Version>,
+    ) -> Result<Vec<Learned>> {
+        if let Some(version) = had_run {
             self.confirm_unchanged(execution, version).await?;
         }
         let name = request.target.chain().run(number);
         let rendered: DynamicObject =
-            serde_json::from_value(render_run(request, number, &work.defaults)).map_err(|error| {
+            serde_json::from_value(render_run(request, number, &common.defaults)).map_err(|error| {
                 let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
                 call(format!("render PipelineRun {name}"), source)
             })?;
@@ -102,7 +120,7 @@ impl Performer {
 
     /// Step (d): anyone may do it, at any later time; the patch changes nothing unless the run is pending still. It
     /// says on the run when that was, as its deadlines count from there.
-    pub(super) async fn release(&self, run: &RunId, now: Time) -> Result<Vec<Learned>> {
+    async fn release(&self, run: &RunId, now: Time) -> Result<Vec<Learned>> {
         let released = match self.try_release(run, Some(now)).await {
             // A test that failed and a rule that says no are answered alike: only a look at the run tells them apart.
             Err(error @ CallError::Refused(_)) if error.code() == 422 => match self.read_run(&run.name).await? {
@@ -146,21 +164,7 @@ impl Performer {
     }
 
     /// Deletes a run that is still as it was seen, pending or finished: the version says so, as releasing moves it.
-    pub(super) async fn delete(
-        &self,
-        work: &Work,
-        run: &RunId,
-        version: &Version,
-        why: Unneeded,
-        facts: &[Fact],
-    ) -> Result<Vec<Learned>> {
-        let mut learned = match self.confirm(work, facts).await? {
-            ControlFlow::Continue(learned) => learned,
-            ControlFlow::Break(learned) => return Ok(learned),
-        };
-        if why == Unneeded::Expired {
-            self.confirm_nothing_left(run).await?;
-        }
+    async fn delete(&self, run: &RunId, version: &Version, why: Unneeded) -> Result<Vec<Learned>> {
         let params = if_unchanged(&run.uid, version);
         let runs = self.cluster.runs();
         match self.cluster.call(Verb::Delete, wfe_tekton::PLURAL, runs.delete(&run.name, &params)).await {
@@ -169,10 +173,10 @@ impl Performer {
                 tracing::info!(run = %run, ?why, is_held = leaving.is_some(), "deleted");
                 let (namespace, name) = (self.cluster.execution_namespace().into(), (&*run.name).into());
                 let object = Written { kind: Kind::Run, namespace, name, uid: run.uid.clone() };
-                learned.extend(match &leaving {
+                let mut learned = match &leaving {
                     Some(leaving) => expect_run(run, leaving)?,
                     None => deleted(object, None),
-                });
+                };
                 if why == Unneeded::Unreleased {
                     learned.push(Learned::Unreleased(run.uid.clone()));
                 }
@@ -184,17 +188,7 @@ impl Performer {
 
     /// Asks Tekton to stop a run, and says why on the run, so that it is not taken for a person's cancel. The uid in
     /// the patch is its precondition.
-    pub(super) async fn cancel(
-        &self,
-        work: &Work,
-        run: &RunId,
-        why: CancelReason,
-        facts: &[Fact],
-    ) -> Result<Vec<Learned>> {
-        let mut learned = match self.confirm(work, facts).await? {
-            ControlFlow::Continue(learned) => learned,
-            ControlFlow::Break(learned) => return Ok(learned),
-        };
+    async fn cancel(&self, run: &RunId, why: CancelReason) -> Result<Vec<Learned>> {
         let said = wfe_tekton::cancel_annotation(why);
         let patch = Patch::Merge(json!({
             "metadata": {
@@ -207,7 +201,7 @@ impl Performer {
             422 => PerformError::Changed { what: format!("PipelineRun {run}") }, // another uid
             _ => changed_or_call(error, format!("PipelineRun {run}"), "cancel"),
         })?;
-        learned.extend(expect_run(run, &cancelled)?);
+        let learned = expect_run(run, &cancelled)?;
         tracing::info!(run = %run, reason = said, "cancelled");
         Ok(learned)
     }

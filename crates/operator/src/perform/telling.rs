@@ -7,16 +7,17 @@ use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
 use wfe_core::Time;
-use wfe_core::action::Ending;
+use wfe_core::action::{Ending, Says, Tell};
 use wfe_core::duration;
 use wfe_core::ending::Skip;
 use wfe_core::execution::{Clearance, Execution, ExecutionState, Recorded};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::target::{Target, TargetName};
 
-use super::{Performer, Shown};
+use super::{Common, Learned, Performer, Shown};
 use crate::events::Announcement;
 use crate::metrics::OutcomeLabel;
+use crate::status::Subject;
 
 /// What is told of one write.
 #[derive(Clone, Debug)]
@@ -113,6 +114,21 @@ impl Telling {
 }
 
 impl Told {
+    /// Returns what there is to tell of a write that says this, where it is told at all.
+    pub(super) fn of(says: &Says, subject: &Subject) -> Option<Self> {
+        match says {
+            Says::Running { run, .. } => Some(Self::Committed(run.clone())),
+            Says::Ended { ending, .. } => Some(Self::Ended {
+                ending: Box::new(ending.clone()),
+                was_running: subject.is_running,
+                started_at: subject.started_at,
+            }),
+            Says::Freed => Some(Self::Freed),
+            Says::Cleared { clearance, effective } => Some(Self::Cleared(Box::new(clearance.clone()), *effective)),
+            Says::GaveUp { .. } | Says::Progress { .. } | Says::Waiting { .. } | Says::Blocked(_) => None,
+        }
+    }
+
     /// Says whether an execution is as the write to its status makes it.
     fn is_shown_by(&self, execution: &Execution) -> bool {
         match (self, &execution.state) {
@@ -131,11 +147,30 @@ impl Told {
 }
 
 impl Performer {
+    /// Tells people what no status says.
+    pub(super) fn tell_people(&self, common: &Common, tell: Tell) -> Vec<Learned> {
+        let target = Shown(common.target.as_ref());
+        match tell {
+            Tell::Replay { execution, run, task_run } => {
+                tracing::warn!(wfe = %execution, %target, %run, %task_run, "steps have run again");
+                self.events.announce(Announcement::steps_replayed(&execution, &run, &task_run));
+                vec![Learned::ReplayTold(run.uid)]
+            }
+            Tell::DrainSlow { holder, residue, since } => {
+                self.metrics.drain_slow();
+                let (kind, name) = (residue.kind.as_str(), &residue.name);
+                tracing::warn!(wfe = %holder, %target, kind, name, %since, "the target does not drain");
+                self.events.announce(Announcement::drain_slow(&holder, &residue, since));
+                vec![Learned::DrainWarned]
+            }
+        }
+    }
+
     /// Tells of a write that has happened. Nothing is told twice in one process; events are told once by all of them,
     /// as their names say what they tell.
     pub fn tell(&self, telling: &Telling) {
         let Telling { execution, target: name, told, .. } = telling;
-        let target = Shown(name);
+        let target = Shown(name.as_ref());
         match told {
             Told::Created(run) => {
                 self.metrics.run_created();

@@ -17,6 +17,11 @@ use wfe_core::run::Outcome;
 use wfe_core::waiting::Pause;
 
 use super::*;
+use wfe_core::action::Ending;
+use wfe_core::duration;
+use wfe_core::ending::{Conflict, Failure, Skip};
+use wfe_core::execution::Clearance;
+use wfe_core::reason::FailureReason;
 
 /// Says where a value does not fit a schema.
 fn misfits(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
@@ -178,7 +183,7 @@ proptest! {
         };
         let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: true, started_at: None, gave_up: false };
         let run = RunId { name: "wfe-x-1".into(), uid: wfe_core::name::Uid::new("u") };
-        let status = going(None, &subject, Going { run: &run, shown: &shown, doing: &doing, since }, since);
+        let status = going(None, &subject, &run, &shown, &doing, since, since);
         prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
     }
 }

@@ -1,7 +1,7 @@
 //! What stays of a record when a newer one of the same object comes, and what is known of runs' owners.
 
 use wfe_core::Time;
-use wfe_core::action::{Action, Decision, Unneeded};
+use wfe_core::action::{Action, Change, Decision, RunChange, Says, Unneeded, Write};
 use wfe_core::by_uid::ByUid;
 use wfe_core::execution::Execution;
 use wfe_core::name::{ExecutionId, Uid};
@@ -53,7 +53,9 @@ pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
     let is_created = |uid: &Uid| {
         let waits = |(id, it): &(ExecutionId, Waiting)| id.uid == *uid && matches!(it, Waiting::TektonUnavailable(_));
         let creates = |it: &Action| match it {
-            Action::Create { execution, .. } | Action::Finish { execution, .. } => execution.uid == *uid,
+            Action::Create { execution, .. } | Action::Write(Write { execution, says: Says::Ended { .. }, .. }) => {
+                execution.uid == *uid
+            }
             _ => false,
         };
         decision.actions.iter().any(creates) || decision.waiting.iter().any(waits)
@@ -67,7 +69,10 @@ pub(super) fn end_other_tries(target: &mut Target, decision: &Decision) {
     }
     let is_released = |uid: &Uid| {
         decision.actions.iter().any(|it| match it {
-            Action::Release { run } | Action::Delete { run, why: Unneeded::Unreleased, .. } => run.uid == *uid,
+            Action::Change(Change { run, to, .. }) => {
+                let goes_on = matches!(to, RunChange::Released | RunChange::Deleted { why: Unneeded::Unreleased, .. });
+                goes_on && run.uid == *uid
+            }
             _ => false,
         })
     };

@@ -6,7 +6,7 @@ use wfe_tekton::{Object, Remains, Sighting, examine, observe_descendant};
 
 use super::follow::MAX_STRANGERS;
 use super::*;
-use wfe_core::action::Action;
+use wfe_core::action::{Action, Change, RunChange, Unneeded};
 use wfe_core::execution::{Execution, Lost};
 use wfe_core::name::{RunId, Version};
 use wfe_core::run::{Owner, Presence, Progress, RunMemory, Seen};
@@ -610,15 +610,22 @@ fn a_run_that_could_not_be_released_is_remembered_with_the_words_until_its_execu
     };
     let mut index = synced(vec![running("1"), run("r", "a", "2")]);
     let tried = |index: &Index| index.entry(&key()).unwrap().target.runs[&Uid::new("r")].memory.release_tried;
-    let release = Action::Release { run: RunId { name: "wfe-x-1".into(), uid: Uid::new("r") } };
+    let release = Action::Change(Change {
+        run: RunId { name: "wfe-x-1".into(), uid: Uid::new("r") },
+        facts: Vec::new(),
+        to: RunChange::Released,
+    });
     let releases = Decision { actions: vec![release], ..Decision::default() };
     index.release_tried(&key(), &Uid::new("r"), now());
     index.waits(&key(), &releases, now());
     index.apply(run("r", "a", "3"), now());
     assert_eq!(tried(&index), Some(now()), "a new version changes nothing");
     let run = RunId { name: "wfe-x-1".into(), uid: Uid::new("r") };
-    let deletes =
-        Action::Delete { run, version: Version::new("3"), why: wfe_core::action::Unneeded::Unreleased, facts: vec![] };
+    let deletes = Action::Change(Change {
+        run,
+        facts: vec![],
+        to: RunChange::Deleted { version: Version::new("3"), why: Unneeded::Unreleased },
+    });
     index.waits(&key(), &Decision { actions: vec![deletes], ..Decision::default() }, now());
     assert_eq!(tried(&index), Some(now()), "the deletion may fail");
     index.waits(&key(), &Decision::default(), now());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Running;
 use crate::Time;
-use crate::action::{Action, Decision, Ending};
+use crate::action::{Action, Decision, Ending, Says};
 use crate::duration;
 use crate::ending::Charge;
 use crate::ending::{Failure, Success};
@@ -72,13 +72,8 @@ impl<'a> Running<'a> {
     }
 
     pub(super) fn finish(self, ending: Ending, gone: Option<RunId>) -> Action {
-        Action::Finish {
-            execution: self.execution.id.clone(),
-            version: self.execution.version.clone(),
-            ending,
-            facts: gone.map(|run| Fact::RunGone(self.execution.id.clone(), run)).into_iter().collect(),
-            draining: self.drains(),
-        }
+        let facts = gone.map(|run| Fact::RunGone(self.execution.id.clone(), run)).into_iter().collect();
+        self.execution.says_if(facts, Says::Ended { ending, draining: self.drains() })
     }
 
     /// Translates what Tekton said, and what was found of it, into how the execution ends.

@@ -11,7 +11,9 @@ fn shows(reason: &str, execution: Execution) -> Execution {
 
 fn told(target: &Target, policy: &Policy) -> Vec<(String, Blocked)> {
     let told = |action: Action| match action {
-        Action::ShowBlocked { execution, blocked, .. } => Some((execution.uid.to_string(), blocked)),
+        Action::Write(Write { execution, says: Says::Blocked(blocked), .. }) => {
+            Some((execution.uid.to_string(), blocked))
+        }
         _ => None,
     };
     decide(target, policy, at(50)).actions.into_iter().filter_map(told).collect()
@@ -156,7 +158,10 @@ fn a_quiet_time_ends_a_block_at_its_very_second() {
     assert_eq!((decision.actions, decision.wake), (vec![], Some(at(1200))));
     let decision = decide(&view, &policy, at(1200));
     assert_eq!(decision.standing, crate::standing::Standing::default());
-    assert!(matches!(&decision.actions[..], [Action::ShowBlocked { blocked: Blocked::Lifted, .. }]), "{decision:?}");
+    assert!(
+        matches!(&decision.actions[..], [Action::Write(Write { says: Says::Blocked(Blocked::Lifted), .. })]),
+        "{decision:?}"
+    );
     assert_eq!(decision.wake, None, "a quiet time that is over wakes nobody");
 }
 
@@ -166,6 +171,6 @@ fn a_failure_that_blocks_from_its_end_on_says_so_at_once() {
     four.truncate(4);
     four.push(Execution { state: unusable("bad"), ..undecided("a") });
     let decided = actions(&target(four, vec![]));
-    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    let failure = only_failure(&decided);
     assert_eq!(failure.blocks(), Some(BlockReason::ExhaustedRetries));
 }

@@ -15,7 +15,7 @@ fn released() -> Run {
 #[test]
 fn a_released_run_of_which_nothing_starts_is_cancelled_at_the_start_deadline_from_its_release() {
     let mut released = released();
-    let cancel = |why| Action::Cancel { run: run_id("r1"), why, facts: vec![] };
+    let cancel = |why| cancels("r1", why);
     let deadline = at(RELEASED) + Policy::default().start_deadline;
     let early =
         decide(&target(vec![running("a", "r1")], vec![released.clone()]), &Policy::default(), at(RELEASED + 50));
@@ -42,14 +42,14 @@ fn where_both_deadlines_are_one_moment_the_time_out_is_told() {
     execution.timeout = Some(Policy::default().start_deadline.saturating_sub(Duration::from_mins(1)));
     let deadline = at(RELEASED) + Policy::default().start_deadline;
     let late = decide(&target(vec![execution], vec![released()]), &Policy::default(), deadline);
-    assert_eq!(late.actions, [Action::Cancel { run: run_id("r1"), why: CancelReason::TimedOut, facts: vec![] }]);
+    assert_eq!(late.actions, [cancels("r1", CancelReason::TimedOut)]);
 }
 
 #[test]
 fn a_run_that_waited_long_for_its_release_is_released_and_not_cancelled() {
     let pending = Run { released_at: None, ..run(1, "a", Progress::Pending) };
     let decided = decide(&target(vec![running("a", "r1")], vec![pending]), &Policy::default(), at(RELEASED));
-    assert_eq!(decided.actions, [Action::Release { run: run_id("r1") }]);
+    assert_eq!(decided.actions, [releases("r1")]);
 }
 
 /// A committed execution whose run is tried to be released since a second.
@@ -64,10 +64,12 @@ fn a_release_that_is_refused_until_the_start_deadline_is_given_up_in_the_version
     let decided = |target: &Target, now| {
         let decision = decide(target, &Policy::default(), now);
         assert_eq!(crate::check::violations(target, &Policy::default(), now, &decision), []);
-        let acts = |action: &Action| matches!(action, Action::Release { .. } | Action::Delete { .. });
+        let acts = |action: &Action| {
+            matches!(action, Action::Change(Change { to: RunChange::Released | RunChange::Deleted { .. }, .. }))
+        };
         (decision.actions.into_iter().filter(acts).collect::<Vec<_>>(), decision.wake)
     };
-    let release = vec![Action::Release { run: run_id("r1") }];
+    let release = vec![releases("r1")];
     let deadline = at(RELEASED) + Policy::default().start_deadline;
     let tried = refused(Some(RELEASED), Some(no_answer()));
     assert_eq!(decided(&tried, at(RELEASED + 299)), (release.clone(), Some(deadline)));
@@ -88,7 +90,9 @@ fn an_execution_whose_run_was_never_released_ends_as_one_that_never_started() {
     let view = target(vec![over, undecided("b")], vec![]);
     let decision = decide(&view, &Policy::default(), at(RELEASED));
     assert_eq!(crate::check::violations(&view, &Policy::default(), at(RELEASED), &decision), []);
-    let [Action::Finish { execution, ending: Ending::Failed(failure), facts, .. }] = &decision.actions[..] else {
+    let [Action::Write(Write { execution, facts, says: Says::Ended { ending: Ending::Failed(failure), .. }, .. })] =
+        &decision.actions[..]
+    else {
         panic!("{decision:?}")
     };
     let gone = [Fact::RunGone(id("a"), run_id("r1"))];
@@ -131,7 +135,7 @@ fn the_message_of_a_run_that_we_cancelled_says_why() {
         let mut owner = running("a", "r1");
         owner.cancellation = Some(Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() }));
         let decided = actions(&target(vec![owner], vec![stopped]));
-        let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+        let failure = only_failure(&decided);
         assert_eq!(failure.reason, reason);
         assert!(failure.message.contains(words), "{}", failure.message);
     }
@@ -155,7 +159,7 @@ fn a_create_that_does_not_get_through_fails_at_the_start_deadline_and_says_what_
         (without_tekton(), FailureReason::ConfigurationError, "install Tekton: 404 page not found"),
     ] {
         let late = decide(&tried(0, trouble), &Policy::default(), deadline).actions;
-        let [Action::Finish { ending: Ending::Failed(failure), .. }] = &late[..] else { panic!("{late:?}") };
+        let failure = only_failure(&late);
         assert_eq!((failure.reason, failure.was_execution_failure()), (reason, false));
         assert!(failure.message.contains(words), "{}", failure.message);
     }
@@ -182,7 +186,9 @@ fn who_was_tried_when_tektons_kinds_went_missing_waits_for_them_and_fails_at_the
     let cannot_see = Waiting::Blind("cannot watch pipelineruns".into());
     assert_eq!(early.waiting, [(id("a"), waits), (id("b"), cannot_see.clone())]);
     let late = blind(300);
-    let [Action::Finish { execution, ending: Ending::Failed(failure), .. }] = &late.actions[..] else {
+    let [Action::Write(Write { execution, says: Says::Ended { ending: Ending::Failed(failure), .. }, .. })] =
+        &late.actions[..]
+    else {
         panic!("{late:?}")
     };
     assert_eq!((execution, failure.reason), (&id("a"), FailureReason::ConfigurationError));

@@ -10,7 +10,10 @@ fn a_run_that_is_done_ends_its_execution_at_once_or_when_what_is_left_of_it_had_
     let waits = decide(&target, &Policy::default(), at(50));
     assert_eq!((waits.actions, waits.wake), (vec![], Some(at(49) + SETTLE)));
     let decided = decide(&target, &Policy::default(), at(51)).actions;
-    assert!(matches!(&decided[..], [Action::Finish { draining: true, .. }]), "{decided:?}");
+    assert!(
+        matches!(&decided[..], [Action::Write(Write { says: Says::Ended { draining: true, .. }, .. })]),
+        "{decided:?}"
+    );
 }
 
 #[test]
@@ -66,7 +69,7 @@ fn a_status_that_says_draining_says_free_when_nothing_is_left() {
     let mut ended = failed("a");
     ended.draining_shown = true;
     let drains = target(vec![ended], vec![]);
-    let freed = Action::Freed { execution: id("a"), version: Version::new("v") };
+    let freed = written("a", vec![], Says::Freed);
     assert_eq!(actions(&drains), [freed]);
     assert_eq!(actions(&left(drains, pod("a"))), []);
 }
@@ -78,7 +81,7 @@ fn a_target_that_does_not_drain_is_told_of_once() {
     let early = decide(&drains, &Policy::default(), at(50));
     assert_eq!((early.actions, early.wake), (vec![], Some(deadline)));
     let late = decide(&drains, &Policy::default(), deadline).actions;
-    assert!(matches!(&late[..], [Action::DrainSlow { holder, .. }] if *holder == id("a")), "{late:?}");
+    assert!(matches!(&late[..], [Action::Tell(Tell::DrainSlow { holder, .. })] if *holder == id("a")), "{late:?}");
     drains.memory.drain_warned = true;
     assert_eq!(decide(&drains, &Policy::default(), deadline).actions, []);
 }

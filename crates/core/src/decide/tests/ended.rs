@@ -21,7 +21,7 @@ fn decided(run: Run) -> Decision {
 
 fn failure(decision: &Decision) -> &Failure {
     match &decision.actions[..] {
-        [Action::Finish { ending: Ending::Failed(failure), .. }, ..] => failure,
+        [Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. }), ..] => failure,
         other => panic!("{other:?}"),
     }
 }
@@ -69,7 +69,9 @@ fn a_success_waits_a_moment_for_the_proof_that_it_ran() {
     let seen = |proof| crate::run::Seen { proof, ..Default::default() };
     assert_eq!(succeeded(seen(None), 1).wake, Some(at(49) + SETTLE));
     let started = |decision: &Decision| match &decision.actions[..] {
-        [Action::Finish { ending: Ending::Completed(success), .. }] => (success.started.status(), success.tasks),
+        [Action::Write(Write { says: Says::Ended { ending: Ending::Completed(success), .. }, .. })] => {
+            (success.started.status(), success.tasks)
+        }
         other => panic!("{other:?}"),
     };
     let count = |completed| Some(crate::findings::TaskCount { completed, total: 2 });

@@ -116,7 +116,7 @@ fn completed_undated(uid: &str) -> Execution {
 fn shown(mut executions: Vec<Execution>) -> Vec<Execution> {
     let decided = decide(&target(executions.clone(), vec![]), &Policy::default(), at(100_000));
     for action in decided.actions {
-        if let Action::ShowBlocked { execution, blocked, .. } = action {
+        if let Action::Write(Write { execution, says: Says::Blocked(blocked), .. }) = action {
             for one in executions.iter_mut().filter(|it| it.id == execution) {
                 one.blocked_shown = Some(blocked.reason().into());
             }
@@ -164,7 +164,7 @@ proptest! {
         }
         let show = decide(&target, &policy, at(NOW)).actions;
         for action in show {
-            if let Action::ShowBlocked { execution, blocked, .. } = action {
+            if let Action::Write(Write { execution, says: Says::Blocked(blocked), .. }) = action {
                 let yes = matches!(blocked, crate::standing::Blocked::Yes(_));
                 let shown = yes.then(|| blocked.reason().into());
                 target.executions.get_mut(&execution.uid).unwrap().blocked_shown = shown;

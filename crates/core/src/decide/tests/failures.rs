@@ -9,7 +9,9 @@ fn an_unusable_spec_fails_before_rivals_are_compared() {
         vec![run(1, "a", Progress::Released)],
     );
     let decided = actions(&target);
-    let [Action::Finish { execution, ending: Ending::Failed(failure), .. }] = &decided[..] else {
+    let [Action::Write(Write { execution, says: Says::Ended { ending: Ending::Failed(failure), .. }, .. })] =
+        &decided[..]
+    else {
         panic!("{decided:?}")
     };
     assert_eq!(*execution, id("b"));
@@ -23,7 +25,7 @@ fn a_refused_create_fails_its_execution_and_the_others_wait_for_that() {
     refused.remember().refusal = Some(refusal);
     let mut target = target(vec![refused, undecided("b")], vec![]);
     let decided = actions(&target);
-    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    let failure = only_failure(&decided);
     assert_eq!((failure.number, failure.was_execution_failure()), (Some(3), false));
     assert_eq!(waiting(&target), [("b".into(), Waiting::Turn)]);
 

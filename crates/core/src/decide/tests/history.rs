@@ -12,7 +12,7 @@ fn forbidding() -> [Execution; 3] {
 
 fn charge_of(action: &Action) -> (bool, u32, Option<Time>) {
     match action {
-        Action::Finish { ending: Ending::Failed(failure), .. } => {
+        Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. }) => {
             let Charge { consecutive_failures, next_allowed_execution, .. } = failure.charge;
             (failure.was_execution_failure(), consecutive_failures, next_allowed_execution)
         }
@@ -43,7 +43,7 @@ fn a_run_that_was_released_past_us_is_committed_to_whatever_forbids_it() {
     for past in forbidding() {
         for progress in [Progress::Released, done(true)] {
             let decided = actions(&target(vec![past.clone(), undecided("a")], vec![run(2, "a", progress)]));
-            assert!(matches!(&decided[..], [Action::Commit { .. }]), "{decided:?}");
+            assert!(matches!(&decided[..], [Action::Write(Write { says: Says::Running { .. }, .. })]), "{decided:?}");
         }
     }
 }
@@ -67,7 +67,10 @@ fn rivals_that_are_forbidden_for_different_reasons_are_skipped_apart() {
 fn an_execution_shows_the_counter_that_it_inherits_from_its_commit_on() {
     let past = vec![stalled("p", "x", 1, -100, -40), stalled("q", "y", 2, -50, 10), undecided("a")];
     let decided = actions(&target(past, vec![run(3, "a", Progress::Pending)]));
-    assert!(matches!(&decided[..], [Action::Commit { consecutive_failures: 2, .. }]), "{decided:?}");
+    assert!(
+        matches!(&decided[..], [Action::Write(Write { says: Says::Running { consecutive_failures: 2, .. }, .. })]),
+        "{decided:?}"
+    );
 }
 
 #[test]
@@ -91,7 +94,10 @@ fn failures_that_count_are_written_one_after_the_other() {
     let past = || vec![stalled("p", "x", 1, -100, -40), spoilt("c"), spoilt("a"), spoilt("b"), undecided("d")];
     let view = target(past(), vec![]);
     let decided = actions(&view);
-    assert!(matches!(&decided[..], [Action::Finish { execution, .. }] if *execution == id("a")), "{decided:?}");
+    assert!(
+        matches!(&decided[..], [Action::Write(Write { execution, says: Says::Ended { .. }, .. })] if *execution == id("a")),
+        "{decided:?}"
+    );
     assert_eq!(charge_of(&decided[0]), (false, 2, Some(at(50 + 120))));
     let waits = |uid: &str| (uid.into(), Waiting::Turn);
     assert_eq!(waiting(&view), [waits("d"), waits("b"), waits("c")], "d too is judged by them when they are written");
@@ -99,7 +105,10 @@ fn failures_that_count_are_written_one_after_the_other() {
     let ends = vec![spoilt("b"), running("a", "r1")];
     let view = target(ends, vec![looked_at(run(1, "a", done(false)), 0, waited())]);
     let decided = actions(&view);
-    assert!(matches!(&decided[..], [Action::Finish { execution, .. }] if *execution == id("a")), "{decided:?}");
+    assert!(
+        matches!(&decided[..], [Action::Write(Write { execution, says: Says::Ended { .. }, .. })] if *execution == id("a")),
+        "{decided:?}"
+    );
     assert_eq!(waiting(&view), [waits("b")], "nor beside the end of a run");
 }
 
@@ -108,7 +117,10 @@ fn who_is_at_the_look_is_judged_by_a_failure_too() {
     let spoilt = execution("b", unusable("bad"));
     let view = target(vec![undecided("a"), spoilt], vec![run(1, "a", Progress::Pending)]);
     let decided = actions(&view);
-    assert!(matches!(&decided[..], [Action::Finish { execution, .. }] if *execution == id("b")), "{decided:?}");
+    assert!(
+        matches!(&decided[..], [Action::Write(Write { execution, says: Says::Ended { .. }, .. })] if *execution == id("b")),
+        "{decided:?}"
+    );
     assert_eq!(waiting(&view), [("a".into(), Waiting::Turn)]);
     let view = target(vec![undecided("a"), stalled("b", "x", 0, 50, 110)], vec![run(1, "a", Progress::Pending)]);
     assert!(matches!(&actions(&view)[..], [Action::Skip { .. }]), "{view:?}");
@@ -130,7 +142,10 @@ fn a_clearance_is_recorded_once_and_acts_in_the_same_decision() {
     let blocked = |recorded| actions(&target(vec![cleared(broke("p", "wf", 1, 0), recorded), undecided("a")], vec![]));
     let decided = blocked(Recorded::Not);
     assert!(
-        matches!(&decided[..], [Action::RecordClearance { effective: true, .. }, Action::Create { .. }]),
+        matches!(
+            &decided[..],
+            [Action::Write(Write { says: Says::Cleared { effective: true, .. }, .. }), Action::Create { .. }]
+        ),
         "{decided:?}"
     );
     assert_eq!(blocked(Recorded::Effective), [create("a", 2)]);

@@ -18,7 +18,7 @@ fn an_execution_keeps_the_first_of_two_runs_that_it_made() {
     let runs = vec![run(1, "a", Progress::Pending), run(2, "a", Progress::Pending)];
     // Not yet deleted: an operator that does not know the first may be committing to the second.
     assert_eq!(actions(&target(vec![undecided("a")], runs.clone())), [committed("a", "r1", 1, &[])]);
-    let expected = [Action::Release { run: run_id("r1") }, deleted("r2", Unneeded::Leftover, None)];
+    let expected = [releases("r1"), deleted("r2", Unneeded::Leftover, None)];
     assert_eq!(actions(&target(vec![running("a", "r1")], runs)), expected);
 }
 
@@ -35,7 +35,8 @@ fn runs_of_a_deleted_execution_are_deleted_or_cancelled_and_hold_the_target_unti
 
     let mut released = target(vec![undecided("b")], vec![run(1, "a", Progress::Released)]);
     let facts = vec![Fact::OwnerGone(id("a"))];
-    let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::OwnerDeleted, facts };
+    let cancel =
+        Action::Change(Change { run: run_id("r1"), facts, to: RunChange::Cancelled(CancelReason::OwnerDeleted) });
     let decided = actions(&released);
     assert!(decided.contains(&cancel), "{decided:?}");
     assert!(decided.iter().any(|action| matches!(action, Action::Skip { .. })), "{decided:?}");
@@ -95,7 +96,7 @@ fn a_run_that_no_watch_delivers_is_read_live_every_ten_seconds() {
 fn a_pending_run_that_lost_our_label_is_given_up_and_deleted_and_never_committed_to() {
     let unwatched = |progress| Run { unwatched: Some(Box::new(at(45))), ..run(1, "a", progress) };
     let pending = |owner: Execution| actions(&target(vec![owner], vec![unwatched(Progress::Pending)]));
-    let given_up = Action::GiveUp { execution: id("a"), version: Version::new("v"), number: 1 };
+    let given_up = written("a", vec![], Says::GaveUp { number: 1 });
     assert_eq!(pending(undecided("a")), [given_up]);
     let gave_up = Execution { run_sequence: Some(1), ..undecided("a") };
     assert_eq!(pending(gave_up), [deleted("r1", Unneeded::Withdrawn, None)]);

@@ -17,7 +17,7 @@ fn decided(owner: &Execution, run: Run, second: i64) -> Decision {
 
 fn shown(decision: &Decision) -> Vec<RunShown> {
     let shown = decision.actions.iter().map(|action| match action {
-        Action::ShowProgress { shown, .. } => shown.clone(),
+        Action::Write(Write { says: Says::Progress { shown, .. }, .. }) => shown.clone(),
         other => panic!("{other:?}"),
     });
     shown.collect()
@@ -36,7 +36,7 @@ fn how_far_a_run_is_and_that_a_step_ran_is_written_after_five_seconds() {
     let waits = Run { memory: RunMemory::default(), total_tasks: None, ..released(0) };
     assert_eq!(shown(&decided(&owner, waits, 5)), [], "there is nothing to say");
     let pending = Run { progress: Progress::Pending, ..released(1) };
-    assert_eq!(decided(&owner, pending, 5).actions, [Action::Release { run: run_id("r1") }]);
+    assert_eq!(decided(&owner, pending, 5).actions, [releases("r1")]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn steps_that_ran_again_are_told_of_once() {
     let owner = running("a", "r1");
     let mut replayed = released(0);
     replayed.memory.seen.replayed = Some("task-run".into());
-    let tell = Action::TellReplay { execution: id("a"), run: run_id("r1"), task_run: "task-run".into() };
+    let tell = Action::Tell(Tell::Replay { execution: id("a"), run: run_id("r1"), task_run: "task-run".into() });
     assert_eq!(decided(&owner, replayed.clone(), 3).actions, [tell]);
     replayed.memory.seen.replay_told = true;
     assert_eq!(decided(&owner, replayed, 3).actions, []);

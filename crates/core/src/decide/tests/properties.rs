@@ -17,13 +17,13 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
     let mut decision = decide(target, policy, now);
     for action in &mut decision.actions {
         match action {
-            Action::Commit { started_at, consecutive_failures, .. } => {
-                (*started_at, *consecutive_failures) = (at(0), 0);
+            Action::Write(Write { says: Says::Running { consecutive_failures, .. }, .. }) => {
+                *consecutive_failures = 0;
             }
-            Action::Finish { ending: Ending::Completed(success), .. } => {
+            Action::Write(Write { says: Says::Ended { ending: Ending::Completed(success), .. }, .. }) => {
                 (success.completed_at, success.ran_for) = (at(0), Duration::ZERO);
             }
-            Action::Finish { ending: Ending::Failed(failure), .. } => {
+            Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. }) => {
                 (failure.failed_at, failure.ran_for) = (at(0), Duration::ZERO);
                 failure.charge = Charge::default();
             }

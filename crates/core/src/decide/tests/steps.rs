@@ -26,7 +26,7 @@ fn at_the_look_an_execution_commits_to_its_own_run() {
 #[test]
 fn a_committed_run_is_released_and_a_released_one_is_left_to_tekton() {
     let pending = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Pending)]);
-    assert_eq!(actions(&pending), [Action::Release { run: run_id("r1") }]);
+    assert_eq!(actions(&pending), [releases("r1")]);
     let released = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Released)]);
     assert_eq!(actions(&released), []);
 }
@@ -34,11 +34,15 @@ fn a_committed_run_is_released_and_a_released_one_is_left_to_tekton() {
 #[test]
 fn a_finished_run_ends_its_execution_with_the_times_of_the_run() {
     let finished = |succeeded| actions(&target(vec![running("a", "r1")], vec![run(1, "a", done(succeeded))]));
-    let [Action::Finish { ending: Ending::Completed(success), facts, .. }] = &finished(true)[..] else {
+    let [Action::Write(Write { facts, says: Says::Ended { ending: Ending::Completed(success), .. }, .. })] =
+        &finished(true)[..]
+    else {
         panic!("{:?}", finished(true))
     };
     assert_eq!((success.completed_at, success.ran_for, &facts[..]), (at(40), Duration::from_secs(40), &[][..]));
-    let [Action::Finish { ending: Ending::Failed(failure), facts, .. }] = &finished(false)[..] else {
+    let [Action::Write(Write { facts, says: Says::Ended { ending: Ending::Failed(failure), .. }, .. })] =
+        &finished(false)[..]
+    else {
         panic!("{:?}", finished(false))
     };
     assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::Unknown, true));
@@ -55,7 +59,10 @@ fn a_completion_far_in_the_future_is_cut() {
         completed_at: Some(at(100_000)),
     });
     let decided = actions(&target(vec![running("a", "r1")], vec![run(1, "a", late)]));
-    let [Action::Finish { ending: Ending::Completed(success), .. }] = &decided[..] else { panic!("{decided:?}") };
+    let [Action::Write(Write { says: Says::Ended { ending: Ending::Completed(success), .. }, .. })] = &decided[..]
+    else {
+        panic!("{decided:?}")
+    };
     assert_eq!(success.completed_at, at(50) + MAX_SKEW);
 }
 
@@ -65,7 +72,9 @@ fn an_end_without_a_time_is_that_of_the_decision_rounded_up() {
         let undated = Outcome { succeeded, reason: "R".into(), message: "m".into(), completed_at: None };
         let view = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Done(undated))]);
         let decided = decide(&view, &Policy::default(), at(50) + Duration::from_millis(1)).actions;
-        let [Action::Finish { ending, .. }] = &decided[..] else { panic!("{decided:?}") };
+        let [Action::Write(Write { says: Says::Ended { ending, .. }, .. })] = &decided[..] else {
+            panic!("{decided:?}")
+        };
         let ended_at = match ending {
             Ending::Completed(success) => success.completed_at,
             Ending::Failed(failure) => failure.failed_at,
@@ -77,7 +86,10 @@ fn an_end_without_a_time_is_that_of_the_decision_rounded_up() {
 #[test]
 fn a_run_that_is_gone_fails_its_execution_once_that_is_read_live() {
     let decided = actions(&target(vec![running("a", "r1")], vec![]));
-    let [Action::Finish { ending: Ending::Failed(failure), facts, .. }] = &decided[..] else { panic!("{decided:?}") };
+    let [Action::Write(Write { facts, says: Says::Ended { ending: Ending::Failed(failure), .. }, .. })] = &decided[..]
+    else {
+        panic!("{decided:?}")
+    };
     assert_eq!((&facts[..], failure.was_execution_failure()), (&[Fact::RunGone(id("a"), run_id("r1"))][..], true));
 }
 
@@ -85,21 +97,29 @@ fn a_run_that_is_gone_fails_its_execution_once_that_is_read_live() {
 fn a_running_execution_without_a_run_fails_and_says_who_must_have_written_it() {
     let odd = execution("a", ExecutionState::Running { run: None, started_at: None });
     let decided = actions(&target(vec![odd], vec![]));
-    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    let failure = only_failure(&decided);
     assert!(failure.message.contains("without a pipelineRunRef"), "{}", failure.message);
 }
 
 #[test]
 fn an_execution_whose_status_names_another_ones_run_fails_and_releases_nothing() {
     let decided = actions(&target(vec![running("a", "r1"), undecided("b")], vec![run(1, "b", Progress::Pending)]));
-    let finished: Vec<_> = decided.iter().filter(|action| matches!(action, Action::Finish { .. })).collect();
-    let [Action::Finish { execution, ending: Ending::Failed(failure), .. }] = &finished[..] else {
+    let finished: Vec<_> = decided
+        .iter()
+        .filter(|action| matches!(action, Action::Write(Write { says: Says::Ended { .. }, .. })))
+        .collect();
+    let [Action::Write(Write { execution, says: Says::Ended { ending: Ending::Failed(failure), .. }, .. })] =
+        &finished[..]
+    else {
         panic!("{decided:?}")
     };
     assert_eq!(*execution, id("a"));
     assert!(failure.message.contains("another WorkflowExecution"), "{}", failure.message);
     assert!(
-        !decided.iter().any(|action| matches!(action, Action::Release { .. } | Action::Delete { .. })),
+        !decided.iter().any(|action| matches!(
+            action,
+            Action::Change(Change { to: RunChange::Released | RunChange::Deleted { .. }, .. })
+        )),
         "{decided:?}"
     );
 }
@@ -113,18 +133,15 @@ fn an_execution_whose_run_lives_in_another_namespace_is_left_alone_and_holds_the
 }
 
 #[test]
-fn an_action_is_repeated_by_one_that_does_the_same_to_the_same_object() {
-    let commit = |version: &str, started_at| Action::Commit {
-        execution: id("a"),
-        version: Version::new(version),
-        run: run_id("r1"),
-        number: 1,
-        started_at,
-        consecutive_failures: 0,
-        facts: vec![],
+fn an_action_has_the_mark_of_what_does_the_same_to_the_same_object() {
+    let commit = |version: &str, failures| {
+        let says = Says::Running { run: run_id("r1"), number: 1, consecutive_failures: failures };
+        Action::Write(Write { execution: id("a"), version: Version::new(version), facts: vec![], says }).mark()
     };
-    assert!(commit("1", at(0)).repeats(&commit("2", at(5))), "on a newer view");
-    assert!(!commit("1", at(0)).repeats(&create("a", 1)), "another write");
-    let release = |run| Action::Release { run: run_id(run) };
-    assert!(release("r1").repeats(&release("r1")) && !release("r1").repeats(&release("r2")));
+    assert_eq!(commit("1", 0), commit("2", 5), "on a newer view");
+    assert_ne!(commit("1", 0), create("a", 1).mark(), "another write");
+    assert_ne!(commit("1", 0), gives_up("a", 1).mark(), "another status");
+    assert_eq!(releases("r1").mark(), releases("r1").mark());
+    assert_ne!(releases("r1").mark(), releases("r2").mark(), "another run");
+    assert_ne!(releases("r1").mark(), deleted("r1", Unneeded::Leftover, None).mark(), "another change");
 }

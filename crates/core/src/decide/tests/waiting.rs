@@ -15,7 +15,7 @@ fn a_cancelled_execution_stops_wherever_it_is() {
         execution
     };
     let decided = actions(&target(vec![cancelled(undecided("a"))], vec![]));
-    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    let failure = only_failure(&decided);
     assert_eq!(
         (failure.was_execution_failure(), &*failure.message),
         (false, "cancelled by jo before it started: enough")
@@ -24,10 +24,13 @@ fn a_cancelled_execution_stops_wherever_it_is() {
     assert_eq!(failure.charge, crate::ending::Charge::default(), "the target did not fail");
     assert!(failure.summary("w").ends_with("Create another WorkflowExecution if it is to run after all."));
     let looking = actions(&target(vec![cancelled(undecided("a"))], vec![run(1, "a", Progress::Pending)]));
-    assert!(matches!(&looking[..], [Action::Finish { ending: Ending::Failed(_), .. }]), "{looking:?}");
+    assert!(
+        matches!(&looking[..], [Action::Write(Write { says: Says::Ended { ending: Ending::Failed(_), .. }, .. })]),
+        "{looking:?}"
+    );
     for progress in [Progress::Pending, Progress::Released] {
         let committed = target(vec![cancelled(running("a", "r1"))], vec![run(1, "a", progress)]);
-        let cancel = Action::Cancel { run: run_id("r1"), why: CancelReason::Requested, facts: vec![] };
+        let cancel = cancels("r1", CancelReason::Requested);
         assert_eq!(actions(&committed), [cancel]);
     }
 }
@@ -42,7 +45,7 @@ fn an_execution_that_was_not_started_before_its_time_fails() {
     let in_time = decide(&target, &Policy::default(), at(50));
     assert_eq!((in_time.actions, in_time.wake), (vec![create("a", 1)], Some(at(50) + Duration::from_nanos(1))));
     let decided = decide(&target, &Policy::default(), at(51)).actions;
-    let [Action::Finish { ending: Ending::Failed(failure), .. }] = &decided[..] else { panic!("{decided:?}") };
+    let failure = only_failure(&decided);
     assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::DeadlineExceeded, false));
 }
 
@@ -57,7 +60,7 @@ fn in_a_paused_namespace_nothing_new_starts_and_what_runs_goes_on() {
     let looking = target(vec![paused(undecided("a"))], vec![run(1, "a", Progress::Pending)]);
     assert_eq!(actions(&looking), [gives_up("a", 1)]);
     let committed = target(vec![paused(running("a", "r1"))], vec![run(1, "a", Progress::Pending)]);
-    assert_eq!(actions(&committed), [Action::Release { run: run_id("r1") }]);
+    assert_eq!(actions(&committed), [releases("r1")]);
 }
 
 #[test]
@@ -70,7 +73,7 @@ fn while_all_is_paused_nothing_new_starts_what_runs_goes_on_and_what_ended_stays
     let looking = target(vec![undecided("a")], vec![run(1, "a", Progress::Pending)]);
     assert_eq!(decided(&looking).actions, [gives_up("a", 1)]);
     let committed = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Pending)]);
-    assert_eq!(decided(&committed).actions, [Action::Release { run: run_id("r1") }]);
+    assert_eq!(decided(&committed).actions, [releases("r1")]);
     let ended = target(vec![running("a", "r1")], vec![run(1, "a", done(true))]);
     assert_eq!(decided(&ended).actions, actions(&ended), "it ends as if nothing were paused");
     let skipped =
@@ -86,7 +89,10 @@ fn the_status_says_what_an_execution_waits_for_after_ten_seconds_and_once() {
     let early = decide(&target(vec![paused.clone()], vec![]), &Policy::default(), at(9));
     assert_eq!((early.actions, early.wake), (vec![], Some(at(10))));
     let late = decide(&target(vec![paused.clone()], vec![]), &Policy::default(), at(10)).actions;
-    assert!(matches!(&late[..], [Action::ShowWaiting { waiting: Waiting::Paused(_), .. }]), "{late:?}");
+    assert!(
+        matches!(&late[..], [Action::Write(Write { says: Says::Waiting { waiting: Waiting::Paused(_), .. }, .. })]),
+        "{late:?}"
+    );
     paused.waiting_shown = Some(Box::new(shows("Paused", 0)));
     assert_eq!(decide(&target(vec![paused], vec![]), &Policy::default(), at(10)).actions, []);
 }
@@ -102,7 +108,7 @@ fn for_how_long_a_run_was_tried_is_said_anew_with_every_step() {
     let says = |target: &Target, now| {
         let decision = decide(target, &Policy::default(), at(now));
         let tried = decision.actions.iter().find_map(|action| match action {
-            Action::ShowWaiting { tried, .. } => Some(*tried),
+            Action::Write(Write { says: Says::Waiting { tried, .. }, .. }) => Some(*tried),
             _ => None,
         });
         (tried, decision.wake)
@@ -128,7 +134,10 @@ fn a_target_that_cannot_be_seen_is_left_alone_but_its_executions_say_so() {
     waits.remember().waits_since = Some(at(0));
     let target = target(vec![waits, running("b", "r1")], vec![run(1, "b", Progress::Pending)]);
     let blind = decide_blind(&target, &Policy::default(), "cannot watch pipelineruns", |_| false, at(50)).actions;
-    assert!(matches!(&blind[..], [Action::ShowWaiting { waiting: Waiting::Blind(_), .. }]), "{blind:?}");
+    assert!(
+        matches!(&blind[..], [Action::Write(Write { says: Says::Waiting { waiting: Waiting::Blind(_), .. }, .. })]),
+        "{blind:?}"
+    );
 }
 
 #[test]
@@ -173,6 +182,14 @@ fn who_waits_until_a_write_of_the_operator_is_seen_says_so_after_ten_seconds() {
     assert_eq!((shown, own.actions.len()), (vec![&id("b")], 1), "what was written to itself is out of date");
     let late = unseen(&target(vec![waits_since(40), running("b", "r1")], vec![]), 40);
     let (execution, version) = (id("a"), Version::new("v"));
-    assert_eq!(late.actions, [Action::ShowWaiting { execution, version, waiting: waiting.clone(), tried: None }]);
+    assert_eq!(
+        late.actions,
+        [Action::Write(Write {
+            execution,
+            version,
+            facts: Vec::new(),
+            says: Says::Waiting { waiting: waiting.clone(), tried: None }
+        })]
+    );
     assert!(waiting.message().contains(what), "{}", waiting.message());
 }

@@ -1,0 +1,148 @@
+//! What a decision asks for, prepared: each task owns what its requests need of the view, so that carrying it out reads
+//! nothing that may have moved on by then.
+
+use std::sync::Arc;
+
+use wfe_core::Time;
+use wfe_core::action::{Action, Change, Mark, Tell, Write};
+use wfe_core::chain::RunNumber;
+use wfe_core::ending::Skip;
+use wfe_core::execution::{Execution, ExecutionState};
+use wfe_core::name::{ExecutionId, RunId, Version};
+use wfe_core::target::TargetName;
+use wfe_core::verdict::Fact;
+use wfe_tekton::{Defaults, Evidence, RunRequest};
+use wfe_view::index::{Entry, Key};
+
+use super::{PerformError, Result};
+use crate::status::Subject;
+
+/// The tasks of one decision.
+#[derive(Debug)]
+pub struct Work {
+    /// The target.
+    pub key: Key,
+    /// What they share.
+    pub common: Common,
+    /// Each with what it does, and to what. What could not be prepared has failed already.
+    pub tasks: Vec<(Mark, Result<Task>)>,
+}
+
+/// What the tasks of a decision share.
+#[derive(Debug)]
+pub struct Common {
+    /// The name of the target, where it can be read.
+    pub target: Option<TargetName>,
+    /// What the configuration that the decision was made by holds for a spec that is silent.
+    pub defaults: Defaults,
+    /// The time of the decision.
+    pub now: Time,
+}
+
+/// One action, with what it takes to carry it out.
+#[derive(Debug)]
+pub enum Task {
+    /// Creates a run.
+    Create {
+        /// For whom.
+        execution: ExecutionId,
+        /// Which number.
+        number: RunNumber,
+        /// What the execution asks to run.
+        request: Arc<RunRequest>,
+        /// The version that the decision rests on, where a run of the execution was seen before.
+        had_run: Option<Version>,
+    },
+    /// Writes a status.
+    Write(Box<Write>, Subject),
+    /// Skips executions.
+    Skip {
+        /// Which ones.
+        skipped: Vec<(ExecutionId, Version, Subject)>,
+        /// Why.
+        skip: Arc<Skip>,
+        /// The fact that it rests on.
+        fact: Fact,
+    },
+    /// Changes a run.
+    Change(Change),
+    /// Removes an execution.
+    Remove(ExecutionId, Version),
+    /// Looks at a run that has failed, with what was seen of it.
+    Examine(RunId, Box<Evidence>),
+    /// Reads a run that its watch does not deliver.
+    Follow(RunId),
+    /// Tells people something.
+    Tell(Tell),
+}
+
+impl Work {
+    /// Prepares the actions of a decision on an entry of the view.
+    #[must_use]
+    pub fn prepare(key: Key, entry: &Entry, actions: Vec<Action>, defaults: &Defaults, now: Time) -> Self {
+        let common = Common { target: entry.target.name.clone(), defaults: defaults.clone(), now };
+        let tasks = actions.into_iter().map(|action| (action.mark(), prepare(entry, action))).collect();
+        Self { key, common, tasks }
+    }
+}
+
+/// Takes from an entry what an action needs.
+///
+/// # Errors
+/// An execution is not there any more, so nothing can be written to it.
+fn prepare(entry: &Entry, action: Action) -> Result<Task> {
+    Ok(match action {
+        Action::Create { execution, number } => {
+            let beside = entry.beside(&execution.uid);
+            let request = beside.request.ok_or_else(|| gone(&execution))?;
+            let had_run = if beside.had_run { Some(known(entry, &execution)?.version.clone()) } else { None };
+            Task::Create { execution, number, request, had_run }
+        }
+        Action::Write(write) => {
+            let subject = subject(entry, &write.execution)?;
+            Task::Write(Box::new(write), subject)
+        }
+        Action::Skip { skipped, skip, fact } => {
+            let with_subject = |(execution, version)| {
+                let subject = subject(entry, &execution)?;
+                Ok((execution, version, subject))
+            };
+            Task::Skip {
+                skipped: skipped.into_iter().map(with_subject).collect::<Result<_>>()?,
+                skip: Arc::new(skip),
+                fact,
+            }
+        }
+        Action::Change(change) => Task::Change(change),
+        Action::Remove { execution, version } => Task::Remove(execution, version),
+        Action::Examine { run } => {
+            let evidence = Box::new(entry.evidence(&run.uid));
+            Task::Examine(run, evidence)
+        }
+        Action::Follow { run } => Task::Follow(run),
+        Action::Tell(tell) => Task::Tell(tell),
+    })
+}
+
+fn known<'a>(entry: &'a Entry, id: &ExecutionId) -> Result<&'a Execution> {
+    entry.target.executions.get(&id.uid).ok_or_else(|| gone(id))
+}
+
+fn gone(execution: &ExecutionId) -> PerformError {
+    PerformError::Changed { what: format!("WorkflowExecution {execution}") }
+}
+
+/// Returns what a status is about.
+fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
+    let execution = known(entry, id)?;
+    Ok(Subject {
+        generation: entry.beside(&id.uid).generation,
+        workflow_id: execution.workflow_id.clone(),
+        is_running: matches!(execution.state, ExecutionState::Running { .. }),
+        started_at: match execution.state {
+            ExecutionState::Running { started_at, .. } => started_at,
+            _ => None,
+        },
+        gave_up: execution.is_undecided() && execution.run_sequence.is_some(),
+    })
+}

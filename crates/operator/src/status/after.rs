@@ -1,0 +1,87 @@
+//! What a status says anew after the end. Nothing but conditions, and the record of a clearance, may change then.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use wfe_api::{ClearanceStatus, WorkflowExecutionStatus, conditions, limits};
+use wfe_core::Time;
+use wfe_core::execution::Clearance;
+use wfe_core::standing::Blocked;
+use wfe_core::target::TargetName;
+use wfe_tekton::api_time;
+
+use super::{Subject, condition, lock_after_the_end};
+
+/// Renders that the target has drained after the end. Of a terminal status nothing but conditions may change.
+pub(super) fn freed(subject: &Subject, conditions: Vec<Condition>, now: Time) -> WorkflowExecutionStatus {
+    amended(conditions, lock_after_the_end(subject, now, false))
+}
+
+/// Renders whether an execution that failed blocks its target.
+pub(super) fn blocked(
+    target: Option<&TargetName>,
+    subject: &Subject,
+    conditions: Vec<Condition>,
+    blocked: Blocked,
+    now: Time,
+) -> WorkflowExecutionStatus {
+    amended(conditions, blocked_condition(subject, now, blocked, target))
+}
+
+/// Renders what a clearance has done, after the end.
+pub(super) fn cleared(
+    target: Option<&TargetName>,
+    subject: &Subject,
+    conditions: Vec<Condition>,
+    clearance: &Clearance,
+    effective: bool,
+    now: Time,
+) -> WorkflowExecutionStatus {
+    if !effective {
+        let note = "nothing was blocked by this execution or an earlier one, so this clearance changes nothing";
+        let type_ = conditions::CLEARANCE_INEFFECTIVE;
+        return WorkflowExecutionStatus {
+            observed_generation: Some(subject.generation),
+            ..amended(conditions, condition(subject, now, type_, "True", conditions::NOTHING_BLOCKED, note))
+        };
+    }
+    let blocked = conditions.iter().any(|condition| condition.type_ == conditions::BLOCKED);
+    let status = if blocked {
+        amended(conditions, blocked_condition(subject, now, Blocked::Cleared, target))
+    } else {
+        WorkflowExecutionStatus { conditions, ..WorkflowExecutionStatus::default() }
+    };
+    WorkflowExecutionStatus {
+        clearance: Some(ClearanceStatus {
+            cleared_by: limits::cut(&clearance.cleared_by, limits::USER),
+            cleared_at: api_time(now),
+            reason: limits::cut(&clearance.reason, limits::CLEARANCE_REASON),
+        }),
+        observed_generation: Some(subject.generation),
+        ..status
+    }
+}
+
+/// Renders conditions of which one is new; the others stay as they are, in their places.
+fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionStatus {
+    match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
+        Some(known) => *known = new,
+        None => conditions.push(new),
+    }
+    WorkflowExecutionStatus { conditions, ..WorkflowExecutionStatus::default() }
+}
+
+pub(super) fn blocked_condition(
+    subject: &Subject,
+    at: Time,
+    blocked: Blocked,
+    target: Option<&TargetName>,
+) -> Condition {
+    let status = if matches!(blocked, Blocked::Yes(_)) { "True" } else { "False" };
+    condition(
+        subject,
+        at,
+        conditions::BLOCKED,
+        status,
+        blocked.reason(),
+        &blocked.message(target.map_or("the target", TargetName::as_str)),
+    )
+}

@@ -1,0 +1,160 @@
+//! What a status says of what was decided, by table.
+
+use super::end::api_reason;
+use super::*;
+use wfe_api::{Outcome as ApiOutcome, SkipDetails, SkipReason};
+use wfe_core::action::Ending;
+use wfe_core::ending::Charge;
+use wfe_core::ending::Remediation;
+use wfe_core::ending::{Failure, Skip};
+use wfe_core::evidence::{Absence, Doubt, Started};
+use wfe_core::execution::Clearance;
+use wfe_core::execution::Recorded;
+use wfe_core::name::{ExecutionId, Uid};
+use wfe_core::reason::{BlockReason, FailureReason};
+use wfe_core::standing::Blocked;
+
+#[test]
+fn both_spellings_of_every_reason_agree() {
+    for reason in FailureReason::ALL {
+        assert_eq!(api_reason(reason).as_str(), reason.as_str());
+    }
+    let ends = [conditions::CLEARED, conditions::SUPERSEDED, conditions::LIFTED];
+    assert_eq!([Blocked::Cleared, Blocked::Superseded, Blocked::Lifted].map(Blocked::reason), ends);
+    for reason in BlockReason::ALL {
+        assert!(SkipReason::ALL.iter().any(|skip| skip.as_str() == reason.as_str()), "{reason:?}");
+    }
+}
+
+fn at(seconds: i64) -> Time {
+    Time::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+}
+
+fn id(namespace: &str, name: &str) -> ExecutionId {
+    ExecutionId { namespace: namespace.into(), name: name.into(), uid: Uid::new(name) }
+}
+
+fn subject(is_running: bool) -> Subject {
+    Subject { generation: 1, workflow_id: "w".into(), is_running, started_at: None, gave_up: false }
+}
+
+fn any_failure() -> Failure {
+    Failure {
+        reason: FailureReason::Forbidden,
+        message: "no".into(),
+        started: Started::NotStarted(Absence::NoRun),
+        task: None,
+        tasks: None,
+        failed_at: at(0),
+        ran_for: std::time::Duration::ZERO,
+        number: Some(3),
+        outcome: None,
+        cancelled: false,
+        charge: Charge::default(),
+    }
+}
+
+fn skip_details(skip: &Skip, now: Time) -> SkipDetails {
+    let target = TargetName::parse("node/n").unwrap();
+    skipped(Some(&target), &subject(false), skip, now).skip_details.unwrap()
+}
+
+#[test]
+fn a_skip_names_what_stands_in_the_way_and_for_how_long_where_time_lifts_it() {
+    let past = |namespace: &str, completed| Remediation {
+        execution: id(namespace, "old"),
+        workflow_id: "w".into(),
+        completed_at: at(0),
+        completed,
+        is_dated: true,
+    };
+    let (until, half) = (Some(at(300)), std::time::Duration::from_millis(500));
+    let cooldown = std::time::Duration::from_mins(5);
+    for (skip, reason, namespace, outcome, remaining) in [
+        (
+            Skip::Cooldown { last: past("ops", true), cooldown, until },
+            SkipReason::RecentlyRemediated,
+            "ops",
+            ApiOutcome::Completed,
+            Some("4m30s"),
+        ),
+        (
+            Skip::Backoff { latest: past("far", false), failures: 3, until },
+            SkipReason::RecentlyRemediated,
+            "far",
+            ApiOutcome::Failed,
+            Some("4m30s"),
+        ),
+        (
+            Skip::ExhaustedRetries { latest: past("ops", false), failures: 5, limit: 5, until: None },
+            SkipReason::ExhaustedRetries,
+            "ops",
+            ApiOutcome::Failed,
+            None,
+        ),
+        (
+            Skip::PreviousExecutionFailed { failed: past("ops", false), is_repeated: false },
+            SkipReason::PreviousExecutionFailed,
+            "ops",
+            ApiOutcome::Failed,
+            None,
+        ),
+    ] {
+        // Half a second later it is still as long, in whole seconds.
+        let details = skip_details(&skip, at(30) + half);
+        assert_eq!((details.reason, details.conflicting_workflow.is_none()), (reason, true));
+        assert_eq!((details.reason.as_str(), details.message), (skip.reason(), skip.message("node/n")));
+        let remediation = details.recent_remediation.unwrap();
+        let named = (remediation.namespace.as_deref(), remediation.name.as_str(), remediation.outcome);
+        assert_eq!(named, (Some(namespace), "old", outcome));
+        assert_eq!((remediation.workflow_id.as_str(), remediation.target_resource.as_str()), ("w", "node/n"));
+        assert_eq!((remediation.completed_at, remediation.cooldown_remaining.as_deref()), (api_time(at(0)), remaining));
+    }
+}
+
+#[test]
+fn the_counter_is_shown_and_only_what_counts_makes_the_next_one_wait() {
+    let failure = |charge| Failure { charge, ..any_failure() };
+    let target = TargetName::parse("node/n").unwrap();
+    let shown = |target, charge| {
+        let status = ended(target, &subject(false), &Ending::Failed(failure(charge)), false);
+        (status.consecutive_failures, status.next_allowed_execution)
+    };
+    let counted = Charge { consecutive_failures: 2, next_allowed_execution: Some(at(120)), exhausts: false };
+    assert_eq!(shown(Some(&target), counted), (Some(2), Some(api_time(at(120)))));
+    let not_counted = Charge { next_allowed_execution: None, ..counted };
+    assert_eq!(shown(Some(&target), not_counted), (Some(2), None));
+    assert_eq!(shown(None, counted), (None, None), "an unreadable target has no counter");
+}
+
+#[test]
+fn a_clearance_is_recorded_or_said_to_do_nothing_and_the_other_conditions_stay() {
+    let (subject, target) = (subject(false), TargetName::parse("node/n").unwrap());
+    let other = condition(&subject, at(0), conditions::SUCCEEDED, "False", "Unknown", "m");
+    let blocks = blocked_condition(&subject, at(0), Blocked::Yes(BlockReason::ExhaustedRetries), Some(&target));
+    let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded: Recorded::Not };
+    let effective = cleared(Some(&target), &subject, vec![blocks, other.clone()], &clearance, true, at(9));
+    let lifted = blocked_condition(&subject, at(9), Blocked::Cleared, Some(&target));
+    assert_eq!(effective.conditions, [lifted, other.clone()]);
+    assert_eq!(effective.clearance.map(|it| (it.cleared_by, it.reason)), Some(("jo".into(), "looked".into())));
+    let ineffective = cleared(Some(&target), &subject, vec![other], &clearance, false, at(9));
+    assert_eq!(ineffective.clearance, None);
+    assert_eq!(ineffective.conditions[1].type_, conditions::CLEARANCE_INEFFECTIVE);
+}
+
+#[test]
+fn a_failure_that_blocks_says_so_from_its_end_on() {
+    let target = TargetName::parse("node/n").unwrap();
+    let reason_of = |was_execution_failure, exhausts| {
+        let charge = Charge { exhausts, ..Charge::default() };
+        let absence = Started::NotStarted(Absence::OnlyWaited);
+        let started = if was_execution_failure { Started::Unknown(Doubt::Unread) } else { absence };
+        let failure = Failure { started, charge, ..any_failure() };
+        let status = ended(Some(&target), &subject(false), &Ending::Failed(failure), false);
+        status.conditions.into_iter().find(|it| it.type_ == conditions::BLOCKED).map(|it| (it.status, it.reason))
+    };
+    let says = |reason: &str| Some(("True".to_owned(), reason.to_owned()));
+    assert_eq!(reason_of(true, false), says("PreviousExecutionFailed"));
+    assert_eq!(reason_of(false, true), says("ExhaustedRetries"));
+    assert_eq!(reason_of(false, false), None);
+}
