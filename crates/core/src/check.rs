@@ -5,6 +5,7 @@
 
 mod actions;
 mod record;
+mod whole;
 
 use crate::Time;
 use crate::action::Decision;

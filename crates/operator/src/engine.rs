@@ -2,6 +2,9 @@
 //!
 //! One task owns the index and the queue. Work on one target is serial; different targets go side by side.
 
+mod report;
+mod show;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +13,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use wfe_core::Time;
-use wfe_core::action::{Change, Mark, RunChange, Says};
-use wfe_core::backoff::Backoff;
+use wfe_core::action::{Change, RunChange, Says};
 use wfe_core::decide::{decide, decide_blind, decide_unseen};
 use wfe_core::name::{ExecutionId, Uid};
-use wfe_core::run::Owner;
 use wfe_core::target::TargetName;
-use wfe_view::call::CallError;
-use wfe_view::index::{Delivery, Index, Key, Kind, READ_AFTER};
+use wfe_view::index::{Delivery, Index, Key, READ_AFTER};
 
 use crate::clock::Clock;
 use crate::config::InForce;
@@ -25,17 +25,16 @@ use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::lease::{Leadership, Term};
 use crate::metrics::{BusyGauges, Metrics, PANIC, StandingGauges};
-use crate::perform::{Learned, PerformError, Performer, Report, Task, Work};
+use crate::perform::{Performer, Report, Task, Work};
 use crate::queue::Queue;
 use crate::untold::Untold;
 use crate::witness::{Decided, Witness};
+use report::{Failures, Held};
 
 /// How many targets are worked on at once: enough to keep the API server busy, few enough that it can serve others.
 const PARALLEL_TARGETS: usize = 32;
 /// How many deliveries are taken in before decisions get their turn again.
 const DELIVERIES_AT_ONCE: usize = 512;
-/// How fast a target is looked at again after an action that could not be performed.
-const RETRY: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(30), 9);
 /// How soon a target is looked at again that cannot be seen.
 const BLIND_AGAIN: Duration = Duration::from_secs(1);
 /// How long the work under way may take after the process was asked to stop: a request's time-out and some.
@@ -65,26 +64,6 @@ pub struct Engine {
     busy: BusyGauges,
     health: Health,
     hearing: Hearing,
-}
-
-/// How often in a row a target's actions could not be performed.
-#[derive(Clone, Debug, Default)]
-struct Failures {
-    count: u32,
-    /// What is not tried again before a time, whatever the watches bring. None where only a precondition failed: then
-    /// what the watches bring is what is waited for.
-    held: Option<(Instant, Held)>,
-    /// The right that the operator itself lacks for them, in the words of the API server, where it lacks one.
-    denied: Option<Box<str>>,
-}
-
-/// What of a target waits after a failure.
-#[derive(Clone, Debug)]
-enum Held {
-    /// Nobody knows what failed.
-    Everything,
-    /// What does these. The rest of a decision goes on: what lacks a right holds up nothing else.
-    These(Vec<Mark>),
 }
 
 /// What an engine is told when it is made.
@@ -172,7 +151,7 @@ impl Engine {
                 }
                 Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
                 Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
-                key = self.queue.next(), if has_room && self.leads => self.look_at(key),
+                key = self.queue.next(), if has_room && self.leads => self.decide_on(key),
                 _ = tick.tick() => self.show(),
             }
         }
@@ -237,69 +216,8 @@ impl Engine {
         }
     }
 
-    fn apply(&mut self, delivery: Delivery) {
-        match &delivery {
-            Delivery::ListBegins(_) | Delivery::ListEnds(_) => {}
-            Delivery::Execution(_) | Delivery::ExecutionDeleted(_) => self.metrics.delivered(Kind::Execution),
-            Delivery::Run(_, run) => {
-                self.metrics.delivered(Kind::Run);
-                if run.owner == Owner::Nobody && !self.index.knows_run(&run.id.uid) {
-                    self.metrics.foreign_run();
-                    tracing::warn!(
-                        run = %run.id,
-                        "a PipelineRun has a name of ours and our label, but no uid of a WorkflowExecution: left alone"
-                    );
-                }
-            }
-            Delivery::RunDeleted(..) => self.metrics.delivered(Kind::Run),
-            Delivery::Descendant(kind, _) | Delivery::DescendantDeleted(kind, ..) => self.metrics.delivered(*kind),
-            Delivery::Namespace(_, name, why) => {
-                self.metrics.delivered(Kind::Namespace);
-                let before = self.index.pause_of(name).map(|pause| &*pause.why);
-                match why {
-                    Some(why) if before != Some(why) => {
-                        tracing::info!(namespace = %name, %why, "namespace paused: nothing new starts for it");
-                    }
-                    None if before.is_some() => {
-                        tracing::info!(namespace = %name, "the pause of the namespace has ended");
-                    }
-                    _ => {}
-                }
-            }
-            Delivery::NamespaceDeleted(_) => self.metrics.delivered(Kind::Namespace),
-        }
-        self.index.apply(delivery, self.settings.clock.now());
-    }
-
-    fn show(&mut self) {
-        self.health.engine_alive(self.index.is_synced(), self.stale());
-        self.metrics.load(self.queue.depth(), self.index.len(), self.index.is_synced());
-        self.show_pauses();
-        // What a process knew when it led says nothing any more.
-        let denied = || self.failures.values().filter(|_| self.leads).filter_map(|failures| failures.denied.as_deref());
-        self.health.denied(denied().count(), denied().next());
-        self.metrics.operator_forbidden(denied().count());
-        for kind in Kind::ALL {
-            self.metrics.silent(kind, self.hearing.silence(kind));
-        }
-    }
-
-    /// Shows what is paused, and logs when the pause of everything begins or ends.
-    fn show_pauses(&mut self) {
-        let paused_by = self.settings.config.borrow().policy.paused_by.clone();
-        let namespaces = self.index.paused_namespaces();
-        self.metrics.paused(paused_by.is_some(), namespaces.len());
-        match &paused_by {
-            Some(by) if self.paused_by != paused_by => tracing::info!(%by, "everything is paused: nothing new starts"),
-            None if self.paused_by.is_some() => tracing::info!("the pause of everything has ended"),
-            _ => {}
-        }
-        self.health.paused(paused_by.as_deref(), &namespaces);
-        self.paused_by = paused_by;
-    }
-
     /// Decides on one target and starts what was decided.
-    fn look_at(&mut self, key: Key) {
+    fn decide_on(&mut self, key: Key) {
         let target = self.index.entry(&key).map(|entry| &entry.target);
         for telling in self.untold.take_shown(&key, target) {
             self.performer.tell(&telling);
@@ -408,33 +326,6 @@ impl Engine {
         self.queue.start(key);
     }
 
-    /// Returns what of a target is not tried again now, and for how long.
-    fn held(&self, key: &Key) -> Option<(Duration, &Held)> {
-        let (until, held) = self.failures.get(key)?.held.as_ref()?;
-        let wait = until.saturating_duration_since(Instant::now());
-        (!wait.is_zero()).then_some((wait, held))
-    }
-
-    /// Why no view can be trusted now, where that is so.
-    fn blind(&self) -> Option<String> {
-        if !self.index.is_synced() {
-            let why = self.health.failing();
-            let unsynced: Vec<&str> = self.index.unsynced().into_iter().map(Kind::label).collect();
-            return Some(why.unwrap_or_else(|| format!("it is still listing {}", unsynced.join(", "))));
-        }
-        if let Some(why) = self.health.failing().filter(|_| self.index.is_listing()) {
-            return Some(why);
-        }
-        self.stale()
-    }
-
-    /// Says which watch has been silent for so long that its view is not trusted any more, where one has.
-    fn stale(&self) -> Option<String> {
-        let (kind, silence) = self.hearing.longest_silence();
-        (silence > self.settings.max_staleness)
-            .then(|| format!("the watch of {} has been silent for {} s", kind.label(), silence.as_secs()))
-    }
-
     fn finish(&mut self, finished: Result<(tokio::task::Id, (Key, Report)), tokio::task::JoinError>) {
         let id = match &finished {
             Ok((id, _)) => *id,
@@ -455,96 +346,6 @@ impl Engine {
         if learned_something {
             self.queue.mark(key);
         }
-    }
-
-    /// Takes in what was learned. Returns whether the next decision may be another one: all was done, and something was
-    /// learned of it. A decision that wrote nothing and learned nothing would be repeated at once, for ever.
-    fn take_report(&mut self, key: &Key, mut report: Report) -> bool {
-        let learned_something = !report.learned.is_empty();
-        for learned in report.learned {
-            match learned {
-                Learned::Told(execution) => self.untold.forget(key, &execution),
-                Learned::Expect(expected) => self.index.expect(key, expected, self.settings.clock.now()),
-                Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
-                Learned::Unreleased(run) => self.index.unreleased(key, &run),
-                Learned::NumberTaken(number) => self.index.number_taken(key, number),
-                Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
-                Learned::Looked(run, findings) => self.index.looked(key, &run, *findings, self.settings.clock.now()),
-                Learned::Read(expected, live) => self.index.read_live(key, &expected, live),
-                Learned::Unwatched(chain, run) => self.index.follow_live(chain, *run, self.settings.clock.now()),
-                Learned::RunGone(run) => self.index.vanish(key, Kind::Run, &run),
-                Learned::ReplayTold(run) => self.index.replay_told(key, &run),
-                Learned::DrainWarned => self.index.drain_warned(key),
-            }
-        }
-        for telling in report.errors.iter_mut().filter_map(PerformError::take_untold) {
-            if !self.untold.keep(key, telling) {
-                self.metrics.event_lost();
-            }
-        }
-        // A right that is lacking is what a person has to know first.
-        let mut calls = report.errors.iter().filter(|error| matches!(error, PerformError::Call { .. }));
-        let trouble = calls.clone().find(|error| error.lacks_right()).or_else(|| calls.next());
-        let is_held = self.held(key).is_some();
-        if trouble.is_some() || !is_held {
-            self.index.trouble(key, trouble.and_then(PerformError::trouble));
-        }
-        let Some(worst) = trouble.or(report.errors.first()) else {
-            if !learned_something {
-                let wait = self.retry(key, None, None);
-                tracing::debug!(?key, retry_in = ?wait, "nothing was written and nothing learned, looking again");
-            } else if !is_held {
-                self.failures.remove(key);
-            }
-            return learned_something;
-        };
-        let mut retry_after = None;
-        for error in &report.errors {
-            self.metrics.error(error.label());
-            if let PerformError::Call { source, .. } = error {
-                retry_after = retry_after.max(source.retry_after());
-            }
-        }
-        if trouble.is_some() || !is_held {
-            let denied = trouble.filter(|error| error.lacks_right()).map(|error| error.to_string().into());
-            self.failures.entry(key.clone()).or_default().denied = denied;
-        }
-        let wait = self.retry(key, trouble.map(|_| Held::These(report.failed)), retry_after);
-        let errors = report.errors.len();
-        match worst {
-            PerformError::Changed { .. }
-            | PerformError::Refuted { .. }
-            | PerformError::Call { source: CallError::NotLeading, .. } => {
-                tracing::debug!(error = %worst, errors, retry_in = ?wait, "looking again");
-            }
-            PerformError::Call {
-                source: CallError::Refused(_) | CallError::TimedOut(_) | CallError::Transport(_),
-                ..
-            } => {
-                tracing::warn!(error = %worst, errors, retry_in = ?wait, "looking again");
-            }
-        }
-        false
-    }
-
-    /// Has a target looked at again after a while, or sooner when only a precondition failed and a watch brings news.
-    fn retry(&mut self, key: &Key, held: Option<Held>, at_least: Option<Duration>) -> Duration {
-        let before = self.held(key).map(|(_, held)| held.clone());
-        let failures = self.failures.entry(key.clone()).or_default();
-        failures.count = failures.count.saturating_add(1);
-        let wait = RETRY.after(failures.count).max(at_least.unwrap_or_default());
-        let until = Instant::now() + wait;
-        match (held, before) {
-            (None, Some(_)) => {}
-            (None, None) => failures.held = None,
-            (Some(Held::These(mut failed)), Some(Held::These(earlier))) => {
-                failed.extend(earlier);
-                failures.held = Some((until, Held::These(failed)));
-            }
-            (Some(held), _) => failures.held = Some((until, held)),
-        }
-        self.queue.mark_after(key.clone(), wait);
-        wait
     }
 
     async fn drain(&mut self) {

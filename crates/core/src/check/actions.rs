@@ -1,18 +1,15 @@
 //! What each action must not be.
 
-use std::collections::BTreeMap;
-
 use super::Violation;
-use super::record::{Record, clearance, next_allowed};
+use super::record::{Record, clearance};
 use crate::Time;
 use crate::action::{Action, Change, Decision, Ending, RunChange, Says, Write};
-use crate::ending::{Failure, Skip};
+use crate::ending::Skip;
 use crate::evidence::Started;
 use crate::execution::{Execution, ExecutionState, Lost, Recorded, RunShown};
-use crate::name::{ExecutionId, RunId, Uid};
+use crate::name::{ExecutionId, RunId};
 use crate::policy::Policy;
 use crate::reason::BlockReason;
-use crate::reason::FailureReason;
 use crate::run::{Owner, Progress, Run};
 use crate::standing::Blocked;
 use crate::target::Target;
@@ -20,10 +17,10 @@ use crate::tries::TroubleKind;
 use crate::verdict::Fact;
 
 pub(super) struct Check<'a> {
-    target: &'a Target,
-    policy: &'a Policy,
-    now: Time,
-    record: Record<'a>,
+    pub(super) target: &'a Target,
+    pub(super) policy: &'a Policy,
+    pub(super) now: Time,
+    pub(super) record: Record<'a>,
     found: Vec<Violation>,
 }
 
@@ -62,7 +59,7 @@ impl<'a> Check<'a> {
         self.found
     }
 
-    fn expect(&mut self, section: &'static str, holds: bool, what: impl FnOnce() -> String) {
+    pub(super) fn expect(&mut self, section: &'static str, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.found.push(Violation { section, what: what() });
         }
@@ -315,132 +312,7 @@ impl<'a> Check<'a> {
         self.expect("3.1", !runs && !left, || format!("removed {execution}, of which something is left"));
     }
 
-    /// What is removed was in nobody's way, and kept nobody from anything: without it, the history says the same.
-    fn removals(&mut self, decision: &Decision) {
-        let mut rest = self.target.clone();
-        for action in &decision.actions {
-            if let Action::Remove { execution, .. } = action {
-                rest.executions.remove(&execution.uid);
-            }
-        }
-        if rest.executions.len() == self.target.executions.len() {
-            return;
-        }
-        let without = Record::new(&rest, self.policy, self.now);
-        let reasons = |record: &Record<'_>, contender: &Execution| -> Vec<&'static str> {
-            record.forbids(contender).into_iter().map(|(reason, _)| reason).collect()
-        };
-        let mut found = Vec::new();
-        if without.row(self.now).len() != self.record.row(self.now).len() {
-            found.push("removed what counts".to_owned());
-        }
-        for other in rest.executions.values() {
-            let (before, after) = (reasons(&self.record, other), reasons(&without, other));
-            if before != after {
-                found.push(format!("after the removals {after:?} forbids what {} wants, not {before:?}", other.id));
-            }
-            let same = |reason| self.record.is_blocked_by(other, reason) == without.is_blocked_by(other, reason);
-            if !BlockReason::ALL.into_iter().all(same) {
-                found.push(format!("after the removals {} blocks otherwise", other.id));
-            }
-        }
-        for what in found {
-            self.expect("7", false, || what);
-        }
-        let highest = |target: &Target| target.executions.values().filter_map(|it| it.run_sequence).max();
-        let (before, after) = (highest(self.target), highest(&rest));
-        self.expect("5", before == after, || format!("the highest number becomes {after:?}, it was {before:?}"));
-    }
-
-    /// Who blocks is told, whether or not somebody asks for a turn, and in the status too.
-    fn standing(&mut self, decision: &Decision) {
-        let row = self.record.row(self.now).len();
-        let counted = decision.standing.consecutive_failures;
-        self.expect("7", usize::try_from(counted).is_ok_and(|it| it == row), || format!("counts {counted}, not {row}"));
-        for execution in self.target.executions.values() {
-            for reason in BlockReason::ALL {
-                let told = decision.standing.blocks.iter().any(|it| {
-                    it.reason() == reason.as_str() && it.remediation().is_some_and(|it| it.execution == execution.id)
-                });
-                let blocks = self.record.is_blocked_by(execution, reason);
-                self.expect("15", told == blocks, || format!("{} blocks, {reason:?}: {blocks}", execution.id));
-            }
-        }
-    }
-
-    /// What holds of a decision as a whole.
-    fn whole(&mut self, decision: &Decision) {
-        let creates = decision.actions.iter().filter(|action| matches!(action, Action::Create { .. })).count();
-        self.expect("6", creates <= 1, || "more than one gets a turn".to_owned());
-        self.expect("6", decision.wake.is_none_or(|wake| wake > self.now), || {
-            "asks to be woken in the past".to_owned()
-        });
-        let mut written: BTreeMap<&Uid, u32> = BTreeMap::new();
-        for action in &decision.actions {
-            match action {
-                Action::Create { execution, .. }
-                | Action::Write(Write {
-                    execution,
-                    says: Says::Running { .. } | Says::GaveUp { .. } | Says::Ended { .. },
-                    ..
-                }) => {
-                    *written.entry(&execution.uid).or_default() += 1;
-                }
-                Action::Skip { skipped, .. } => {
-                    for (execution, _) in skipped {
-                        *written.entry(&execution.uid).or_default() += 1;
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.expect("16.3", written.values().all(|count| *count == 1), || format!("decided twice: {written:?}"));
-        for execution in self.target.executions.values().filter(|execution| execution.is_undecided()) {
-            let waits = decision.waiting.iter().any(|(id, _)| *id == execution.id);
-            let is_forgotten = !waits && !written.contains_key(&execution.id.uid);
-            self.expect("16.6", !is_forgotten, || format!("{} was forgotten", execution.id));
-        }
-    }
-
-    /// The counter is a function of the history, so that one at the most is written which counts.
-    fn counters(&mut self, decision: &Decision) {
-        let mut counted = 0;
-        for action in &decision.actions {
-            let Action::Write(Write { execution, says, .. }) = action else { continue };
-            let Says::Ended { ending: Ending::Failed(failure), .. } = says else { continue };
-            let Failure { charge, failed_at, .. } = failure;
-            let row = self.record.row(*failed_at).len();
-            let shown = usize::try_from(charge.consecutive_failures).unwrap_or(usize::MAX);
-            let expected = charge
-                .next_allowed_execution
-                .map(|_| next_allowed(self.policy, self.target.label(), shown, *failed_at));
-            let late = charge.next_allowed_execution == expected;
-            self.expect("16.8", late, || format!("{execution}: {charge:?}, not {expected:?}"));
-            let counts = charge.next_allowed_execution.is_some();
-            let is_pre_execution = !failure.was_execution_failure();
-            self.expect("7", is_pre_execution || !counts, || format!("{execution} ran, and counts"));
-            // What is excused: a person's cancellation, and a startBefore that has passed before there was a run.
-            let had_its_turn = self.execution(execution).is_none_or(Execution::started_once);
-            let is_late = failure.reason == FailureReason::DeadlineExceeded && failure.number.is_none();
-            let is_excused = failure.cancelled || is_late && !had_its_turn;
-            let right = !is_pre_execution || counts != is_excused;
-            self.expect("7", right, || format!("{execution} counts: {counts}, after {failure:?}"));
-            let fits = shown == row + usize::from(counts);
-            self.expect("16.8", fits, || format!("{execution}: {shown} in a row, after {row}"));
-            counted += u32::from(counts && self.execution(execution).is_some_and(|it| !it.started_once()));
-        }
-        self.expect("16.8", counted <= 1, || format!("{counted} failures are written at once, and each counts"));
-        let commits = decision.actions.iter().any(|action| match action {
-            Action::Write(Write { says: Says::Running { run, .. }, .. }) => {
-                self.target.runs.get(&run.uid).is_some_and(Run::is_pending)
-            }
-            Action::Create { .. } => true,
-            _ => false,
-        });
-        self.expect("16.4", counted == 0 || !commits, || "one gets its turn beside a failure that counts".to_owned());
-    }
-
-    fn execution(&self, id: &ExecutionId) -> Option<&'a Execution> {
+    pub(super) fn execution(&self, id: &ExecutionId) -> Option<&'a Execution> {
         self.target.executions.get(&id.uid)
     }
 
@@ -479,7 +351,7 @@ fn has_not_started(execution: &Execution, run: &Run) -> bool {
 
 impl Execution {
     /// Tells whether its record says that it got its turn.
-    fn started_once(&self) -> bool {
+    pub(super) fn started_once(&self) -> bool {
         matches!(self.state, ExecutionState::Running { .. })
     }
 }

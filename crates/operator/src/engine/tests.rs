@@ -6,7 +6,7 @@ use wfe_core::name::Version;
 use wfe_core::policy::Policy;
 use wfe_core::reason::FailureReason;
 use wfe_tekton::Defaults;
-use wfe_view::index::ExecutionRecord;
+use wfe_view::index::{ExecutionRecord, Kind};
 
 use super::*;
 use crate::client::Cluster;

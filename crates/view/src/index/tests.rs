@@ -1,17 +1,21 @@
+use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
+use std::time::Duration;
 use wfe_core::evidence::{Absence, Doubt, Started};
 use wfe_core::residue::ResidueKind;
-use wfe_tekton::{Object, Remains, Sighting, examine, observe_descendant};
+use wfe_tekton::{Descendant, Object, Remains, Sighting, examine, observe_descendant};
 
 use super::follow::MAX_STRANGERS;
 use super::*;
-use wfe_core::action::{Action, Change, RunChange, Unneeded};
-use wfe_core::execution::{Execution, Lost};
+use wfe_core::action::{Action, Change, Decision, RunChange, Unneeded};
+use wfe_core::execution::{Execution, ExecutionState, Lost};
+use wfe_core::findings::Findings;
 use wfe_core::name::{RunId, Version};
-use wfe_core::run::{Owner, Presence, Progress, RunMemory, Seen};
+use wfe_core::reason::Refusal;
+use wfe_core::run::{Order, Owner, Presence, Progress, Run, RunMemory, Seen};
 use wfe_core::target::TargetName;
-use wfe_core::tries::TroubleKind;
+use wfe_core::tries::{Trouble, TroubleKind};
 use wfe_core::waiting::Waiting;
 
 const TARGET: &str = "node/worker-1";

@@ -1,0 +1,94 @@
+//! The words of a report, for people.
+
+use std::fmt;
+
+use kube::api::DynamicObject;
+use wfe_api::conditions::CLEARANCE_INEFFECTIVE;
+use wfe_core::Time;
+use wfe_core::ending::Skip;
+use wfe_core::execution::Recorded;
+use wfe_core::name::ExecutionId;
+use wfe_core::target::Target;
+use wfe_view::observe::observe_clearance;
+
+use super::{Named, OfWorkflow, Report, Rule, Word};
+use crate::view::Seen;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { target, namespace, head, .. } = self;
+        match &self.name {
+            Some(name) => writeln!(f, "{namespace}/{name} on {target}: {head}")?,
+            None => writeln!(f, "a new execution on {target}: {head}")?,
+        }
+        if self.verdict == Word::Depends {
+            writeln!(f)?;
+            for OfWorkflow { workflow_id, outlook, .. } in &self.workflows {
+                writeln!(f, "  {workflow_id}: {outlook}")?;
+            }
+            writeln!(f, "  any other: {}\n\nAny other workflow:", self.other_workflows)?;
+        }
+        if !self.facts.is_empty() {
+            writeln!(f)?;
+        }
+        for (label, said) in &self.facts {
+            writeln!(f, "  {label:<12} {said}")?;
+        }
+        if !self.rules.is_empty() {
+            writeln!(f, "\nWhat each rule found, in order:")?;
+        }
+        for Rule { name, found, until } in &self.rules {
+            let until = until.as_ref().map_or(String::new(), |until| format!(" (until {until})"));
+            writeln!(f, "  {name}: {found}{until}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Says what the rules need not say: that nothing is known of the target, or that its latest execution was cleared.
+pub(super) fn told_of_history(seen: &Seen, target: &Target, asks: &ExecutionId, exists: bool) -> Option<String> {
+    if target.executions.values().all(|execution| execution.id == *asks) {
+        // One that exists is known itself.
+        let unknown = "no WorkflowExecution on it is known; should one be, check the spelling";
+        return (!exists).then(|| unknown.to_owned());
+    }
+    let latest = seen.latest(target)?;
+    let clearance = latest.clearance.as_ref().filter(|clearance| clearance.recorded != Recorded::Ineffective)?;
+    let (by, why) = (&clearance.cleared_by, &clearance.reason);
+    Some(format!("{by} has cleared the latest, {}: {why}; to delete it brings back what was before", latest.id))
+}
+
+pub(super) fn in_the_way(skip: &Skip) -> &ExecutionId {
+    match skip {
+        Skip::ResourceBusy(conflict) => &conflict.holder,
+        Skip::PreviousExecutionFailed { failed: past, .. }
+        | Skip::ExhaustedRetries { latest: past, .. }
+        | Skip::Backoff { latest: past, .. }
+        | Skip::Cooldown { last: past, .. } => &past.execution,
+    }
+}
+
+/// Says what the operator has recorded of a clearance, where there is one.
+pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
+    Some(match observe_clearance(&object.data)?.recorded {
+        Recorded::Not => "no operator has recorded it yet".to_owned(),
+        Recorded::Effective => "has lifted the block".to_owned(),
+        Recorded::Ineffective => {
+            let conditions = object.data["status"]["conditions"].as_array();
+            let said = conditions.into_iter().flatten().find(|it| it["type"] == CLEARANCE_INEFFECTIVE);
+            let why = said.and_then(|it| it["message"].as_str()).unwrap_or("nothing was blocked");
+            format!("has had no effect ({CLEARANCE_INEFFECTIVE}): {why}")
+        }
+    })
+}
+
+/// Shows a time in whole seconds.
+pub(crate) fn shown(time: Time) -> String {
+    time.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

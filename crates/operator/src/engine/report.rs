@@ -1,0 +1,134 @@
+//! What becomes of what was performed: what was learned goes into the view, and what failed is tried again later.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wfe_core::action::Mark;
+use wfe_core::backoff::Backoff;
+use wfe_view::call::CallError;
+use wfe_view::index::{Key, Kind};
+
+use super::Engine;
+use crate::perform::{Learned, PerformError, Report};
+
+/// How fast a target is looked at again after an action that could not be performed.
+const RETRY: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(30), 9);
+
+/// How often in a row a target's actions could not be performed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Failures {
+    pub(super) count: u32,
+    /// What is not tried again before a time, whatever the watches bring. None where only a precondition failed: then
+    /// what the watches bring is what is waited for.
+    pub(super) held: Option<(Instant, Held)>,
+    /// The right that the operator itself lacks for them, in the words of the API server, where it lacks one.
+    pub(super) denied: Option<Box<str>>,
+}
+
+/// What of a target waits after a failure.
+#[derive(Clone, Debug)]
+pub(super) enum Held {
+    /// Nobody knows what failed.
+    Everything,
+    /// What does these. The rest of a decision goes on: what lacks a right holds up nothing else.
+    These(Vec<Mark>),
+}
+
+impl Engine {
+    /// Returns what of a target is not tried again now, and for how long.
+    pub(super) fn held(&self, key: &Key) -> Option<(Duration, &Held)> {
+        let (until, held) = self.failures.get(key)?.held.as_ref()?;
+        let wait = until.saturating_duration_since(Instant::now());
+        (!wait.is_zero()).then_some((wait, held))
+    }
+
+    /// Takes in what was learned. Returns whether the next decision may be another one: all was done, and something was
+    /// learned of it. A decision that wrote nothing and learned nothing would be repeated at once, for ever.
+    pub(super) fn take_report(&mut self, key: &Key, mut report: Report) -> bool {
+        let learned_something = !report.learned.is_empty();
+        for learned in report.learned {
+            match learned {
+                Learned::Told(execution) => self.untold.forget(key, &execution),
+                Learned::Expect(expected) => self.index.expect(key, expected, self.settings.clock.now()),
+                Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
+                Learned::Unreleased(run) => self.index.unreleased(key, &run),
+                Learned::NumberTaken(number) => self.index.number_taken(key, number),
+                Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
+                Learned::Looked(run, findings) => self.index.looked(key, &run, *findings, self.settings.clock.now()),
+                Learned::Read(expected, live) => self.index.read_live(key, &expected, live),
+                Learned::Unwatched(chain, run) => self.index.follow_live(chain, *run, self.settings.clock.now()),
+                Learned::RunGone(run) => self.index.vanish(key, Kind::Run, &run),
+                Learned::ReplayTold(run) => self.index.replay_told(key, &run),
+                Learned::DrainWarned => self.index.drain_warned(key),
+            }
+        }
+        for telling in report.errors.iter_mut().filter_map(PerformError::take_untold) {
+            if !self.untold.keep(key, telling) {
+                self.metrics.event_lost();
+            }
+        }
+        // A right that is lacking is what a person has to know first.
+        let mut calls = report.errors.iter().filter(|error| matches!(error, PerformError::Call { .. }));
+        let trouble = calls.clone().find(|error| error.lacks_right()).or_else(|| calls.next());
+        let is_held = self.held(key).is_some();
+        if trouble.is_some() || !is_held {
+            self.index.trouble(key, trouble.and_then(PerformError::trouble));
+        }
+        let Some(worst) = trouble.or(report.errors.first()) else {
+            if !learned_something {
+                let wait = self.retry(key, None, None);
+                tracing::debug!(?key, retry_in = ?wait, "nothing was written and nothing learned, looking again");
+            } else if !is_held {
+                self.failures.remove(key);
+            }
+            return learned_something;
+        };
+        let mut retry_after = None;
+        for error in &report.errors {
+            self.metrics.error(error.label());
+            if let PerformError::Call { source, .. } = error {
+                retry_after = retry_after.max(source.retry_after());
+            }
+        }
+        if trouble.is_some() || !is_held {
+            let denied = trouble.filter(|error| error.lacks_right()).map(|error| error.to_string().into());
+            self.failures.entry(key.clone()).or_default().denied = denied;
+        }
+        let wait = self.retry(key, trouble.map(|_| Held::These(report.failed)), retry_after);
+        let errors = report.errors.len();
+        match worst {
+            PerformError::Changed { .. }
+            | PerformError::Refuted { .. }
+            | PerformError::Call { source: CallError::NotLeading, .. } => {
+                tracing::debug!(error = %worst, errors, retry_in = ?wait, "looking again");
+            }
+            PerformError::Call {
+                source: CallError::Refused(_) | CallError::TimedOut(_) | CallError::Transport(_),
+                ..
+            } => {
+                tracing::warn!(error = %worst, errors, retry_in = ?wait, "looking again");
+            }
+        }
+        false
+    }
+
+    /// Has a target looked at again after a while, or sooner when only a precondition failed and a watch brings news.
+    pub(super) fn retry(&mut self, key: &Key, held: Option<Held>, at_least: Option<Duration>) -> Duration {
+        let before = self.held(key).map(|(_, held)| held.clone());
+        let failures = self.failures.entry(key.clone()).or_default();
+        failures.count = failures.count.saturating_add(1);
+        let wait = RETRY.after(failures.count).max(at_least.unwrap_or_default());
+        let until = Instant::now() + wait;
+        match (held, before) {
+            (None, Some(_)) => {}
+            (None, None) => failures.held = None,
+            (Some(Held::These(mut failed)), Some(Held::These(earlier))) => {
+                failed.extend(earlier);
+                failures.held = Some((until, Held::These(failed)));
+            }
+            (Some(held), _) => failures.held = Some((until, held)),
+        }
+        self.queue.mark_after(key.clone(), wait);
+        wait
+    }
+}

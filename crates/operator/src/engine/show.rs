@@ -1,0 +1,89 @@
+//! What the engine shows of itself: metrics, health, and the lines of the log about what is delivered and paused.
+
+use wfe_core::run::Owner;
+use wfe_view::index::{Delivery, Kind};
+
+use super::Engine;
+
+impl Engine {
+    pub(super) fn apply(&mut self, delivery: Delivery) {
+        match &delivery {
+            Delivery::ListBegins(_) | Delivery::ListEnds(_) => {}
+            Delivery::Execution(_) | Delivery::ExecutionDeleted(_) => self.metrics.delivered(Kind::Execution),
+            Delivery::Run(_, run) => {
+                self.metrics.delivered(Kind::Run);
+                if run.owner == Owner::Nobody && !self.index.knows_run(&run.id.uid) {
+                    self.metrics.foreign_run();
+                    tracing::warn!(
+                        run = %run.id,
+                        "a PipelineRun has a name of ours and our label, but no uid of a WorkflowExecution: left alone"
+                    );
+                }
+            }
+            Delivery::RunDeleted(..) => self.metrics.delivered(Kind::Run),
+            Delivery::Descendant(kind, _) | Delivery::DescendantDeleted(kind, ..) => self.metrics.delivered(*kind),
+            Delivery::Namespace(_, name, why) => {
+                self.metrics.delivered(Kind::Namespace);
+                let before = self.index.pause_of(name).map(|pause| &*pause.why);
+                match why {
+                    Some(why) if before != Some(why) => {
+                        tracing::info!(namespace = %name, %why, "namespace paused: nothing new starts for it");
+                    }
+                    None if before.is_some() => {
+                        tracing::info!(namespace = %name, "the pause of the namespace has ended");
+                    }
+                    _ => {}
+                }
+            }
+            Delivery::NamespaceDeleted(_) => self.metrics.delivered(Kind::Namespace),
+        }
+        self.index.apply(delivery, self.settings.clock.now());
+    }
+
+    pub(super) fn show(&mut self) {
+        self.health.engine_alive(self.index.is_synced(), self.stale());
+        self.metrics.load(self.queue.depth(), self.index.len(), self.index.is_synced());
+        self.show_pauses();
+        // What a process knew when it led says nothing any more.
+        let denied = || self.failures.values().filter(|_| self.leads).filter_map(|failures| failures.denied.as_deref());
+        self.health.denied(denied().count(), denied().next());
+        self.metrics.operator_forbidden(denied().count());
+        for kind in Kind::ALL {
+            self.metrics.silent(kind, self.hearing.silence(kind));
+        }
+    }
+
+    /// Shows what is paused, and logs when the pause of everything begins or ends.
+    pub(super) fn show_pauses(&mut self) {
+        let paused_by = self.settings.config.borrow().policy.paused_by.clone();
+        let namespaces = self.index.paused_namespaces();
+        self.metrics.paused(paused_by.is_some(), namespaces.len());
+        match &paused_by {
+            Some(by) if self.paused_by != paused_by => tracing::info!(%by, "everything is paused: nothing new starts"),
+            None if self.paused_by.is_some() => tracing::info!("the pause of everything has ended"),
+            _ => {}
+        }
+        self.health.paused(paused_by.as_deref(), &namespaces);
+        self.paused_by = paused_by;
+    }
+
+    /// Says which watch has been silent for so long that its view is not trusted any more, where one has.
+    pub(super) fn stale(&self) -> Option<String> {
+        let (kind, silence) = self.hearing.longest_silence();
+        (silence > self.settings.max_staleness)
+            .then(|| format!("the watch of {} has been silent for {} s", kind.label(), silence.as_secs()))
+    }
+
+    /// Why no view can be trusted now, where that is so.
+    pub(super) fn blind(&self) -> Option<String> {
+        if !self.index.is_synced() {
+            let why = self.health.failing();
+            let unsynced: Vec<&str> = self.index.unsynced().into_iter().map(Kind::label).collect();
+            return Some(why.unwrap_or_else(|| format!("it is still listing {}", unsynced.join(", "))));
+        }
+        if let Some(why) = self.health.failing().filter(|_| self.index.is_listing()) {
+            return Some(why);
+        }
+        self.stale()
+    }
+}

@@ -1,0 +1,142 @@
+//! What this process has done to a target and learned of it beside what the watches say.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use wfe_core::Time;
+use wfe_core::action::Decision;
+use wfe_core::by_uid::ByUid;
+use wfe_core::chain::RunNumber;
+use wfe_core::execution::{ExecutionState, Lost};
+use wfe_core::findings::Findings;
+use wfe_core::name::{ExecutionId, Uid};
+use wfe_core::reason::Refusal;
+use wfe_core::tries::Trouble;
+
+use super::keep::{self, mark_gone};
+use super::{Entry, Index, Key};
+
+impl Index {
+    /// Records that the API server refused to create an execution's run.
+    pub fn refuse(&mut self, key: &Key, execution: &Uid, refusal: Refusal) {
+        if let Some(entry) = self.targets.get_mut(key)
+            && let Some(execution) = entry.target.executions.get_mut(execution)
+            && matches!(execution.state, ExecutionState::Undecided { .. })
+        {
+            execution.remember().refusal = Some(refusal);
+        }
+    }
+
+    /// Forgets what this process knows of its own tries, as another has led since: it begins anew, as after a restart.
+    /// What it has seen stays, and so do its own writes that no watch has delivered yet.
+    pub fn forget_tries(&mut self) {
+        self.targets.values_mut().for_each(|entry| keep::forget_tries(&mut entry.target));
+    }
+
+    /// Records that a number of the chain is taken by an object that the watch does not show.
+    pub fn number_taken(&mut self, key: &Key, number: RunNumber) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            let taken = &mut entry.target.memory.highest_taken;
+            *taken = number.max(*taken);
+        }
+    }
+
+    /// Records that a live read found an owner gone. A uid never comes back, so this stays true.
+    pub fn owner_gone(&mut self, key: &Key, owner: &ExecutionId) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            mark_gone(&mut entry.target, &owner.uid);
+        }
+    }
+
+    /// Records that no write of this process to a target is on its way now.
+    pub fn settle(&mut self, key: &Key) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.vanished = ByUid::default();
+        }
+    }
+
+    /// Records that an execution's run is tried to be created. The time for which the status says that it was tried
+    /// counts, the time since then does not.
+    pub fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
+        if let Some(entry) = self.targets.get_mut(key)
+            && let Some(execution) = entry.target.executions.get_mut(execution)
+            && matches!(execution.state, ExecutionState::Undecided { .. })
+        {
+            let before = execution.waiting_shown.as_ref().map_or(Duration::ZERO, |shown| shown.tried);
+            let first = TimeDelta::from_std(before).ok().and_then(|before| now.checked_sub_signed(before));
+            execution.remember().first_try.get_or_insert(first.unwrap_or(now));
+        }
+    }
+
+    /// Records that a run is tried to be released.
+    pub fn release_tried(&mut self, key: &Key, run: &Uid, now: Time) {
+        if let Some(run) = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run)) {
+            run.memory.release_tried.get_or_insert(now);
+        }
+    }
+
+    /// Records that a run was deleted because it could not be released.
+    pub fn unreleased(&mut self, key: &Key, run: &Uid) {
+        if let Some(Entry { target, .. }) = self.targets.get_mut(key).map(Box::as_mut)
+            && let Some(trouble) = &target.memory.trouble
+            && let Some(owner) = target.executions.values_mut().find(|it| it.is_running_on(run))
+        {
+            owner.remember().lost_proof = Some(Lost::Unreleased(Trouble::clone(trouble)));
+        }
+    }
+
+    /// Records who waits by a decision, so that the status can say so when it lasts, and what is not tried any more.
+    pub fn waits(&mut self, key: &Key, decision: &Decision, now: Time) {
+        self.waits_on(key, decision, now);
+        if let Some(entry) = self.targets.get_mut(key) {
+            keep::end_other_tries(&mut entry.target, decision);
+        }
+    }
+
+    /// Records who waits until a write of this process is seen. What is tried goes on: nothing was decided about it.
+    pub fn waits_on(&mut self, key: &Key, decision: &Decision, now: Time) {
+        let Some(entry) = self.targets.get_mut(key) else { return };
+        for (id, _) in &decision.waiting {
+            if let Some(execution) = entry.target.executions.get_mut(&id.uid) {
+                execution.remember().waits_since.get_or_insert(now);
+            }
+        }
+    }
+
+    /// Records what keeps this process from carrying out decisions on a target; `None` when nothing does any more.
+    pub fn trouble(&mut self, key: &Key, trouble: Option<Trouble>) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.target.memory.trouble = trouble.map(Box::new);
+        }
+    }
+
+    /// Records what a live look at a run has found.
+    pub fn looked(&mut self, key: &Key, run: &Uid, findings: Findings, now: Time) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.looked(run, findings, now);
+        }
+    }
+
+    /// Records that it has been told that steps of a run have run again.
+    pub fn replay_told(&mut self, key: &Key, run: &Uid) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.replay_told(run);
+        }
+    }
+
+    /// Records when the status of an execution was last told how far its run is.
+    pub fn showed_progress(&mut self, key: &Key, execution: &Uid, now: Time) {
+        if let Some(entry) = self.targets.get_mut(key)
+            && let Some(execution) = entry.target.executions.get_mut(execution)
+        {
+            execution.remember().progress_shown_at = Some(now);
+        }
+    }
+
+    /// Records that it has been said that a target drains for too long.
+    pub fn drain_warned(&mut self, key: &Key) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.target.memory.drain_warned = true;
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Which namespaces are paused, and which executions that holds back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wfe_core::name::Uid;
+use wfe_core::target::{Target, TargetName};
+use wfe_core::waiting::Pause;
+
+use super::{Index, Kind};
+
+impl Index {
+    pub(super) fn apply_namespace(&mut self, uid: Uid, name: &str, paused: Option<&str>) {
+        self.note_seen(Kind::Namespace, &uid);
+        self.namespaces.insert(uid, name.into());
+        let pause = paused.map(|why| Arc::new(Pause { namespace: name.into(), why: why.into() }));
+        let previous = match pause.clone() {
+            Some(pause) => self.paused.insert(name.into(), pause),
+            None => self.paused.remove(name),
+        };
+        if previous != pause {
+            self.spread_pause(name);
+        }
+    }
+
+    pub(super) fn delete_namespace(&mut self, uid: &Uid) {
+        if let Some(name) = self.namespaces.remove(uid)
+            && self.paused.remove(&name).is_some()
+        {
+            self.spread_pause(&name);
+        }
+    }
+
+    /// Pauses or resumes the executions that a namespace concerns: those in it, and those whose target is in it. Goes
+    /// through all executions, as people do this by hand and rarely.
+    fn spread_pause(&mut self, namespace: &str) {
+        for (key, entry) in &mut self.targets {
+            let Target { name, executions, .. } = &mut entry.target;
+            let is_target_in_it = name.as_ref().and_then(TargetName::namespace) == Some(namespace);
+            for execution in executions.values_mut().filter(|e| is_target_in_it || &*e.id.namespace == namespace) {
+                execution.paused = pause_for(&self.paused, &execution.id.namespace, name.as_ref());
+                self.dirty.insert(key.clone());
+            }
+        }
+    }
+
+    /// Returns why a namespace is paused, where it is.
+    #[must_use]
+    pub fn pause_of(&self, namespace: &str) -> Option<&Pause> {
+        self.paused.get(namespace).map(Arc::as_ref)
+    }
+
+    /// Returns the watched namespaces that are paused, in order.
+    #[must_use]
+    pub fn paused_namespaces(&self) -> Vec<&str> {
+        let watched = |name: &str| self.watch_namespace.as_deref().is_none_or(|watched| watched == name);
+        let mut paused: Vec<&str> = self.paused.keys().map(AsRef::as_ref).filter(|name| watched(name)).collect();
+        paused.sort_unstable();
+        paused
+    }
+}
+
+/// Returns the pause that holds an execution back: that of its own namespace, else that of its target's.
+pub(super) fn pause_for(
+    paused: &HashMap<Box<str>, Arc<Pause>>,
+    namespace: &str,
+    target: Option<&TargetName>,
+) -> Option<Arc<Pause>> {
+    let of_target = || paused.get(target?.namespace()?);
+    paused.get(namespace).or_else(of_target).cloned()
+}

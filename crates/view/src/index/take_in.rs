@@ -1,0 +1,214 @@
+//! How what the watches deliver changes the view.
+
+use wfe_core::Time;
+use wfe_core::chain::ChainName;
+use wfe_core::name::Uid;
+use wfe_core::run::{Order, Owner, Run};
+use wfe_core::target::Target;
+use wfe_tekton::Descendant;
+
+use super::keep::{end_tries, keep_presence, keep_release, mark_gone, place_owner, share_strings};
+use super::pause::pause_for;
+use super::{Beside, ExecutionRecord, Index, Key, Kind};
+
+impl Index {
+    pub(super) fn apply_execution(&mut self, record: ExecutionRecord) {
+        let uid = record.execution.id.uid.clone();
+        let key = record.key();
+        if let Some(previous) = self.place(Kind::Execution, &uid, &key) {
+            self.remove(Kind::Execution, &previous, &uid);
+        }
+        let entry = self.targets.entry(key.clone()).or_default();
+        entry.expected.seen(Kind::Execution, &uid, &record.execution.version);
+        entry.target.name = record.target;
+        entry.target.is_unreadable = matches!(key, Key::Unreadable(_));
+        let beside = Beside {
+            generation: record.generation,
+            request: record.request,
+            had_run: entry.beside.get(&uid).is_some_and(|known| known.had_run),
+        };
+        entry.beside.insert(uid.clone(), beside);
+        let mut execution = record.execution;
+        execution.paused = pause_for(&self.paused, &execution.id.namespace, entry.target.name.as_ref());
+        if let Some(known) = entry.target.executions.get_mut(&uid) {
+            let memory = known.memory.take();
+            execution.memory = memory.and_then(|memory| memory.kept(&known.state, &execution.state));
+        }
+        let has_ended = execution.is_terminal();
+        entry.target.executions.insert(uid, execution);
+        if has_ended {
+            entry.forget();
+        }
+        self.dirty.insert(key);
+    }
+
+    pub(super) fn apply_run(&mut self, chain: ChainName, run: Run, now: Time) {
+        let key = Key::Chain(chain);
+        self.place(Kind::Run, &run.id.uid, &key);
+        let listing = self.lists.get(&Kind::Run).filter(|list| list.seen.is_some()).map(|list| list.place);
+        self.keep_run(key, run, listing, now);
+    }
+
+    pub(super) fn keep_run(&mut self, key: Key, mut run: Run, listing: Option<u64>, now: Time) {
+        let uid = run.id.uid.clone();
+        let entry = self.targets.entry(key.clone()).or_default();
+        keep_release(&mut run, entry.target.runs.get(&uid), now);
+        if let Some(known) = entry.target.runs.get_mut(&uid) {
+            run.order = known.order;
+            run.memory = std::mem::take(&mut known.memory);
+            keep_presence(&mut run, known);
+        } else {
+            run.order = Order(listing.unwrap_or_else(|| {
+                self.next_order += 1;
+                self.next_order
+            }));
+            place_owner(&mut run, self.watch_namespace.as_deref());
+        }
+        if let Owner::Execution { id, .. } = &run.owner
+            && let Some(execution) = entry.target.executions.get_mut(&id.uid)
+        {
+            entry.beside.get_or_insert_with(&id.uid, Beside::default).had_run = true;
+            end_tries(execution);
+        }
+        share_strings(&mut run.owner, &entry.target.executions);
+        entry.find(&run.id);
+        entry.follow(&mut run, listing.is_some());
+        if !run.is_unfinished() {
+            run.memory.done_seen.get_or_insert(now);
+        }
+        entry.expected.seen(Kind::Run, &uid, &run.version);
+        let is_unwatched = run.unwatched.is_some();
+        entry.target.runs.insert(uid, run);
+        if is_unwatched {
+            entry.drop_unwatched();
+        }
+        self.dirty.insert(key);
+    }
+
+    /// Records that the last version of a run was pending still: nothing of it ran.
+    pub(super) fn note_never_released(&mut self, uid: &Uid) {
+        let key = self.places[&Kind::Run].get(uid);
+        if let Some(entry) = key.and_then(|key| self.targets.get_mut(key)) {
+            entry.note_never_released(uid);
+        }
+    }
+
+    /// Keeps a descendant only while it is unfinished; what it shows is kept with the run.
+    pub(super) fn apply_descendant(&mut self, kind: Kind, mut descendant: Descendant) {
+        let uid = descendant.residue.id.uid.clone();
+        self.see(&descendant, false);
+        let key = Key::Chain(descendant.chain);
+        if !descendant.unfinished {
+            self.note_seen(kind, &uid);
+            self.delete(kind, &uid);
+            return self.touch(&key);
+        }
+        self.place(kind, &uid, &key);
+        let entry = self.targets.entry(key.clone()).or_default();
+        share_strings(&mut descendant.residue.owner, &entry.target.executions);
+        entry.target.residue.insert(uid, descendant.residue);
+        self.dirty.insert(key);
+    }
+
+    /// Takes in what a descendant shows.
+    pub(super) fn see(&mut self, descendant: &Descendant, is_deleted: bool) {
+        let Some(sighting) = &descendant.sighting else { return };
+        let key = Key::Chain(descendant.chain);
+        let is_listing = !self.is_synced() || self.is_listing();
+        if is_listing {
+            // Nothing else of the target may be known yet: the lists come in any order.
+            self.targets.entry(key.clone()).or_default();
+        }
+        if self.targets.get_mut(&key).is_some_and(|entry| entry.see(sighting, is_deleted, is_listing)) {
+            self.dirty.insert(key);
+        }
+    }
+
+    /// Notes where an object is. Returns where it was, if that was elsewhere.
+    fn place(&mut self, kind: Kind, uid: &Uid, key: &Key) -> Option<Key> {
+        self.note_seen(kind, uid);
+        let previous = self.places.entry(kind).or_default().insert(uid.clone(), key.clone());
+        previous.filter(|previous| previous != key)
+    }
+
+    pub(super) fn delete(&mut self, kind: Kind, uid: &Uid) {
+        if let Some(key) = self.places.entry(kind).or_default().remove(uid) {
+            self.remove(kind, &key, uid);
+        }
+    }
+
+    pub(super) fn remove(&mut self, kind: Kind, key: &Key, uid: &Uid) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            match kind {
+                Kind::Execution => {
+                    entry.target.executions.remove(uid);
+                    entry.beside.remove(uid);
+                    mark_gone(&mut entry.target, uid);
+                }
+                Kind::Run => {
+                    if let Some(run) = entry.target.runs.remove(uid) {
+                        entry.lose(run);
+                        entry.vanished.insert(uid.clone(), ());
+                    }
+                    entry.target.residue.remove(uid);
+                }
+                Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
+                    entry.target.residue.remove(uid);
+                }
+                Kind::Namespace => {}
+            }
+            entry.expected.gone(kind, uid);
+            entry.target.memory.drain_warned &= !entry.target.residue.is_empty();
+        }
+        self.touch(key);
+    }
+
+    pub(super) fn note_seen(&mut self, kind: Kind, uid: &Uid) {
+        if let Some(seen) = self.lists.get_mut(&kind).and_then(|list| list.seen.as_mut()) {
+            seen.insert(uid.clone());
+        }
+    }
+
+    /// What a complete list does not hold was deleted while nobody watched, and expectations from before it are moot.
+    pub(super) fn end_list(&mut self, kind: Kind) {
+        let list = self.lists.entry(kind).or_default();
+        let seen = list.seen.take().unwrap_or_default();
+        let epoch = list.epoch;
+        list.complete_once = true;
+        let known: Vec<&Uid> = match kind {
+            Kind::Namespace => self.namespaces.keys().collect(),
+            _ => self.places[&kind].keys().collect(),
+        };
+        let vanished: Vec<Uid> = known.into_iter().filter(|uid| !seen.contains(uid)).cloned().collect();
+        for uid in &vanished {
+            match kind {
+                Kind::Namespace => self.delete_namespace(uid),
+                _ => self.delete(kind, uid),
+            }
+        }
+        if self.is_synced() {
+            let emptied = self.targets.extract_if(|_, entry| entry.target.is_empty());
+            self.dirty.extend(emptied.map(|(key, _)| key));
+        }
+        let is_listing = self.is_listing();
+        // All of them: nothing was decided on while the list was under way.
+        for (key, entry) in &mut self.targets {
+            if !is_listing {
+                entry.forget();
+                // Lists come in any order: a run may have come before its execution.
+                let Target { executions, runs, .. } = &mut entry.target;
+                runs.values_mut().for_each(|run| share_strings(&mut run.owner, executions));
+            }
+            entry.expected.listed(kind, epoch, &seen);
+            self.dirty.insert(key.clone());
+        }
+    }
+
+    /// Marks a target as changed, and forgets it when nothing is left of it and nothing of it can be still to come.
+    pub(super) fn touch(&mut self, key: &Key) {
+        if self.is_synced() && self.targets.get(key).is_some_and(|entry| entry.target.is_empty()) {
+            self.targets.remove(key);
+        }
+        self.dirty.insert(key.clone());
+    }
+}
