@@ -1,7 +1,6 @@
 //! `kubectl wfe explain`: whether an execution would run now, which rule decides, and when that changes.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read, Write, stdin, stdout};
+use std::io::{ErrorKind, Write, stdout};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -9,12 +8,10 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::cli::{ClusterArgs, ExplainArgs, Format};
+use crate::file;
 use crate::report::{Report, Scope};
 use crate::subject::Subject;
 use crate::view::Lookout;
-
-/// More than the API server takes of one object, in bytes.
-const LARGEST_FILE: u64 = 4 << 20;
 
 /// Runs the command. Yes: it would run now, runs, or has completed.
 pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool> {
@@ -83,7 +80,7 @@ fn none_of_that_name(lookout: &Lookout, name: &str) -> String {
 
 fn from_file(lookout: &Lookout, file: &Path, namespace: Option<&str>) -> Result<DynamicObject> {
     let shown = file.display();
-    let text = read(file).with_context(|| format!("cannot read {shown}; check the path and its rights"))?;
+    let text = file::read(file).with_context(|| format!("cannot read {shown}; check the path and its rights"))?;
     let object = the_one_in(&text).with_context(|| format!("{shown} cannot be used"))?;
     let own = object.pointer("/metadata/namespace").and_then(Value::as_str);
     if let (Some(own), Some(asked)) = (own, namespace) {
@@ -104,15 +101,6 @@ fn the_one_in(text: &str) -> Result<Value> {
             Err(anyhow!("it holds {count} objects; give a file with one WorkflowExecution, and nothing else"))
         }
     }
-}
-
-/// Reads a file to its end; `-` is standard input.
-pub(crate) fn read(file: &Path) -> Result<String> {
-    let source: Box<dyn Read> = if file == Path::new("-") { Box::new(stdin()) } else { Box::new(File::open(file)?) };
-    let mut text = String::new();
-    source.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
-    ensure!(text.len() as u64 <= LARGEST_FILE, "it is larger than {LARGEST_FILE} bytes");
-    Ok(text)
 }
 
 #[cfg(test)]

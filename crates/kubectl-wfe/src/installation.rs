@@ -74,7 +74,7 @@ impl Installation {
         let place = Place { namespace: namespace.clone(), name: run.config_map.clone() };
         let (document, document_of) = match &args.policy {
             Some(file) => {
-                let text = crate::explain::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+                let text = crate::file::read(file).with_context(|| format!("cannot read {}", file.display()))?;
                 let document = Document::of_yaml(&text, &place);
                 (Some(document.with_context(|| format!("cannot use --policy {}", file.display()))?), file_name(file))
             }

@@ -7,6 +7,7 @@ mod ask;
 mod clear;
 mod cli;
 mod explain;
+mod file;
 mod installation;
 mod report;
 mod subject;

@@ -393,8 +393,8 @@ impl Basis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wfe_api::conditions::CLEARANCE_INEFFECTIVE;
     use serde_json::json;
+    use wfe_api::conditions::CLEARANCE_INEFFECTIVE;
     use wfe_core::ending::Remediation;
     use wfe_core::explain::{Finding, Judgement};
     use wfe_core::name::Uid;

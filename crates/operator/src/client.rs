@@ -3,7 +3,6 @@
 //! kube's own defaults are neither safe nor bounded for us: no answer time-out at all, and up to fifteen silent retries
 //! of writes within minutes. Retrying is the queue's business, which looks at the target again first.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,51 +22,15 @@ use wfe_view::lean::LeanObject;
 use wfe_view::source::{Pages, objects, place};
 
 use crate::hearing::{Hearing, HearingLayer};
-use crate::lease::Leadership;
+use crate::leadership::Leadership;
 use crate::metrics::Metrics;
+use crate::verb::Verb;
 
 /// How long an answer may take. Longer than the ten seconds that the API server gives an admission webhook, so that a
 /// webhook's time-out is seen as its own error and not as an unknown outcome.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a connection may take to stand.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What a request does, as its metric label says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// Reads one object.
-    Get,
-    /// Reads those that a label selects.
-    List,
-    /// Makes one.
-    Create,
-    /// Replaces one.
-    Update,
-    /// Changes one.
-    Patch,
-    /// Removes one.
-    Delete,
-}
-
-impl Verb {
-    /// Says whether it changes something.
-    fn is_write(self) -> bool {
-        !matches!(self, Self::Get | Self::List)
-    }
-}
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Get => "get",
-            Self::List => "list",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Patch => "patch",
-            Self::Delete => "delete",
-        })
-    }
-}
 
 /// The API server, with the resources that the operator knows.
 #[derive(Clone)]

@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::config::InForce;
 use crate::health::Health;
 use crate::hearing::Hearing;
-use crate::lease::{Leadership, Term};
+use crate::leadership::{Leadership, Term};
 use crate::metrics::{BusyGauges, Metrics, PANIC, StandingGauges};
 use crate::perform::{Performer, Report, Task, Work};
 use crate::queue::Queue;

@@ -24,9 +24,10 @@ use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 use wfe_view::call::CallError;
 
-use crate::client::{Cluster, Verb};
+use crate::client::Cluster;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
+use crate::verb::Verb;
 
 /// How many events may wait to be written: more than a storm of ten thousand skips makes, which lost a quarter of its
 /// events when four thousand could wait; some 8 MB. Beyond it events are dropped and counted, as decisions must not

@@ -6,7 +6,6 @@
 //! be too long (`choice`). Safety does not rest on this (SPEC section 5, 2); it keeps replicas out of each other's way.
 
 mod choice;
-mod leadership;
 
 use std::time::Duration;
 
@@ -17,13 +16,14 @@ use kube::api::PostParams;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::client::{Cluster, Verb};
+use crate::client::Cluster;
 use crate::clock::Clock;
+use crate::leadership::Leadership;
 use crate::metrics::Metrics;
+use crate::verb::Verb;
 
 pub use choice::{LONGEST, Timing};
 use choice::{Record, Sighting, Step, step};
-pub use leadership::{Leadership, Term, Terms};
 use wfe_view::call::CallError;
 
 const LEASES: &str = "leases";

@@ -15,14 +15,27 @@ use wfe_api::SkipReason;
 use wfe_core::ending::Skip;
 use wfe_core::reason::BlockReason;
 
-use crate::client::Verb;
-use crate::perform::PerformError;
+use crate::verb::Verb;
 
 pub use busy::BusyGauges;
 use now::Now;
 pub use standing::StandingGauges;
 use wfe_view::index::Kind;
 
+/// Why a decision was not carried out, as a label.
+pub const CAUSES: [&str; 11] = [
+    "changed",
+    "refuted",
+    "timeout",
+    "transport",
+    "forbidden",
+    "conflict",
+    "invalid",
+    "throttled",
+    "server",
+    "refused",
+    "lease",
+];
 /// The cause of an error that is a panic.
 pub const PANIC: &str = "panic";
 
@@ -355,7 +368,7 @@ impl Inner {
         for reason in BlockReason::ALL {
             let _ = self.blocked_targets.with_label_values(&[reason.as_str()]);
         }
-        for cause in PerformError::LABELS.into_iter().chain([PANIC]) {
+        for cause in CAUSES.into_iter().chain([PANIC]) {
             let _ = self.errors.with_label_values(&[cause]);
         }
         for kind in Kind::ALL {
@@ -368,6 +381,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perform::PerformError;
     use wfe_core::ending::Remediation;
     use wfe_core::name::{ExecutionId, Uid};
     use wfe_view::call::CallError;
@@ -439,6 +453,6 @@ mod tests {
             refused(400),
             call(CallError::NotLeading),
         ];
-        assert_eq!(all.map(|error| error.label()), PerformError::LABELS);
+        assert_eq!(all.map(|error| error.label()), CAUSES);
     }
 }

@@ -127,21 +127,6 @@ impl PerformError {
         Some(Trouble { kind, words: self.to_string().into() })
     }
 
-    /// All labels.
-    pub const LABELS: [&str; 11] = [
-        "changed",
-        "refuted",
-        "timeout",
-        "transport",
-        "forbidden",
-        "conflict",
-        "invalid",
-        "throttled",
-        "server",
-        "refused",
-        "lease",
-    ];
-
     /// Adds what there is to tell, should the write have happened after all.
     fn with_untold(self, telling: Telling) -> Self {
         match self {
@@ -160,7 +145,7 @@ impl PerformError {
         }
     }
 
-    /// Returns the closed label for metrics.
+    /// Returns the closed label for metrics, one of [`CAUSES`](crate::metrics::CAUSES).
     #[must_use]
     pub fn label(&self) -> &'static str {
         match self {

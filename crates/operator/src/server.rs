@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::config::Page;
 use crate::health::Health;
-use crate::lease::Leadership;
+use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 
 /// Opens a port, or says which one could not be opened.

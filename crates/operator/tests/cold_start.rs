@@ -14,7 +14,7 @@ use wfe_core::Time;
 use wfe_operator::client::Cluster;
 use wfe_operator::health::Health;
 use wfe_operator::hearing::Hearing;
-use wfe_operator::lease::Leadership;
+use wfe_operator::leadership::Leadership;
 use wfe_operator::metrics::Metrics;
 use wfe_operator::watch::Watch;
 use wfe_view::index::{Delivery, Index, Kind};

@@ -13,8 +13,9 @@ use wfe_core::run::Order;
 use crate::evidence::{Evidence, Remains, Sighting};
 use crate::examine::examine;
 use crate::object::Object;
-use crate::observe::{MAX_MESSAGE, observe_descendant, observe_run};
+use crate::observe::{observe_descendant, observe_run};
 use crate::testing::{Event, Owned, World, stories, story, watch};
+use crate::words::MAX_MESSAGE;
 
 const KEYS: &[&str] = &[
     "spec",

@@ -18,10 +18,8 @@ use wfe_core::{Time, duration};
 use crate::evidence::Sighting;
 use crate::moment::{moment, parse_moment};
 use crate::object::{Condition, Object, list, text};
-use crate::words::redact_run;
+use crate::words::{MAX_MESSAGE, redact_run};
 
-/// How much of a message is kept, in characters: Tekton's are one line, and a status shows them to people.
-pub const MAX_MESSAGE: u32 = 1024;
 /// How much is kept of what Tekton says that it is doing, in characters: a word.
 const MAX_WORD: u32 = 64;
 

@@ -6,7 +6,9 @@ use serde_json::Value;
 use wfe_api::limits::cut;
 
 use crate::object::{list, text};
-use crate::observe::MAX_MESSAGE;
+
+/// How much of a message is kept, in characters: Tekton's are one line, and a status shows them to people.
+pub const MAX_MESSAGE: u32 = 1024;
 
 /// The shortest parameter value that is looked for in a text. A shorter one says nothing and would match anywhere.
 const MIN_REDACTED: usize = 4;

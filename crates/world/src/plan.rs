@@ -10,6 +10,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+/// The namespaces of executions.
+pub const NAMESPACES: [&str; 2] = ["ops", "payment"];
+
 /// Milliseconds of virtual time since the begin.
 pub type Millis = u64;
 

@@ -29,13 +29,11 @@ use crate::network::Network;
 use crate::oracle;
 use crate::outcome::Outcome;
 use crate::people::{EXECUTION_NAMESPACE, People};
-use crate::plan::{Millis, Plan, Trouble};
+use crate::plan::{Millis, NAMESPACES, Plan, Trouble};
 use crate::record::Record;
 use crate::service::FakeApi;
 use supervisor::{Supervisor, instance};
 
-/// The namespaces of executions.
-pub const NAMESPACES: [&str; 2] = ["ops", "payment"];
 /// The namespace of the operator's own objects.
 const SYSTEM: &str = "kubernaut-system";
 /// When a world begins, in seconds of the Unix epoch: 2027-01-01.

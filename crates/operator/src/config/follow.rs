@@ -19,11 +19,12 @@ use wfe_view::call::CallError;
 
 use super::{Document, Flags, InForce, Page, Place, Refused};
 use crate::cli::RunArgs;
-use crate::client::{Cluster, Verb};
+use crate::client::Cluster;
 use crate::events::{Announcement, Events};
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::telemetry::LogLevel;
+use crate::verb::Verb;
 
 /// How long one watch request lasts, in seconds: no longer does a connection that died silently go unnoticed.
 const WATCH_SECONDS: u32 = 120;

@@ -10,7 +10,7 @@ use super::{Document, Flags, Place, follow};
 use crate::cli::ConfigArgs;
 use crate::client::Cluster;
 use crate::hearing::Hearing;
-use crate::lease::Leadership;
+use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 
 /// Prints what is in force by the flags and by the `ConfigMap` of the cluster, or by that of a file.

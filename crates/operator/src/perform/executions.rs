@@ -18,8 +18,8 @@ use super::{
     Attempt, Common, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, Performer, Result, Shown, changed_or_call,
     deleted, expect_object, if_unchanged, split,
 };
-use crate::client::Verb;
 use crate::status::{self, Subject};
+use crate::verb::Verb;
 
 impl Performer {
     /// Writes what a decision says in a status, once its facts are confirmed.

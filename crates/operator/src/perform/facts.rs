@@ -15,7 +15,7 @@ use wfe_view::lean::LeanObject;
 use wfe_view::observe::{conditions, observe_execution};
 
 use super::{Common, EXECUTIONS, Learned, PerformError, Performer, Result, call};
-use crate::client::Verb;
+use crate::verb::Verb;
 
 impl Performer {
     /// Reads live what a write rests on, in order, and returns what that has brought. It ends with the first fact that

@@ -17,7 +17,7 @@ use wfe_view::index::{Expected, Kind};
 
 use super::facts::is;
 use super::{Learned, Performer, if_unchanged, written};
-use crate::client::Verb;
+use crate::verb::Verb;
 
 /// What all labels and annotations of ours begin with.
 const OURS: &str = "kubernaut.ai/";

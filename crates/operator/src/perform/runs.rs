@@ -23,7 +23,7 @@ use super::{
     Common, Learned, PerformError, Performer, Result, call, changed_or_call, deleted, expect_object, if_unchanged,
     marks, refusal,
 };
-use crate::client::Verb;
+use crate::verb::Verb;
 
 impl Performer {
     /// Changes a run, once the facts are confirmed.

@@ -2,9 +2,8 @@
 
 use fastrand::Rng;
 
-use super::{Act, Create, Deed, Fault, Millis, Plan, Trouble};
+use super::{Act, Create, Deed, Fault, Millis, NAMESPACES, Plan, Trouble};
 use crate::cluster::stories::{VERSIONS, playable};
-use crate::world::NAMESPACES;
 
 const SECOND: Millis = 1000;
 const MINUTE: Millis = 60 * SECOND;
