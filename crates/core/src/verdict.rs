@@ -1,5 +1,6 @@
 //! What a rule says of a contender, and the facts that a write rests on.
 
+use crate::chain::RunNumber;
 use crate::ending::Skip;
 use crate::name::{ExecutionId, RunId, Uid};
 use crate::reason::FailureReason;
@@ -57,6 +58,9 @@ pub enum Fact {
     OwnerGone(ExecutionId),
     /// This run, to which this execution is committed and which is not seen any more, is gone.
     RunGone(ExecutionId, RunId),
+    /// This execution, which ends without a run, has made none by this number: the answer to a create may have been
+    /// lost, and the label by which a watch would show the run.
+    NothingMade(ExecutionId, RunNumber),
     /// Nothing unfinished is left of what was made for this run, which is finished.
     NothingLeft(RunId),
     /// No unfinished task or pod is left on the target of this execution, but its own.
@@ -68,7 +72,10 @@ impl Fact {
     #[must_use]
     pub fn object(&self) -> &Uid {
         match self {
-            Self::Stands(execution) | Self::OwnerGone(execution) | Self::Drained(execution) => &execution.uid,
+            Self::Stands(execution)
+            | Self::OwnerGone(execution)
+            | Self::NothingMade(execution, _)
+            | Self::Drained(execution) => &execution.uid,
             Self::Unfinished(run) | Self::RunGone(_, run) | Self::NothingLeft(run) => &run.uid,
             Self::Draining(residue) => &residue.uid,
         }

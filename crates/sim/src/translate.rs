@@ -230,6 +230,7 @@ impl Translation {
                     | verdict::Fact::OwnerGone(_)
                     | verdict::Fact::RunGone(..)
                     | verdict::Fact::NothingLeft(_)
+                    | verdict::Fact::NothingMade(..)
                     | verdict::Fact::Drained(_) => return None,
                     verdict::Fact::Draining(residue) => Fact::Draining(RunUid(parse(&residue.uid.to_string()))),
                 },

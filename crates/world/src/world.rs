@@ -276,12 +276,20 @@ impl World {
     }
 
     fn supervisor(&self, replica: u8, network: Network) -> Supervisor {
-        let skew =
-            self.plan.faults.iter().filter(|fault| fault.strikes(replica, 0)).find_map(|fault| match fault.what {
+        let skews = |replica: u8| {
+            let faults = self.plan.faults.iter().filter(move |fault| fault.strikes(replica, 0));
+            faults.filter_map(|fault| match fault.what {
                 Trouble::Clock { ahead } => Some(ahead),
                 _ => None,
-            });
-        let (clock, ahead) = (self.clock.clone(), chrono::TimeDelta::seconds(i64::from(skew.unwrap_or_default())));
+            })
+        };
+        let ahead = if replica == NEWCOMER {
+            // What is due by its clock must have been due by that of whoever led.
+            (0..self.plan.replicas).flat_map(skews).chain([0]).min()
+        } else {
+            skews(replica).next()
+        };
+        let (clock, ahead) = (self.clock.clone(), chrono::TimeDelta::seconds(i64::from(ahead.unwrap_or_default())));
         Supervisor {
             replica,
             plan: Arc::clone(&self.plan),

@@ -43,6 +43,9 @@ pub(crate) struct Run<'a> {
     pub(crate) created: Moment,
     /// When Tekton was first free to start it.
     pub(crate) released: Option<Moment>,
+    /// When it was pending no more, as far as its spec says: also one that is cancelled then looks as if it may run,
+    /// until Tekton says that it is done.
+    pub(crate) unheld: Option<Moment>,
     /// When somebody first asked Tekton to cancel it, with or without its `finally` tasks.
     pub(crate) cancelled: Option<Moment>,
     /// When Tekton said that it is done.
@@ -72,6 +75,7 @@ impl<'a> Run<'a> {
             created_time: text(life.first(), "/metadata/creationTimestamp"),
             created: life.begun(),
             released: when(is_let_go),
+            unheld: when(|object| text(object, "/spec/status") != Some(PENDING)),
             cancelled: when(|object| matches!(text(object, "/spec/status"), Some(CANCELLED | CANCELLED_RUN_FINALLY))),
             finished: done.map(|(at, _)| at),
             succeeded: done.is_some_and(|(_, succeeded)| succeeded),

@@ -72,7 +72,7 @@ fn busy(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>)
 fn held_target(evidence: &Evidence<'_>, run: &Run<'_>, from: Moment, to: Moment) -> bool {
     let history = &evidence.history;
     let committed = history.commit_to(run).map(|commit| commit.at);
-    let Some(held) = [committed, run.released].into_iter().flatten().min() else { return false };
+    let Some(held) = [committed, run.released, run.unheld].into_iter().flatten().min() else { return false };
     let meets = |begin: Moment, end: Option<Moment>| begin < to && end.is_none_or(|end| from < end && begin < end);
     meets(held, run.over())
         || (run.released.is_some() && history.pieces_of(run).any(|piece| meets(piece.created, piece.over)))

@@ -75,6 +75,7 @@ impl<'a> Check<'a> {
             Says::Ended { ending, .. } => {
                 self.finish(execution, ending);
                 self.reads_that_its_run_is_gone(execution, facts);
+                self.reads_that_it_made_nothing(execution, facts);
             }
             Says::Progress { shown, .. } => self.show_progress(execution, shown),
             Says::Cleared { effective, .. } => self.record_clearance(execution, *effective),
@@ -151,6 +152,18 @@ impl<'a> Check<'a> {
         let is_there = self.target.runs.contains_key(&run.uid);
         let is_read = facts.iter().any(|fact| matches!(fact, Fact::RunGone(_, it) if it == run));
         self.expect("5", is_there || is_read, || format!("{execution} ends and does not read that {run} is gone"));
+    }
+
+    /// Of a create whose answer was lost, and whose run lost our label, no watch tells.
+    fn reads_that_it_made_nothing(&mut self, execution: &ExecutionId, facts: &[Fact]) {
+        let Some(found) = self.execution(execution) else { return };
+        let is_usable = matches!(found.state, ExecutionState::Undecided { unusable: None, .. });
+        let has_tried = is_usable && found.recall().refusal.is_none();
+        let is_there = self.target.runs.values().any(|run| run.is_owned_by(execution));
+        let is_read = facts.iter().any(|fact| matches!(fact, Fact::NothingMade(it, _) if it == execution));
+        self.expect("5", !has_tried || is_there || is_read, || {
+            format!("{execution} ends and does not read that it has made no run")
+        });
     }
 
     fn give_up(&mut self, execution: &ExecutionId, number: u64) {
@@ -238,6 +251,7 @@ impl<'a> Check<'a> {
                 | Fact::OwnerGone(_)
                 | Fact::RunGone(..)
                 | Fact::NothingLeft(_)
+                | Fact::NothingMade(..)
                 | Fact::Drained(_),
             ) => false,
             (_, Fact::Stands(id)) => {

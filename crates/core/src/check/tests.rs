@@ -3,7 +3,7 @@ use crate::action::{Action, Change, Ending, RunChange, Says, Write};
 use crate::decide::decide;
 use crate::ending::Failure;
 use crate::evidence::{Absence, Started};
-use crate::execution::{Execution, Recorded};
+use crate::execution::{Execution, ExecutionState, Recorded};
 use crate::name::Version;
 use crate::reason::BlockReason;
 use crate::run::Progress;
@@ -71,6 +71,13 @@ fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
     let spoilt = || target(vec![stalled("p", "x", 1, 0, 40), execution("a", unusable("bad"))], vec![]);
     let both_spoilt = || target(vec![execution("a", unusable("bad")), execution("b", unusable("bad"))], vec![]);
     let one_spoilt = || target(vec![asks("a", "w"), execution("b", unusable("bad"))], vec![]);
+    let late = || {
+        let mut late = asks("a", "w");
+        if let ExecutionState::Undecided { start_before, .. } = &mut late.state {
+            *start_before = Some(at(NOW - 1));
+        }
+        target(vec![late], vec![])
+    };
     let expired = || {
         let mut ended_long_ago = run(1, "a", done(true));
         if let Progress::Done(outcome) = &mut ended_long_ago.progress {
@@ -107,6 +114,7 @@ fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
                 change.facts.clear();
             }
         }),
+        ("does not read that it has made no run", late(), read_nothing),
         ("deletes what it commits to", ends(), |it| {
             it.actions = vec![Action::Change(Change { run: run_id("r2"), facts: Vec::new(), to: RunChange::Released })];
         }),

@@ -9,7 +9,7 @@ use crate::chain::RunNumber;
 use crate::duration;
 use crate::ending::{Failure, Skip};
 use crate::evidence::{Absence, Started};
-use crate::execution::Execution;
+use crate::execution::{Execution, ExecutionState};
 use crate::moment::{after, round_up};
 use crate::name::ExecutionId;
 use crate::reason::{FailureReason, Refusal};
@@ -277,9 +277,19 @@ impl<'a> Failures<'a> {
                 cancelled: !counts && execution.cancellation.is_some(),
                 charge: history.charge(policy, target.label(), now, counts),
             };
-            decision.actions.push(execution.says(Says::Ended { ending: Ending::Failed(failure), draining: false }));
+            let facts = nothing_made(target, execution).into_iter().collect();
+            let says = Says::Ended { ending: Ending::Failed(failure), draining: false };
+            decision.actions.push(execution.says_if(facts, says));
         }
     }
+}
+
+/// Who may have made a run without knowing reads that there is none: this process, or one that led before, may have
+/// lost the answer to the create, and somebody the label by which a watch would show the run.
+fn nothing_made(target: &Target, execution: &Execution) -> Option<Fact> {
+    let is_usable = matches!(execution.state, ExecutionState::Undecided { unusable: None, .. });
+    let may_have_made_one = is_usable && execution.recall().refusal.is_none() && own_run(target, execution).is_none();
+    may_have_made_one.then(|| Fact::NothingMade(execution.id.clone(), target.next_number()))
 }
 
 /// Adds a skip to the batch that has the same reason and rests on the same fact, so that one live read serves all.

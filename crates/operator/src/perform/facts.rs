@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DynamicObject, ListParams, ObjectMeta};
+use wfe_core::chain::RunNumber;
 use wfe_core::execution::{ExecutionState, Recorded};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{ResidueId, ResidueKind};
@@ -14,6 +15,7 @@ use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 use wfe_view::lean::LeanObject;
 use wfe_view::observe::{conditions, observe_execution};
 
+use super::marks::is_owned_by;
 use super::{Common, EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::verb::Verb;
 
@@ -38,6 +40,13 @@ impl Performer {
                         return Ok(ControlFlow::Break(learned));
                     }
                 }
+                Fact::NothingMade(execution, number) => {
+                    if let Some(target) = &common.target
+                        && let Some(made) = self.made_by(execution, target, *number).await?
+                    {
+                        return Ok(ControlFlow::Break(made));
+                    }
+                }
                 Fact::NothingLeft(run) => self.confirm_nothing_left(run).await?,
                 Fact::Drained(execution) => {
                     if let Some(target) = &common.target {
@@ -47,6 +56,23 @@ impl Performer {
             }
         }
         Ok(ControlFlow::Continue(learned))
+    }
+
+    /// Looks for the run that an execution may have made without knowing. One without our label is taken in as it was
+    /// read: it is pending still, and nobody else would ever see to it.
+    async fn made_by(
+        &self,
+        execution: &ExecutionId,
+        target: &TargetName,
+        number: RunNumber,
+    ) -> Result<Option<Vec<Learned>>> {
+        let name = target.chain().run(number);
+        let Some(found) = self.read_run(&name).await?.filter(|found| is_owned_by(found, execution)) else {
+            return Ok(None);
+        };
+        let uid = Uid::new(found.metadata.uid.as_deref().unwrap_or_default());
+        let run = RunId { name: name.as_str().into(), uid };
+        self.found_after_all(execution, &run, &found).map(Some)
     }
 
     pub(super) async fn confirm_unfinished(&self, run: &RunId) -> Result<()> {

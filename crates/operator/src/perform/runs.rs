@@ -10,8 +10,8 @@ use wfe_core::action::{Change, RunChange, Unneeded};
 use wfe_core::chain::RunNumber;
 use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::reason::Refusal;
-use wfe_core::run::CancelReason;
-use wfe_tekton::{RunRequest, render_run};
+use wfe_core::run::{CancelReason, Order, Owner};
+use wfe_tekton::{RunRequest, observe_run, render_run};
 use wfe_view::call::CallError;
 use wfe_view::index::{Kind, Written};
 use wfe_view::lean::LeanObject;
@@ -107,6 +107,8 @@ impl Performer {
                 let mark = marks::missing(rendered, &found).unwrap_or_else(|| "labels of ours".to_owned());
                 Ok(self.refuse_unmarked(execution, number, &found, &mark).await)
             }
+            // Another execution's, which lost our label before this process saw it: it is pending or runs, as any other.
+            Some(found) if let Some((owner, run)) = strayed(&found) => self.found_after_all(&owner, &run, &found),
             Some(_) => {
                 tracing::warn!(
                     run = name,
@@ -204,6 +206,15 @@ impl Performer {
         let learned = expect_run(run, &cancelled)?;
         tracing::info!(run = %run, reason = said, "cancelled");
         Ok(learned)
+    }
+}
+
+/// Reads whose a run is that has no label of ours.
+fn strayed(found: &DynamicObject) -> Option<(ExecutionId, RunId)> {
+    let (_, run) = observe_run(&found.metadata, &found.data, Order(0))?;
+    match run.owner {
+        Owner::Execution { id, .. } => Some((id, run.id)),
+        Owner::Nobody => None,
     }
 }
 

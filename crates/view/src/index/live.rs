@@ -5,6 +5,7 @@ use wfe_core::chain::ChainName;
 use wfe_core::name::Uid;
 use wfe_core::run::Run;
 
+use super::expect::at_least;
 use super::keep::already_seen;
 use super::{Expected, Index, Key, Kind, Live};
 
@@ -67,7 +68,12 @@ impl Index {
     pub fn follow_live(&mut self, chain: ChainName, mut run: Run, now: Time) {
         let key = Key::Chain(chain);
         if self.places[&Kind::Run].contains_key(&run.id.uid) {
-            return self.touch(&key); // it has its label again
+            let known = self.entry(&key).and_then(|entry| entry.target.runs.get(&run.id.uid));
+            if known.is_some_and(|known| at_least(&known.version, &run.version)) {
+                return self.touch(&key); // it has its label again
+            }
+            // Its watch is behind: it will deliver that the run is gone, which is not so.
+            self.places.entry(Kind::Run).or_default().remove(&run.id.uid);
         }
         run.unwatched = Some(Box::new(now));
         self.keep_run(key, run, None, now);

@@ -7,6 +7,7 @@ use wfe_core::run::{Order, Owner, Run};
 use wfe_core::target::Target;
 use wfe_tekton::Descendant;
 
+use super::expect::at_least;
 use super::keep::{end_tries, keep_presence, keep_release, mark_gone, place_owner, share_strings};
 use super::pause::pause_for;
 use super::{Beside, ExecutionRecord, Index, Key, Kind};
@@ -44,6 +45,10 @@ impl Index {
 
     pub(super) fn apply_run(&mut self, chain: ChainName, run: Run, now: Time) {
         let key = Key::Chain(chain);
+        let known = self.entry(&key).and_then(|entry| entry.target.runs.get(&run.id.uid));
+        if known.is_some_and(|known| known.unwatched.is_some() && at_least(&known.version, &run.version)) {
+            return self.touch(&key); // from before it lost our label
+        }
         self.place(Kind::Run, &run.id.uid, &key);
         let listing = self.lists.get(&Kind::Run).filter(|list| list.seen.is_some()).map(|list| list.place);
         self.keep_run(key, run, listing, now);

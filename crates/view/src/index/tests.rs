@@ -728,6 +728,29 @@ fn a_run_that_lost_our_label_is_followed_until_its_execution_has_ended() {
 }
 
 #[test]
+fn a_run_that_lost_our_label_behind_its_watch_is_as_it_was_read() {
+    let mut index = synced(vec![running("1"), run("r1", "a", "2")]);
+    let read = |version: &str, cancelled| match run("r1", "a", version) {
+        Delivery::Run(_, run) => Run { cancelled, ..*run },
+        other => panic!("{other:?}"),
+    };
+    let shown = |index: &Index| {
+        let run = run_of(index);
+        (run.version.as_str().to_owned(), run.cancelled, run.unwatched.is_some())
+    };
+    index.follow_live(target().chain(), read("4", true), now());
+    assert_eq!(shown(&index), ("4".to_owned(), true, true), "the watch shows what was before");
+    index.apply(run("r1", "a", "3"), now());
+    assert_eq!(shown(&index), ("4".to_owned(), true, true), "what comes late is older");
+    index.apply(Delivery::RunDeleted(Uid::new("r1"), None), now());
+    assert_eq!(shown(&index), ("4".to_owned(), true, true), "it is not gone: it has lost our label");
+    index.apply(run("r1", "a", "6"), now());
+    assert_eq!(shown(&index), ("6".to_owned(), false, false), "it has its label again");
+    index.follow_live(target().chain(), read("5", true), now());
+    assert_eq!(shown(&index), ("6".to_owned(), false, false), "a read that was answered late is older");
+}
+
+#[test]
 fn the_deletion_of_a_run_that_lost_our_label_is_not_awaited() {
     let mut index = synced(vec![execution("a", "1")]);
     let Delivery::Run(chain, live) = run("r1", "a", "2") else { panic!("a run") };
