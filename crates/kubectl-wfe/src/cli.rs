@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
-use wfe_operator::cli::PolicyArgs;
+use wfe_settings::cli::PolicyArgs;
 
 use crate::subject::Subject;
 

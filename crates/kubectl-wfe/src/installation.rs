@@ -17,8 +17,7 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 use wfe_core::policy::Policy;
-
-use wfe_operator::config::{Document, Flags, Place};
+use wfe_settings::config::{Document, Flags, Place};
 
 use crate::cli::{Overrides, ViewArgs};
 
@@ -149,7 +148,7 @@ fn operator_in(deployment: &Deployment) -> Option<&Container> {
 
 /// Returns the flags of a container, those that its environment variables stand for first: a flag wins.
 fn words(container: &Container, namespace: &str) -> Vec<String> {
-    let command = wfe_operator::cli::Cli::command();
+    let command = wfe_settings::cli::Cli::command();
     let run = command.find_subcommand("run");
     let variables = container.env.iter().flatten();
     let from_variables = variables.filter_map(|variable| {

@@ -17,10 +17,10 @@ use wfe_core::action::{Change, RunChange, Says};
 use wfe_core::decide::{decide, decide_blind, decide_unseen};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::TargetName;
+use wfe_settings::config::InForce;
 use wfe_view::index::{Delivery, Index, Key, READ_AFTER};
 
 use crate::clock::Clock;
-use crate::config::InForce;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::leadership::{Leadership, Term};

@@ -15,6 +15,7 @@ use kube::Api;
 use kube::api::PostParams;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use wfe_settings::timing::Timing;
 
 use crate::client::Cluster;
 use crate::clock::Clock;
@@ -22,7 +23,6 @@ use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 
-pub use choice::{LONGEST, Timing};
 use choice::{Record, Sighting, Step, step};
 use wfe_view::call::CallError;
 

@@ -8,7 +8,6 @@
 //!
 //! It observes, performs and reports. It never decides.
 
-pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod config;

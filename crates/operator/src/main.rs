@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use wfe_operator::cli::{Cli, Command};
-use wfe_operator::config::{self, Flags};
+use wfe_operator::config;
+use wfe_settings::cli::{Cli, Command};
+use wfe_settings::config::Flags;
 use wfe_view::causes::with_causes;
 
 fn main() -> ExitCode {

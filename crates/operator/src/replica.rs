@@ -12,17 +12,18 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
+use wfe_settings::config::InForce;
+use wfe_settings::timing::Timing;
 use wfe_view::index::Kind;
 
 use crate::client::Cluster;
 use crate::clock::Clock;
-use crate::config::InForce;
 use crate::engine::{Engine, Settings};
 use crate::events::{self, Events};
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::leadership::Leadership;
-use crate::lease::{Elector, Timing};
+use crate::lease::Elector;
 use crate::metrics::Metrics;
 use crate::parts::Parts;
 use crate::perform::Performer;

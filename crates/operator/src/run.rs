@@ -4,12 +4,13 @@ use anyhow::Context;
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use kube::Config;
+use wfe_settings::cli::RunArgs;
+use wfe_settings::config::{Flags, Place};
 use wfe_view::causes::with_causes;
 
-use crate::cli::RunArgs;
 use crate::client::Cluster;
 use crate::clock::Clock;
-use crate::config::{Flags, Follower, Page, Place, read_first};
+use crate::config::{Follower, Page, read_first};
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::leadership::Leadership;

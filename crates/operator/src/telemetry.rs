@@ -4,50 +4,15 @@ use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, reload};
-
-/// kube logs each failed connection and each failed watch on its own, without what to do; ours say that, once. It also
-/// logs the whole body of an answer that it cannot read, and in that may be the values of parameters.
-const KUBE_OFF: &str = "kube_client::client=off,kube_client::client::tls=warn,kube_runtime::watcher=off";
-
-/// How much can be logged.
-const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// For machines: one JSON object per line.
-    Json,
-}
-
-/// Reads a log level: `error`, `warn`, `info`, `debug` or `trace` for the operator's own lines, or a full filter such
-/// as `warn,wfe_operator=debug,kube=debug`.
-///
-/// # Errors
-/// When it is neither.
-pub fn parse_level(text: &str) -> Result<String, String> {
-    // A word that is no level would be the name of a target, and silence all others.
-    let is_level = |directive: &str| LEVELS.contains(&directive.rsplit('=').next().unwrap_or_default());
-    if let Some(strange) = text.split(',').find(|directive| !is_level(directive)) {
-        return Err(format!("names no level in {strange:?}: one of {}", LEVELS.join(", ")));
-    }
-    let filter = match text {
-        "error" | "warn" | "info" | "debug" | "trace" => format!("warn,{KUBE_OFF},wfe_operator={text}"),
-        // Also under a filter for all of kube: only who names these targets sees them.
-        _ => format!("{KUBE_OFF},{text}"),
-    };
-    EnvFilter::try_new(&filter).map(|_| filter).map_err(|error| error.to_string())
-}
+use wfe_settings::log::LogFormat;
 
 /// How much is logged, from now on. Cheap to clone.
 #[derive(Clone)]
 pub struct LogLevel(Arc<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>);
 
 impl LogLevel {
-    /// Changes it. `filter` comes from [`parse_level`].
+    /// Changes it. `filter` comes from [`parse_level`](wfe_settings::log::parse_level).
     pub fn set(&self, filter: &str) {
         if let Err(error) = (self.0)(EnvFilter::new(filter)) {
             tracing::warn!(%error, "the log level stays as it is");
@@ -61,7 +26,7 @@ fn has_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
-/// Starts logging. `filter` comes from [`parse_level`].
+/// Starts logging. `filter` comes from [`parse_level`](wfe_settings::log::parse_level).
 #[must_use]
 pub fn start(format: LogFormat, filter: &str) -> LogLevel {
     let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(std::io::stderr);
@@ -88,6 +53,7 @@ mod tests {
     use std::sync::{Mutex, PoisonError};
 
     use super::*;
+    use wfe_settings::log::parse_level;
 
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use wfe_core::Time;
 use wfe_operator::clock::Clock;
-use wfe_operator::config::{Flags, InForce, Place};
+use wfe_settings::config::{Flags, InForce, Place};
 
 use crate::cluster::Cluster;
 use crate::network::Network;

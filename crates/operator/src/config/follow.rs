@@ -15,12 +15,12 @@ use kube::runtime::watcher::{self, Event};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use wfe_core::backoff::Backoff;
+use wfe_settings::config::{Document, Flags, InForce, Place, Refused};
 use wfe_view::call::CallError;
 
-use super::{Document, Flags, InForce, Page, Place, Refused};
-use crate::cli::RunArgs;
+use super::Page;
 use crate::client::Cluster;
-use crate::events::{Announcement, Events};
+use crate::events::{Announcement, ConfigVersion, Events};
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::telemetry::LogLevel;
@@ -38,16 +38,9 @@ const CALM: Duration = Duration::from_secs(30);
 /// take a second or two to fill.
 const STANDS_BY: Duration = Duration::from_secs(5);
 
-impl Place {
-    /// Returns where the flags say that it is.
-    #[must_use]
-    pub fn of(args: &RunArgs) -> Self {
-        Self { namespace: args.namespace.clone(), name: args.config_map.clone() }
-    }
-
-    fn field(&self) -> String {
-        format!("metadata.name={}", self.name)
-    }
+/// Returns the field selector that finds the one `ConfigMap`.
+fn field(place: &Place) -> String {
+    format!("metadata.name={}", place.name)
 }
 
 /// Reads the `ConfigMap` as it is now, once; `None` where there is none.
@@ -56,7 +49,7 @@ impl Place {
 /// Whatever the request brought instead of an answer.
 pub(super) async fn read(cluster: &Cluster, place: &Place) -> Result<Option<Document>, CallError> {
     // A list, as it takes the same right as the watch.
-    let params = ListParams::default().fields(&place.field());
+    let params = ListParams::default().fields(&field(place));
     let found = cluster.call(Verb::List, "configmaps", cluster.config_maps_in(&place.namespace).list(&params)).await?;
     Ok(found.items.into_iter().next().map(Document::of))
 }
@@ -70,7 +63,7 @@ pub struct Versions {
 
 impl Versions {
     fn new(cluster: &Cluster, place: &Place) -> Self {
-        let config = watcher::Config::default().fields(&place.field()).timeout(WATCH_SECONDS);
+        let config = watcher::Config::default().fields(&field(place)).timeout(WATCH_SECONDS);
         Self { events: watcher::watcher(cluster.config_maps_in(&place.namespace), config).boxed(), listed: None }
     }
 
@@ -160,7 +153,7 @@ impl Follower {
         });
         let start = Arc::new(begun?);
         let (in_force, _) = watch::channel(Arc::clone(&start));
-        let newest = first.map(Document::key);
+        let newest = first.map(key);
         let follower = Self { flags, place, in_force, start, newest, is_refused: false, page, metrics, log_level };
         follower.show(&follower.start);
         Ok(follower)
@@ -198,11 +191,11 @@ impl Follower {
 
     /// Takes in what the `ConfigMap` is now.
     fn take_in(&mut self, document: Option<&Document>, told: &Events) {
-        let key = document.map(Document::key);
-        if key == self.newest {
+        let newest = document.map(key);
+        if newest == self.newest {
             return;
         }
-        self.newest = key;
+        self.newest = newest;
         match self.flags.under(&self.place, document) {
             Ok(next) => self.apply(next, document, told),
             Err(refused) => self.refuse(refused, document, told),
@@ -227,7 +220,7 @@ impl Follower {
         // A label or an annotation of the ConfigMap is worth no event.
         if let Some(document) = document.filter(|_| was_refused || !changes.is_empty() || !next.warnings.is_empty()) {
             let note = [vec![what], next.warnings.clone()].concat().join("; ");
-            told.announce(Announcement::config_applied(&document.id(place), format!("in force: {note}")));
+            told.announce(Announcement::config_applied(&id(document, place), format!("in force: {note}")));
         }
     }
 
@@ -239,7 +232,7 @@ impl Follower {
         tracing::warn!(version = refused.version, in_force, "{place} is refused, nothing changes: {refused}");
         if let Some(document) = document {
             let note = format!("refused, version {in_force} stays in force: {refused}");
-            told.announce(Announcement::config_refused(&document.id(place), note));
+            told.announce(Announcement::config_refused(&id(document, place), note));
         }
         self.page.refuse(refused);
     }
@@ -256,10 +249,18 @@ impl Follower {
     }
 }
 
-impl Document {
-    /// Tells two versions apart, also when the object was deleted and made again.
-    fn key(&self) -> (String, String) {
-        (self.uid.clone(), self.version.clone())
+/// Tells two versions apart, also when the object was deleted and made again.
+fn key(document: &Document) -> (String, String) {
+    (document.uid.clone(), document.version.clone())
+}
+
+/// Names a version of the `ConfigMap` in events.
+fn id(document: &Document, place: &Place) -> ConfigVersion {
+    ConfigVersion {
+        namespace: place.namespace.clone(),
+        name: place.name.clone(),
+        uid: document.uid.clone(),
+        version: document.version.clone(),
     }
 }
 

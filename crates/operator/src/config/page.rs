@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wfe_api::limits::cut;
-
-use super::{InForce, NO_VERSION, Place, Refused, SHOWN, Setting};
+use wfe_settings::config::{InForce, NO_VERSION, Place, Refused, SHOWN, Setting};
 
 /// How long a failure of the watch is told of: longer than its longest wait between two tries and the time that one may
 /// take, so that one that goes on failing is told of all the time.

@@ -1,13 +1,14 @@
 //! `wfe-operator config`: shows what the operator would run by, or all that is wrong with it.
 
-use anyhow::Context;
-use kube::Config;
 use std::io::Write;
 
-use super::manifest::read_file;
+use anyhow::{Context, ensure};
+use kube::Config;
+use wfe_settings::cli::ConfigArgs;
+use wfe_settings::config::{Document, Flags, Place};
+
+use super::follow;
 use super::page::{Table, heading};
-use super::{Document, Flags, Place, follow};
-use crate::cli::ConfigArgs;
 use crate::client::Cluster;
 use crate::hearing::Hearing;
 use crate::leadership::Leadership;
@@ -59,4 +60,21 @@ async fn read_live(args: &ConfigArgs, place: &Place) -> anyhow::Result<Option<Do
     )
     .context("cannot use the kubeconfig; check its certificates")?;
     follow::read(&cluster, place).await.with_context(|| format!("cannot read {place}"))
+}
+
+/// How large a file may be, in bytes: all that a chart renders, with room to spare.
+const LARGEST_FILE: u64 = 8 << 20;
+
+/// Reads a file to its end; `-` is standard input.
+fn read_file(file: &std::path::Path) -> anyhow::Result<String> {
+    use std::io::Read;
+    let source: Box<dyn Read> = if file == std::path::Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(file).context("it cannot be read")?)
+    };
+    let mut text = String::new();
+    source.take(LARGEST_FILE + 1).read_to_string(&mut text).context("it cannot be read")?;
+    ensure!(text.len() as u64 <= LARGEST_FILE, "it is larger than {LARGEST_FILE} bytes");
+    Ok(text)
 }

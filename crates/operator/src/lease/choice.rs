@@ -5,42 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
-
-/// The longest that a Lease may last: for so long nobody leads when a leader dies. One that says more, written by hand
-/// or by another program, is not waited for longer.
-pub const LONGEST: Duration = Duration::from_mins(5);
-/// How much longer the Lease must last than its holder writes: for what is on its way when the holder stops.
-const MARGIN: Duration = Duration::from_secs(1);
-
-/// How the Lease is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    /// For how long a record must not have changed before others take the Lease.
-    pub duration: Duration,
-    /// For how long a leader goes on writing after the last renewal that it knows of, counted from when it asked.
-    pub renew_deadline: Duration,
-    /// How often the Lease is renewed, or looked at; and how long one request may take.
-    pub retry_period: Duration,
-}
-
-impl Timing {
-    /// Checks that a leader stops before another can begin, and that one lost request does not end its term.
-    ///
-    /// # Errors
-    /// Which flags contradict each other.
-    pub fn new(duration: Duration, renew_deadline: Duration, retry_period: Duration) -> Result<Self, String> {
-        if duration > LONGEST {
-            return Err(format!("--lease-duration must be at most {} s", LONGEST.as_secs()));
-        }
-        if renew_deadline + MARGIN > duration {
-            return Err("--lease-duration must be at least 1s longer than --renew-deadline".to_owned());
-        }
-        if retry_period * 2 > renew_deadline {
-            return Err("--renew-deadline must be at least twice --retry-period".to_owned());
-        }
-        Ok(Self { duration, renew_deadline, retry_period })
-    }
-}
+use wfe_settings::timing::LONGEST;
 
 /// What a Lease says. Its time is compared with earlier ones for being another, and never with a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +85,7 @@ pub(super) fn step(me: &str, leads_until: Option<Instant>, seen: Option<&Sightin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wfe_settings::timing::Timing;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -202,21 +168,5 @@ mod tests {
         assert_eq!(Record::of(&lease(serde_json::json!({"holderIdentity": "", "leaseDurationSeconds": -1}))), nothing);
         let long = Record::of(&lease(serde_json::json!({"holderIdentity": "x", "leaseDurationSeconds": i32::MAX})));
         assert_eq!((long.holder.as_deref(), long.duration), (Some("x"), LONGEST));
-    }
-
-    #[test]
-    fn contradictory_times_are_refused_with_the_name_of_the_flag() {
-        for (duration, deadline, retry, flag) in [
-            (5000, 5000, 2000, "--lease-duration"),
-            (5500, 5000, 2000, "--lease-duration"),
-            (301_000, 5000, 2000, "--lease-duration"),
-            (8000, 3000, 2000, "--renew-deadline"),
-        ] {
-            let [duration, deadline, retry] = [duration, deadline, retry].map(Duration::from_millis);
-            let error = Timing::new(duration, deadline, retry).unwrap_err();
-            assert!(error.starts_with(flag), "{error}");
-        }
-        assert!(Timing::new(SECOND * 8, SECOND * 5, SECOND * 2).is_ok());
-        assert!(Timing::new(SECOND * 3, SECOND * 2, SECOND).is_ok());
     }
 }

@@ -7,14 +7,15 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use wfe_operator::client;
 use wfe_operator::clock::Clock;
-use wfe_operator::config::InForce;
 use wfe_operator::health::Health;
 use wfe_operator::hearing::Hearing;
 use wfe_operator::leadership::Leadership;
-use wfe_operator::lease::{Timing, identity};
+use wfe_operator::lease::identity;
 use wfe_operator::metrics::Metrics;
 use wfe_operator::parts::Parts;
 use wfe_operator::replica::{Candidacy, Replica, Setup};
+use wfe_settings::config::InForce;
+use wfe_settings::timing::Timing;
 
 use super::{NEWCOMER, SYSTEM};
 use crate::network::{Network, RENEW_DEADLINE};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::telemetry::{self, LogFormat};
+use crate::log::{LogFormat, parse_level};
 
 pub use lease::LeaseArgs;
 pub use policy::{PolicyArgs, ScopeArg};
@@ -123,7 +123,7 @@ pub struct RunArgs {
     pub log_format: LogFormat,
 
     /// How much is logged: error, warn, info, debug or trace, or a filter such as warn,wfe_operator=debug.
-    #[arg(long, env = "WFE_LOG_LEVEL", value_name = "LEVEL", default_value = "info", value_parser = telemetry::parse_level)]
+    #[arg(long, env = "WFE_LOG_LEVEL", value_name = "LEVEL", default_value = "info", value_parser = parse_level)]
     pub log_level: String,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use super::parse_duration;
-use crate::lease::Timing;
+use crate::timing::Timing;
 
 /// The longest name of an object in Kubernetes, and so of a pod.
 const MAX_NAME: usize = 253;

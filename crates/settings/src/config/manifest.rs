@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 
 use super::{Document, Place};
-use crate::events::ConfigVersion;
 
 /// What a version is called that no API server has seen.
 const OF_FILE: &str = "(file)";
@@ -51,31 +50,4 @@ impl Document {
         }
         Ok(Self { uid: String::new(), version: OF_FILE.to_owned(), values })
     }
-
-    /// Names this version of the `ConfigMap`.
-    pub(super) fn id(&self, place: &Place) -> ConfigVersion {
-        ConfigVersion {
-            namespace: place.namespace.clone(),
-            name: place.name.clone(),
-            uid: self.uid.clone(),
-            version: self.version.clone(),
-        }
-    }
-}
-
-/// How large a file may be, in bytes: all that a chart renders, with room to spare.
-pub(super) const LARGEST_FILE: u64 = 8 << 20;
-
-/// Reads a file to its end; `-` is standard input.
-pub(super) fn read_file(file: &std::path::Path) -> anyhow::Result<String> {
-    use std::io::Read;
-    let source: Box<dyn Read> = if file == std::path::Path::new("-") {
-        Box::new(std::io::stdin())
-    } else {
-        Box::new(std::fs::File::open(file).context("it cannot be read")?)
-    };
-    let mut text = String::new();
-    source.take(LARGEST_FILE + 1).read_to_string(&mut text).context("it cannot be read")?;
-    ensure!(text.len() as u64 <= LARGEST_FILE, "it is larger than {LARGEST_FILE} bytes");
-    Ok(text)
 }
