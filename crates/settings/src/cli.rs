@@ -67,8 +67,8 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_CONFIG_MAP", value_name = "NAME", default_value = "workflowexecution-config", value_parser = parse_name)]
     pub config_map: String,
 
-    /// The namespace in which all PipelineRuns are made. Operators that share it exclude each other on a target;
-    /// operators that do not, do not.
+    /// The namespace in which all PipelineRuns are made. Operators that share this namespace exclude each other on a
+    /// target; operators with different ones do not.
     #[arg(long, env = "WFE_EXECUTION_NAMESPACE", value_name = "NAMESPACE", default_value = "kubernaut-workflows", value_parser = parse_namespace)]
     pub execution_namespace: String,
 
@@ -76,7 +76,7 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_SERVICE_ACCOUNT", value_name = "NAME", default_value = "kubernaut-workflow-runner", value_parser = parse_name)]
     pub service_account: String,
 
-    /// How long a workflow may take, where its spec says nothing (a Go duration, 1s to 24h).
+    /// How long a workflow may take, where its spec names no time-out (a Go duration, 1s to 24h).
     #[arg(long, env = "WFE_DEFAULT_TIMEOUT", value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
     pub default_timeout: Duration,
 
@@ -84,7 +84,8 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_START_DEADLINE", value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub start_deadline: Duration,
 
-    /// How long a target may drain (tasks and pods of an ended run still stopping) before a Warning event says so.
+    /// How long a target may drain (tasks and pods of an ended run still stopping) before a Warning event reports
+    /// it.
     #[arg(long, env = "WFE_DRAIN_DEADLINE", value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub drain_deadline: Duration,
 
@@ -92,8 +93,8 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_PIPELINERUN_RETENTION", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub pipelinerun_retention: Duration,
 
-    /// After how long a finished execution is removed whose spec says nothing of it (a Go duration); not while it
-    /// blocks, counts, or is the newest of its target. 0: never.
+    /// How long a finished WorkflowExecution is kept, where its spec names no time (a Go duration). One that blocks,
+    /// counts, or is the newest of its target is kept longer. 0: none is ever removed.
     #[arg(long, env = "WFE_TTL_AFTER_FINISHED", value_name = "DURATION", default_value = "0", value_parser = policy::parse_or_off)]
     pub ttl_after_finished: Duration,
 

@@ -21,34 +21,35 @@ pub enum ScopeArg {
 /// The flags.
 #[derive(Clone, Debug, Args)]
 pub struct PolicyArgs {
-    /// Whom a workflow that failed half way blocks on its target, until a person clears it.
+    /// What a workflow that failed half way blocks on its target, until a person clears the target.
     #[arg(long, env = "WFE_PREVIOUS_EXECUTION_FAILED_SCOPE", value_name = "SCOPE", default_value = "Target")]
     pub previous_execution_failed_scope: ScopeArg,
 
-    /// How many failures in a row before anything ran exhaust a target, until a person clears it. 0: no number does.
+    /// How many failures in a row before anything ran exhaust a target, until a person clears the target. 0: no number
+    /// of failures does.
     #[arg(long, env = "WFE_MAX_CONSECUTIVE_FAILURES", value_name = "NUMBER", default_value = "5", value_parser = parse_number)]
     pub max_consecutive_failures: u32,
 
-    /// How long a target is left alone after a failure before anything ran (a Go duration); it doubles with each
-    /// further one.
+    /// How long a target is left alone after a failure before anything ran (a Go duration). Each further failure in a
+    /// row doubles this time, the backoff.
     #[arg(long, env = "WFE_BASE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     pub base_cooldown_period: Duration,
 
-    /// How long a target is left alone after such failures at the most.
+    /// The longest that the backoff of a target becomes; not less than base-cooldown-period.
     #[arg(long, env = "WFE_MAX_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub max_cooldown_period: Duration,
 
-    /// How often that time doubles at the most, 0 to 33.
+    /// How often the backoff doubles at the most, 0 to 33.
     #[arg(long, env = "WFE_MAX_BACKOFF_EXPONENT", value_name = "NUMBER", default_value = "4", value_parser = parse_number)]
     pub max_backoff_exponent: u32,
 
-    /// How much longer than that a target may be left alone, as a share of it from 0 to 1, so that targets which failed
-    /// together are not tried again together.
+    /// How much longer than its backoff a target is left alone at the most, as a share of the backoff from 0 to 1, so
+    /// that targets which failed together are not tried again together.
     #[arg(long, env = "WFE_BACKOFF_JITTER", value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     pub backoff_jitter: Thousandths,
 
-    /// After how long without such a failure they are counted anew. 0: only after a success or when a person clears
-    /// them.
+    /// After how long without a failure before anything ran the count of such failures starts anew; not less than the
+    /// longest backoff with its jitter. 0: only after a success, or when a person clears the target.
     #[arg(long, env = "WFE_FAILURE_QUIET_PERIOD", value_name = "DURATION", default_value = "0", value_parser = parse_or_off)]
     pub failure_quiet_period: Duration,
 
@@ -56,7 +57,8 @@ pub struct PolicyArgs {
     #[arg(long, env = "WFE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "5m", value_parser = parse_or_off)]
     pub cooldown_period: Duration,
 
-    /// Whether nothing new starts, on any target. What runs goes on; what is undecided waits and says so.
+    /// Whether nothing new starts, on any target. Runs that have begun go on; undecided executions wait, and their
+    /// status says why.
     #[arg(long, env = "WFE_PAUSED", value_name = "true|false", default_value = "false", action = ArgAction::Set, hide_possible_values = true)]
     pub paused: bool,
 }
