@@ -154,7 +154,7 @@ $(DENY) $(AUDITABLE) $(CYCLONEDX) $(AUDIT_INFO): | versions-rust
 # --- to build --------------------------------------------------------------------------------------------------------
 
 .PHONY: generate
-generate: versions-rust ## Write the generated files: the CRD and the reference pages
+generate: versions-rust ## Write the generated files: the CRD, the reference pages, the lists of settings
 	@.ci/generate
 
 .PHONY: release

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use wfe_core::policy::{Policy, PolicyError};
 
 use crate::log::{LogFormat, parse_level};
 
@@ -126,6 +127,30 @@ pub struct RunArgs {
     /// How much is logged: error, warn, info, debug or trace, or a filter such as warn,wfe_operator=debug.
     #[arg(long, env = "WFE_LOG_LEVEL", value_name = "LEVEL", default_value = "info", value_parser = parse_level)]
     pub log_level: String,
+}
+
+impl RunArgs {
+    /// Puts the policy of decisions together.
+    ///
+    /// # Errors
+    /// Which flag contradicts another one.
+    pub fn policy(&self) -> Result<Policy, PolicyError> {
+        let policy = self.unchecked_policy();
+        policy.validate()?;
+        Ok(policy)
+    }
+
+    /// As [`RunArgs::policy`], for whoever wants to know all that is wrong with it.
+    pub(crate) fn unchecked_policy(&self) -> Policy {
+        self.policy.over(&Policy {
+            default_timeout: self.default_timeout,
+            start_deadline: self.start_deadline,
+            drain_deadline: self.drain_deadline,
+            retention: self.pipelinerun_retention,
+            ttl: Some(self.ttl_after_finished).filter(|ttl| !ttl.is_zero()),
+            ..Policy::default()
+        })
+    }
 }
 
 /// The shortest duration that a deadline of the operator's may have: statuses hold whole seconds.

@@ -19,39 +19,11 @@ use wfe_core::policy::Policy;
 use wfe_tekton::Defaults;
 
 use crate::cli::{Cli, RunArgs};
+use crate::table::{EXECUTION_NAMESPACE, OUTAGE_TARGETS, OUTAGE_WINDOW, keys};
 
-/// The one key that is read at the start alone: two execution namespaces would be two locks.
-const EXECUTION_NAMESPACE: &str = "execution-namespace";
-
-/// Why it must not be the namespace of the operator itself.
+/// Why the execution namespace must not be the operator's own.
 const OWN_NAMESPACE: &str = "must not be the operator's own namespace: there, workflows could use the operator's \
                              service account and change its configuration";
-
-/// The keys of the `ConfigMap`, each of which is a flag too.
-const KEYS: [&str; 17] = [
-    "base-cooldown-period",
-    "max-cooldown-period",
-    "max-backoff-exponent",
-    "backoff-jitter",
-    "max-consecutive-failures",
-    "failure-quiet-period",
-    "cooldown-period",
-    "previous-execution-failed-scope",
-    "paused",
-    EXECUTION_NAMESPACE,
-    "service-account",
-    "default-timeout",
-    "start-deadline",
-    "drain-deadline",
-    "pipelinerun-retention",
-    "ttl-after-finished",
-    "log-level",
-];
-
-/// Keys of the specification whose behaviour does not exist yet: the first is off when it is 0, and the second means
-/// nothing then.
-const OUTAGE_TARGETS: &str = "outage-targets";
-const OUTAGE_WINDOW: &str = "outage-window";
 
 /// How long a value may be, in bytes: the longest that makes sense, a log filter, has some hundred.
 const LONGEST_VALUE: usize = 1024;
@@ -226,8 +198,8 @@ impl Flags {
 
     /// Reads each key for itself, so that all that are bad are told at once.
     fn read_keys<'a>(&self, document: &'a Document) -> Result<Vec<(&'static str, &'a str)>, Vec<Problem>> {
-        let (mut keys, mut problems) = (Vec::new(), Vec::new());
-        for key in KEYS {
+        let (mut values, mut problems) = (Vec::new(), Vec::new());
+        for key in keys() {
             let Some(value) = document.values.get(key) else { continue };
             let read = match value {
                 Ok(text) if text.len() > LONGEST_VALUE => Err(format!("is longer than {LONGEST_VALUE} bytes")),
@@ -235,14 +207,14 @@ impl Flags {
                 Err(why) => Err((*why).to_owned()),
             };
             match read {
-                Ok(text) => keys.push((key, text)),
+                Ok(text) => values.push((key, text)),
                 Err(why) => {
                     let text = value.as_deref().unwrap_or_default();
                     problems.push(Problem::of((key, text), Source::ConfigMap, &why));
                 }
             }
         }
-        if problems.is_empty() { Ok(keys) } else { Err(problems) }
+        if problems.is_empty() { Ok(values) } else { Err(problems) }
     }
 
     fn parse(&self, keys: &[(&str, &str)]) -> Result<(RunArgs, ArgMatches), clap::Error> {
@@ -256,19 +228,19 @@ impl Flags {
 }
 
 /// Returns every key with the value that wins.
-fn settings(matches: &ArgMatches, keys: &[(&str, &str)]) -> Vec<Setting> {
+fn settings(matches: &ArgMatches, values: &[(&str, &str)]) -> Vec<Setting> {
     let setting = |key: &'static str| {
         let flag = key.replace('-', "_");
         let value = matches.get_raw(&flag).and_then(Iterator::last).unwrap_or_default();
         let source = match matches.value_source(&flag) {
-            _ if keys.iter().any(|(set, _)| *set == key) => Source::ConfigMap,
+            _ if values.iter().any(|(set, _)| *set == key) => Source::ConfigMap,
             Some(ValueSource::CommandLine) => Source::Flag,
             Some(ValueSource::EnvVariable) => Source::Environment,
             _ => Source::Default,
         };
         Setting { key, value: value.to_string_lossy().into_owned(), source }
     };
-    KEYS.map(setting).into()
+    keys().map(setting).collect()
 }
 
 /// Says what clap has against a value, without its advice for command lines.
@@ -294,7 +266,7 @@ fn warnings(document: &Document) -> Vec<String> {
     let wants_outages = document.values.get(OUTAGE_TARGETS).is_some_and(is_set);
     let mut warnings = Vec::new();
     let mut unknown = Vec::new();
-    for key in document.values.keys().map(String::as_str).filter(|key| !KEYS.contains(key)) {
+    for key in document.values.keys().map(String::as_str).filter(|key| !keys().any(|known| known == *key)) {
         match key {
             OUTAGE_TARGETS | OUTAGE_WINDOW if wants_outages => {
                 warnings.push(format!("{key} is not supported by this version, and does nothing"));

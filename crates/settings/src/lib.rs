@@ -6,4 +6,5 @@
 pub mod cli;
 pub mod config;
 pub mod log;
+pub mod table;
 pub mod timing;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use wfe_core::backoff::{Backoff, Thousandths};
-use wfe_core::policy::{Policy, PolicyError, Scope};
+use wfe_core::policy::{Policy, Scope};
 
-use super::{RunArgs, parse_duration};
+use super::parse_duration;
 
 /// Whom an execution failure blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -63,42 +63,9 @@ pub struct PolicyArgs {
     pub paused: bool,
 }
 
-impl RunArgs {
-    /// Puts the policy of decisions together.
-    ///
-    /// # Errors
-    /// Which flag contradicts another one.
-    pub fn policy(&self) -> Result<Policy, PolicyError> {
-        let policy = self.unchecked_policy();
-        policy.validate()?;
-        Ok(policy)
-    }
-
-    /// As [`RunArgs::policy`], for whoever wants to know all that is wrong with it.
-    pub(crate) fn unchecked_policy(&self) -> Policy {
-        self.policy.put_over(&Policy {
-            default_timeout: self.default_timeout,
-            start_deadline: self.start_deadline,
-            drain_deadline: self.drain_deadline,
-            retention: self.pipelinerun_retention,
-            ttl: Some(self.ttl_after_finished).filter(|ttl| !ttl.is_zero()),
-            ..Policy::default()
-        })
-    }
-}
-
 impl PolicyArgs {
-    /// Puts these flags over what a policy says beside them.
-    ///
-    /// # Errors
-    /// Which flag contradicts another one.
-    pub fn over(&self, rest: &Policy) -> Result<Policy, PolicyError> {
-        let policy = self.put_over(rest);
-        policy.validate()?;
-        Ok(policy)
-    }
-
-    fn put_over(&self, rest: &Policy) -> Policy {
+    /// Puts these flags over a policy, whose other values stay.
+    pub(super) fn over(&self, rest: &Policy) -> Policy {
         Policy {
             previous_execution_failed_scope: match self.previous_execution_failed_scope {
                 ScopeArg::Target => Scope::Target,

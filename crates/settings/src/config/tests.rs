@@ -5,6 +5,7 @@ use wfe_core::backoff::{Backoff, Thousandths};
 use wfe_core::policy::Scope;
 
 use super::*;
+use crate::table::{Effect, TABLE};
 
 fn flags(words: &[&str]) -> Flags {
     Flags(["wfe-operator", "run"].iter().chain(words).map(OsString::from).collect())
@@ -23,6 +24,11 @@ fn read(values: &[(&str, &str)]) -> Result<InForce, String> {
     flags(&[]).under(&place(), Some(&document(values))).map_err(|refused| refused.to_string())
 }
 
+/// Returns the keys whose change takes effect then.
+fn rows(effect: Effect) -> Vec<&'static str> {
+    TABLE.iter().filter(|row| row.effect == effect).map(|row| row.key).collect()
+}
+
 #[test]
 fn without_a_config_map_the_defaults_are_in_force() {
     let in_force = flags(&[]).under(&place(), None).unwrap();
@@ -36,7 +42,7 @@ fn without_a_config_map_the_defaults_are_in_force() {
 fn every_key_is_a_flag_with_a_variable_of_its_name() {
     let command = Cli::command();
     let run = command.find_subcommand("run").unwrap();
-    for key in KEYS {
+    for key in keys() {
         let flag = run.get_arguments().find(|flag| flag.get_long() == Some(key));
         let variable = flag.and_then(clap::Arg::get_env).and_then(std::ffi::OsStr::to_str).unwrap_or_default();
         let setting = Setting { key, value: String::new(), source: Source::Environment };
@@ -121,7 +127,7 @@ fn bad_values_of_every_key_are_refused_with_key_and_value() {
             &["", "wfe_operator=loud", "a=b=c", "loud", "loud=", ",", "info,loud", "info,", "5", "[=info", "info "],
         ),
     ];
-    assert!(more.iter().map(|(key, _)| *key).eq(KEYS), "every key has its rows");
+    assert!(more.iter().map(|(key, _)| *key).eq(keys()), "every key has its rows");
     for (key, values) in more {
         let all: &[&str] = match *key {
             "max-backoff-exponent" | "max-consecutive-failures" => NUMBERS,
@@ -207,6 +213,7 @@ fn the_config_map_wins_over_a_flag_and_each_value_says_where_it_comes_from() {
 #[test]
 fn keys_that_do_nothing_are_warned_of_and_are_no_reason_to_refuse() {
     let warned = |values: &[(&str, &str)]| read(values).unwrap().warnings;
+    assert_eq!(rows(Effect::InALaterVersion), [OUTAGE_TARGETS, OUTAGE_WINDOW]);
     assert_eq!(
         warned(&[("cooldown_period", "1m"), ("metrics-address", "x")]),
         [r#"unknown, and does nothing: "cooldown_period", "metrics-address""#]
@@ -238,6 +245,7 @@ fn the_execution_namespace_stays_as_it_was_at_the_start() {
     let mut same = at("first");
     same.keep_from(&start);
     assert_eq!(same.warnings, [""; 0]);
+    assert_eq!(rows(Effect::AtRestart), [EXECUTION_NAMESPACE], "whatever takes a restart is kept");
     let mut gone = flags(&[]).under(&place(), None).unwrap();
     gone.keep_from(&start);
     assert_eq!(gone.warnings.len(), 1);
@@ -294,7 +302,7 @@ proptest! {
     #[test]
     fn whatever_a_config_map_holds_is_in_force_or_refused_in_words_of_a_bounded_length(
         values in prop::collection::btree_map(
-            prop_oneof![prop::sample::select(KEYS.to_vec()).prop_map(str::to_owned), "[-._a-zA-Z0-9]{1,20}"],
+            prop_oneof![prop::sample::select(keys().collect::<Vec<_>>()).prop_map(str::to_owned), "[-._a-zA-Z0-9]{1,20}"],
             prop_oneof![any::<String>(), "[-+0-9.]{0,6}(h|m|s|ms)?", Just("true".to_owned())],
             0..6,
         ),

@@ -1,0 +1,98 @@
+//! The table of settings: what the definition of a flag does not say of the key of that name.
+//!
+//! A flag, its variable, its default, its help text and its parser stand once, in `cli`. From both, `make generate`
+//! writes every list of keys in the repository (the program `settings`).
+
+/// The one key that is read at the start alone: two execution namespaces would be two locks.
+pub const EXECUTION_NAMESPACE: &str = "execution-namespace";
+/// After how many failed targets nothing new starts; 0 turns this off.
+pub const OUTAGE_TARGETS: &str = "outage-targets";
+/// Within which time these targets fail. Without [`OUTAGE_TARGETS`] it means nothing.
+pub const OUTAGE_WINDOW: &str = "outage-window";
+
+/// Every key of the `ConfigMap`, in the order in which they are shown.
+pub const TABLE: &[Row] = &[
+    Row::new("base-cooldown-period", Kind::Duration),
+    Row::new("max-cooldown-period", Kind::Duration),
+    Row::new("max-backoff-exponent", Kind::Number { max: Some(33) }),
+    Row::new("backoff-jitter", Kind::Share),
+    Row::new("max-consecutive-failures", Kind::Number { max: Some(u32::MAX) }),
+    Row::new("failure-quiet-period", Kind::DurationOrOff),
+    Row::new("cooldown-period", Kind::DurationOrOff),
+    Row::new("previous-execution-failed-scope", Kind::Choice),
+    Row::new("paused", Kind::Boolean),
+    Row::new(EXECUTION_NAMESPACE, Kind::ObjectName).with(Effect::AtRestart),
+    Row::new("service-account", Kind::ObjectName),
+    Row::new("default-timeout", Kind::Duration),
+    Row::new("start-deadline", Kind::Duration),
+    Row::new("drain-deadline", Kind::Duration),
+    Row::new("pipelinerun-retention", Kind::Duration),
+    Row::new("ttl-after-finished", Kind::DurationOrOff),
+    Row::new("log-level", Kind::LogFilter),
+    Row::new(OUTAGE_TARGETS, Kind::Number { max: None }).with(Effect::InALaterVersion),
+    Row::new(OUTAGE_WINDOW, Kind::DurationOrOff).with(Effect::InALaterVersion),
+];
+
+/// One key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The key: the name of its flag without the dashes.
+    pub key: &'static str,
+    /// What its values are.
+    pub kind: Kind,
+    /// When a change takes effect.
+    pub effect: Effect,
+}
+
+/// What the values of a key are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A duration that is not 0.
+    Duration,
+    /// A duration, or 0.
+    DurationOrOff,
+    /// A whole number from 0.
+    Number {
+        /// The largest one. `None`: there is no largest.
+        max: Option<u32>,
+    },
+    /// A number from 0 to 1.
+    Share,
+    /// `true` or `false`.
+    Boolean,
+    /// One of the values that the flag lists.
+    Choice,
+    /// A level of the log, or a filter.
+    LogFilter,
+    /// The name of an object. The chart makes this object and has another value for its name, so there it is no key.
+    ObjectName,
+}
+
+/// When the change of a value takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// With the next decision.
+    AtOnce,
+    /// When the operator starts the next time.
+    AtRestart,
+    /// In a version to come. This one has no flag of that name, and accepts the key with a warning.
+    InALaterVersion,
+}
+
+impl Row {
+    const fn new(key: &'static str, kind: Kind) -> Self {
+        Self { key, kind, effect: Effect::AtOnce }
+    }
+
+    const fn with(self, effect: Effect) -> Self {
+        Self { effect, ..self }
+    }
+}
+
+/// Returns the keys that this version has, each of which is a flag.
+pub fn keys() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().filter(|row| row.effect != Effect::InALaterVersion).map(|row| row.key)
+}
+
+#[cfg(test)]
+mod tests;
