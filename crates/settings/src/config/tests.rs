@@ -5,7 +5,7 @@ use wfe_core::backoff::{Backoff, Thousandths};
 use wfe_core::policy::Scope;
 
 use super::*;
-use crate::table::{Effect, TABLE};
+use crate::table::{Effect, Kind, TABLE};
 
 fn flags(words: &[&str]) -> Flags {
     Flags(["wfe-operator", "run"].iter().chain(words).map(OsString::from).collect())
@@ -128,12 +128,11 @@ fn bad_values_of_every_key_are_refused_with_key_and_value() {
         ),
     ];
     assert!(more.iter().map(|(key, _)| *key).eq(keys()), "every key has its rows");
-    for (key, values) in more {
-        let all: &[&str] = match *key {
-            "max-backoff-exponent" | "max-consecutive-failures" => NUMBERS,
-            "execution-namespace" | "service-account" => NAMES,
-            key if key.ends_with("period") || key.ends_with("deadline") => DURATIONS,
-            "default-timeout" | "pipelinerun-retention" | "ttl-after-finished" => DURATIONS,
+    for ((key, values), row) in more.iter().zip(TABLE) {
+        let all: &[&str] = match row.kind {
+            Kind::Number { .. } => NUMBERS,
+            Kind::ObjectName => NAMES,
+            Kind::Duration | Kind::DurationOrOff => DURATIONS,
             _ => &[],
         };
         for value in all.iter().chain(*values).copied().chain([huge.as_str()]) {
