@@ -107,7 +107,7 @@ impl Performer {
                 let mark = marks::missing(rendered, &found).unwrap_or_else(|| "labels of ours".to_owned());
                 Ok(self.refuse_unmarked(execution, number, &found, &mark).await)
             }
-            // Another execution's, which lost our label before this process saw it: it is pending or runs, as any other.
+            // That of another execution, which lost our label before this process saw it.
             Some(found) if let Some((owner, run)) = strayed(&found) => self.found_after_all(&owner, &run, &found),
             Some(_) => {
                 tracing::warn!(
