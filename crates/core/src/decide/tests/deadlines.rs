@@ -196,6 +196,19 @@ fn who_was_tried_when_tektons_kinds_went_missing_waits_for_them_and_fails_at_the
 }
 
 #[test]
+fn a_target_that_cannot_be_seen_fails_an_execution_only_for_missing_kinds_and_not_while_it_is_being_deleted() {
+    let blind = |view: &Target| decide_blind(view, &Policy::default(), "cannot watch pods", |_| false, at(1000));
+    for trouble in [no_answer(), forbidden()] {
+        let decision = blind(&tried(0, trouble));
+        let cannot_see = |uid| (id(uid), Waiting::Blind("cannot watch pods".into()));
+        assert_eq!((decision.actions, decision.waiting), (vec![], vec![cannot_see("a"), cannot_see("b")]));
+    }
+    let mut leaving = tried(0, without_tekton());
+    leaving.executions.values_mut().for_each(|it| it.deleting = true);
+    assert_eq!(blind(&leaving).actions, []);
+}
+
+#[test]
 fn a_finished_run_is_deleted_when_it_has_expired_and_nothing_needs_it() {
     let expired = at(40) + Policy::default().retention;
     let delete = deleted("r1", Unneeded::Expired, None);

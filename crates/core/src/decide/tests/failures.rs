@@ -34,3 +34,24 @@ fn a_refused_create_fails_its_execution_and_the_others_wait_for_that() {
     let decided = actions(&target);
     assert_eq!(decided, [committed("a", "r3", 3, &[])], "a run that is there after all counts");
 }
+
+#[test]
+fn a_failure_without_a_run_is_shown_as_cancelled_only_where_a_cancellation_caused_it() {
+    let cancelled = |execution| {
+        let cancellation = Cancellation { reason: "enough".into(), requested_by: "jo".into() };
+        Execution { cancellation: Some(Box::new(cancellation)), ..execution }
+    };
+    let too_late = ExecutionState::Undecided { unusable: None, start_before: Some(at(0)) };
+    for (cause, failing, is_cancelled) in [
+        ("a cancellation", cancelled(undecided("a")), true),
+        ("startBefore", execution("a", too_late), false),
+        ("an unusable spec, before the cancellation", cancelled(execution("a", unusable("bad"))), false),
+    ] {
+        let decided = actions(&target(vec![failing], vec![]));
+        let [Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. })] = &decided[..]
+        else {
+            panic!("{decided:?}")
+        };
+        assert_eq!(failure.cancelled, is_cancelled, "{cause}");
+    }
+}

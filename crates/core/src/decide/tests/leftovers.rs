@@ -105,3 +105,13 @@ fn a_pending_run_that_lost_our_label_is_given_up_and_deleted_and_never_committed
     let released = target(vec![undecided("a")], vec![unwatched(Progress::Released)]);
     assert_eq!(actions(&released), [committed("a", "r1", 1, &[])]);
 }
+
+#[test]
+fn an_execution_gives_up_only_its_own_runs_and_only_those_that_may_start() {
+    let nobodys = Run { owner: Owner::Nobody, ..run(1, "a", Progress::Pending) };
+    assert_eq!(actions(&target(vec![undecided("a")], vec![nobodys])), [create("a", 2)]);
+    let anothers = target(vec![undecided("a")], vec![held(run(1, "b", Progress::Pending))]);
+    assert_eq!(actions(&anothers), [create("a", 2)]);
+    let own = target(vec![undecided("a")], vec![held(run(1, "a", Progress::Pending))]);
+    assert_eq!(actions(&own), [create("a", 2)], "a run that is being deleted never starts");
+}
