@@ -98,6 +98,11 @@ fn what_blocks_counts_or_is_the_newest_stays_and_so_does_what_mends_it() {
             &[],
         ),
         (
+            "a failure whose clearance is recorded goes",
+            vec![clear(expiring(broke("a", "w", 1, 0))), success("b", 2, 5), success("c", 3, 6)],
+            &["a", "b"],
+        ),
+        (
             "nobody can say what rests on what where times contradict the numbers",
             vec![success("a", 1, 50), success("b", 2, 10), success("c", 3, 60)],
             &[],
@@ -137,6 +142,28 @@ fn nothing_is_removed_while_something_of_it_is_left_or_somebody_asks_for_somethi
     assert_eq!(removed_at(100_000, vec![old(), new(), undecided("asks")]).0, [""; 0], "it has its turn first");
     let wants_clearance = cleared(expiring(broke("old", "w", 1, 0)), Recorded::Not);
     assert_eq!(removed_at(100_000, vec![wants_clearance, new()]).0, [""; 0]);
+}
+
+#[test]
+fn an_execution_with_an_unfinished_run_or_pod_is_not_removed() {
+    let both = || vec![success("old", 1, 0), success("new", 2, 10)];
+    let released = target(both(), vec![run(1, "old", Progress::Released)]);
+    let mut drains = left(target(both(), vec![]), pod("old"));
+    // The warning is an action too, and nothing is removed beside another action.
+    drains.memory.drain_warned = true;
+    for (what, view) in [("run", released), ("pod", drains)] {
+        let decision = decide(&view, &Policy::default(), at(100_000));
+        assert_eq!((decision.actions, decision.wake), (vec![], None), "{what}");
+    }
+}
+
+#[test]
+fn failures_that_a_quiet_time_has_ended_are_removed_but_for_the_newest() {
+    let past = || vec![expiring(stalled("a", "w", 1, 0, 60)), expiring(stalled("b", "w", 2, 70, 190))];
+    let policy = Policy { failure_quiet_period: Some(Duration::from_mins(20)), ..Policy::default() };
+    let removed_at = |second| removed(&target(past(), vec![]), &policy, at(second)).0;
+    assert_eq!(removed_at(70 + 20 * 60 - 1), [""; 0], "both count");
+    assert_eq!(removed_at(70 + 20 * 60), ["a"], "the newest stays");
 }
 
 #[test]
