@@ -41,6 +41,26 @@ fn a_run_that_failed_has_longer_to_drain_where_a_look_could_not_tell_whether_any
 }
 
 #[test]
+fn a_failed_run_that_drains_waits_for_another_look_only_where_that_look_may_find_more() {
+    use crate::evidence::{Doubt, Started};
+    let decided = |looked: i64, started: Started, is_certain: bool, second: i64| {
+        let mut finished = run(1, "a", done(false));
+        finished.memory.done_seen = Some(at(49));
+        let mut finished = looked_at(finished, looked, started);
+        finished.memory.seen.proof = is_certain.then(proof);
+        let view = left(target(vec![running("a", "r1")], vec![finished]), pod("a"));
+        let decision = decide(&view, &Policy::default(), at(second));
+        (decision.actions, decision.wake)
+    };
+    let unseen = || Started::Unknown(Doubt::Unseen("t".into()));
+    let settled = (vec![], Some(at(49) + SETTLE));
+    assert_eq!(decided(49, waited(), false, 50), settled, "another look finds nothing more");
+    assert_eq!(decided(49, unseen(), true, 50), settled, "the proof that a step ran settles it");
+    assert_eq!(decided(49, unseen(), false, 50), (vec![], Some(at(49) + DRAIN)), "another look may find more");
+    assert_eq!(decided(49 + 32, unseen(), false, 49 + 32), (vec![], Some(at(49 + 33))), "the last look was just now");
+}
+
+#[test]
 fn while_a_target_drains_rivals_are_skipped_on_what_is_left() {
     let drains = left(target(vec![failed("a"), undecided("b")], vec![run(1, "a", done(false))]), pod("a"));
     let decided = actions(&drains);

@@ -81,6 +81,29 @@ fn a_success_waits_a_moment_for_the_proof_that_it_ran() {
     assert_eq!(started(&succeeded(opaque, 0)), ("Unknown", count(2)));
 }
 
+#[test]
+fn a_success_without_proof_is_unknown_unless_all_of_its_tasks_were_skipped() {
+    let started = |total_tasks, skipped_tasks| {
+        let decision = decided(Run { total_tasks, skipped_tasks, ..run(1, "a", done(true)) });
+        match &decision.actions[..] {
+            [Action::Write(Write { says: Says::Ended { ending: Ending::Completed(success), .. }, .. })] => {
+                success.started.clone()
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(started(Some(2), 1), Started::Unknown(Doubt::Unread));
+    assert_eq!(started(Some(2), 2), Started::NotStarted(Absence::NoTaskRun));
+    assert_eq!(started(None, 0), Started::Unknown(Doubt::Unread), "the number of its tasks is not known");
+}
+
+#[test]
+fn a_failure_carries_the_outcome_of_its_run() {
+    let Progress::Done(said) = done(false) else { panic!() };
+    assert_eq!(found(Findings::unread("".into()), |_| {}).outcome, Some(said.clone()), "after a look");
+    assert_eq!(failure(&decided(failed_run(5))).outcome, Some(said), "without a look");
+}
+
 fn found(findings: Findings, change: impl FnOnce(&mut Run)) -> Failure {
     let mut run = looked_at(failed_run(50), 50, waited());
     run.memory.diagnosed = run.memory.diagnosed.map(|look| Box::new(crate::run::Look { findings, ..*look }));
