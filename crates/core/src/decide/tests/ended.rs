@@ -188,6 +188,11 @@ fn a_run_that_was_deleted_before_it_was_released_never_started() {
         let decision = decide(&view, &Policy::default(), at(50));
         assert!(failure(&decision).was_execution_failure());
     }
+    let mut may_have_run = running("a", "r1");
+    may_have_run.remember().lost_proof = Some(Lost::Vanished(Started::Unknown(Doubt::Unfollowed("t".into()))));
+    let followed = decide(&target(vec![may_have_run], vec![]), &Policy::default(), at(50));
+    assert_eq!(&*failure(&followed).message, "PipelineRun run-r1 was deleted while the workflow was running");
+    assert_eq!(failure(&followed).started, Started::Unknown(Doubt::Unfollowed("t".into())));
     let unknown = decide(&target(vec![running("a", "r1")], vec![]), &Policy::default(), at(50));
     assert_eq!(&*failure(&unknown).message, "PipelineRun run-r1 was deleted while the workflow was running");
     assert_eq!(failure(&unknown).started, Started::Unknown(Doubt::RunGone));

@@ -31,6 +31,16 @@ fn what_the_history_forbids_is_skipped_on_the_execution_that_forbids_it() {
 }
 
 #[test]
+fn a_skip_says_whether_the_execution_that_it_rests_on_completed() {
+    let completed = forbidding().map(|past| {
+        let decided = actions(&target(vec![past, undecided("a")], vec![]));
+        let [Action::Skip { skip, .. }] = &decided[..] else { panic!("{decided:?}") };
+        skip.remediation().map(|it| it.completed)
+    });
+    assert_eq!(completed, [Some(false), Some(false), Some(true)]);
+}
+
+#[test]
 fn at_the_look_what_the_history_forbids_is_skipped() {
     for past in forbidding() {
         let looking = actions(&target(vec![past, undecided("a")], vec![run(2, "a", Progress::Pending)]));
