@@ -310,3 +310,29 @@ impl Execution {
         matches!(&self.state, ExecutionState::Running { run: Some(run), .. } if run.uid == *candidate)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, failed, no_answer, running, undecided};
+
+    #[test]
+    fn a_wait_is_remembered_while_it_is_undecided_and_a_run_while_it_runs() {
+        let memory = |of_wait: bool, of_run: bool| ExecutionMemory {
+            waits_since: of_wait.then(|| at(1)),
+            first_try: of_wait.then(|| at(2)),
+            refusal: of_wait.then(|| Refusal { reason: FailureReason::Forbidden, message: "no".into(), number: 1 }),
+            progress_shown_at: of_run.then(|| at(3)),
+            lost_proof: of_run.then(|| Lost::Unreleased(no_answer())),
+        };
+        let kept = |was: &Execution, is: &Execution| memory(true, true).kept(&was.state, &is.state).map(|it| *it);
+        let (waits, runs, ended) = (undecided("a"), running("a", "r1"), failed("a"));
+        assert_eq!(kept(&waits, &waits), Some(memory(true, false)));
+        assert_eq!(kept(&waits, &runs), Some(memory(false, true)));
+        assert_eq!(kept(&runs, &runs), Some(memory(false, true)));
+        for was in [&waits, &runs, &ended] {
+            assert_eq!(kept(was, &ended), None, "what has ended is in its status");
+        }
+        assert_eq!(memory(false, true).kept(&waits.state, &waits.state), None, "nothing takes no room");
+    }
+}

@@ -221,3 +221,19 @@ impl Run {
         self.id.uid != other.id.uid && self.order <= other.order
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, done, looked, run};
+
+    #[test]
+    fn what_a_status_says_of_a_run_is_not_remembered_beside_it() {
+        let mut memory = looked(run(1, "a", done(false))).memory;
+        memory.seen.has_stirred = true;
+        (memory.done_seen, memory.release_tried) = (Some(at(1)), Some(at(2)));
+        assert!(memory.diagnosed.is_some());
+        let kept = RunMemory { done_seen: Some(at(1)), release_tried: Some(at(2)), ..RunMemory::default() };
+        assert_eq!(memory.kept(), kept);
+    }
+}

@@ -97,7 +97,9 @@ impl<'a> Keeps<'a> {
 
     /// Tells whether later decisions read it: it counts, or it blocks.
     fn past(&self, past: &Past<'_>) -> bool {
-        let unrecorded = past.execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Not);
+        // Of a success no clearance is ever recorded.
+        let clearance = past.execution.clearance.as_ref().filter(|_| past.end != End::Completed);
+        let unrecorded = clearance.is_some_and(|clearance| clearance.recorded == Recorded::Not);
         unrecorded || self.needed.contains(&past.execution.id.uid)
     }
 

@@ -44,6 +44,15 @@ fn an_execution_is_removed_when_its_time_has_come_and_its_cooldown_is_over() {
 }
 
 #[test]
+fn a_clearance_of_a_success_keeps_nobody() {
+    let after_cooldown = Policy::default().cooldown_period.as_secs().cast_signed();
+    let said = |recorded| vec![cleared(success("old", 1, 0), recorded), success("new", 2, 10)];
+    for recorded in [Recorded::Not, Recorded::Effective] {
+        assert_eq!(removed_at(after_cooldown, said(recorded)).0, ["old"], "{recorded:?}");
+    }
+}
+
+#[test]
 fn what_says_nothing_is_kept_unless_the_configuration_says_something() {
     let both = vec![completed("old", "w", 1, 0), completed("new", "w", 2, 10)];
     assert_eq!(removed_at(100_000, both.clone()), (vec![], None));
