@@ -18,7 +18,6 @@ mod retell;
 pub mod stories;
 mod tekton;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -27,15 +26,13 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use wfe_core::Time;
+use wfe_operator::clock::Clock;
 
 use crate::service::FakeApi;
 use collector::Collector;
 use follow::Follower;
 use hand::Hand;
 use tekton::Tekton;
-
-/// Tells the time of the cluster.
-pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
 /// The controllers of a cluster.
 #[derive(Debug)]
@@ -52,11 +49,11 @@ impl Cluster {
     /// Starts the controllers on the current runtime. They go on until the task is aborted; it ends by itself only with
     /// an error: where the fixtures cannot be read, or where the server refuses a request that a real one accepts.
     ///
-    /// `now` and the clock of `api` must follow tokio's time. Tekton does nothing while `tekton_is_up` says so.
+    /// `clock` and the clock of `api` must follow tokio's time. Tekton does nothing while `tekton_is_up` says so.
     #[must_use]
-    pub fn start(api: FakeApi, now: Clock, seed: u64, tekton_is_up: watch::Receiver<bool>) -> JoinHandle<Result<()>> {
+    pub fn start(api: FakeApi, clock: Clock, seed: u64, tekton_is_up: watch::Receiver<bool>) -> JoinHandle<Result<()>> {
         let changed = api.subscribe();
-        let hand = Hand { api, now };
+        let hand = Hand { api, clock };
         let (tekton, collector) = (Tekton::new(hand.clone(), seed), Collector::new(hand.clone(), seed));
         let cluster = Self { hand, objects: Follower::default(), tekton, collector, changed, tekton_is_up };
         tokio::spawn(cluster.run())

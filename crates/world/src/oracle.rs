@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 use wfe_auditor::{Change, ChangeType, Options, Policy, Request, audit};
+use wfe_core::Time;
 use wfe_core::check;
 use wfe_core::target::{Target, TargetName};
 use wfe_operator::clock::Clock;
@@ -14,7 +15,7 @@ use wfe_operator::witness::{Decided, Witness};
 
 use crate::network::OPERATOR;
 use crate::people::{self, executions_in};
-use crate::plan::Plan;
+use crate::plan::{Millis, Plan};
 use crate::record::Record;
 use crate::server::Server;
 use crate::service::FakeApi;
@@ -34,26 +35,38 @@ const WRITES_EACH: u64 = 14;
 /// which a silent watch is begun anew, and some.
 const UNSEEN: chrono::TimeDelta = chrono::TimeDelta::minutes(10);
 
+/// How long an execution may wait for its first status where nothing hinders that: ten seconds until a wait is told,
+/// and some. What is held back after a failure waits for up to thirty.
+const TOLD: chrono::TimeDelta = chrono::TimeDelta::seconds(20);
+/// How long after a fault, or after the begin, nothing hinders any more: a silent watch is begun anew after three
+/// minutes.
+const AFTERMATH: chrono::TimeDelta = chrono::TimeDelta::minutes(4);
+
 /// Judges what the plan itself allows to be judged: what a calm course costs, and whether anybody was overlooked.
-pub fn judge_course(plan: &Plan, server: &Server, record: &Record, created: u64) {
+pub fn judge_course(plan: &Plan, server: &Server, begin: Time, record: &Record, created: u64) {
     if plan.faults.is_empty() && record.writes() > created * WRITES_EACH {
         record.broken(format!("{created} executions took {} writes though nothing went wrong", record.writes()));
     }
-    if plan.faults.iter().all(|fault| fault.what.is_about_watches()) {
-        let executions = server.archive().filter(|(kind, _)| kind.kind == "WorkflowExecution");
-        let mut unseen: BTreeMap<String, wfe_core::Time> = BTreeMap::new();
-        for (_, change) in executions {
-            let Some(object) = change.is.as_deref().or(change.was.as_deref()) else { continue };
-            let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-            if change.was.is_none() {
-                unseen.insert(uid, change.at);
-            } else if (change.is.is_none() || object["status"].is_object())
-                && let Some(created) = unseen.remove(&uid)
-                && change.at - created > UNSEEN
-            {
+    let only_watches_fail = plan.faults.iter().all(|fault| fault.what.is_about_watches());
+    let hinders = |from: Time, to: Time| {
+        let at = |millis: Millis| begin + chrono::TimeDelta::milliseconds(millis.cast_signed());
+        let mut hindering = plan.faults.iter().filter(|fault| !fault.what.leaves_statuses());
+        from - begin < AFTERMATH || hindering.any(|fault| at(fault.from) <= to && from <= at(fault.to) + AFTERMATH)
+    };
+    let mut unseen: BTreeMap<String, Time> = BTreeMap::new();
+    for (_, change) in server.archive().filter(|(kind, _)| kind.kind == "WorkflowExecution") {
+        let Some(object) = change.is.as_deref().or(change.was.as_deref()) else { continue };
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        if change.was.is_none() {
+            unseen.insert(uid, change.at);
+        } else if (change.is.is_none() || object["status"].is_object())
+            && let Some(created) = unseen.remove(&uid)
+        {
+            let waited = change.at - created;
+            let is_overlooked = only_watches_fail && waited > UNSEEN;
+            if is_overlooked || waited > TOLD && !hinders(created, change.at) {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                let minutes = (change.at - created).num_minutes();
-                record.broken(format!("execution {name} had no status for {minutes} minutes"));
+                record.broken(format!("execution {name} had no status for {} seconds", waited.num_seconds()));
             }
         }
     }
@@ -127,7 +140,7 @@ struct View {
 
 /// Judges all that has happened, after everything has come to rest. Without a policy, clocks are wrong.
 #[must_use]
-pub fn judge(server: &Server, begin: wfe_core::Time, policy: Option<Policy>, record: &Record) -> BTreeMap<String, u64> {
+pub fn judge(server: &Server, begin: Time, policy: Option<Policy>, record: &Record) -> BTreeMap<String, u64> {
     let changes: Vec<Change> = server
         .archive()
         .filter(|(kind, _)| AUDITED.contains(&kind.kind.as_str()))

@@ -10,6 +10,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::stories::VERSIONS;
+
 /// The namespaces of executions.
 pub const NAMESPACES: [&str; 2] = ["ops", "payment"];
 
@@ -252,6 +254,13 @@ impl Trouble {
         }
     }
 
+    /// Says whether an operator can tell all executions how they stand in spite of it, as the right that is missing is
+    /// one that no status needs.
+    #[must_use]
+    pub fn leaves_statuses(&self) -> bool {
+        matches!(self, Self::Denied { verb, .. } if verb == "create" || verb == "get")
+    }
+
     /// Says whether it keeps nothing but watches from their work.
     #[must_use]
     pub fn is_about_watches(&self) -> bool {
@@ -314,6 +323,10 @@ impl Plan {
         let impossible = |why: String| Err(PlanError::Impossible(why));
         if !(1..=3).contains(&self.replicas) {
             return impossible(format!("replicas: {} is not between 1 and 3", self.replicas));
+        }
+        if !VERSIONS.contains(&self.tekton.as_str()) {
+            let recorded = VERSIONS.join(" and ");
+            return impossible(format!("tekton: {} was never recorded, {recorded} were", self.tekton));
         }
         for (number, fault) in self.faults.iter().enumerate() {
             if fault.to < fault.from {

@@ -125,9 +125,8 @@ impl World {
         }
         let people = People::new(self.api.clone(), self.clock.clone(), &self.plan.tekton);
         let tekton_is_up = watch::Sender::new(true);
-        let clock = self.clock.clone();
-        let now = Arc::new(move || clock.now());
-        let mut cluster = Cluster::start(self.api.clone(), now, self.plan.seed, tekton_is_up.subscribe());
+        let up = tekton_is_up.subscribe();
+        let mut cluster = Cluster::start(self.api.clone(), self.clock.clone(), self.plan.seed, up);
         let mut supervisors = Vec::new();
         for replica in 0..self.plan.replicas {
             let network =
@@ -157,7 +156,7 @@ impl World {
         let begin = self.clock.now() - self.begin.elapsed();
         let counts = self.api.look(|server| oracle::judge(server, begin, policy, &self.record));
         let created = counts.get("executions").copied().unwrap_or_default();
-        self.api.look(|server| oracle::judge_course(&self.plan, server, &self.record, created));
+        self.api.look(|server| oracle::judge_course(&self.plan, server, begin, &self.record, created));
         let executions = oracle::standing(&self.api, &NAMESPACES);
         self.look_again().await;
         cluster.abort();

@@ -40,6 +40,7 @@ fn a_typo_is_named_with_its_place() {
             "{\"seed\": 1, \"faults\": [{\"from\": 0, \"to\": 9, \"replica\": 2, \"what\": \"crash\"}]}",
             "faults[0]: there is no such replica; they count from 0",
         ),
+        ("tekton.json", "{\"seed\": 1, \"tekton\": \"v9\"}", "tekton: v9 was never recorded, v1.12.0 and v1.9.0 were"),
         (
             "name.json",
             "{\"seed\": 1, \"acts\": [{\"at\": 0, \"do\": {\"delete\": \"fix\"}}]}",

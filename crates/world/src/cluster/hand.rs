@@ -5,8 +5,8 @@ use bytes::Bytes;
 use http::{Method, Request};
 use serde_json::{Value, json};
 use wfe_core::Time;
+use wfe_operator::clock::Clock;
 
-use super::Clock;
 use crate::server::{Answer, Reply};
 use crate::service::FakeApi;
 
@@ -14,12 +14,12 @@ use crate::service::FakeApi;
 #[derive(Clone)]
 pub(super) struct Hand {
     pub(super) api: FakeApi,
-    pub(super) now: Clock,
+    pub(super) clock: Clock,
 }
 
 impl Hand {
     pub(super) fn now(&self) -> Time {
-        (self.now)()
+        self.clock.now()
     }
 
     /// Creates an object.

@@ -1,6 +1,5 @@
 //! A server with a cluster that works on it, and runs as the operator makes them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +10,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wfe_core::Time;
-use wfe_world::cluster::{Clock, Cluster};
+use wfe_operator::clock::Clock;
+use wfe_world::cluster::Cluster;
 use wfe_world::server::Reply;
 use wfe_world::service::FakeApi;
 
@@ -20,7 +20,7 @@ pub(crate) const NAMESPACE: &str = "runs";
 
 pub(crate) struct Stage {
     pub(crate) api: FakeApi,
-    pub(crate) now: Clock,
+    pub(crate) clock: Clock,
     pub(crate) tekton_is_up: watch::Sender<bool>,
     cluster: JoinHandle<anyhow::Result<()>>,
 }
@@ -29,20 +29,20 @@ impl Stage {
     pub(crate) fn set(seed: u64) -> Self {
         let begun = Instant::now();
         let epoch = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
-        let now: Clock = Arc::new(move || epoch + begun.elapsed());
+        let clock = Clock::new(move || epoch + begun.elapsed());
         let api = FakeApi::new(seed, {
-            let now = Arc::clone(&now);
-            move || now()
+            let clock = clock.clone();
+            move || clock.now()
         });
         let (tekton_is_up, is_up) = watch::channel(true);
-        let cluster = Cluster::start(api.clone(), Arc::clone(&now), seed, is_up);
-        let stage = Self { api, now, tekton_is_up, cluster };
+        let cluster = Cluster::start(api.clone(), clock.clone(), seed, is_up);
+        let stage = Self { api, clock, tekton_is_up, cluster };
         stage.send("POST", "/api/v1/namespaces", "application/json", &json!({"metadata": {"name": NAMESPACE}}));
         stage
     }
 
     pub(crate) fn now(&self) -> Time {
-        (self.now)()
+        self.clock.now()
     }
 
     pub(crate) fn send(&self, method: &str, path: &str, media: &str, body: &Value) -> Value {
