@@ -15,7 +15,9 @@ use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 use wfe_view::lean::LeanObject;
 use wfe_view::observe::{conditions, observe_execution};
 
+use super::live::unwatched;
 use super::marks::is_owned_by;
+use super::runs::has_our_label;
 use super::{Common, EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::verb::Verb;
 
@@ -30,7 +32,12 @@ impl Performer {
         let mut learned = Vec::new();
         for fact in facts {
             match fact {
-                Fact::Unfinished(run) => self.confirm_unfinished(run).await?,
+                Fact::Unfinished(run) => {
+                    if let Some(read) = self.confirm_unfinished(run).await? {
+                        learned.extend(read);
+                        return Ok(ControlFlow::Break(learned));
+                    }
+                }
                 Fact::Draining(residue) => self.confirm_draining(residue).await?,
                 Fact::Stands(execution) => self.confirm_stands(execution).await?,
                 Fact::OwnerGone(owner) => learned.push(self.confirm_owner_gone(owner).await?),
@@ -78,11 +85,13 @@ impl Performer {
         self.found_after_all(execution, &run, &found).map(Some)
     }
 
-    pub(super) async fn confirm_unfinished(&self, run: &RunId) -> Result<()> {
-        let found = self.read_run(&run.name).await?;
+    /// One that is finished and has lost our label is taken in as it was read: no watch would say so.
+    async fn confirm_unfinished(&self, run: &RunId) -> Result<Option<Vec<Learned>>> {
+        let found = self.read_run(&run.name).await?.filter(|found| is(&found.metadata, &run.uid));
         let observed = found.as_ref().and_then(|found| observe_run(&found.metadata, &found.data, Order(0)));
-        match observed {
-            Some((_, found)) if found.id.uid == run.uid && found.is_unfinished() => Ok(()),
+        match (observed, &found) {
+            (Some((_, observed)), _) if observed.is_unfinished() => Ok(None),
+            (Some(_), Some(found)) if !has_our_label(found) => unwatched(run, found).map(Some),
             _ => Err(PerformError::Refuted { what: format!("PipelineRun {run} is not unfinished any more") }),
         }
     }
