@@ -51,7 +51,8 @@ impl Performer {
                     if let Some(target) = &common.target
                         && let Some(made) = self.made_by(execution, target, *number).await?
                     {
-                        return Ok(ControlFlow::Break(made));
+                        learned.extend(made);
+                        return Ok(ControlFlow::Break(learned));
                     }
                 }
                 Fact::NothingLeft(run) => self.confirm_nothing_left(run).await?,
