@@ -7,10 +7,14 @@ use chrono::TimeDelta;
 use crate::Time;
 use crate::chain::RunNumber;
 use crate::ending::{Failure, Skip, Success};
+use crate::evidence::Proof;
 use crate::execution::{Clearance, Execution, RunShown};
 use crate::explain::Judgement;
+use crate::findings::FailedTask;
 use crate::name::{ExecutionId, RunId, Uid, Version};
+use crate::reason::FailureReason;
 use crate::residue::ResidueId;
+use crate::retry::AttemptEnd;
 use crate::run::{CancelReason, Run};
 use crate::standing::{Blocked, Standing};
 use crate::verdict::Fact;
@@ -41,6 +45,8 @@ pub enum Action {
         execution: ExecutionId,
         /// Which number.
         number: RunNumber,
+        /// The time-out that its run may have at the most, where its retry policy leaves it no more.
+        at_most: Option<Duration>,
     },
     /// Says something in an execution's status.
     Write(Write),
@@ -68,6 +74,20 @@ pub enum Action {
         /// Which run.
         run: RunId,
     },
+    /// Asks the conditions of a retry policy about an attempt that has failed. Changes nothing.
+    Ask {
+        /// Whose policy.
+        execution: ExecutionId,
+        /// Its run; none where the create of it was refused.
+        run: Option<RunId>,
+        /// What is known of the attempt.
+        failed: AttemptFacts,
+    },
+    /// Reads an execution live that no watch delivers, and whose run is done. Changes nothing.
+    ReadOwner {
+        /// Which one.
+        owner: ExecutionId,
+    },
     /// Reads a run live that its watch does not deliver any more. Changes nothing.
     Follow {
         /// Which run.
@@ -75,6 +95,23 @@ pub enum Action {
     },
     /// Tells people something that no status says. Changes nothing.
     Tell(Tell),
+}
+
+/// What is known of a failed attempt when the conditions are asked about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttemptFacts {
+    /// Which attempt it was, from 1.
+    pub attempt: u32,
+    /// How many there are at the most.
+    pub of: u32,
+    /// Which of the seven.
+    pub reason: FailureReason,
+    /// What happened, as the status will say it.
+    pub message: Box<str>,
+    /// Whether something of it ran, or nobody can tell.
+    pub was_execution_failure: bool,
+    /// The task of the pipeline that failed, where one did.
+    pub task: Option<FailedTask>,
 }
 
 /// A write to an execution's status. Preconditions: its version, and the facts.
@@ -108,6 +145,23 @@ pub enum Says {
     GaveUp {
         /// The highest number that it gives up.
         number: RunNumber,
+    },
+    /// An attempt has failed, and there is another: phase Running stays, and the target is held (section 11).
+    Retry {
+        /// Which attempt has failed.
+        attempt: u32,
+        /// How many there are at the most.
+        of: u32,
+        /// Its run; none where the create of it was refused.
+        run: Option<RunId>,
+        /// How it ended.
+        end: AttemptEnd,
+        /// The proof that a step of it ran, where there is one.
+        proof: Option<Proof>,
+        /// How long the wait before the next one is.
+        delay: Duration,
+        /// When that may begin.
+        not_before: Time,
     },
     /// The terminal write.
     Ended {
@@ -211,6 +265,8 @@ impl Action {
     pub fn mark(&self) -> Mark {
         let (what, of) = match self {
             Self::Create { execution, .. } => ("create", &execution.uid),
+            Self::Ask { execution, .. } => ("ask", &execution.uid),
+            Self::ReadOwner { owner } => ("read owner", &owner.uid),
             Self::Write(Write { execution, says, .. }) => (says.name(), &execution.uid),
             Self::Skip { fact, .. } => ("skip", fact.object()),
             Self::Change(Change { run, to, .. }) => (to.name(), &run.uid),
@@ -229,6 +285,7 @@ impl Says {
         match self {
             Self::Running { .. } => "running",
             Self::GaveUp { .. } => "gave up",
+            Self::Retry { .. } => "retry",
             Self::Ended { .. } => "ended",
             Self::Progress { .. } => "progress",
             Self::Waiting { .. } => "waiting",
@@ -360,7 +417,8 @@ mod tests {
             let outcome =
                 Outcome { succeeded: true, reason: "r".into(), message: "m".into(), completed_at: said.map(at) };
             let (completed_at, started) = (at(taken), Started::Unknown(Doubt::Unread));
-            let success = Success { completed_at, ran_for: Duration::ZERO, outcome, started, tasks: None };
+            let success =
+                Success { completed_at, ran_for: Duration::ZERO, outcome, started, tasks: None, attempt: None };
             Ending::Completed(success).skew(started_at.map(at))
         };
         let behind = |said, started_at| Some(Skew::Behind { said: at(said), started_at: at(started_at) });

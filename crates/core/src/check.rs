@@ -4,6 +4,7 @@
 //! where one of them is wrong, the two disagree. Tests run it on every decision.
 
 mod actions;
+mod attempts;
 mod record;
 mod whole;
 

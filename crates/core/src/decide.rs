@@ -13,6 +13,7 @@ mod advance;
 mod blocked;
 mod clear_away;
 mod contend;
+mod elsewhere;
 mod expire;
 mod follow;
 mod waiting;
@@ -38,6 +39,7 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     }
     clear_away::clear_away(target, policy, now, &mut decision);
     follow::follow(target, now, &mut decision);
+    elsewhere::read(target, now, &mut decision);
     record_clearances(&history, &mut decision);
     contend::decide_contenders(view, &mut decision);
     waiting::show(target, policy, now, &mut decision);

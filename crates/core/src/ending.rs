@@ -11,6 +11,7 @@ use crate::evidence::Started;
 use crate::findings::{FailedTask, TaskCount};
 use crate::reason::BlockReason;
 use crate::reason::FailureReason;
+use crate::retry::{AttemptEnd, Stop};
 use crate::run::Outcome;
 
 pub use skip::{Conflict, Remediation, Skip};
@@ -55,6 +56,21 @@ pub struct Failure {
     pub cancelled: bool,
     /// What it does to the counter of its target.
     pub charge: Charge,
+    /// Which attempt it was and why there is no other, where there is a retry policy.
+    pub tried: Option<Box<Tried>>,
+}
+
+/// The last attempt of an execution that has failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    /// Its number.
+    pub attempt: u32,
+    /// How many there could be.
+    pub of: u32,
+    /// How it ended; none where it has never begun.
+    pub end: Option<AttemptEnd>,
+    /// Why there is no other.
+    pub stop: Stop,
 }
 
 impl Failure {
@@ -92,6 +108,8 @@ pub struct Success {
     pub outcome: Outcome,
     /// Whether anything of the workflow ran, and how that is known: all of its tasks may have been skipped.
     pub started: Started,
+    /// How its last attempt ended, where there is a retry policy.
+    pub attempt: Option<Box<AttemptEnd>>,
     /// How far the run was, where it was known how many tasks it has.
     pub tasks: Option<TaskCount>,
 }

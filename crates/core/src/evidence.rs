@@ -15,6 +15,17 @@ pub enum Started {
     Unknown(Doubt),
 }
 
+/// The answer in a word, from the harmless to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ran {
+    /// It is proven that nothing ran.
+    No,
+    /// Nobody can tell.
+    Unknown,
+    /// A step ran.
+    Yes,
+}
+
 /// How it is known that nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Absence {
@@ -70,6 +81,23 @@ pub enum Doubt {
     TooMany,
     /// What the run made could not be read.
     Unread,
+    /// Of this earlier attempt something ran, or nobody could tell.
+    Attempt(u32),
+}
+
+impl Ran {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::No, Self::Unknown, Self::Yes];
+
+    /// Returns the word of conditions.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "False",
+            Self::Unknown => "Unknown",
+            Self::Yes => "True",
+        }
+    }
 }
 
 impl Started {
@@ -79,14 +107,20 @@ impl Started {
         !matches!(self, Self::NotStarted(_))
     }
 
+    /// Returns the answer in a word.
+    #[must_use]
+    pub fn ran(&self) -> Ran {
+        match self {
+            Self::NotStarted(_) => Ran::No,
+            Self::Started(_) => Ran::Yes,
+            Self::Unknown(_) => Ran::Unknown,
+        }
+    }
+
     /// Returns the status of the condition `Started`.
     #[must_use]
     pub fn status(&self) -> &'static str {
-        match self {
-            Self::NotStarted(_) => "False",
-            Self::Started(_) => "True",
-            Self::Unknown(_) => "Unknown",
-        }
+        self.ran().as_str()
     }
 
     /// Returns the reason of the condition `Started`.
@@ -189,6 +223,7 @@ impl Doubt {
             Self::Unseen(_) => "PodUnseen",
             Self::TooMany => "TooMany",
             Self::Unread => "NotRead",
+            Self::Attempt(_) => "EarlierAttempt",
         }
     }
 
@@ -211,6 +246,7 @@ impl fmt::Display for Doubt {
             Self::Unseen(name) => write!(f, "the pod of TaskRun {name} is gone, and how it ended was not seen"),
             Self::TooMany => f.write_str("the run made more tasks than are followed"),
             Self::Unread => f.write_str("what the run made could not be read"),
+            Self::Attempt(attempt) => write!(f, "of attempt {attempt} something ran, or nobody could tell"),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::evidence::{Proof, Started};
 use crate::findings::TaskCount;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::reason::{FailureReason, Refusal};
+use crate::retry::{Answers, Retry};
 use crate::run::Run;
 use crate::tries::Trouble;
 use crate::waiting::Pause;
@@ -37,6 +38,8 @@ pub struct Execution {
     pub ttl: Option<Duration>,
     /// `spec.recoveryOf`: the name of the execution in the same namespace whose failure this one is to repair.
     pub recovery_of: Option<Box<str>>,
+    /// Its retry policy, where it has one and has not ended, with its attempts.
+    pub retry: Option<Box<Retry>>,
     /// `spec.clearance`, where somebody has set it.
     pub clearance: Option<Box<Clearance>>,
     /// `spec.cancellation`, where somebody has set it.
@@ -73,20 +76,34 @@ pub struct ExecutionMemory {
     pub progress_shown_at: Option<Time>,
     /// What is known of its run, where this process has seen the run vanish or has deleted it.
     pub lost_proof: Option<Lost>,
+    /// What the conditions of its retry policy have said of its last attempt, where they were asked.
+    pub answers: Option<Box<Answers>>,
 }
 
 /// What is remembered of most executions.
-static NOTHING: ExecutionMemory =
-    ExecutionMemory { waits_since: None, first_try: None, refusal: None, progress_shown_at: None, lost_proof: None };
+static NOTHING: ExecutionMemory = ExecutionMemory {
+    waits_since: None,
+    first_try: None,
+    refusal: None,
+    progress_shown_at: None,
+    lost_proof: None,
+    answers: None,
+};
 
 impl ExecutionMemory {
     /// Returns what of it outlives a new version of the execution: of its wait and its tries while it is undecided, of
-    /// its run while that runs. None where that is nothing.
+    /// its run while that runs. What belongs to one attempt ends with it: a refusal that outlived its attempt would use
+    /// up the next. None where nothing is left.
     #[must_use]
-    pub fn kept(self, was: &ExecutionState, is: &ExecutionState) -> Option<Box<Self>> {
+    pub fn kept(self, was: &Execution, is: &Execution) -> Option<Box<Self>> {
         use ExecutionState::{Running, Undecided};
-        let kept = match (was, is) {
-            (Undecided { .. }, Undecided { .. }) => Self { progress_shown_at: None, lost_proof: None, ..self },
+        let attempts = |it: &Execution| it.retry.as_ref().map_or(0, |retry| retry.attempts.len());
+        let kept = match (&was.state, &is.state) {
+            (Undecided { .. }, Undecided { .. }) => {
+                Self { progress_shown_at: None, lost_proof: None, answers: None, ..self }
+            }
+            (Running { .. }, Running { .. }) if attempts(was) != attempts(is) => Self::default(),
+            (Running { .. }, Running { .. }) if is.next_attempt().is_some() => self,
             (_, Running { .. }) => Self { waits_since: None, first_try: None, refusal: None, ..self },
             _ => Self::default(),
         };
@@ -229,6 +246,7 @@ impl Execution {
             timeout: None,
             ttl: None,
             recovery_of: None,
+            retry: None,
             clearance: None,
             cancellation: None,
             paused: None,
@@ -324,8 +342,9 @@ mod tests {
             refusal: of_wait.then(|| Refusal { reason: FailureReason::Forbidden, message: "no".into(), number: 1 }),
             progress_shown_at: of_run.then(|| at(3)),
             lost_proof: of_run.then(|| Lost::Unreleased(no_answer())),
+            answers: None,
         };
-        let kept = |was: &Execution, is: &Execution| memory(true, true).kept(&was.state, &is.state).map(|it| *it);
+        let kept = |was: &Execution, is: &Execution| memory(true, true).kept(was, is).map(|it| *it);
         let (waits, runs, ended) = (undecided("a"), running("a", "r1"), failed("a"));
         assert_eq!(kept(&waits, &waits), Some(memory(true, false)));
         assert_eq!(kept(&waits, &runs), Some(memory(false, true)));
@@ -333,6 +352,6 @@ mod tests {
         for was in [&waits, &runs, &ended] {
             assert_eq!(kept(was, &ended), None, "what has ended is in its status");
         }
-        assert_eq!(memory(false, true).kept(&waits.state, &waits.state), None, "nothing takes no room");
+        assert_eq!(memory(false, true).kept(&waits, &waits), None, "nothing takes no room");
     }
 }

@@ -31,6 +31,7 @@ pub mod name;
 pub mod policy;
 pub mod reason;
 pub mod residue;
+pub mod retry;
 pub mod rules;
 pub mod run;
 pub mod standing;

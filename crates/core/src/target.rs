@@ -8,11 +8,13 @@ mod name;
 pub use kinds::{Scope, kind_spellings};
 pub use name::{TargetError, TargetName, is_dns_label};
 
+use crate::Time;
 use crate::by_uid::ByUid;
 use crate::chain::RunNumber;
 use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, RunId};
 use crate::residue::Residue;
+use crate::retry::NextAttempt;
 use crate::run::{Owner, Progress, Run};
 use crate::tries::Trouble;
 
@@ -43,6 +45,33 @@ pub struct TargetMemory {
     pub drain_warned: bool,
     /// The highest number that a create found taken by an object that the watch does not show; 0 where none.
     pub highest_taken: RunNumber,
+    /// What live reads have found of owners of finished runs that no watch delivers, by uid.
+    pub elsewhere: ByUid<Elsewhere>,
+}
+
+/// What a live read has found of an execution that no watch delivers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Elsewhere {
+    /// When it was read.
+    pub at: Time,
+    /// What was found.
+    pub found: OwnerRead,
+}
+
+/// Where an execution stands that no watch delivers, and whose run is done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OwnerRead {
+    /// It is terminal or gone, which lasts.
+    Over,
+    /// It waits for its next attempt, and holds the target.
+    Waits {
+        /// Since when it runs.
+        started_at: Time,
+        /// What it waits for.
+        next: NextAttempt,
+    },
+    /// Its status does not say yet what comes next.
+    Late,
 }
 
 impl Target {

@@ -54,6 +54,8 @@ pub enum Fact {
     Draining(ResidueId),
     /// This execution is there, terminal, and nobody has cleared it since.
     Stands(ExecutionId),
+    /// This execution is there and Running: it waits for its next attempt, and holds the target.
+    Holds(ExecutionId),
     /// This execution, which owns a run and is not known any more, is gone.
     OwnerGone(ExecutionId),
     /// This run, to which this execution is committed and which is not seen any more, is gone.
@@ -65,6 +67,8 @@ pub enum Fact {
     NothingLeft(RunId),
     /// No unfinished task or pod is left on the target of this execution, but its own.
     Drained(ExecutionId),
+    /// No unfinished task or pod is left on the target of this execution, not its own either.
+    DrainedOfAll(ExecutionId),
 }
 
 impl Fact {
@@ -73,9 +77,11 @@ impl Fact {
     pub fn object(&self) -> &Uid {
         match self {
             Self::Stands(execution)
+            | Self::Holds(execution)
             | Self::OwnerGone(execution)
             | Self::NothingMade(execution, _)
-            | Self::Drained(execution) => &execution.uid,
+            | Self::Drained(execution)
+            | Self::DrainedOfAll(execution) => &execution.uid,
             Self::Unfinished(run) | Self::RunGone(_, run) | Self::NothingLeft(run) => &run.uid,
             Self::Draining(residue) => &residue.uid,
         }

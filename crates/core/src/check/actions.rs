@@ -1,18 +1,19 @@
 //! What each action must not be.
 
 use super::Violation;
+use super::attempts::waiting_entry;
 use super::record::{Record, clearance};
 use crate::Time;
 use crate::action::{Action, Change, Decision, Ending, RunChange, Says, Write};
 use crate::ending::Skip;
-use crate::evidence::Started;
+use crate::evidence::{Ran, Started};
 use crate::execution::{Execution, ExecutionState, Lost, Recorded, RunShown};
 use crate::name::{ExecutionId, RunId};
 use crate::policy::Policy;
 use crate::reason::BlockReason;
 use crate::run::{Owner, Progress, Run};
 use crate::standing::Blocked;
-use crate::target::Target;
+use crate::target::{OwnerRead, Target};
 use crate::tries::TroubleKind;
 use crate::verdict::Fact;
 
@@ -32,9 +33,11 @@ impl<'a> Check<'a> {
     pub(super) fn run(mut self, decision: &Decision) -> Vec<Violation> {
         for action in &decision.actions {
             match action {
-                Action::Create { execution, number } => self.create(execution, *number),
+                Action::Create { execution, number, .. } => self.create(execution, *number),
                 Action::Write(write) => self.write(write),
                 Action::Examine { run } => self.examine(run),
+                Action::Ask { execution, failed, .. } => self.ask(execution, failed),
+                Action::ReadOwner { owner } => self.read_owner(owner),
                 Action::Skip { skipped, skip, fact } => {
                     for (execution, _) in skipped {
                         self.skip(execution, skip, fact);
@@ -53,6 +56,7 @@ impl<'a> Check<'a> {
             }
         }
         self.whole(decision);
+        self.steps_of_attempts(decision);
         self.removals(decision);
         self.standing(decision);
         self.counters(decision);
@@ -72,6 +76,7 @@ impl<'a> Check<'a> {
                 self.reads_what_is_left(execution, run, facts);
             }
             Says::GaveUp { number } => self.give_up(execution, *number),
+            Says::Retry { .. } => self.retry(execution, says),
             Says::Ended { ending, .. } => {
                 self.finish(execution, ending);
                 self.reads_that_its_run_is_gone(execution, facts);
@@ -87,6 +92,9 @@ impl<'a> Check<'a> {
     /// Nothing runs while section 6 forbids it.
     fn may_run(&mut self, execution: &ExecutionId, verb: &str) {
         let Some(contender) = self.execution(execution) else { return };
+        if contender.started_once() {
+            return self.may_begin_another(contender, None, verb);
+        }
         let reasons = self.record.forbids(contender);
         self.expect("6", reasons.is_empty(), || format!("{verb} {execution}, but {reasons:?}"));
         let ExecutionState::Undecided { unusable, start_before, .. } = &contender.state else {
@@ -120,7 +128,13 @@ impl<'a> Check<'a> {
         };
         // What was released past us runs already, whatever is forbidden: the record has to say so.
         if own.is_pending() {
-            self.may_run(execution, "commits");
+            match self.execution(execution).filter(|it| it.started_once()) {
+                Some(again) => {
+                    self.may_begin_another(again, Some(own.number), "commits");
+                    self.is_first(execution, own);
+                }
+                None => self.may_run(execution, "commits"),
+            }
             self.expect("9", !own.deleting, || format!("{execution} commits to {run}, which is on its way out"));
             let order = own.order;
             let mut others = self.target.runs.values().filter(|it| it.owner != Owner::Nobody);
@@ -139,8 +153,15 @@ impl<'a> Check<'a> {
 
     /// Nothing but a live read says that nothing of an earlier run is left.
     fn reads_what_is_left(&mut self, execution: &ExecutionId, run: &RunId, facts: &[Fact]) {
-        let is_first = self.target.runs.get(&run.uid).is_none_or(|run| run.number == 1);
-        let is_read = facts.iter().any(|fact| matches!(fact, Fact::Drained(it) if it == execution));
+        let own = self.target.runs.get(&run.uid);
+        let is_first = own.is_none_or(|run| run.number == 1);
+        // Before a later attempt nothing of an earlier one may be left either, but where it runs already.
+        let again = self.execution(execution).is_some_and(Execution::started_once) && own.is_some_and(Run::is_pending);
+        let is_read = facts.iter().any(|fact| match fact {
+            Fact::Drained(it) => !again && it == execution,
+            Fact::DrainedOfAll(it) => again && it == execution,
+            _ => false,
+        });
         self.expect("5", is_first || is_read, || format!("{execution} commits and does not read what is left"));
     }
 
@@ -208,7 +229,10 @@ impl<'a> Check<'a> {
                     Some(Lost::Vanished(Started::NotStarted(_))) => found.run_shown.proof.is_none(),
                     _ => false,
                 };
-                let is_proven = run.map_or(is_gone_unstarted, |run| has_not_started(found, run));
+                // What is proven of an earlier attempt is of that one.
+                let waits = waiting_entry(found).is_some();
+                let earlier = found.retry.iter().flat_map(|retry| retry.ended()).all(|(_, end)| end.started == Ran::No);
+                let is_proven = earlier && (waits || run.map_or(is_gone_unstarted, |run| has_not_started(found, run)));
                 let ran = found.started_once() && !is_proven;
                 let fits = failure.was_execution_failure() == ran;
                 self.expect("9", fits, || format!("{execution} is told to have run or not: {failure:?}"));
@@ -242,17 +266,26 @@ impl<'a> Check<'a> {
             (Skip::ResourceBusy(_), Fact::Unfinished(run)) => {
                 self.target.runs.get(&run.uid).is_some_and(|run| run.is_unfinished() && !run.is_owned_by(execution))
             }
+            (Skip::ResourceBusy(_), Fact::Holds(holder)) => match self.execution(holder) {
+                Some(found) => holder != execution && waiting_entry(found).is_some(),
+                None => matches!(
+                    self.target.memory.elsewhere.get(&holder.uid).map(|read| &read.found),
+                    Some(OwnerRead::Waits { .. })
+                ),
+            },
             (Skip::ResourceBusy(_), Fact::Draining(left)) => self.target.residue.contains_key(&left.uid),
             (Skip::ResourceBusy(_), Fact::Stands(_))
             | (
                 _,
                 Fact::Unfinished(_)
                 | Fact::Draining(_)
+                | Fact::Holds(_)
                 | Fact::OwnerGone(_)
                 | Fact::RunGone(..)
                 | Fact::NothingLeft(_)
                 | Fact::NothingMade(..)
-                | Fact::Drained(_),
+                | Fact::Drained(_)
+                | Fact::DrainedOfAll(_),
             ) => false,
             (_, Fact::Stands(id)) => {
                 let reasons = self.record.forbids(contender);
@@ -270,8 +303,9 @@ impl<'a> Check<'a> {
         self.expect("16.7", found.owner != Owner::Nobody, || format!("deleted {run}, which is a stranger's"));
         // Another operator may be committing to it now, unless its owner's status says that it never will.
         let may_commit = self.target.executions.values().any(|it| {
+            let may_be_tried_again = matches!(it.state, ExecutionState::Running { .. }) && it.retry.is_some();
             found.is_owned_by(&it.id)
-                && matches!(it.state, ExecutionState::Undecided { .. })
+                && (may_be_tried_again || matches!(it.state, ExecutionState::Undecided { .. }))
                 && !it.deleting
                 && it.run_sequence.is_none_or(|given_up| given_up < found.number)
         });

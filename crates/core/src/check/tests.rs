@@ -90,7 +90,7 @@ fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
         ("creates twice", free(), |it| it.actions.extend(it.actions.clone())),
         ("takes a number again", free(), |it| {
             replace(it, |action| match action {
-                Action::Create { execution, .. } => Action::Create { execution, number: 1 },
+                Action::Create { execution, .. } => Action::Create { execution, number: 1, at_most: None },
                 other => other,
             });
         }),
@@ -132,7 +132,7 @@ fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
         }),
         ("gives a turn beside a failure that counts", one_spoilt(), |it| {
             it.waiting.clear();
-            it.actions.push(Action::Create { execution: id("a"), number: 1 });
+            it.actions.push(Action::Create { execution: id("a"), number: 1, at_most: None });
         }),
         ("miscounts", spoilt(), |it| charge(it, |failure| failure.charge.consecutive_failures += 1)),
         ("lets the next one run a second early", spoilt(), |it| {
@@ -152,7 +152,7 @@ fn mistakes_of_the_history() -> Vec<(&'static str, Target, Mistake)> {
     let clears = || target(vec![cleared(broke("p", "x", 1, 0), Recorded::Not)], vec![]);
     vec![
         ("runs what is blocked", blocked(), |it| {
-            it.actions = vec![Action::Create { execution: id("a"), number: 2 }];
+            it.actions = vec![Action::Create { execution: id("a"), number: 2, at_most: None }];
         }),
         ("skips on a fact that is none", blocked(), |it| {
             if let Some(Action::Skip { fact, .. }) = it.actions.first_mut() {

@@ -1,6 +1,8 @@
 //! Follows the executions that have their turn: releases, cancels, ends, and says when the target has drained.
 
+mod attempts;
 mod end;
+mod next_attempt;
 
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use crate::action::{Action, Decision, Ending, RunChange, Says, Tell, Unneeded};
 use crate::evidence::Proof;
 use crate::execution::{Execution, ExecutionState, Lost, RunShown};
 use crate::moment::after;
+use crate::retry::Retry;
 use crate::run::{CancelReason, Progress, Run};
 
 #[cfg(test)]
@@ -38,7 +41,13 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
         decision.actions.push(running.finish(Ending::Failed(running.failed(message, now)), None));
         return;
     };
-    match target.own_run_named(&execution.id, run) {
+    let found = target.own_run_named(&execution.id, run);
+    if let Some((retry, next)) = execution.retry.as_ref().zip(execution.next_attempt())
+        && found.is_none_or(|found| matches!(found.progress, Progress::Done(_)))
+    {
+        return running.wait(retry, run, found, &next, decision);
+    }
+    match found {
         Some(found) if found.never_starts() => {
             let message = format!("PipelineRun {run} is being deleted, and was never started");
             decision.actions.push(running.finish(Ending::Failed(running.never_started(&message, now)), None));
@@ -117,8 +126,10 @@ impl<'a> Running<'a> {
     /// write for it. The proof that a step ran is written with it, as it would be lost with this process.
     fn show_progress(self, run: &'a Run, decision: &mut Decision) {
         let before = &self.execution.run_shown;
-        let (proof, tasks) =
-            (self.proof(run).cloned().map(Box::new), run.tasks(run.memory.seen.completed_tasks).or(before.tasks));
+        // A proof that is on record stays, also that of an earlier attempt.
+        let seen = || self.proof(run).cloned().map(|proof| Box::new(self.of_attempt(proof)));
+        let proof = before.proof.clone().or_else(seen);
+        let tasks = run.tasks(run.memory.seen.completed_tasks).or(before.tasks);
         let shown = RunShown { proof, tasks };
         let Some(started_at) = self.started_at.filter(|_| !run.is_pending() && shown != *before) else { return };
         let due =
@@ -130,16 +141,17 @@ impl<'a> Running<'a> {
         decision.actions.push(self.execution.says(Says::Progress { run, shown, doing, started_at }));
     }
 
-    /// Returns the proof that a step ran: the one that the status has, or the one that was seen since.
+    /// Returns the proof that a step of this run ran: the one that the status has, or the one that was seen since.
     fn proof(self, run: &'a Run) -> Option<&'a Proof> {
-        self.execution.run_shown.proof.as_deref().or(run.memory.seen.proof.as_ref())
+        let shown = self.execution.run_shown.proof.as_deref().filter(|_| !self.ran_before());
+        shown.or(run.memory.seen.proof.as_ref())
     }
 
     /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish. They count from the
     /// release, however long ago the commit was.
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
         let released_at = run.released_at?;
-        let finish = after(released_at, self.timeout(run).saturating_add(TIMEOUT_GRACE));
+        let finish = after(released_at, self.timeout(run).saturating_add(TIMEOUT_GRACE)).min(self.last_end());
         if run.memory.seen.has_stirred || self.proof(run).is_some() {
             return Some((finish, CancelReason::TimedOut));
         }
@@ -147,9 +159,19 @@ impl<'a> Running<'a> {
         Some(if start < finish { (start, CancelReason::NotStarted) } else { (finish, CancelReason::TimedOut) })
     }
 
-    /// Returns the time-out by which Tekton ends the run: a default that was changed since then does not reach it.
+    /// Returns the time-out by which Tekton ends the run: a default that was changed since then does not reach it, and
+    /// what a retry policy has left of it is on the run alone.
     fn timeout(self, run: &Run) -> Duration {
-        self.execution.timeout.or(run.timeout).unwrap_or(self.view.policy.default_timeout)
+        let (spec, made) = (self.execution.timeout, run.timeout);
+        let own = if self.execution.retry.is_some() { made.or(spec) } else { spec.or(made) };
+        own.unwrap_or(self.view.policy.default_timeout)
+    }
+
+    /// Returns when a run has to be over by the retry policy: its time-out was fixed when it was created, which may be
+    /// long ago.
+    fn last_end(self) -> Time {
+        let ends_by = |retry: &Box<Retry>| after(retry.ends_by(self.started_at, self.view.now), TIMEOUT_GRACE);
+        self.execution.retry.as_ref().map_or(Time::MAX_UTC, ends_by)
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::Time;
 use crate::action::{Action, Decision, RunChange, Tell, Unneeded};
 use crate::chain::RunNumber;
-use crate::execution::Execution;
+use crate::execution::{Execution, ExecutionState};
 use crate::moment::after;
 use crate::name::ExecutionId;
 use crate::policy::Policy;
@@ -63,13 +63,20 @@ fn owner_gone(unproven: Option<ExecutionId>) -> Vec<Fact> {
 /// A pending run is needed by the owner that committed to it, or that may still do so. That it may not is a fact that
 /// stays, also for an operator whose view is ahead of this one: such a run is taken from nobody.
 fn unneeded(owner: &Execution, run: &Run) -> Option<Unneeded> {
-    if !run.is_pending() || owner.is_running(&run.id) {
+    if !run.is_pending() || owner.is_running(&run.id) || may_be_next(owner, run) {
         None
     } else if !owner.is_undecided() {
         Some(Unneeded::Leftover)
     } else {
         owner.has_given_up(run).then_some(Unneeded::Withdrawn)
     }
+}
+
+/// A Running execution that may be tried again needs every pending run above its last number: numbers only grow, so
+/// that is none that it will never commit to. It may be ahead of this view.
+fn may_be_next(owner: &Execution, run: &Run) -> bool {
+    let is_running = matches!(owner.state, ExecutionState::Running { .. }) && !owner.deleting;
+    is_running && owner.retry.is_some() && owner.run_sequence.is_none_or(|last| run.number > last)
 }
 
 /// Deletes a finished run when it is older than the retention and drained, and nothing newer is unfinished (section 5,

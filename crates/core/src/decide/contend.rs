@@ -29,7 +29,9 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
     for contender in contenders(view, &running) {
         match contender.run {
             // It was released past us: what runs, or ran, is committed to, so that the record says so.
-            Some(run) if !run.is_pending() => decision.actions.push(commit(&contender, run)),
+            Some(run) if !run.is_pending() => {
+                decision.actions.push(commit(view, contender.execution, run, Left::OfOthers))
+            }
             _ => {
                 if let Some(refusal) = refusal_of(&contender) {
                     failures.add(contender.execution, refusal.reason, &refusal.message, Some(refusal.number), true);
@@ -49,12 +51,13 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         _ => true,
     });
     let is_failing = failures.count();
-    let mut turn_taken = is_failing;
+    let is_creating = decision.actions.iter().any(|action| matches!(action, Action::Create { .. }));
+    let mut turn_taken = is_failing || is_creating;
     for (contender, verdict) in judged {
         let execution = contender.execution;
         match (verdict, contender.run) {
             (Verdict::Run, Some(_)) if is_failing => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
-            (Verdict::Run, Some(run)) => decision.actions.push(commit(&contender, run)),
+            (Verdict::Run, Some(run)) => decision.actions.push(commit(view, execution, run, Left::OfOthers)),
             (Verdict::Run, None) if has_run_to_give_up(view.target, execution) => {
                 decision.actions.push(give_up(view.target, execution));
             }
@@ -120,11 +123,12 @@ fn create<'a>(contender: &Contender<'a>, failures: &mut Failures<'a>, decision: 
         }
         decision.wake_at(deadline);
     }
-    decision.actions.push(Action::Create { execution: execution.id.clone(), number });
+    let at_most = execution.retry.as_ref().map(|retry| retry.policy.max_duration);
+    decision.actions.push(Action::Create { execution: execution.id.clone(), number, at_most });
 }
 
 /// Returns when it is too late to create the run of an execution, where it is tried and nothing but time is in the way.
-fn create_deadline(view: View<'_>, execution: &Execution) -> Option<Time> {
+pub(super) fn create_deadline(view: View<'_>, execution: &Execution) -> Option<Time> {
     let first_try = execution.recall().first_try?;
     let has_deadline = view.target.memory.trouble.as_ref().is_none_or(|trouble| trouble.has_deadline());
     has_deadline.then(|| after(first_try, view.policy.start_deadline))
@@ -162,9 +166,18 @@ fn has_run_to_withdraw(target: &Target, execution: &Execution) -> bool {
     target.runs.values().any(|run| run.is_owned_by(&execution.id) && !run.never_starts())
 }
 
+/// Of whose runs nothing may be left when an execution commits to a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Of others': what came before its own first run cannot be its own, and what was released past us is not held up.
+    OfOthers,
+    /// Of nobody's: a later attempt does not begin while an earlier one drains.
+    OfAll,
+}
+
 /// Step (c).
-fn commit(contender: &Contender<'_>, run: &Run) -> Action {
-    let target = contender.target;
+pub(super) fn commit(view: View<'_>, execution: &Execution, run: &Run, left: Left) -> Action {
+    let target = view.target;
     let mut gone: Vec<ExecutionId> = target
         .runs
         .values()
@@ -179,12 +192,14 @@ fn commit(contender: &Contender<'_>, run: &Run) -> Action {
     let mut facts: Vec<Fact> = gone.into_iter().map(Fact::OwnerGone).collect();
     // The look proves that the view of runs is complete, and nothing about the watches of tasks and pods. Of what came
     // before the first run of a chain nothing can be left.
-    if run.number > 1 {
-        facts.push(Fact::Drained(contender.execution.id.clone()));
+    match left {
+        Left::OfOthers if run.number == 1 => {}
+        Left::OfOthers => facts.push(Fact::Drained(execution.id.clone())),
+        Left::OfAll => facts.push(Fact::DrainedOfAll(execution.id.clone())),
     }
-    let consecutive_failures = contender.history.consecutive_failures(contender.policy, contender.now);
+    let consecutive_failures = view.history.consecutive_failures(view.policy, view.now);
     let (run, number) = (run.id.clone(), run.number);
-    contender.execution.says_if(facts, Says::Running { run, number, consecutive_failures })
+    execution.says_if(facts, Says::Running { run, number, consecutive_failures })
 }
 
 /// The withdrawal's first half. All of its runs, so that which of several is its own need not be agreed on.
@@ -225,17 +240,8 @@ impl<'a> Failures<'a> {
 
     /// Adds one whose run could not be created before the start deadline.
     fn add_uncreated(&mut self, execution: &'a Execution) {
-        let View { target, policy, .. } = self.view;
-        let (reason, why) = match target.memory.trouble.as_deref() {
-            Some(Trouble { kind: TroubleKind::TektonUnavailable, words }) => {
-                (FailureReason::ConfigurationError, format!("Tekton's kinds are missing; install Tekton: {words}"))
-            }
-            Some(trouble) => (FailureReason::Unknown, trouble.words.to_string()),
-            None => (FailureReason::Unknown, "the API server did not say why".to_owned()),
-        };
-        let minutes = duration::format(policy.start_deadline);
-        let message = format!("the PipelineRun could not be created within {minutes}: {why}");
-        self.add(execution, reason, &message, Some(target.next_number()), true);
+        let (reason, message) = uncreated(self.view);
+        self.add(execution, reason, &message, Some(self.view.target.next_number()), true);
     }
 
     /// Tells whether one of them counts for the target.
@@ -276,6 +282,7 @@ impl<'a> Failures<'a> {
                 // startBefore.
                 cancelled: !counts && execution.cancellation.is_some(),
                 charge: history.charge(policy, target.label(), now, counts),
+                tried: None,
             };
             let facts = nothing_made(target, execution).into_iter().collect();
             let says = Says::Ended { ending: Ending::Failed(failure), draining: false };
@@ -290,6 +297,19 @@ fn nothing_made(target: &Target, execution: &Execution) -> Option<Fact> {
     let is_usable = matches!(execution.state, ExecutionState::Undecided { unusable: None, .. });
     let may_have_made_one = is_usable && execution.recall().refusal.is_none() && own_run(target, execution).is_none();
     may_have_made_one.then(|| Fact::NothingMade(execution.id.clone(), target.next_number()))
+}
+
+/// Says of a run why it could not be created before the start deadline.
+pub(super) fn uncreated(View { target, policy, .. }: View<'_>) -> (FailureReason, String) {
+    let (reason, why) = match target.memory.trouble.as_deref() {
+        Some(Trouble { kind: TroubleKind::TektonUnavailable, words }) => {
+            (FailureReason::ConfigurationError, format!("Tekton's kinds are missing; install Tekton: {words}"))
+        }
+        Some(trouble) => (FailureReason::Unknown, trouble.words.to_string()),
+        None => (FailureReason::Unknown, "the API server did not say why".to_owned()),
+    };
+    let minutes = duration::format(policy.start_deadline);
+    (reason, format!("the PipelineRun could not be created within {minutes}: {why}"))
 }
 
 /// Adds a skip to the batch that has the same reason and rests on the same fact, so that one live read serves all.

@@ -46,7 +46,7 @@ fn waiting(target: &Target) -> Vec<(String, Waiting)> {
 }
 
 fn create(uid: &str, number: u64) -> Action {
-    Action::Create { execution: id(uid), number }
+    Action::Create { execution: id(uid), number, at_most: None }
 }
 
 fn written(uid: &str, facts: Vec<Fact>, says: Says) -> Action {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::moment::shown;
 use crate::name::ExecutionId;
+use crate::retry::NextAttempt;
 use crate::{Time, duration};
 
 /// Why an execution is skipped, and the fact behind it.
@@ -93,6 +94,8 @@ pub struct Conflict {
     pub started_at: Time,
     /// Whether its run has ended and only tasks and pods of it are still stopping.
     pub draining: bool,
+    /// The attempt that it waits for, where it waits for one.
+    pub next: Option<Box<NextAttempt>>,
 }
 
 impl Skip {
@@ -189,8 +192,16 @@ fn next(until: Option<Time>, past: &Remediation) -> String {
 
 impl Conflict {
     fn message(&self, target: &str) -> String {
-        let Self { holder, workflow_id, started_at, draining } = self;
-        if *draining {
+        let Self { holder, workflow_id, started_at, draining, next } = self;
+        if let Some(NextAttempt { attempt, of, not_before, ends_by }) = next.as_deref() {
+            format!(
+                "{holder} (workflow {workflow_id}) holds {target} since {} and waits for attempt {attempt} of {of}, which \
+                 begins at {}; it ends by {}, and then a new WorkflowExecution can run",
+                shown(*started_at),
+                shown(*not_before),
+                shown(*ends_by),
+            )
+        } else if *draining {
             format!(
                 "the run of {holder} (workflow {workflow_id}) on {target} has ended, but tasks or pods of it are still \
                  stopping; when they are gone, a new WorkflowExecution can run"

@@ -5,12 +5,15 @@
 //! behind it must be one that lasts.
 
 use super::Contender;
+use crate::Time;
 use crate::ending::{Conflict, Skip};
 use crate::execution::{Execution, ExecutionState};
 use crate::explain::Finding;
+use crate::name::ExecutionId;
 use crate::residue::Residue;
-use crate::run::{Owner, Run};
-use crate::target::Target;
+use crate::retry::NextAttempt;
+use crate::run::{Owner, Presence, Run};
+use crate::target::{OwnerRead, Target};
 use crate::verdict::Fact;
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
@@ -21,6 +24,9 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
 }
 
 fn taken(contender: &Contender<'_>) -> Option<Verdict> {
+    if let Some(verdict) = contender.running.iter().find_map(|other| holds(contender, other)) {
+        return Some(verdict);
+    }
     let mut rivals: Vec<&Run> = contender.target.runs.values().filter(|run| counts_against(contender, run)).collect();
     // Several can be unfinished only while leftovers are being deleted; all contenders then name the same one.
     rivals.sort_by_key(|run| run.number);
@@ -33,6 +39,9 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
         return Some(Verdict::Wait(Waiting::RivalUndecided));
     }
     let owner_late = rivals.iter().any(|run| contender.target.owner_of(run).is_some_and(|owner| !owner.is_terminal()));
+    if let Some(verdict) = rivals.iter().find_map(|run| elsewhere(contender.target, run)) {
+        return Some(verdict);
+    }
     let run_missing = || contender.running.iter().any(|other| is_running_on_nothing(contender, other));
     if owner_late || run_missing() {
         return Some(Verdict::Wait(Waiting::OwnerLate));
@@ -70,7 +79,8 @@ fn busy(target: &Target, run: &Run) -> Option<Verdict> {
         Some(ExecutionState::Running { started_at: Some(started_at), .. }) => *started_at,
         _ => run.created,
     };
-    let conflict = Conflict { holder: holder.clone(), workflow_id: workflow_id.clone(), started_at, draining: false };
+    let conflict =
+        Conflict { holder: holder.clone(), workflow_id: workflow_id.clone(), started_at, draining: false, next: None };
     Some(Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Unfinished(run.id.clone()) })
 }
 
@@ -85,12 +95,45 @@ fn is_running_on_nothing(contender: &Contender<'_>, other: &Execution) -> bool {
     }
 }
 
+/// Another execution that waits for its next attempt holds the target, be its run done or its next one pending. Whoever
+/// has a pending run is skipped too: each would wait for the other else.
+fn holds(contender: &Contender<'_>, other: &Execution) -> Option<Verdict> {
+    if other.id.uid == contender.execution.id.uid {
+        return None;
+    }
+    let next = other.next_attempt()?;
+    let started_at = match other.state {
+        ExecutionState::Running { started_at: Some(started_at), .. } => started_at,
+        _ => other.created,
+    };
+    Some(waits(&other.id, &other.workflow_id, started_at, next))
+}
+
+fn waits(holder: &ExecutionId, workflow_id: &str, started_at: Time, next: NextAttempt) -> Verdict {
+    let (id, workflow_id, next) = (holder.clone(), workflow_id.into(), Some(Box::new(next)));
+    let conflict = Conflict { holder: id, workflow_id, started_at, draining: false, next };
+    Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Holds(holder.clone()) }
+}
+
+/// The finished run of an execution that no watch delivers frees the target only when that is over.
+fn elsewhere(target: &Target, run: &Run) -> Option<Verdict> {
+    let Owner::Execution { id, workflow_id, presence: Presence::Elsewhere } = &run.owner else { return None };
+    if target.owner_of(run).is_some() {
+        return None;
+    }
+    match target.memory.elsewhere.get(&id.uid).map(|read| &read.found) {
+        Some(OwnerRead::Over) => None,
+        Some(OwnerRead::Waits { started_at, next }) => Some(waits(id, workflow_id, *started_at, next.clone())),
+        Some(OwnerRead::Late) | None => Some(Verdict::Wait(Waiting::OwnerLate)),
+    }
+}
+
 /// Every run is done and its owner says so, but something of one is still there.
 fn draining(residue: &Residue) -> Verdict {
     let Owner::Execution { id, workflow_id, .. } = &residue.owner else {
         return Verdict::Wait(Waiting::Draining);
     };
-    let conflict =
-        Conflict { holder: id.clone(), workflow_id: workflow_id.clone(), started_at: residue.created, draining: true };
+    let (holder, workflow_id, started_at) = (id.clone(), workflow_id.clone(), residue.created);
+    let conflict = Conflict { holder, workflow_id, started_at, draining: true, next: None };
     Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Draining(residue.id.clone()) }
 }

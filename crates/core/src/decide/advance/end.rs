@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Running;
+use super::attempts::Failed;
 use crate::Time;
 use crate::action::{Action, Decision, Ending, Says};
 use crate::duration;
@@ -14,6 +15,7 @@ use crate::findings::Findings;
 use crate::moment::{after, round_up};
 use crate::name::RunId;
 use crate::reason::FailureReason;
+use crate::retry::{AttemptEnd, Stop};
 use crate::run::{CancelReason, Look, Outcome, Run};
 use crate::tries::Trouble;
 use crate::verdict::Fact;
@@ -28,6 +30,8 @@ pub(in crate::decide) const SETTLE: Duration = Duration::from_secs(2);
 pub(in crate::decide) const DRAIN: Duration = Duration::from_secs(32);
 /// How long it may take to look at a run that failed. After that nobody can tell whether anything ran.
 pub(in crate::decide) const PATIENCE: Duration = Duration::from_secs(45);
+/// How long after that the conditions of a retry policy may be asked: they ask about results, which are read live.
+const ASKING: Duration = Duration::from_secs(45);
 /// How soon it is looked at again where something was not finished, or the watches were behind.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -64,7 +68,29 @@ impl<'a> Running<'a> {
                 return decision.wake_at(too_late);
             }
         }
-        decision.actions.push(self.finish(self.ending_of(run, outcome), None));
+        match self.ending_of(run, outcome) {
+            Ending::Failed(failure) if self.execution.retry.is_some() => {
+                let ended_by = self.ended_by(run);
+                self.fail(
+                    Failed { run: Some(&run.id), failure, ended_by, asked_until: after(too_late, ASKING) },
+                    decision,
+                );
+            }
+            ending => decision.actions.push(self.finish(ending, None)),
+        }
+    }
+
+    /// Returns who or what ended the execution with its run, where somebody did: then it is not tried again. Our own
+    /// cancels, of what does not start or end in time, are failures like others.
+    fn ended_by(self, run: &Run) -> Option<Stop> {
+        let of_ours = matches!(run.cancel_reason, Some(CancelReason::NotStarted | CancelReason::TimedOut));
+        let findings = run.memory.diagnosed.as_ref().map(|look| &look.findings);
+        let cancelled = findings.map_or(run.cancelled, |findings| findings.was_cancelled) && !of_ours;
+        if self.execution.cancellation.is_some() || cancelled {
+            Some(Stop::Cancelled)
+        } else {
+            self.execution.deleting.then_some(Stop::Deleted)
+        }
     }
 
     fn drains(self) -> bool {
@@ -85,12 +111,17 @@ impl<'a> Running<'a> {
             let ran_for = elapsed(self.started_at, completed_at);
             let tasks = run.tasks(run.total_tasks.unwrap_or(0).saturating_sub(run.skipped_tasks));
             let started = succeeded(run, proof);
-            return Ending::Completed(Success { completed_at, ran_for, outcome: outcome.clone(), started, tasks });
+            let ended =
+                |_| Box::new(AttemptEnd { completed_at, started: started.ran(), reason: None, message: "".into() });
+            let attempt = self.execution.retry.as_ref().map(ended);
+            let (outcome, started) = (outcome.clone(), self.worst(started));
+            return Ending::Completed(Success { completed_at, ran_for, outcome, started, tasks, attempt });
         }
         let said = format!("{}: {}", outcome.reason, outcome.message);
         let unread = || Findings::unread(said.clone().into());
         let findings = run.memory.diagnosed.as_ref().map_or_else(unread, |look| look.findings.clone());
-        let started = proof.map_or(findings.started.clone(), Started::Started);
+        let own = proof.map_or(findings.started.clone(), Started::Started);
+        let started = self.worst(own.clone());
         let completed =
             if run.memory.diagnosed.is_some() { findings.completed_tasks } else { run.memory.seen.completed_tasks };
         let (reason, message) = self.why(run, &findings, &said);
@@ -99,6 +130,7 @@ impl<'a> Running<'a> {
         let failure = self.failed(&message, completed_at);
         Ending::Failed(Failure {
             reason,
+            tried: self.tried(&own, reason, &message, failure.failed_at),
             started,
             task: findings.cause.task,
             tasks: run.tasks(completed),
@@ -143,7 +175,8 @@ impl<'a> Running<'a> {
 
     /// Makes a failure of which no run says more.
     pub(super) fn failed(self, message: &str, failed_at: Time) -> Failure {
-        let shown = self.execution.run_shown.proof.as_deref().cloned().map(Started::Started);
+        let shown = self.execution.run_shown.proof.as_deref().filter(|_| !self.ran_before());
+        let shown = shown.cloned().map(Started::Started);
         let lost = || match &self.execution.recall().lost_proof {
             Some(Lost::Vanished(started)) => Some(started.clone()),
             Some(Lost::Unreleased(_)) | None => None,
@@ -153,12 +186,14 @@ impl<'a> Running<'a> {
 
     /// Makes the failure of one whose run was never handed to Tekton.
     pub(super) fn never_started(self, message: &str, failed_at: Time) -> Failure {
-        let shown = self.execution.run_shown.proof.as_deref().cloned();
+        let shown = self.execution.run_shown.proof.as_deref().filter(|_| !self.ran_before()).cloned();
         self.failed_as(shown.map_or(Started::NotStarted(Absence::NoRun), Started::Started), message, failed_at)
     }
 
-    fn failed_as(self, started: Started, message: &str, failed_at: Time) -> Failure {
+    pub(super) fn failed_as(self, own: Started, message: &str, failed_at: Time) -> Failure {
         let failed_at = round_up(failed_at); // as a status keeps it
+        let tried = self.tried(&own, FailureReason::Unknown, message, failed_at);
+        let started = self.worst(own);
         let counts = !started.may_have_run();
         Failure {
             reason: FailureReason::Unknown,
@@ -172,6 +207,7 @@ impl<'a> Running<'a> {
             outcome: None,
             cancelled: false,
             charge: self.charge(failed_at, counts),
+            tried,
         }
     }
 
@@ -180,15 +216,12 @@ impl<'a> Running<'a> {
         let deadline = duration::format(self.view.policy.start_deadline);
         let message =
             format!("the PipelineRun could not be released within {deadline}, so it was deleted: {}", trouble.words);
-        let failure = self.failed(&message, self.view.now);
-        Failure {
-            started: Started::NotStarted(Absence::NoRun),
-            charge: self.charge(failure.failed_at, true),
-            ..failure
-        }
+        let failure = self.failed_as(Started::NotStarted(Absence::NoRun), &message, self.view.now);
+        let counts = !failure.was_execution_failure();
+        Failure { charge: self.charge(failure.failed_at, counts), ..failure }
     }
 
-    fn charge(self, at: Time, counts: bool) -> Charge {
+    pub(super) fn charge(self, at: Time, counts: bool) -> Charge {
         self.view.history.charge(self.view.policy, self.view.target.label(), at, counts)
     }
 }

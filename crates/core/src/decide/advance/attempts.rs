@@ -1,0 +1,145 @@
+//! What follows an attempt that has failed: another one, or the end (SPEC section 11).
+
+use super::Running;
+use crate::Time;
+use crate::action::{Action, AttemptFacts, Decision, Ending, Says};
+use crate::ending::{Failure, Tried};
+use crate::evidence::{Doubt, Proof, Ran, Started};
+use crate::name::RunId;
+use crate::reason::FailureReason;
+use crate::retry::{self, AttemptEnd, FailedAttempt, Next, Stop};
+
+/// An attempt that has failed, and what the next one depends on.
+pub(super) struct Failed<'a> {
+    /// Its run; none where the create of it was refused.
+    pub(super) run: Option<&'a RunId>,
+    /// How the execution would end with it.
+    pub(super) failure: Failure,
+    /// Who or what ended the execution with it, where somebody did.
+    pub(super) ended_by: Option<Stop>,
+    /// Until when the conditions may be asked; what they ask about is read from the cluster.
+    pub(super) asked_until: Time,
+}
+
+impl Running<'_> {
+    /// Records a failed attempt and that there is another, or ends the execution.
+    pub(super) fn fail(self, failed: Failed<'_>, decision: &mut Decision) {
+        let Failed { run, failure, ended_by, asked_until } = failed;
+        let (now, execution) = (self.view.now, self.execution);
+        let last = failure.tried.as_deref().and_then(|tried| Some((tried, tried.end.as_ref()?)));
+        let (Some(retry), Some((tried, end))) = (&execution.retry, last) else {
+            decision.actions.push(self.finish(Ending::Failed(failure), None));
+            return;
+        };
+        let answers = execution.recall().answers.as_deref();
+        let is_open = ended_by.is_none() && retry.policy.has_conditions() && answers.is_none();
+        if is_open && now < asked_until {
+            let facts = AttemptFacts {
+                attempt: tried.attempt,
+                of: tried.of,
+                reason: failure.reason,
+                message: failure.message.clone(),
+                was_execution_failure: end.started != Ran::No,
+                task: failure.task.clone(),
+            };
+            decision.actions.push(Action::Ask { execution: execution.id.clone(), run: run.cloned(), failed: facts });
+            return decision.wake_at(asked_until);
+        }
+        let next = retry::next(&FailedAttempt {
+            policy: &retry.policy,
+            attempt: tried.attempt,
+            uid: &execution.id.uid,
+            ended_by: ended_by.as_ref(),
+            reason: failure.reason,
+            started: end.started,
+            answers: answers.unwrap_or(&retry::UNANSWERED),
+            since: retry.since(self.started_at).unwrap_or(end.completed_at),
+            now,
+        });
+        decision.actions.push(match next {
+            Next::Retry { delay, not_before } => execution.says(Says::Retry {
+                attempt: tried.attempt,
+                of: tried.of,
+                run: run.cloned(),
+                end: end.clone(),
+                proof: self.proof_to_keep(&failure.started),
+                delay,
+                not_before,
+            }),
+            Next::Stop(stop) => self.finish(Ending::Failed(stopped(failure, stop)), None),
+        });
+    }
+
+    /// Makes what is said of the attempt that an execution is on, where it has a policy. Why there is no other is not
+    /// known yet but where its run is gone.
+    pub(super) fn tried(
+        self,
+        started: &Started,
+        reason: FailureReason,
+        message: &str,
+        completed_at: Time,
+    ) -> Option<Box<Tried>> {
+        let retry = self.execution.retry.as_ref()?;
+        let (reason, message) = (Some(reason), message.into());
+        let end = Some(AttemptEnd { completed_at, started: started.ran(), reason, message });
+        let (attempt, of) = (retry.current(), retry.policy.max_attempts);
+        Some(Box::new(Tried { attempt, of, end, stop: Stop::RunDeleted }))
+    }
+
+    /// Returns the worst answer of all attempts, of which the current one has this: the proof that is on record comes
+    /// first, as it stays there.
+    pub(super) fn worst(self, current: Started) -> Started {
+        let Some(retry) = &self.execution.retry else { return current };
+        let Some((attempt, worst)) = retry.ended().map(|(attempt, end)| (attempt, end.started)).max_by_key(|it| it.1)
+        else {
+            return self.named(current);
+        };
+        match (worst, current.ran()) {
+            (Ran::Yes, _) => {
+                let shown = self.execution.run_shown.proof.as_deref().cloned();
+                shown.map_or(Started::Unknown(Doubt::Attempt(attempt)), Started::Started)
+            }
+            (Ran::Unknown, Ran::No) => Started::Unknown(Doubt::Attempt(attempt)),
+            _ => self.named(current),
+        }
+    }
+
+    /// Names the attempt in a proof that a step of it ran.
+    fn named(self, started: Started) -> Started {
+        match started {
+            Started::Started(proof) => Started::Started(self.of_attempt(proof)),
+            other => other,
+        }
+    }
+
+    /// Names the attempt in a proof, where there may be several.
+    pub(super) fn of_attempt(self, proof: Proof) -> Proof {
+        match &self.execution.retry {
+            Some(retry) if !proof.words.starts_with("attempt ") => {
+                Proof { words: format!("attempt {}: {}", retry.current(), proof.words).into(), ..proof }
+            }
+            _ => proof,
+        }
+    }
+
+    /// Tells whether a step of an earlier attempt ran: its proof is on record, and says nothing of this one.
+    pub(super) fn ran_before(self) -> bool {
+        self.execution.retry.as_ref().is_some_and(|retry| retry.ended().any(|(_, end)| end.started == Ran::Yes))
+    }
+
+    /// Returns the proof that is written with the record of an attempt: none where one is there already.
+    fn proof_to_keep(self, worst: &Started) -> Option<Proof> {
+        match worst {
+            Started::Started(proof) if self.execution.run_shown.proof.is_none() => Some(proof.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Says of a failure why there is no other attempt.
+pub(super) fn stopped(mut failure: Failure, stop: Stop) -> Failure {
+    if let Some(tried) = &mut failure.tried {
+        tried.stop = stop;
+    }
+    failure
+}

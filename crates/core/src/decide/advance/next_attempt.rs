@@ -1,0 +1,164 @@
+//! Follows an execution that waits for its next attempt: its finished run holds the target meanwhile (SPEC section 11,
+//! 4). A later attempt creates, looks and commits as the first one does; rules 2 to 5 are not asked again, as the
+//! execution has never let go.
+
+use std::time::Duration;
+
+use super::Running;
+use super::attempts::Failed;
+use crate::Time;
+use crate::action::{Action, Decision, Ending};
+use crate::decide::contend;
+use crate::ending::{Failure, Tried};
+use crate::evidence::{Absence, Started};
+use crate::name::RunId;
+use crate::reason::FailureReason;
+use crate::retry::{NextAttempt, Retry, Stop};
+use crate::run::{Owner, Presence, Run};
+use crate::target::OwnerRead;
+
+impl<'a> Running<'a> {
+    /// Takes the step between two attempts. `last` is the finished run of the last one, where it is in view.
+    pub(super) fn wait(
+        self,
+        retry: &Retry,
+        named: &RunId,
+        last: Option<&Run>,
+        next: &NextAttempt,
+        decision: &mut Decision,
+    ) {
+        let (target, now) = (self.view.target, self.view.now);
+        let mine = self.own_next_run();
+        if let Some(run) = mine.filter(|run| !run.is_pending()) {
+            // Somebody released it past us: what runs is committed to before anything else is judged.
+            decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfOthers));
+            return;
+        }
+        if last.is_none() {
+            let gone = (!target.runs.contains_key(&named.uid)).then(|| named.clone());
+            let failure = self.between(retry, Stop::RunDeleted, None);
+            return decision.actions.push(self.finish(Ending::Failed(failure), gone));
+        }
+        let stop = if self.execution.cancellation.is_some() {
+            Some(Stop::Cancelled)
+        } else if self.execution.deleting {
+            Some(Stop::Deleted)
+        } else {
+            (next.ends_by <= now).then_some(Stop::MaxDuration)
+        };
+        if let Some(stop) = stop {
+            return decision.actions.push(self.finish(Ending::Failed(self.between(retry, stop, None)), None));
+        }
+        decision.wake_at(next.ends_by);
+        if let Some(refusal) = self.execution.recall().refusal.as_ref().filter(|_| mine.is_none()) {
+            let failure = self.refused(refusal.reason, &refusal.message);
+            return self.fail(Failed { run: None, failure, ended_by: None, asked_until: Time::MAX_UTC }, decision);
+        }
+        if self.execution.paused.is_some() || self.view.policy.paused_by.is_some() {
+            return; // whatever ends the pause says so
+        }
+        if now < next.not_before {
+            return decision.wake_at(next.not_before);
+        }
+        if !target.residue.is_empty() || self.runs_beside(mine) {
+            return; // what ends tells so
+        }
+        match mine {
+            Some(run) if self.is_first(run) => {
+                decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfAll));
+            }
+            Some(_) => {}
+            None => self.create(retry, next, decision),
+        }
+    }
+
+    /// Returns the run that was made for the next attempt: as with an undecided execution, one that was released comes
+    /// first, and one that lost our label is none while it is pending.
+    fn own_next_run(self) -> Option<&'a Run> {
+        let above = |run: &&Run| self.execution.run_sequence.is_none_or(|last| run.number > last);
+        let own = self.view.target.runs.values().filter(|run| run.is_owned_by(&self.execution.id));
+        own.filter(|run| !run.never_starts() && (!run.is_pending() || run.unwatched.is_none()))
+            .filter(above)
+            .min_by_key(|run| (run.is_pending(), run.order, run.number))
+    }
+
+    /// Tells whether a run is unfinished beside which no attempt may begin: one of its own that somebody released, and
+    /// before the create any other's.
+    fn runs_beside(self, mine: Option<&Run>) -> bool {
+        let target = self.view.target;
+        target.runs.values().filter(|run| run.is_unfinished()).any(|run| {
+            let is_own = run.is_owned_by(&self.execution.id);
+            let counts = run.owner != Owner::Nobody || target.committed_to(run).is_some();
+            if is_own { !run.is_pending() } else { mine.is_none() && counts }
+        })
+    }
+
+    /// The look of a later attempt: every run of another that came before is finished, and its owner over.
+    fn is_first(self, mine: &Run) -> bool {
+        let target = self.view.target;
+        let others = target.runs.values().filter(|run| !run.is_owned_by(&self.execution.id) && run.precedes(mine));
+        others.into_iter().all(|run| {
+            let owner = match &run.owner {
+                Owner::Nobody => target.committed_to(run),
+                Owner::Execution { .. } => target.owner_of(run),
+            };
+            match (&run.owner, owner) {
+                (Owner::Nobody, None) => true,
+                (_, Some(owner)) => !run.is_unfinished() && owner.is_terminal(),
+                (Owner::Execution { id, presence: Presence::Elsewhere, .. }, None) => {
+                    let read = target.memory.elsewhere.get(&id.uid);
+                    !run.is_unfinished() && read.is_some_and(|it| it.found == OwnerRead::Over)
+                }
+                // That the owner is gone is read before the commit.
+                (Owner::Execution { .. }, None) => !run.is_unfinished(),
+            }
+        })
+    }
+
+    fn create(self, retry: &Retry, next: &NextAttempt, decision: &mut Decision) {
+        let (execution, now) = (self.execution, self.view.now);
+        if let Some(deadline) = contend::create_deadline(self.view, execution) {
+            if deadline <= now {
+                let failure = self.between(retry, Stop::NotCreated, Some(contend::uncreated(self.view)));
+                return decision.actions.push(self.finish(Ending::Failed(failure), None));
+            }
+            decision.wake_at(deadline);
+        }
+        let (number, left) = (self.view.target.next_number(), (next.ends_by - now).to_std().unwrap_or_default());
+        let at_most = Some(Duration::from_secs(left.as_secs().max(1)));
+        decision.actions.push(Action::Create { execution: execution.id.clone(), number, at_most });
+    }
+
+    /// Makes the failure of an attempt whose run the API server refused to create.
+    fn refused(self, reason: FailureReason, message: &str) -> Failure {
+        let none = Started::NotStarted(Absence::NoRun);
+        let failure = self.failed_as(none.clone(), message, self.view.now);
+        let tried = self.tried(&none, reason, message, failure.failed_at);
+        Failure { reason, tried, ..failure }
+    }
+
+    /// Makes the failure of an execution that ends between two attempts: that of the last one, and where somebody
+    /// cancelled it or no run could be made, that first.
+    fn between(self, retry: &Retry, stop: Stop, now_failed: Option<(FailureReason, String)>) -> Failure {
+        let last = retry.ended().last();
+        let reported =
+            last.map(|(attempt, end)| (attempt, end.reason.unwrap_or(FailureReason::Unknown), &*end.message));
+        let (attempt, last_reason, last_message) =
+            reported.unwrap_or((1, FailureReason::Unknown, "nothing is on record"));
+        let earlier = || format!("; attempt {attempt} failed, {last_reason}: {last_message}");
+        let (reason, message) = match (&self.execution.cancellation, now_failed) {
+            (Some(by), _) if stop == Stop::Cancelled => {
+                let message = format!("cancelled by {}: {}{}", by.requested_by, by.reason, earlier());
+                (FailureReason::Unknown, message)
+            }
+            (_, Some((reason, message))) => (reason, message + &earlier()),
+            _ => (last_reason, last_message.to_owned()),
+        };
+        let cancelled = stop == Stop::Cancelled;
+        let failure = self.failed_as(Started::NotStarted(Absence::NoRun), &message, self.view.now);
+        let counts = !failure.was_execution_failure() && !cancelled;
+        let tried = Tried { attempt: retry.current(), of: retry.policy.max_attempts, end: None, stop };
+        let charge = self.charge(failure.failed_at, counts);
+        Failure { reason, tasks: None, cancelled, charge, tried: Some(Box::new(tried)), ..failure }
+    }
+}

@@ -1,0 +1,38 @@
+//! Reads the owners of finished runs that live in namespaces which no watch of this process delivers (SPEC section 11,
+//! 4): one that waits for its next attempt holds the target, and only a live read says so.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::Time;
+use crate::action::{Action, Decision};
+use crate::moment::after;
+use crate::name::{ExecutionId, Uid};
+use crate::run::{Owner, Presence, Progress};
+use crate::target::{OwnerRead, Target};
+
+/// How soon one is read again that is not over.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Asks for the reads, where somebody wants the target.
+pub(super) fn read(target: &Target, now: Time, decision: &mut Decision) {
+    let wants = target.executions.values().any(|it| it.is_undecided() || it.next_attempt().is_some());
+    if !wants {
+        return;
+    }
+    let mut owners: BTreeMap<&Uid, &ExecutionId> = BTreeMap::new();
+    for run in target.runs.values().filter(|run| matches!(run.progress, Progress::Done(_))) {
+        if let Owner::Execution { id, presence: Presence::Elsewhere, .. } = &run.owner
+            && target.owner_of(run).is_none()
+        {
+            owners.insert(&id.uid, id);
+        }
+    }
+    for (uid, owner) in owners {
+        match target.memory.elsewhere.get(uid) {
+            Some(read) if read.found == OwnerRead::Over => {}
+            Some(read) if now < after(read.at, AGAIN) => decision.wake_at(after(read.at, AGAIN)),
+            _ => decision.actions.push(Action::ReadOwner { owner: owner.clone() }),
+        }
+    }
+}
