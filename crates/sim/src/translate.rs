@@ -209,7 +209,7 @@ impl Translation {
     /// What changes nothing in the cluster, and what is only done after a time, is no step.
     fn step(self, view: &View, action: &Action) -> Option<Step> {
         Some(match action {
-            Action::Create { execution, number } => {
+            Action::Create { execution, number, .. } => {
                 let owner = self.read_execution(execution);
                 let request = Request::Create { owner, number: small(*number) };
                 let had_run = view.had_runs & owner.bit() != 0;

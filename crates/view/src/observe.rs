@@ -74,6 +74,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         timeout: spec.pointer("/executionConfig/timeout").and_then(Value::as_str).and_then(|t| duration::parse(t).ok()),
         ttl: spec["ttlSecondsAfterFinished"].as_u64().map(Duration::from_secs),
         recovery_of: spec["recoveryOf"].as_str().map(Into::into),
+        retry: None,
         clearance: clearance.map(Box::new),
         cancellation: cancellation(&spec["cancellation"]).map(Box::new),
         paused: None, // the index knows the namespaces

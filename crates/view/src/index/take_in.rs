@@ -33,7 +33,7 @@ impl Index {
         execution.paused = pause_for(&self.paused, &execution.id.namespace, entry.target.name.as_ref());
         if let Some(known) = entry.target.executions.get_mut(&uid) {
             let memory = known.memory.take();
-            execution.memory = memory.and_then(|memory| memory.kept(&known.state, &execution.state));
+            execution.memory = memory.and_then(|memory| memory.kept(known, &execution));
         }
         let has_ended = execution.is_terminal();
         entry.target.executions.insert(uid, execution);

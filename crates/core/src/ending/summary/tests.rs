@@ -22,6 +22,7 @@ fn failure(reason: FailureReason, message: &str, started: Started, task: Option<
         outcome: None,
         cancelled: false,
         charge: Charge::default(),
+        tried: None,
     }
 }
 
