@@ -6,11 +6,13 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
 use crate::Time;
 use crate::backoff::{Backoff, Thousandths};
 use crate::evidence::Ran;
 use crate::execution::{Execution, ExecutionState};
-use crate::moment::{after, round_up};
+use crate::moment::{after, just_after, round_up};
 use crate::name::Uid;
 use crate::reason::FailureReason;
 
@@ -320,6 +322,14 @@ pub fn next(failed: &FailedAttempt<'_>) -> Next {
 }
 
 impl FailedAttempt<'_> {
+    /// Returns the first moment at which it is too late to record that there is another attempt.
+    #[must_use]
+    pub fn too_late(&self) -> Time {
+        let (end, second) = (round_up(after(self.since, self.policy.max_duration)), TimeDelta::seconds(1));
+        let latest = TimeDelta::from_std(self.delay()).ok().and_then(|delay| (end - second).checked_sub_signed(delay));
+        latest.map_or(Time::MIN_UTC, just_after)
+    }
+
     fn delay(&self) -> Duration {
         self.policy.delay(self.attempt, self.uid)
     }

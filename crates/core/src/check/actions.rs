@@ -230,7 +230,7 @@ impl<'a> Check<'a> {
                     _ => false,
                 };
                 // What is proven of an earlier attempt is of that one.
-                let waits = waiting_entry(found).is_some();
+                let waits = waiting_entry(found).is_some() && started_on(found).is_some();
                 let earlier = found.retry.iter().flat_map(|retry| retry.ended()).all(|(_, end)| end.started == Ran::No);
                 let is_proven = earlier && (waits || run.map_or(is_gone_unstarted, |run| has_not_started(found, run)));
                 let ran = found.started_once() && !is_proven;
@@ -395,6 +395,14 @@ fn has_not_started(execution: &Execution, run: &Run) -> bool {
     let is_proven =
         run.memory.diagnosed.as_ref().is_some_and(|look| matches!(look.findings.started, Started::NotStarted(_)));
     is_proven && !speaks_against && !run.is_unfinished()
+}
+
+/// Returns the run that an execution is committed to, by its record.
+fn started_on(execution: &Execution) -> Option<&RunId> {
+    match &execution.state {
+        ExecutionState::Running { run, .. } => run.as_ref(),
+        _ => None,
+    }
 }
 
 impl Execution {

@@ -6,10 +6,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::backoff::{Backoff, Thousandths};
+use crate::evidence::Ran;
 use crate::execution::{Cancellation, ExecutionMemory, RunShown};
 use crate::policy::{Policy, Scope};
 use crate::reason::Refusal;
+use crate::retry::{Answers, Attempt, AttemptEnd, NextAttempt, Retry, RetryPolicy};
 use crate::run::CancelReason;
+use crate::target::{Elsewhere, OwnerRead};
 
 /// The second at which generated views are decided on.
 pub(crate) const NOW: i64 = 50;
@@ -54,8 +57,13 @@ fn undecided_state() -> impl Strategy<Value = ExecutionState> {
 
 /// What is remembered of an execution, were it undecided.
 fn memory() -> impl Strategy<Value = ExecutionMemory> {
-    (prop::option::weighted(0.1, 1..9_u64), prop::option::weighted(0.1, -400..NOW)).prop_map(|(refused, first_try)| {
+    let answer = || prop::option::weighted(0.8, prop_oneof![Just(Ok(true)), Just(Ok(false)), Just(Err("e".into()))]);
+    let answers = (answer(), answer()).prop_map(|(stop_when, retry_when)| Answers { stop_when, retry_when });
+    let answers = prop::option::of(answers);
+    let refused = prop::option::weighted(0.1, 1..9_u64);
+    (refused, prop::option::weighted(0.1, -400..NOW), answers).prop_map(|(refused, first_try, answers)| {
         ExecutionMemory {
+            answers: answers.map(Box::new),
             refusal: refused.map(|number| Refusal { reason: FailureReason::Forbidden, message: "no".into(), number }),
             first_try: first_try.map(at),
             // As the index says it after the first look, so that the wait is told at one time.
@@ -79,6 +87,57 @@ fn state(weight_of_past: u32) -> impl Strategy<Value = ExecutionState> {
     ]
 }
 
+/// A retry policy, with the attempts that a status may have of it: also such as no operator writes.
+fn any_retry() -> impl Strategy<Value = Retry> {
+    let text = |text: &'static str| prop::option::weighted(0.3, Just(Box::from(text)));
+    let policy = (
+        (1..5_u32, 0..20_u64, 0..40_u64, any::<bool>(), any::<bool>()),
+        (text("a"), text("b"), prop::sample::select(vec![30, 60, 3600])),
+    )
+        .prop_map(|((max_attempts, initial, more, jitter, again), (retry_when, stop_when, max_duration))| {
+            RetryPolicy {
+                max_attempts,
+                initial_delay: Duration::from_secs(initial),
+                multiplier: Thousandths::TWO,
+                max_delay: Duration::from_secs(initial.max(1) + more),
+                jitter,
+                retry_when,
+                stop_when,
+                retry_execution_failures: again,
+                max_duration: Duration::from_secs(max_duration),
+            }
+        });
+    (policy, prop::collection::vec(any_attempt(), 0..4), 0..4_u8).prop_map(|(policy, mut attempts, last)| {
+        let count = attempts.len();
+        if let Some(entry) = attempts.last_mut() {
+            match last {
+                0 if count > 1 => (entry.run, entry.started_at, entry.end) = (None, None, None),
+                0 | 1 => entry.end = None,
+                _ => {}
+            }
+        }
+        Retry { policy, attempts }
+    })
+}
+
+fn any_attempt() -> impl Strategy<Value = Attempt> {
+    let started = prop::sample::select(Ran::ALL.to_vec());
+    let end = (started, prop::option::of(reason()), 0..NOW).prop_map(|(started, reason, second)| AttemptEnd {
+        completed_at: at(second),
+        started,
+        reason,
+        message: "m".into(),
+    });
+    let times = (prop::option::weighted(0.9, 0..NOW + 10), prop::option::weighted(0.9, 0..NOW));
+    (times, prop::option::weighted(0.9, end)).prop_map(|((not_before, started_at), end)| Attempt {
+        delay: not_before.map(|_| Duration::from_secs(1)),
+        not_before: not_before.map(at),
+        run: started_at.map(|_| "run-r1".into()),
+        started_at: started_at.map(at),
+        end,
+    })
+}
+
 fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
     let uids = prop::sample::select(vec!["a", "b", "c", "d", "e", "f", "g", "h"]);
     let workflows = prop::sample::select(vec!["w1", "w2", "w3"]);
@@ -93,7 +152,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
         prop::bool::weighted(0.2),
         prop::option::weighted(0.5, 0..300_u64),
         prop::sample::select(vec!["b1", "b2", "b3", "b4"]),
-        memory(),
+        (memory(), prop::option::weighted(0.4, any_retry())),
     );
     (uids, workflows, state(weight_of_past), prop::option::weighted(0.8, 0..6_u64), 0..3_i64, beside).prop_map(
         |(
@@ -102,8 +161,15 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
             state,
             number,
             created,
-            (recovery_of, recorded, cancelled, paused, deleting, blocked, proof_shown, ttl, bundle, memory),
+            (recovery_of, recorded, cancelled, paused, deleting, blocked, proof_shown, ttl, bundle, (memory, retry)),
         )| {
+            let retry = retry.map(|retry| match state {
+                ExecutionState::Undecided { .. } => Retry { attempts: Vec::new(), ..retry },
+                _ => retry,
+            });
+            let retry =
+                retry.filter(|_| !matches!(state, ExecutionState::Completed { .. } | ExecutionState::Failed(_)));
+            let remembers = matches!(state, ExecutionState::Undecided { .. }) || retry.is_some();
             let execution = Execution {
                 workflow_id: workflow.into(),
                 bundle: bundle_of(bundle),
@@ -117,7 +183,8 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 blocked_shown: blocked.map(Into::into),
                 ttl: ttl.map(Duration::from_secs),
                 run_shown: RunShown { proof: proof_shown.then(|| Box::new(proof())), tasks: None },
-                memory: matches!(state, ExecutionState::Undecided { .. }).then(|| Box::new(memory)),
+                memory: remembers.then(|| Box::new(memory)),
+                retry: retry.map(Box::new),
                 ..execution(uid, state)
             };
             match recorded {
@@ -175,13 +242,26 @@ fn any_run() -> impl Strategy<Value = Run> {
     )
 }
 
+fn any_owner_read() -> impl Strategy<Value = Elsewhere> {
+    let next = NextAttempt { attempt: 2, of: 3, not_before: at(NOW + 5), ends_by: at(NOW + 500) };
+    let waits = OwnerRead::Waits { started_at: at(0), next };
+    let found = prop::sample::select(vec![OwnerRead::Over, OwnerRead::Late, waits]);
+    (found, prop::sample::select(vec![NOW, NOW - 9, NOW - 10]))
+        .prop_map(|(found, second)| Elsewhere { at: at(second), found })
+}
+
 /// Any view, about as much of it about what runs as about what was.
 pub(crate) fn any_target() -> impl Strategy<Value = Target> {
     let residue = prop::option::weighted(0.2, prop::sample::select(vec!["a", "b", "x"]));
     let trouble = prop::option::weighted(0.3, prop::sample::select(vec![no_answer(), forbidden(), without_tekton()]));
+    let elsewhere = prop::option::of((any_owner_read(), prop::sample::select(vec!["a", "b", "x"])));
+    let residue = (residue, elsewhere);
     (prop::collection::vec(any_execution(2), 0..6), prop::collection::vec(any_run(), 0..4), residue, trouble).prop_map(
-        |(executions, runs, residue, trouble)| {
-            let target = troubled(target(executions, runs), trouble);
+        |(executions, runs, (residue, elsewhere), trouble)| {
+            let mut target = troubled(target(executions, runs), trouble);
+            if let Some((read, owner)) = elsewhere {
+                target.memory.elsewhere.insert(Uid::new(owner), read);
+            }
             match residue {
                 Some(owner) => left(target, pod(owner)),
                 None => target,

@@ -45,7 +45,8 @@ impl Running<'_> {
             decision.actions.push(Action::Ask { execution: execution.id.clone(), run: run.cloned(), failed: facts });
             return decision.wake_at(asked_until);
         }
-        let next = retry::next(&FailedAttempt {
+        let since = retry.since(self.started_at).or(run.map(|_| end.completed_at));
+        let failed = FailedAttempt {
             policy: &retry.policy,
             attempt: tried.attempt,
             uid: &execution.id.uid,
@@ -53,21 +54,26 @@ impl Running<'_> {
             reason: failure.reason,
             started: end.started,
             answers: answers.unwrap_or(&retry::UNANSWERED),
-            since: retry.since(self.started_at).unwrap_or(end.completed_at),
+            since: since.unwrap_or(now),
             now,
-        });
-        decision.actions.push(match next {
-            Next::Retry { delay, not_before } => execution.says(Says::Retry {
-                attempt: tried.attempt,
-                of: tried.of,
-                run: run.cloned(),
-                end: end.clone(),
-                proof: self.proof_to_keep(&failure.started),
-                delay,
-                not_before,
-            }),
-            Next::Stop(stop) => self.finish(Ending::Failed(stopped(failure, stop)), None),
-        });
+        };
+        match retry::next(&failed) {
+            Next::Retry { delay, not_before } => {
+                if since.is_some() {
+                    decision.wake_at(failed.too_late());
+                }
+                decision.actions.push(execution.says(Says::Retry {
+                    attempt: tried.attempt,
+                    of: tried.of,
+                    run: run.cloned(),
+                    end: end.clone(),
+                    proof: self.proof_to_keep(&failure.started),
+                    delay,
+                    not_before,
+                }));
+            }
+            Next::Stop(stop) => decision.actions.push(self.finish(Ending::Failed(stopped(failure, stop)), None)),
+        }
     }
 
     /// Makes what is said of the attempt that an execution is on, where it has a policy. Why there is no other is not

@@ -26,7 +26,14 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
             Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. }) => {
                 (failure.failed_at, failure.ran_for) = (at(0), Duration::ZERO);
                 failure.charge = Charge::default();
+                if let Some(end) = failure.tried.as_mut().and_then(|tried| tried.end.as_mut()) {
+                    end.completed_at = at(0);
+                }
             }
+            Action::Write(Write { says: Says::Retry { end, not_before, .. }, .. }) => {
+                (end.completed_at, *not_before) = (at(0), at(0));
+            }
+            Action::Create { at_most, .. } => *at_most = None,
             _ => {}
         }
     }
