@@ -148,7 +148,8 @@ fn visit_step(step: &mut Step, visit: &mut impl FnMut(&mut RunUid)) {
 
 fn visit_request(request: &mut Request, visit: &mut impl FnMut(&mut RunUid)) {
     match request {
-        Request::Create { .. } | Request::Status { write: StatusWrite::Freed | StatusWrite::GiveUp(_), .. } => {}
+        Request::Create { .. }
+        | Request::Status { write: StatusWrite::Freed | StatusWrite::GiveUp(_) | StatusWrite::Retry { .. }, .. } => {}
         Request::Status { write: StatusWrite::Commit { run, .. }, .. }
         | Request::Release { run, .. }
         | Request::Delete { run, .. }
@@ -161,5 +162,6 @@ fn visit_request(request: &mut Request, visit: &mut impl FnMut(&mut RunUid)) {
 fn visit_fact(fact: &mut Fact, visit: &mut impl FnMut(&mut RunUid)) {
     match fact {
         Fact::Unfinished(run) | Fact::Draining(run) => visit(run),
+        Fact::Holds(_) => {}
     }
 }

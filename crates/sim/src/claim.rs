@@ -9,12 +9,16 @@ pub enum Claim {
     OneAtATime,
     /// Nothing is released while something of another run is left.
     Drained,
-    /// At most one released run per execution: there are no retries here.
+    /// At most one released run per attempt, and no more attempts than there may be.
     OneRunEach,
+    /// From an execution's first release to its end no other's run is released, unless somebody erased its run.
+    Held,
     /// An execution whose record says that nothing ran never had a released run.
     NothingRan,
     /// A skip names a run that held the target at some moment after the skipped execution was made.
     TrueSkip,
+    /// The fact that a skip names holds when it is decided.
+    FreshSkip,
     /// A terminal phase is final.
     Final,
     /// Only the run of an execution that is committed to it is released.
@@ -35,12 +39,14 @@ pub enum Claim {
 
 impl Claim {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::OneAtATime,
         Self::Drained,
         Self::OneRunEach,
+        Self::Held,
         Self::NothingRan,
         Self::TrueSkip,
+        Self::FreshSkip,
         Self::Final,
         Self::Committed,
         Self::Own,
@@ -57,8 +63,10 @@ impl Claim {
             Self::OneAtATime => "one run at a time",
             Self::Drained => "nothing runs while another run drains",
             Self::OneRunEach => "one released run per attempt",
+            Self::Held => "the target is held from the first run to the end",
             Self::NothingRan => "what says it never ran never ran",
             Self::TrueSkip => "a skip names a true fact",
+            Self::FreshSkip => "a skip names a fact that holds",
             Self::Final => "a terminal phase is final",
             Self::Committed => "only a committed run is released",
             Self::Own => "an execution commits to its own run",

@@ -4,7 +4,7 @@
 
 use crate::claim::{Claim, Claims};
 use crate::leave_out::LeftOut;
-use crate::object::{Execution, ExecutionId, Kind, Number, Phase, Residue, Run, RunUid, Version};
+use crate::object::{End, Execution, ExecutionId, Kind, Number, Phase, Progress, Residue, Run, RunUid, Version};
 use crate::request::{Fact, Premise, Read};
 
 /// More creations, with all operators having seen everything but runs, than any schedule with the budgets of the
@@ -18,8 +18,12 @@ pub struct Made {
     pub id: ExecutionId,
     /// What there is of it; `None` when it was deleted.
     pub object: Option<Execution>,
-    /// Whether one of its runs was released.
-    pub released: bool,
+    /// The attempts of which a run was released: a bit each.
+    pub released: u8,
+    /// Whether something of one of its runs may have run, where it may have several.
+    pub ran: bool,
+    /// Of the undecided executions, those that existed while it was Running, once it is so no more.
+    pub met: u8,
 }
 
 /// A run that was created at some time.
@@ -37,6 +41,8 @@ pub struct Created {
     pub residue: Option<Residue>,
     /// Whether somebody other than the operators deleted it.
     pub erased: bool,
+    /// For which attempt its owner committed to it; 0 where it did not.
+    pub attempt: u8,
 }
 
 /// What the watches deliver: an object as it was after a write, or that it is gone.
@@ -84,6 +90,8 @@ pub struct Terms {
     pub lists_again: bool,
     /// Which claims are judged.
     pub judged: Claims,
+    /// How many attempts an execution has at the most.
+    pub attempts: u8,
 }
 
 /// The cluster.
@@ -169,8 +177,18 @@ impl Cluster {
         let uid = u8::try_from(self.executions.len()).unwrap_or(u8::MAX);
         let id = ExecutionId { uid, name: name.unwrap_or(uid) };
         let phase = Phase::Undecided;
-        let object = Execution { id, version: 0, phase, sequence: 0, cancelled: false, draining: false };
-        self.executions.push(Made { id, object: Some(object), released: false });
+        let object = Execution {
+            id,
+            version: 0,
+            phase,
+            sequence: 0,
+            cancelled: false,
+            draining: false,
+            attempts: 0,
+            waits: false,
+            ran: false,
+        };
+        self.executions.push(Made { id, object: Some(object), released: 0, ran: false, met: 0 });
         self.execution_events.push(Event::Applied(object));
     }
 
@@ -192,6 +210,7 @@ impl Cluster {
 
     /// Deletes an execution from outside.
     pub fn delete_execution(&mut self, id: ExecutionId) {
+        self.note_hold(id);
         if let Some(made) = self.executions.get_mut(usize::from(id.uid)) {
             made.object = None;
             self.execution_events.push(Event::Deleted(id.uid));
@@ -201,8 +220,11 @@ impl Cluster {
     /// Deletes a run, whoever asks for it.
     pub fn delete_run(&mut self, uid: RunUid, erased: bool) {
         self.note_end(uid);
+        if let Some(run) = self.run(uid).filter(|run| run.is_released()) {
+            self.note_ran(run);
+        }
         if let Some(created) = self.runs.get_mut(usize::from(uid.0)) {
-            *created = Created { object: None, committed: false, released: false, erased, ..*created };
+            *created = Created { object: None, committed: false, released: false, erased, attempt: 0, ..*created };
             self.run_events.push(Event::Deleted(uid.0));
         }
     }
@@ -218,6 +240,33 @@ impl Cluster {
         if let Some(created) = self.runs.get_mut(usize::from(uid.0)) {
             created.object = Some(run);
             self.run_events.push(Event::Applied(run));
+        }
+    }
+
+    /// Ends a run, as Tekton does. One that was cancelled does not end well.
+    pub fn end_run(&mut self, uid: RunUid, end: End) {
+        if let Some(run) = self.run(uid).filter(|_| end != End::Unstarted) {
+            self.note_ran(run);
+        }
+        self.change_run(uid, |run| {
+            run.progress = Progress::Done { ok: end == End::Well && !run.cancelled, ran: end != End::Unstarted };
+        });
+    }
+
+    /// Hands a run to Tekton in somebody's name. Nobody is to blame for what that breaks.
+    pub fn poke(&mut self, uid: RunUid) {
+        self.change_run(uid, |run| run.progress = Progress::Released);
+        let Some(run) = self.run(uid) else { return };
+        self.runs[usize::from(uid.0)].released = true;
+        self.leave(run);
+    }
+
+    /// A run that is with Tekton leaves something behind.
+    pub(crate) fn leave(&mut self, run: Run) {
+        if self.terms.drains {
+            let residue = Residue { run: run.uid, owner: run.owner };
+            self.runs[usize::from(run.uid.0)].residue = Some(residue);
+            self.residue_events.push(Event::Applied(residue));
         }
     }
 
@@ -251,7 +300,14 @@ impl Cluster {
         match fact {
             Fact::Unfinished(run) => self.run(run).is_some_and(|run| run.is_unfinished()),
             Fact::Draining(run) => self.has_residue(run),
+            Fact::Holds(id) => self.is_running(id),
         }
+    }
+
+    /// Tells whether an execution is there and Running.
+    #[must_use]
+    pub fn is_running(&self, id: ExecutionId) -> bool {
+        self.execution(id).is_some_and(|execution| matches!(execution.phase, Phase::Running(_)))
     }
 
     /// Tells whether a live read confirms what a later write rests on.
@@ -259,7 +315,8 @@ impl Cluster {
     pub fn confirms_read(&self, read: Read, left_out: LeftOut) -> bool {
         match read {
             Read::Unchanged(id, version) => self.execution(id).is_some_and(|execution| execution.version == version),
-            Read::NothingLeft(_) if left_out == LeftOut::DrainRead => true,
+            Read::NothingLeft(_) | Read::AllDrained if left_out == LeftOut::DrainRead => true,
+            Read::AllDrained => self.residue().next().is_none(),
             Read::NothingLeft(execution) => self.residue().all(|left| left.owner == Some(execution)),
         }
     }
@@ -307,12 +364,30 @@ impl Cluster {
         self.runs[usize::from(uid.0)].met |= self.existing().fold(0, |met, execution| met | execution.id.bit());
     }
 
+    /// Keeps who has met an execution that is about to be Running no more.
+    pub(crate) fn note_hold(&mut self, id: ExecutionId) {
+        if self.terms.attempts > 1 && self.is_running(id) {
+            let met = self.existing().fold(0, |met, execution| met | execution.id.bit());
+            self.executions[usize::from(id.uid)].met |= met;
+        }
+    }
+
+    fn note_ran(&mut self, run: Run) {
+        let owner = run.owner.and_then(|owner| self.executions.get_mut(usize::from(owner.uid)));
+        if let Some(made) = owner.filter(|_| self.terms.attempts > 1) {
+            made.ran = true;
+        }
+    }
+
     /// Forgets of the true history what can change no judgement any more, so that equal futures are equal states.
     pub fn forget(&mut self) {
         let undecided =
             self.existing().filter(|found| found.phase == Phase::Undecided).fold(0, |all, found| all | found.id.bit());
         for created in &mut self.runs {
             created.met &= undecided;
+        }
+        for made in &mut self.executions {
+            made.met &= undecided;
         }
     }
 
@@ -324,7 +399,15 @@ impl Cluster {
 
     /// Judges what the objects say, after any step.
     pub fn judge(&mut self) {
-        let lies = |made: &Made| made.released && made.object.is_some_and(|object| object.phase.says_nothing_ran());
+        // An attempt may be proven not to have started. Where there is one only, all of them count as started.
+        let several = self.terms.attempts > 1;
+        let lies = |made: &Made| {
+            let ran = if several { made.ran } else { made.released != 0 };
+            made.object.is_some_and(|object| match object.phase {
+                Phase::Skipped => made.released != 0,
+                phase => ran && phase.says_nothing_ran(),
+            })
+        };
         if self.executions.iter().any(lies) {
             self.breaks(Claim::NothingRan);
         }

@@ -29,10 +29,12 @@ pub enum Fault {
     Linger,
     /// A watch of runs expires, and its operator lists them again.
     Relist,
+    /// Somebody releases a pending run, while nothing is under way.
+    Poke,
 }
 
 impl Fault {
-    const COUNT: usize = 12;
+    const COUNT: usize = 13;
 
     /// Returns its name, for people.
     #[must_use]
@@ -50,6 +52,7 @@ impl Fault {
             Self::Cancel => "cancellation",
             Self::Linger => "pods left",
             Self::Relist => "second list",
+            Self::Poke => "run released by somebody",
         }
     }
 
@@ -66,6 +69,7 @@ impl Fault {
         Self::Cancel,
         Self::Linger,
         Self::Relist,
+        Self::Poke,
     ];
 }
 

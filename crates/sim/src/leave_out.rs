@@ -41,13 +41,31 @@ pub enum LeftOut {
     OwnerRead,
     /// The live read that a run is gone, before its execution fails for that.
     LostRead,
+    /// The look of a later attempt: whoever has created its next run commits to it.
+    AttemptLook,
+    /// Waiting for what is left of one's own earlier attempt.
+    OwnRemains,
+    /// That the finished run of an execution that is Running holds the target.
+    Hold,
+    /// The live read that an execution holds the target, before a skip.
+    HoldsRead,
+    /// Keeping a pending run that a Running owner may commit to.
+    NextRun,
+    /// The uid and the version in the record of a failed attempt.
+    RetryPrecondition,
+    /// The worst verdict of all attempts: that of the last one is taken.
+    Worst,
+    /// Skipping a rival that has a pending run while another waits for its next attempt.
+    SkipRival,
+    /// Waiting for the end of a run of one's own that somebody has released.
+    OwnRuns,
     /// Waiting for one's own writes before the next decision. It saves requests; nothing was found to break without it.
     OwnWrites,
 }
 
 impl LeftOut {
     /// The rules without which a claim is broken.
-    pub const NEEDED: [Self; 16] = [
+    pub const NEEDED: [Self; 25] = [
         Self::Pending,
         Self::Look,
         Self::Order,
@@ -64,6 +82,15 @@ impl LeftOut {
         Self::SkipRead,
         Self::OwnerRead,
         Self::LostRead,
+        Self::AttemptLook,
+        Self::OwnRemains,
+        Self::Hold,
+        Self::HoldsRead,
+        Self::NextRun,
+        Self::RetryPrecondition,
+        Self::Worst,
+        Self::SkipRival,
+        Self::OwnRuns,
     ];
 
     /// Returns its name, for people.
@@ -87,6 +114,15 @@ impl LeftOut {
             Self::SkipRead => "the live read before a skip",
             Self::OwnerRead => "the live read of an owner",
             Self::LostRead => "the live read of a lost run",
+            Self::AttemptLook => "the look of a later attempt",
+            Self::OwnRemains => "waiting for one's own remains",
+            Self::Hold => "the hold between attempts",
+            Self::HoldsRead => "the live read of a hold",
+            Self::NextRun => "keeping the next run",
+            Self::RetryPrecondition => "the precondition of a retry",
+            Self::Worst => "the worst verdict",
+            Self::SkipRival => "skipping a rival that has a run",
+            Self::OwnRuns => "waiting for a run of one's own",
             Self::OwnWrites => "waiting for one's own writes",
         }
     }

@@ -6,7 +6,7 @@ use crate::claim::{Claim, Claims};
 use crate::cluster::{Cluster, Created, Terms};
 use crate::fault::{Budget, Fault};
 use crate::leave_out::LeftOut;
-use crate::object::{Execution, ExecutionId, Kind, Progress, Run, RunUid};
+use crate::object::{End, Execution, ExecutionId, Kind, Phase, Progress, Run, RunUid};
 use crate::operator::{Fate, Label, Life, Operator};
 use crate::request::Request;
 use crate::translate::Translation;
@@ -24,6 +24,8 @@ pub struct Setting {
     pub budget: Budget,
     /// Whether runs leave pods behind, which another watch shows.
     pub drains: bool,
+    /// How many attempts an execution has at the most; with one, it has no retry policy.
+    pub attempts: u8,
     /// Which claims are judged. The first that is broken ends a path.
     pub judged: Claims,
     /// What of a stranger's is in the chain.
@@ -73,9 +75,11 @@ pub enum Move {
     /// Tekton writes the status of a pending run.
     Touch(RunUid),
     /// Tekton finishes a run, and nothing of it is left.
-    End(RunUid),
+    End(RunUid, End),
     /// Tekton finishes a run, and something of it is left.
-    EndInPart(RunUid),
+    EndInPart(RunUid, End),
+    /// Somebody releases a pending run.
+    Poke(RunUid),
     /// The last of what a run has left behind ends.
     Drain(RunUid),
     /// An operator dies.
@@ -103,13 +107,14 @@ impl Move {
             Self::Unmake(_) => Some(Fault::Unmake),
             Self::Erase(_) => Some(Fault::Erase),
             Self::AskToCancel(_) => Some(Fault::Cancel),
-            Self::EndInPart(_) => Some(Fault::Linger),
+            Self::EndInPart(..) => Some(Fault::Linger),
+            Self::Poke(_) => Some(Fault::Poke),
             Self::Touch(_) => Some(Fault::Touch),
             Self::Crash(_) => Some(Fault::Crash),
             Self::Relist(_) => Some(Fault::Relist),
             Self::Perform(_, _, fate) => fate.fault(),
             Self::Make
-            | Self::End(_)
+            | Self::End(..)
             | Self::Drain(_)
             | Self::List(_)
             | Self::Deliver(..)
@@ -133,6 +138,25 @@ impl State {
             && !self.cluster.existing_runs().any(Run::is_unfinished)
     }
 
+    /// Tells whether somebody may release a run while nothing is under way: what follows from a race with a person is
+    /// the person's.
+    fn is_poked_without_a_race(&self, run: Run) -> bool {
+        let owner = self.cluster.owner(run);
+        let waits = |it: Execution| it.phase == Phase::Undecided || it.waits;
+        let idle = |it: &Operator| {
+            it.life == Life::Up
+                && it.task.is_empty()
+                && it.awaits.is_empty()
+                && Kind::ALL.into_iter().all(|kind| it.seen[kind as usize] == self.cluster.events(kind))
+        };
+        run.progress == Progress::Pending
+            && owner.is_some_and(waits)
+            && self.wire.is_empty()
+            && !self.cluster.existing_runs().any(Run::is_released)
+            && !self.cluster.existing().any(|it| matches!(it.phase, Phase::Running(_)) && !it.waits)
+            && self.operators.iter().all(idle)
+    }
+
     fn may(&self, fault: Fault) -> bool {
         self.budget.allows(fault)
     }
@@ -150,9 +174,11 @@ impl Setting {
         for run in state.cluster.existing_runs() {
             match run.progress {
                 Progress::Released => {
-                    moves.push(Move::End(run.uid));
+                    let fails = self.attempts > 1 && !run.cancelled;
+                    let ends: &[End] = if fails { &[End::Well, End::Unstarted, End::Broken] } else { &[End::Well] };
+                    moves.extend(ends.iter().map(|end| Move::End(run.uid, *end)));
                     if state.cluster.has_residue(run.uid) && state.may(Fault::Linger) {
-                        moves.push(Move::EndInPart(run.uid));
+                        moves.extend(ends.iter().map(|end| Move::EndInPart(run.uid, *end)));
                     }
                 }
                 Progress::Pending if state.may(Fault::Touch) => moves.push(Move::Touch(run.uid)),
@@ -160,6 +186,9 @@ impl Setting {
             }
             if state.may(Fault::Erase) {
                 moves.push(Move::Erase(run.uid));
+            }
+            if state.may(Fault::Poke) && state.is_poked_without_a_race(*run) {
+                moves.push(Move::Poke(run.uid));
             }
         }
         for left in state.cluster.residue() {
@@ -242,10 +271,6 @@ impl Setting {
     }
 }
 
-fn end(run: &mut Run) {
-    run.progress = Progress::Done { ok: !run.cancelled };
-}
-
 impl Model for Setting {
     type State = State;
     type Action = Move;
@@ -253,7 +278,8 @@ impl Model for Setting {
     fn init_states(&self) -> Vec<State> {
         let stranger = u8::from(self.stranger == Stranger::Unseen);
         let lists_again = self.budget.allows(Fault::Relist);
-        let terms = Terms { drains: self.drains, stranger, lists_again, judged: self.judged };
+        let (judged, attempts) = (self.judged, self.attempts);
+        let terms = Terms { drains: self.drains, stranger, lists_again, judged, attempts };
         let mut cluster = Cluster::new(terms);
         match self.stranger {
             Stranger::None | Stranger::Unseen => {}
@@ -295,11 +321,12 @@ impl Model for Setting {
             Move::Erase(run) => cluster.delete_run(run, true),
             Move::AskToCancel(id) => cluster.ask_to_cancel(id),
             Move::Touch(run) => cluster.change_run(run, |_| {}),
-            Move::End(run) => {
-                cluster.change_run(run, end);
+            Move::End(run, end) => {
+                cluster.end_run(run, end);
                 cluster.drain(run);
             }
-            Move::EndInPart(run) => cluster.change_run(run, end),
+            Move::EndInPart(run, end) => cluster.end_run(run, end),
+            Move::Poke(run) => cluster.poke(run),
             Move::Drain(run) => cluster.drain(run),
             Move::Crash(who) => operators[who].crash(),
             Move::List(who) => operators[who].list(cluster),
@@ -330,8 +357,10 @@ impl Model for Setting {
             Property::always(Claim::OneAtATime.name(), |_, state: &State| state.keeps(Claim::OneAtATime)),
             Property::always(Claim::Drained.name(), |_, state: &State| state.keeps(Claim::Drained)),
             Property::always(Claim::OneRunEach.name(), |_, state: &State| state.keeps(Claim::OneRunEach)),
+            Property::always(Claim::Held.name(), |_, state: &State| state.keeps(Claim::Held)),
             Property::always(Claim::NothingRan.name(), |_, state: &State| state.keeps(Claim::NothingRan)),
             Property::always(Claim::TrueSkip.name(), |_, state: &State| state.keeps(Claim::TrueSkip)),
+            Property::always(Claim::FreshSkip.name(), |_, state: &State| state.keeps(Claim::FreshSkip)),
             Property::always(Claim::Final.name(), |_, state: &State| state.keeps(Claim::Final)),
             Property::always(Claim::Committed.name(), |_, state: &State| state.keeps(Claim::Committed)),
             Property::always(Claim::Own.name(), |_, state: &State| state.keeps(Claim::Own)),

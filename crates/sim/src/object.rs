@@ -84,6 +84,12 @@ pub struct Execution {
     pub cancelled: bool,
     /// Whether its status says that the target drains.
     pub draining: bool,
+    /// How many attempts its status has; 0 where it has no retry policy, or has not begun.
+    pub attempts: u8,
+    /// Whether the last of them waits to begin.
+    pub waits: bool,
+    /// Whether its status says of an attempt that is over that something ran.
+    pub ran: bool,
 }
 
 /// How far a run is.
@@ -97,7 +103,20 @@ pub enum Progress {
     Done {
         /// Whether it succeeded.
         ok: bool,
+        /// Whether something of it may have run, where it did not.
+        ran: bool,
     },
+}
+
+/// How Tekton ends a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum End {
+    /// It succeeds, where nobody has cancelled it.
+    Well,
+    /// It fails, and it is proven that nothing of it ran.
+    Unstarted,
+    /// It fails half way.
+    Broken,
 }
 
 /// A run as the API server keeps it.

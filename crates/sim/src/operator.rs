@@ -7,11 +7,12 @@
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
+use crate::claim::Claim;
 use crate::cluster::{Answer, Awaited, Cluster, Event};
 use crate::fault::Fault;
 use crate::leave_out::LeftOut;
 use crate::object::{Kind, Run, RunUid};
-use crate::request::{Premise, Request, StatusWrite, Step};
+use crate::request::{Fact, Premise, Request, StatusWrite, Step};
 use crate::translate::Translation;
 use crate::view::View;
 
@@ -168,8 +169,16 @@ impl Operator {
         let left_out = translation.left_out;
         let done = match step {
             Step::ReadFact { fact, skipped } => {
-                let holds = fate == Fate::Answered && (left_out == LeftOut::SkipRead || cluster.confirms_fact(fact));
+                let is_read = match fact {
+                    Fact::Holds(_) => left_out != LeftOut::HoldsRead,
+                    Fact::Unfinished(_) | Fact::Draining(_) => left_out != LeftOut::SkipRead,
+                };
+                let is_true = cluster.confirms_fact(fact);
+                let holds = fate == Fate::Answered && (!is_read || is_true);
                 if holds {
+                    if !is_true {
+                        cluster.breaks(Claim::FreshSkip);
+                    }
                     steps.extend(skipped.into_iter().map(|(execution, version)| {
                         let write = StatusWrite::Skip(fact);
                         Step::Write(Premise::None, Request::Status { execution, version, write })
@@ -212,7 +221,8 @@ impl Operator {
             return true;
         }
         if let (Fate::Refused, Request::Create { owner, number }) = (fate, request) {
-            self.view.refused.push((owner, number));
+            let known = self.view.executions.iter().find(|known| known.id == owner);
+            self.view.refused.push((owner, known.map_or(0, |known| known.attempts), number));
             return true;
         }
         if fate == Fate::Refused {

@@ -56,6 +56,11 @@ pub enum StatusWrite {
         /// Its number.
         number: Number,
     },
+    /// An attempt has failed, and there is another.
+    Retry {
+        /// Whether the status says of an attempt that something ran.
+        ran: bool,
+    },
     /// It will not commit to a run up to this number.
     GiveUp(Number),
     /// Phase Completed or Failed.
@@ -80,16 +85,8 @@ pub enum Fact {
     Unfinished(RunUid),
     /// Something of this run is there and unfinished.
     Draining(RunUid),
-}
-
-impl Fact {
-    /// Returns the run that it is about.
-    #[must_use]
-    pub fn run(self) -> RunUid {
-        match self {
-            Self::Unfinished(run) | Self::Draining(run) => run,
-        }
-    }
+    /// This execution is there and Running.
+    Holds(ExecutionId),
 }
 
 /// A fact to read live before a write. Both are for ever once they are true, so the read and the write are one step.
@@ -131,6 +128,8 @@ pub enum Step {
 pub enum Read {
     /// Nothing is left of other runs than this execution's.
     NothingLeft(ExecutionId),
+    /// Nothing is left of any run.
+    AllDrained,
     /// This execution is as it was seen.
     Unchanged(ExecutionId, Version),
 }

@@ -50,6 +50,7 @@ impl Search {
             running: 1,
             budget: Budget::of(faults),
             drains: false,
+            attempts: 1,
             judged: Claims::all(),
             stranger: Stranger::None,
             translation: Translation::default(),
@@ -101,6 +102,13 @@ impl Search {
         self
     }
 
+    /// Executions are tried twice.
+    fn retries(mut self) -> Self {
+        self.setting.attempts = 2;
+        self.setting.translation.attempts = 2;
+        self
+    }
+
     /// Only this claim is judged, and found broken.
     fn breaks(mut self, claim: Claim) -> Self {
         self.setting.judged = Claims::of(&[claim]);
@@ -126,7 +134,7 @@ impl Search {
     /// Returns what it is about, in a few words.
     #[must_use]
     pub fn name(&self) -> String {
-        let Setting { executions, operators, running, drains, stranger, translation, .. } = self.setting;
+        let Setting { executions, operators, running, drains, attempts, stranger, translation, .. } = self.setting;
         let mut name = format!("{executions} executions, {operators} operators");
         let mut add = |what: &str| {
             name.push_str(", ");
@@ -140,6 +148,9 @@ impl Search {
         }
         if translation.retains_nothing {
             add("no retention");
+        }
+        if attempts > 1 {
+            add("two attempts");
         }
         if drains {
             add("pods");
@@ -161,7 +172,7 @@ impl Search {
 /// nothing was found that it protects from, so that it stands here and not with what must not be left out.)
 #[must_use]
 pub fn protocol() -> Vec<Search> {
-    use Fault::{AnswerLost, Cancel, Crash, Erase, Late, Linger, Refused, Relist, Remake, Touch, Twice, Unmake};
+    use Fault::{AnswerLost, Cancel, Crash, Erase, Late, Linger, Poke, Refused, Relist, Remake, Touch, Twice, Unmake};
     vec![
         Search::of(2, 2, &[]).quick(),
         Search::of(2, 2, &[Crash, AnswerLost]).quick(),
@@ -196,13 +207,29 @@ pub fn protocol() -> Vec<Search> {
         Search::of(2, 2, &[Erase]).drains().reads_residue(),
         Search::of(2, 2, &[Linger, Crash]).drains().reads_residue(),
         Search::of(2, 2, &[Linger, Unmake]).drains().reads_residue(),
+        Search::of(1, 2, &[Crash, AnswerLost]).retries().quick(),
+        Search::of(2, 2, &[]).latest_first().retries().quick(),
+        Search::of(2, 2, &[]).retries(),
+        Search::of(2, 2, &[Crash]).retries(),
+        Search::of(2, 2, &[Late]).retries(),
+        Search::of(2, 2, &[Twice]).retries(),
+        Search::of(2, 2, &[AnswerLost]).retries(),
+        Search::of(2, 2, &[Refused]).retries(),
+        Search::of(2, 2, &[Touch]).retries(),
+        Search::of(2, 2, &[Unmake]).retries(),
+        Search::of(2, 2, &[Unmake, Remake]).retries(),
+        Search::of(2, 2, &[Erase]).retries(),
+        Search::of(2, 2, &[Cancel]).retries(),
+        Search::of(2, 2, &[Poke]).retries(),
+        Search::of(2, 2, &[Linger]).drains().reads_residue().retries(),
+        Search::of(3, 2, &[]).retries(),
     ]
 }
 
 /// Searches with a rule left out, each with a claim that does not hold without it.
 #[must_use]
 pub fn left_out() -> Vec<Search> {
-    use Fault::{Crash, Erase, Late, Linger, Refused, Relist, Remake, Unmake};
+    use Fault::{Crash, Erase, Late, Linger, Poke, Refused, Relist, Remake, Unmake};
     let renumbered = |faults| Search::of(3, 2, faults).all_running().latest_first().no_retention();
     vec![
         renumbered(&[]).without(LeftOut::Pending).breaks(Claim::OneAtATime).quick(),
@@ -221,5 +248,20 @@ pub fn left_out() -> Vec<Search> {
         Search::of(3, 2, &[]).without(LeftOut::SkipRead).breaks(Claim::TrueSkip).quick(),
         Search::of(3, 2, &[]).without(LeftOut::OwnerRead).breaks(Claim::Kept).quick(),
         Search::of(3, 2, &[]).without(LeftOut::LostRead).breaks(Claim::AfterItsRun).quick(),
+        Search::of(2, 2, &[Erase]).retries().without(LeftOut::AttemptLook).breaks(Claim::OneAtATime),
+        Search::of(1, 2, &[Linger])
+            .drains()
+            .reads_residue()
+            .retries()
+            .without(LeftOut::OwnRemains)
+            .breaks(Claim::Drained)
+            .quick(),
+        Search::of(2, 2, &[]).retries().without(LeftOut::Hold).breaks(Claim::Held).quick(),
+        Search::of(2, 2, &[]).retries().without(LeftOut::HoldsRead).breaks(Claim::FreshSkip).quick(),
+        Search::of(1, 2, &[]).retries().without(LeftOut::NextRun).breaks(Claim::NotLost).quick(),
+        Search::of(2, 2, &[Late]).retries().without(LeftOut::RetryPrecondition).breaks(Claim::Final),
+        Search::of(1, 1, &[]).retries().without(LeftOut::Worst).breaks(Claim::NothingRan).quick(),
+        Search::of(2, 2, &[]).latest_first().retries().without(LeftOut::SkipRival).breaks(Claim::Ends).quick(),
+        Search::of(1, 2, &[Poke, Late]).retries().without(LeftOut::OwnRuns).breaks(Claim::OneAtATime),
     ]
 }

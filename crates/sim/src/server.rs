@@ -1,10 +1,10 @@
 //! The writes that the API server carries out: each with its precondition, and each judged by the true history.
 
 use crate::claim::Claim;
-use crate::cluster::{Answer, Awaited, Cluster, Created, Event};
+use crate::cluster::{Answer, Awaited, Cluster, Created, Event, Made};
 use crate::leave_out::LeftOut;
-use crate::object::{Execution, ExecutionId, Number, Phase, Progress, Residue, Run, RunUid, Version};
-use crate::request::{Request, StatusWrite};
+use crate::object::{Execution, ExecutionId, Number, Phase, Progress, Run, RunUid, Version};
+use crate::request::{Fact, Request, StatusWrite};
 
 /// More runs at once, or remembered by somebody, than any schedule with the budgets of the searches needs.
 const MAX_RUNS: usize = 12;
@@ -53,6 +53,7 @@ impl Cluster {
     ) -> Answer {
         let unchecked = match write {
             StatusWrite::Commit { .. } => left_out == LeftOut::CommitPrecondition,
+            StatusWrite::Retry { .. } => left_out == LeftOut::RetryPrecondition,
             StatusWrite::GiveUp(_) | StatusWrite::Finish { .. } | StatusWrite::Freed | StatusWrite::Skip(_) => {
                 left_out == LeftOut::EndPrecondition
             }
@@ -63,19 +64,29 @@ impl Cluster {
             return Answer::Changed;
         };
         self.judge_status(object, write);
+        let ends = matches!(write, StatusWrite::Finish { .. } | StatusWrite::Skip(_));
+        if ends {
+            self.note_hold(object.id);
+        }
         match write {
             StatusWrite::Commit { run, number } => {
                 object.phase = Phase::Running(run);
                 object.sequence = number;
-                if let Some(created) = self.runs.get_mut(usize::from(run.0)) {
-                    created.committed |= created.object.is_some();
+                if !object.waits && self.terms.attempts > 1 {
+                    object.attempts = 1;
                 }
+                object.waits = false;
+                self.note_commit(object, run);
+            }
+            StatusWrite::Retry { ran } => {
+                (object.attempts, object.waits, object.ran) = (object.attempts + 1, true, ran);
             }
             StatusWrite::GiveUp(number) => object.sequence = number,
             StatusWrite::Finish { phase, number, draining } => {
                 object.phase = phase;
                 object.sequence = number.unwrap_or(object.sequence);
                 object.draining = draining;
+                object.waits = false;
             }
             StatusWrite::Freed => object.draining = false,
             StatusWrite::Skip(_) => object.phase = Phase::Skipped,
@@ -86,11 +97,23 @@ impl Cluster {
         Answer::Written(Awaited::Execution(object.id, object.version))
     }
 
+    /// Keeps that an execution has committed to a run, and for which attempt. One that somebody has released runs.
+    fn note_commit(&mut self, object: Execution, run: RunUid) {
+        let Some(created) = self.runs.get_mut(usize::from(run.0)) else { return };
+        created.committed |= created.object.is_some();
+        if self.terms.attempts > 1 {
+            created.attempt = object.attempts;
+            if created.released {
+                self.executions[usize::from(object.id.uid)].released |= 1 << object.attempts;
+            }
+        }
+    }
+
     fn judge_status(&mut self, object: Execution, write: StatusWrite) {
         if object.phase.is_terminal() && write != StatusWrite::Freed {
             self.breaks(Claim::Final);
         }
-        if let (StatusWrite::Finish { .. }, Phase::Running(run)) = (write, object.phase)
+        if let (StatusWrite::Finish { .. } | StatusWrite::Retry { .. }, Phase::Running(run)) = (write, object.phase)
             && self.run(run).is_some_and(|run| run.is_unfinished())
         {
             self.breaks(Claim::AfterItsRun);
@@ -99,6 +122,14 @@ impl Cluster {
             StatusWrite::Commit { run, .. } => {
                 if self.run(run).is_some_and(|run| run.owner != Some(object.id)) {
                     self.breaks(Claim::Own);
+                }
+                if matches!(object.phase, Phase::Running(_)) && !object.waits {
+                    self.breaks(Claim::OneRunEach);
+                }
+            }
+            StatusWrite::Retry { .. } => {
+                if object.attempts >= self.terms.attempts {
+                    self.breaks(Claim::OneRunEach);
                 }
             }
             StatusWrite::Finish { phase: Phase::Failed { ran: true }, .. } => {
@@ -111,9 +142,17 @@ impl Cluster {
             }
             StatusWrite::GiveUp(_) | StatusWrite::Finish { .. } | StatusWrite::Freed => {}
             StatusWrite::Skip(fact) => {
-                let true_now = self.holds(fact.run()) || self.has_residue(fact.run());
-                let true_once = |created: &Created| created.met & object.id.bit() != 0;
-                if !true_now && !self.runs.get(usize::from(fact.run().0)).is_some_and(true_once) {
+                let (true_now, met) = match fact {
+                    Fact::Unfinished(run) | Fact::Draining(run) => (
+                        self.holds(run) || self.has_residue(run),
+                        self.runs.get(usize::from(run.0)).map_or(0, |created| created.met),
+                    ),
+                    Fact::Holds(holder) => (
+                        self.is_running(holder),
+                        self.executions.get(usize::from(holder.uid)).map_or(0, |made| made.met),
+                    ),
+                };
+                if !true_now && met & object.id.bit() == 0 {
                     self.breaks(Claim::TrueSkip);
                 }
             }
@@ -140,8 +179,17 @@ impl Cluster {
         let created = &mut self.runs[usize::from(uid.0)];
         created.released = true;
         let uncommitted = !created.committed;
+        let bit = 1 << created.attempt;
         let owner = run.owner.and_then(|owner| self.executions.get_mut(usize::from(owner.uid)));
-        let again = owner.is_some_and(|owner| std::mem::replace(&mut owner.released, true));
+        let mut before = 0;
+        if let Some(owner) = owner {
+            before = owner.released;
+            owner.released |= bit;
+        }
+        let again = before & bit != 0 || before.count_ones() >= u32::from(self.terms.attempts);
+        if self.executions.iter().any(|other| Some(other.id) != run.owner && self.is_held_by(other)) {
+            self.breaks(Claim::Held);
+        }
         let runs = |created: &&Created| created.released && created.object.is_some_and(|run| run.is_released());
         if self.runs.iter().filter(runs).count() > 1 {
             self.breaks(Claim::OneAtATime);
@@ -149,17 +197,20 @@ impl Cluster {
         if self.runs.iter().any(|created| created.residue.is_some()) {
             self.breaks(Claim::Drained);
         }
-        if self.terms.drains {
-            let residue = Residue { run: uid, owner: run.owner };
-            self.runs[usize::from(uid.0)].residue = Some(residue);
-            self.residue_events.push(Event::Applied(residue));
-        }
+        self.leave(run);
         if again {
             self.breaks(Claim::OneRunEach);
         }
         if uncommitted {
             self.breaks(Claim::Committed);
         }
+    }
+
+    /// Tells whether an execution holds the target: one of its runs was released, it has not ended, and nobody has
+    /// erased its run.
+    fn is_held_by(&self, made: &Made) -> bool {
+        let Some(Execution { phase: Phase::Running(run), .. }) = made.object else { return false };
+        made.released != 0 && !self.runs.get(usize::from(run.0)).is_some_and(|created| created.erased)
     }
 
     fn delete(&mut self, run: RunUid, number: Number, version: Version, left_out: LeftOut) -> Answer {

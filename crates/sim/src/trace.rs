@@ -6,7 +6,7 @@ use stateright::Path;
 
 use crate::cluster::Cluster;
 use crate::model::{Move, Setting, State};
-use crate::object::{Kind, Phase, RunUid};
+use crate::object::{End, Kind, Phase, RunUid};
 use crate::operator::{Fate, Operator};
 use crate::request::{Fact, Premise, Read, Request, StatusWrite, Step};
 
@@ -43,8 +43,9 @@ fn sentence(setting: &Setting, state: &State, next: Move) -> String {
         Move::AskToCancel(id) => format!("somebody asks to cancel {id}"),
         Move::Erase(run) => format!("somebody deletes {}", named(cluster, run)),
         Move::Touch(run) => format!("Tekton writes the status of {}", named(cluster, run)),
-        Move::End(run) => format!("{} ends", named(cluster, run)),
-        Move::EndInPart(run) => format!("{} ends, and a pod of it is left", named(cluster, run)),
+        Move::End(run, end) => format!("{} {}", named(cluster, run), ended(end)),
+        Move::EndInPart(run, end) => format!("{} {}, and a pod of it is left", named(cluster, run), ended(end)),
+        Move::Poke(run) => format!("somebody releases {}", named(cluster, run)),
         Move::Drain(run) => format!("the last pod of {} ends", named(cluster, run)),
         Move::Crash(at) => format!("{} dies", who(at)),
         Move::List(at) => format!("{} starts", who(at)),
@@ -64,6 +65,14 @@ fn sentence(setting: &Setting, state: &State, next: Move) -> String {
         }
         Move::Arrive(at) => format!("a late request arrives: {}", late(cluster, state.wire.get(at))),
         Move::Vanish(at) => format!("a late request is lost: {}", late(cluster, state.wire.get(at))),
+    }
+}
+
+fn ended(end: End) -> &'static str {
+    match end {
+        End::Well => "ends",
+        End::Unstarted => "fails before anything ran",
+        End::Broken => "fails half way",
     }
 }
 
@@ -98,12 +107,14 @@ fn describe(cluster: &Cluster, step: &Step) -> String {
         Step::ReadFirst { read: Read::NothingLeft(execution), .. } => {
             format!("reads that nothing is left of others than {execution}")
         }
+        Step::ReadFirst { read: Read::AllDrained, .. } => "reads that nothing is left".to_owned(),
         Step::ReadFirst { read: Read::Unchanged(execution, _), .. } => format!("reads that {execution} is unchanged"),
         Step::ReadFact { fact, skipped } => {
             let skipped: Vec<String> = skipped.iter().map(|(id, _)| id.to_string()).collect();
             let fact = match fact {
                 Fact::Unfinished(run) => format!("{} is unfinished", named(cluster, *run)),
                 Fact::Draining(run) => format!("a pod of {} is left", named(cluster, *run)),
+                Fact::Holds(holder) => format!("{holder} holds the target"),
             };
             format!("reads that {fact}, to skip {}", skipped.join(" and "))
         }
@@ -118,6 +129,7 @@ fn write(cluster: &Cluster, request: Request) -> String {
         Request::Cancel { run, .. } => format!("cancels {}", named(cluster, run)),
         Request::Status { execution, write, .. } => match write {
             StatusWrite::Commit { run, .. } => format!("commits {execution} to {}", named(cluster, run)),
+            StatusWrite::Retry { .. } => format!("writes that {execution} is tried again"),
             StatusWrite::GiveUp(number) => format!("writes that {execution} gives run {number} up"),
             StatusWrite::Finish { phase, .. } => {
                 let phase = match phase {

@@ -7,15 +7,18 @@ use std::time::Duration;
 
 use wfe_core::Time;
 use wfe_core::action::{Action, Change, Ending, RunChange, Says, Write};
+use wfe_core::backoff::Thousandths;
 use wfe_core::by_uid::ByUid;
 use wfe_core::check::violations;
 use wfe_core::decide::decide;
+use wfe_core::evidence::{Absence, Ran, Started};
 use wfe_core::execution::{self, Cancellation, ExecutionMemory, ExecutionState, FailedState};
 use wfe_core::findings::Findings;
 use wfe_core::name::{self, Uid};
 use wfe_core::policy::{Policy, Scope};
 use wfe_core::reason::{FailureReason, Refusal};
 use wfe_core::residue::{self, ResidueId, ResidueKind};
+use wfe_core::retry::{Attempt, AttemptEnd, Retry, RetryPolicy};
 use wfe_core::run::{self, Look, Order, Outcome, Owner, Presence, RunMemory};
 use wfe_core::target::{Target, TargetMemory};
 use wfe_core::verdict;
@@ -35,6 +38,8 @@ pub struct Translation {
     pub retains_nothing: bool,
     /// What the performer reads live before it writes, of what can change again.
     pub reads: Reads,
+    /// How many attempts an execution has at the most; with less than two it has no retry policy.
+    pub attempts: u8,
     /// What is left out of the protocol.
     pub left_out: LeftOut,
 }
@@ -72,8 +77,13 @@ impl Translation {
         let decision = decide(&target, &policy, moment(100));
         debug_assert_eq!(violations(&target, &policy, moment(100), &decision), [], "decided on {target:?}");
         let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(view, action)).collect();
-        if self.left_out == LeftOut::Look {
-            commit_blindly(view, &mut steps);
+        match self.left_out {
+            LeftOut::Look => commit_blindly(view, |execution| execution.phase == Phase::Undecided, &mut steps),
+            LeftOut::AttemptLook => commit_blindly(view, |execution| execution.waits, &mut steps),
+            LeftOut::Hold => self.overlook_holds(view, &mut steps),
+            LeftOut::NextRun => delete_next_runs(view, &mut steps),
+            LeftOut::SkipRival => spare_rivals_with_runs(view, &mut steps),
+            _ => {}
         }
         steps
     }
@@ -101,7 +111,7 @@ impl Translation {
         let residue: ByUid<residue::Residue> = view
             .residue
             .iter()
-            .filter(|_| self.left_out != LeftOut::Drain)
+            .filter(|left| self.left_out != LeftOut::Drain && !self.overlooks(view, left))
             .map(|left| self.residue(*left))
             .map(|left| (left.id.uid.clone(), left))
             .collect();
@@ -110,8 +120,8 @@ impl Translation {
     }
 
     fn execution(self, view: &View, execution: Execution) -> execution::Execution {
-        let refused = view.refused.iter().find(|(id, _)| *id == execution.id);
-        let refusal = refused.filter(|_| execution.phase == Phase::Undecided).map(|(_, number)| Refusal {
+        let refused = view.refused.iter().find(|(id, ..)| *id == execution.id);
+        let refusal = refused.map(|(_, _, number)| Refusal {
             reason: FailureReason::Forbidden,
             message: "refused".into(),
             number: (*number).into(),
@@ -134,9 +144,76 @@ impl Translation {
             draining_shown: execution.draining,
             workflow_id: execution.id.uid.to_string().into(),
             state,
+            retry: self.retry(execution),
             memory: refusal.map(|refusal| Box::new(ExecutionMemory { refusal: Some(refusal), ..Default::default() })),
             ..execution::Execution::undecided(id, version(execution.version), created)
         }
+    }
+
+    /// The second attempt is always due, and whatever has run is tried again.
+    fn retry(self, execution: Execution) -> Option<Box<Retry>> {
+        if self.attempts < 2 || execution.phase.is_terminal() {
+            return None;
+        }
+        let policy = RetryPolicy {
+            max_attempts: self.attempts.into(),
+            initial_delay: Duration::from_secs(1),
+            multiplier: Thousandths::TWO,
+            max_delay: Duration::from_mins(1),
+            jitter: false,
+            retry_when: None,
+            stop_when: None,
+            retry_execution_failures: true,
+            max_duration: Duration::from_hours(24),
+        };
+        let started = if execution.ran && self.left_out != LeftOut::Worst { Ran::Unknown } else { Ran::No };
+        let end = AttemptEnd {
+            completed_at: moment(60),
+            started,
+            reason: Some(FailureReason::Unknown),
+            message: "message".into(),
+        };
+        let attempts = (1..=execution.attempts).map(|number| {
+            let is_last = number == execution.attempts;
+            let has_run = !(is_last && execution.waits);
+            Attempt {
+                delay: (number > 1).then_some(Duration::from_secs(1)),
+                not_before: (number > 1).then(|| moment(61)),
+                run: has_run.then(|| "run".into()),
+                started_at: has_run.then(|| moment(50)),
+                end: (!is_last).then(|| end.clone()),
+            }
+        });
+        Some(Box::new(Retry { policy, attempts: attempts.collect() }))
+    }
+
+    /// Tells whether what is left of an execution's own earlier attempt is overlooked.
+    fn overlooks(self, view: &View, left: &Residue) -> bool {
+        let waits = |owner: ExecutionId| view.executions.iter().any(|known| known.id == owner && known.waits);
+        self.left_out == LeftOut::OwnRemains && left.owner.is_some_and(waits)
+    }
+
+    /// The others are decided as if who waits for its next attempt had ended.
+    fn overlook_holds(self, view: &View, steps: &mut Vec<Step>) {
+        let mut without = view.clone();
+        for execution in without.executions.iter_mut().filter(|execution| execution.waits) {
+            (execution.phase, execution.waits) = (Phase::Failed { ran: true }, false);
+        }
+        let undecided = |owner: ExecutionId| {
+            view.executions.iter().any(|known| known.id == owner && known.phase == Phase::Undecided)
+        };
+        steps.retain(|step| !matches!(step, Step::ReadFact { fact: Fact::Holds(_), .. }));
+        let others = Self { left_out: LeftOut::Nothing, ..self }.decide_anew(&without);
+        let gains = |step: &Step| match step {
+            Step::Write(_, request) | Step::ReadFirst { request, .. } => match request {
+                Request::Create { owner, .. } => undecided(*owner),
+                Request::Status { execution, .. } => undecided(*execution),
+                Request::Release { .. } | Request::Delete { .. } | Request::Cancel { .. } => false,
+            },
+            Step::ReadFact { .. } => true,
+        };
+        let new: Vec<Step> = others.into_iter().filter(|step| gains(step) && !steps.contains(step)).collect();
+        steps.extend(new);
     }
 
     fn residue(self, left: Residue) -> residue::Residue {
@@ -162,11 +239,18 @@ impl Translation {
             LeftOut::ListOrder if listed => u64::from(seen.place) << 8 | u64::from(number),
             _ => u64::from(seen.place) << 8,
         };
+        let overlooked = |known: &Execution| owner == Some(known.id) && known.waits && number <= known.sequence;
+        let is_overlooked = self.left_out == LeftOut::OwnRuns && view.executions.iter().any(overlooked);
+        let progress = if is_overlooked { Progress::Done { ok: false, ran: true } } else { progress };
         let owner = self.owner(owner.map(|owner| self.taken_for_owner(view, owner)), seen.orphan);
+        let mut findings = Findings::unread("message".into());
+        if let Progress::Done { ran: false, .. } = progress {
+            findings.started = Started::NotStarted(Absence::OnlyWaited);
+        }
         let progress = match progress {
             Progress::Pending => run::Progress::Pending,
             Progress::Released => run::Progress::Released,
-            Progress::Done { ok } => run::Progress::Done(Outcome {
+            Progress::Done { ok, .. } => run::Progress::Done(Outcome {
                 succeeded: ok,
                 reason: "Reason".into(),
                 message: "message".into(),
@@ -193,7 +277,7 @@ impl Translation {
             memory: RunMemory {
                 seen: run::Seen::default(),
                 // Long ago: what is found of a run changes nothing in the cluster.
-                diagnosed: Some(Box::new(Look { at: moment(60), findings: Findings::unread("message".into()) })),
+                diagnosed: Some(Box::new(Look { at: moment(60), findings })),
                 // Long ago: that its pods may still be seen is no reason to wait, so that it is not waited for time.
                 done_seen: Some(moment(60)),
                 release_tried: None,
@@ -213,7 +297,7 @@ impl Translation {
                 let owner = self.read_execution(execution);
                 let request = Request::Create { owner, number: small(*number) };
                 let had_run = view.had_runs & owner.bit() != 0;
-                match view.executions.iter().find(|known| had_run && known.id == owner) {
+                match view.executions.iter().find(|known| known.id == owner && (had_run || known.waits)) {
                     Some(Execution { id, version, .. }) => {
                         let read = Read::Unchanged(*id, *version);
                         Step::ReadFirst { read, premise: Premise::None, request }
@@ -231,7 +315,9 @@ impl Translation {
                     | verdict::Fact::RunGone(..)
                     | verdict::Fact::NothingLeft(_)
                     | verdict::Fact::NothingMade(..)
-                    | verdict::Fact::Drained(_) => return None,
+                    | verdict::Fact::Drained(_)
+                    | verdict::Fact::DrainedOfAll(_) => return None,
+                    verdict::Fact::Holds(holder) => Fact::Holds(self.read_execution(holder)),
                     verdict::Fact::Draining(residue) => Fact::Draining(RunUid(parse(&residue.uid.to_string()))),
                 },
                 skipped: skipped
@@ -241,7 +327,12 @@ impl Translation {
             },
             Action::Change(change) => self.change(change),
             // No decision of the protocol reads what these do; and no execution here has a time to live.
-            Action::Remove { .. } | Action::Examine { .. } | Action::Follow { .. } | Action::Tell(_) => return None,
+            Action::Remove { .. }
+            | Action::Examine { .. }
+            | Action::Ask { .. }
+            | Action::ReadOwner { .. }
+            | Action::Follow { .. }
+            | Action::Tell(_) => return None,
         })
     }
 
@@ -254,6 +345,11 @@ impl Translation {
                 return Some(Step::Write(Premise::None, Request::Delete { run, number, version }));
             }
             Says::GaveUp { number } => StatusWrite::GiveUp(small(*number)),
+            Says::Retry { end, .. } => {
+                let known = view.executions.iter().find(|known| known.id == self.read_execution(execution));
+                let before = known.is_some_and(|known| known.ran) && self.left_out != LeftOut::Worst;
+                StatusWrite::Retry { ran: before || end.started != Ran::No }
+            }
             Says::Ended { ending, draining } => {
                 let (phase, number) = match ending {
                     Ending::Completed(_) => (Phase::Completed, None),
@@ -269,7 +365,13 @@ impl Translation {
         // Also before the first commit of a chain, where the operator reads nothing: nothing is left then.
         let reads = self.reads == Reads::Residue && self.left_out != LeftOut::Drain;
         Some(if reads && matches!(says, Says::Running { .. }) {
-            Step::ReadFirst { read: Read::NothingLeft(self.read_execution(execution)), premise, request }
+            let of_all = facts.iter().any(|fact| matches!(fact, verdict::Fact::DrainedOfAll(_)));
+            let read = if of_all && self.left_out != LeftOut::OwnRemains {
+                Read::AllDrained
+            } else {
+                Read::NothingLeft(self.read_execution(execution))
+            };
+            Step::ReadFirst { read, premise, request }
         } else {
             Step::Write(premise, request)
         })
@@ -316,19 +418,47 @@ impl Translation {
 /// Uids are one digit, so that their order as text is their order as numbers.
 const LAST_UID: u8 = 7;
 
-/// In place of the look: every undecided execution with a pending run commits to it.
-fn commit_blindly(view: &View, steps: &mut Vec<Step>) {
-    for execution in view.executions.iter().filter(|execution| execution.phase == Phase::Undecided) {
-        let own = |seen: &&Seen| seen.run.owner == Some(execution.id) && seen.run.progress == Progress::Pending;
-        let Some(Seen { run, .. }) = view.runs.iter().find(own) else { continue };
+/// In place of the look: each of these that has a pending run commits to it.
+fn commit_blindly(view: &View, whose: impl Fn(&Execution) -> bool, steps: &mut Vec<Step>) {
+    for execution in view.executions.iter().filter(|execution| whose(execution)) {
+        let Some(run) = pending_run(view, execution) else { continue };
         steps.retain(
             |step| !matches!(step, Step::Write(_, Request::Delete { run: withdrawn, .. }) if *withdrawn == run.uid),
         );
         let write = StatusWrite::Commit { run: run.uid, number: run.number };
         let commit = Request::Status { execution: execution.id, version: execution.version, write };
-        steps.retain(|step| !matches!(step, Step::Write(_, request) if *request == commit));
+        steps.retain(|step| {
+            let (Step::Write(_, request) | Step::ReadFirst { request, .. }) = step else { return true };
+            *request != commit
+        });
         steps.push(Step::Write(Premise::None, commit));
     }
+}
+
+fn pending_run(view: &View, execution: &Execution) -> Option<Run> {
+    let own = |run: &Run| run.owner == Some(execution.id) && run.progress == Progress::Pending;
+    view.runs.iter().map(|seen| seen.run).find(|run| own(run) && run.number > execution.sequence)
+}
+
+/// Whatever is pending and not committed to is taken for left over, where its owner is Running.
+fn delete_next_runs(view: &View, steps: &mut Vec<Step>) {
+    for execution in view.executions.iter().filter(|execution| execution.waits) {
+        let Some(Run { uid: run, number, version, .. }) = pending_run(view, execution) else { continue };
+        steps.push(Step::Write(Premise::None, Request::Delete { run, number, version }));
+    }
+}
+
+/// Nobody who has a pending run is skipped for somebody who waits for the next attempt.
+fn spare_rivals_with_runs(view: &View, steps: &mut Vec<Step>) {
+    let has_run = |id: ExecutionId| {
+        view.runs.iter().any(|seen| seen.run.owner == Some(id) && seen.run.progress == Progress::Pending)
+    };
+    for step in steps.iter_mut() {
+        if let Step::ReadFact { fact: Fact::Holds(_), skipped } = step {
+            skipped.retain(|(id, _)| !has_run(*id));
+        }
+    }
+    steps.retain(|step| !matches!(step, Step::ReadFact { skipped, .. } if skipped.is_empty()));
 }
 
 /// A failure whose backoff has passed.

@@ -38,8 +38,8 @@ pub struct View {
     pub residue: Vec<Residue>,
     /// The list of runs that is under way.
     pub listing: Option<Listing>,
-    /// Whose create was refused, and under which number. Only this process knows.
-    pub refused: Vec<(ExecutionId, Number)>,
+    /// Whose create was refused, for which of its attempts, and under which number. Only this process knows.
+    pub refused: Vec<(ExecutionId, u8, Number)>,
     /// The undecided executions of which it has seen a run go: a set of uids.
     pub had_runs: u8,
     /// The highest number that it found taken by something that the watch does not show.
@@ -167,8 +167,10 @@ impl View {
     /// Forgets what the index forgets, and counts places from 0, as only their order says something.
     fn tidy(&mut self) {
         let executions = &self.executions;
-        let undecided = |id: ExecutionId| move |known: &Execution| known.id == id && known.phase == Phase::Undecided;
-        self.refused.retain(|(id, _)| executions.iter().any(undecided(*id)));
+        let waits = |known: &Execution| known.waits || known.phase == Phase::Undecided;
+        self.refused.retain(|(id, attempts, _)| {
+            executions.iter().any(|known| known.id == *id && known.attempts == *attempts && waits(known))
+        });
         let undecided = executions.iter().filter(|known| known.phase == Phase::Undecided);
         self.had_runs &= undecided.fold(0, |all, known| all | known.id.bit());
         if self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty() {

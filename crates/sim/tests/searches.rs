@@ -1,5 +1,7 @@
 //! The searches that take seconds. `cargo run --release -p wfe-sim --bin model` runs all of them.
 
+use stateright::Model;
+use wfe_sim::claim::Claim;
 use wfe_sim::leave_out::LeftOut;
 use wfe_sim::search::{self, Search};
 
@@ -26,6 +28,13 @@ fn a_search_finds_the_same_number_of_states_every_time() {
     let all = search::protocol();
     let states = |threads| all.first().map(|search| search.run(threads).states);
     assert_eq!((states(1), states(2)), (states(2), states(1)));
+}
+
+#[test]
+fn every_claim_is_searched_for() {
+    let properties = search::protocol().first().map(|search| search.setting.properties()).unwrap_or_default();
+    let names: Vec<&str> = properties.iter().map(|property| property.name).collect();
+    assert_eq!(names, Claim::ALL.map(Claim::name));
 }
 
 #[test]
