@@ -325,9 +325,10 @@ impl FailedAttempt<'_> {
     /// Returns the first moment at which it is too late to record that there is another attempt.
     #[must_use]
     pub fn too_late(&self) -> Time {
-        let (end, second) = (round_up(after(self.since, self.policy.max_duration)), TimeDelta::seconds(1));
-        let latest = TimeDelta::from_std(self.delay()).ok().and_then(|delay| (end - second).checked_sub_signed(delay));
-        latest.map_or(Time::MIN_UTC, just_after)
+        // What is rounded up to whole seconds reaches the end as soon as it is past the second before.
+        let end = round_up(after(self.since, self.policy.max_duration));
+        let lead = TimeDelta::from_std(self.delay().saturating_add(Duration::from_secs(1))).ok();
+        lead.and_then(|lead| end.checked_sub_signed(lead)).map_or(Time::MIN_UTC, just_after)
     }
 
     fn delay(&self) -> Duration {

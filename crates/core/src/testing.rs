@@ -3,15 +3,18 @@
 pub(crate) mod generate;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::Time;
+use crate::backoff::Thousandths;
 use crate::bundle::Bundle;
-use crate::evidence::{Absence, Doubt, Proof, Started};
+use crate::evidence::{Absence, Doubt, Proof, Ran, Started};
 use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
 use crate::findings::Findings;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::{Residue, ResidueId, ResidueKind};
+use crate::retry::{Attempt, AttemptEnd, Retry, RetryPolicy};
 use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, Seen};
 use crate::target::{Target, TargetMemory};
 use crate::tries::{Trouble, TroubleKind};
@@ -48,6 +51,44 @@ pub(crate) fn unusable(why: &str) -> ExecutionState {
 
 pub(crate) fn running(uid: &str, run: &str) -> Execution {
     execution(uid, ExecutionState::Running { run: Some(run_id(run)), started_at: Some(at(0)) })
+}
+
+/// Three attempts, one second apart at first, whatever ran.
+pub(crate) fn retry_policy() -> RetryPolicy {
+    RetryPolicy {
+        max_attempts: 3,
+        initial_delay: Duration::from_secs(1),
+        multiplier: Thousandths::TWO,
+        max_delay: Duration::from_mins(1),
+        jitter: false,
+        retry_when: None,
+        stop_when: None,
+        retry_execution_failures: true,
+        max_duration: Duration::from_hours(24),
+    }
+}
+
+/// An attempt that ended at second 20.
+pub(crate) fn ended_attempt(started: Ran) -> Attempt {
+    let (reason, message) = (Some(FailureReason::ImagePullBackOff), "no image".into());
+    let end = Some(AttemptEnd { completed_at: at(20), started, reason, message });
+    Attempt { run: Some("run-r1".into()), started_at: Some(at(0)), end, ..Attempt::default() }
+}
+
+/// An attempt that may begin at a second.
+pub(crate) fn next_attempt(second: i64) -> Attempt {
+    Attempt { delay: Some(Duration::from_secs(1)), not_before: Some(at(second)), ..Attempt::default() }
+}
+
+/// An execution with a retry policy, and what its status says of its attempts.
+pub(crate) fn with_retry(policy: RetryPolicy, attempts: Vec<Attempt>, execution: Execution) -> Execution {
+    Execution { retry: Some(Box::new(Retry { policy, attempts })), ..execution }
+}
+
+/// One whose first attempt has failed with run 1, and that may begin the second at a second.
+pub(crate) fn waits_until(uid: &str, second: i64) -> Execution {
+    let attempts = vec![ended_attempt(Ran::No), next_attempt(second)];
+    Execution { run_sequence: Some(1), ..with_retry(retry_policy(), attempts, running(uid, "r1")) }
 }
 
 /// One that failed so long ago before anything ran that it stands in nobody's way.

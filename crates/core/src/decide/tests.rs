@@ -1,5 +1,6 @@
 //! Tables of views and what is decided on them, by subject; here are the builders that all share.
 
+mod attempts;
 mod blocked;
 mod deadlines;
 mod draining;

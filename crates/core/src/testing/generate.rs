@@ -1,16 +1,13 @@
 //! Generators of views: small worlds in which everything meets everything, odd statuses included.
 
-use std::time::Duration;
-
 use proptest::prelude::*;
 
 use super::*;
-use crate::backoff::{Backoff, Thousandths};
-use crate::evidence::Ran;
+use crate::backoff::Backoff;
 use crate::execution::{Cancellation, ExecutionMemory, RunShown};
 use crate::policy::{Policy, Scope};
 use crate::reason::Refusal;
-use crate::retry::{Answers, Attempt, AttemptEnd, NextAttempt, Retry, RetryPolicy};
+use crate::retry::{Answers, NextAttempt};
 use crate::run::CancelReason;
 use crate::target::{Elsewhere, OwnerRead};
 

@@ -28,7 +28,7 @@ impl<'a> Running<'a> {
         decision: &mut Decision,
     ) {
         let (target, now) = (self.view.target, self.view.now);
-        let mine = self.own_next_run();
+        let mine = self.own_next_run(named);
         if let Some(run) = mine.filter(|run| !run.is_pending()) {
             // Somebody released it past us: what runs is committed to before anything else is judged.
             decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfOthers));
@@ -74,10 +74,11 @@ impl<'a> Running<'a> {
 
     /// Returns the run that was made for the next attempt: as with an undecided execution, one that was released comes
     /// first, and one that lost our label is none while it is pending.
-    fn own_next_run(self) -> Option<&'a Run> {
+    fn own_next_run(self, last: &RunId) -> Option<&'a Run> {
         let above = |run: &&Run| self.execution.run_sequence.is_none_or(|last| run.number > last);
         let own = self.view.target.runs.values().filter(|run| run.is_owned_by(&self.execution.id));
-        own.filter(|run| !run.never_starts() && (!run.is_pending() || run.unwatched.is_none()))
+        own.filter(|run| run.id.uid != last.uid && !run.never_starts())
+            .filter(|run| !run.is_pending() || run.unwatched.is_none())
             .filter(above)
             .min_by_key(|run| (run.is_pending(), run.order, run.number))
     }
