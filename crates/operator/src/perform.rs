@@ -2,6 +2,7 @@
 //!
 //! It never chooses differently. Where a precondition fails, the target is looked at again.
 
+mod attempts;
 mod examine;
 mod executions;
 mod facts;
@@ -22,8 +23,9 @@ use wfe_core::chain::{ChainName, RunNumber};
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::reason::Refusal;
+use wfe_core::retry::Answers;
 use wfe_core::run::Run;
-use wfe_core::target::TargetName;
+use wfe_core::target::{Elsewhere, TargetName};
 use wfe_core::tries::{Trouble, TroubleKind};
 use wfe_view::call::CallError;
 use wfe_view::index::{Expected, Key, Kind, Live, Written};
@@ -64,6 +66,17 @@ pub enum Learned {
     OwnerGone(ExecutionId),
     /// What a live look at a run has found.
     Looked(Uid, Box<Findings>),
+    /// What the conditions of a retry policy have said of an attempt of this execution.
+    Answered {
+        /// Whose policy.
+        execution: Uid,
+        /// Of which attempt.
+        attempt: u32,
+        /// What they have said.
+        answers: Box<Answers>,
+    },
+    /// What a live read has found of an execution that no watch delivers.
+    OwnerRead(Uid, Box<Elsewhere>),
     /// A write to this execution was answered, and told of.
     Told(Uid),
     /// What a live read has found of an object whose write is awaited.
@@ -171,7 +184,7 @@ impl PerformError {
 /// What one write has brought, and why it failed, where it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
-pub use task::{Common, Task, Work};
+pub use task::{Common, Question, Task, Work};
 #[cfg(test)]
 pub(crate) use telling::Told;
 pub use telling::{Sight, Telling, TellingKey};
@@ -225,7 +238,11 @@ impl Performer {
 
     async fn carry_out(self, common: Arc<Common>, task: Task) -> Vec<Attempt> {
         let result = match task {
-            Task::Create { execution, number, request, had_run } => {
+            Task::Create { execution, number, request, had_run, at_most } => {
+                let request = match at_most {
+                    Some(at_most) => Arc::new(request.with_timeout_at_most(at_most, &common.defaults)),
+                    None => request,
+                };
                 self.create(&common, &execution, number, &request, had_run.as_ref()).await
             }
             Task::Write(write, subject) => self.write(&common, &write, &subject).await,
@@ -233,6 +250,8 @@ impl Performer {
             Task::Change(change) => self.change(&common, &change).await,
             Task::Remove(execution, version) => self.remove(&common, &execution, &version).await,
             Task::Examine(run, evidence) => self.examine(&run, &evidence).await,
+            Task::Ask(question) => self.ask(&question).await,
+            Task::ReadOwner(owner) => self.read_owner(&owner, common.now).await,
             Task::Follow(run) => self.follow(&run).await,
             Task::Tell(tell) => Ok(self.tell_people(&common, tell)),
         };

@@ -52,6 +52,7 @@ pub fn says(
             running(target, subject, run, *number, *consecutive_failures, execution_namespace, now)
         }
         Says::GaveUp { number } => given_up(target, subject, *number, now),
+        Says::Retry { .. } => common(target, subject), // its fields come with their types
         Says::Ended { ending, draining } => ended(target, subject, ending, *draining),
         Says::Progress { run, shown, doing, started_at } => going(target, subject, run, shown, doing, *started_at, now),
         Says::Waiting { waiting: what, tried } => waiting(target, subject, what, *tried, now),

@@ -170,6 +170,8 @@ fn log(execution: &ExecutionId, target: Option<&TargetName>, says: &Says) {
         Says::Blocked(blocked) => {
             tracing::info!(wfe = %execution, %target, reason = blocked.reason(), "blocked: {}", blocked.message(name));
         }
-        Says::Running { .. } | Says::Ended { .. } | Says::Freed | Says::Cleared { .. } => {} // told, and logged there
+        Says::Retry { attempt, .. } => tracing::info!(wfe = %execution, %target, attempt, "the attempt failed"),
+        // Told, and logged there.
+        Says::Running { .. } | Says::Ended { .. } | Says::Freed | Says::Cleared { .. } => {}
     }
 }

@@ -1,14 +1,16 @@
 //! What a decision asks for, prepared: each task owns what its requests need of the view, so that carrying it out reads
 //! nothing that may have moved on by then.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::action::{Action, Change, Mark, Tell, Write};
+use wfe_core::action::{Action, AttemptFacts, Change, Mark, Tell, Write};
 use wfe_core::chain::RunNumber;
 use wfe_core::ending::Skip;
 use wfe_core::execution::{Execution, ExecutionState};
-use wfe_core::name::{ExecutionId, RunId, Version};
+use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
 use wfe_tekton::{Defaults, Evidence, RunRequest};
@@ -35,6 +37,8 @@ pub struct Common {
     pub target: Option<TargetName>,
     /// What the configuration that the decision was made by holds for a spec that is silent.
     pub defaults: Defaults,
+    /// The holders that skips name and no watch delivers, by uid.
+    pub strangers: BTreeSet<Uid>,
     /// The time of the decision.
     pub now: Time,
 }
@@ -52,6 +56,8 @@ pub enum Task {
         request: Arc<RunRequest>,
         /// The version that the decision rests on, where a run of the execution was seen before.
         had_run: Option<Version>,
+        /// The time-out that its run may have at the most, where a retry policy leaves it no more.
+        at_most: Option<Duration>,
     },
     /// Writes a status.
     Write(Box<Write>, Subject),
@@ -70,17 +76,37 @@ pub enum Task {
     Remove(ExecutionId, Version),
     /// Looks at a run that has failed, with what was seen of it.
     Examine(RunId, Box<Evidence>),
+    /// Asks the conditions of a retry policy about an attempt that has failed.
+    Ask(Question),
+    /// Reads an execution that no watch delivers.
+    ReadOwner(ExecutionId),
     /// Reads a run that its watch does not deliver.
     Follow(RunId),
     /// Tells people something.
     Tell(Tell),
 }
 
+/// What the conditions of a retry policy are asked.
+#[derive(Debug)]
+pub struct Question {
+    /// Whose policy.
+    pub execution: ExecutionId,
+    /// The run of the attempt; none where the create of it was refused.
+    pub run: Option<RunId>,
+    /// What is known of the attempt.
+    pub failed: Box<AttemptFacts>,
+}
+
 impl Work {
     /// Prepares the actions of a decision on an entry of the view.
     #[must_use]
     pub fn prepare(key: Key, entry: &Entry, actions: Vec<Action>, defaults: &Defaults, now: Time) -> Self {
-        let common = Common { target: entry.target.name.clone(), defaults: defaults.clone(), now };
+        let strangers = actions.iter().filter_map(|action| match action {
+            Action::Skip { fact: Fact::Holds(holder), .. } => Some(&holder.uid),
+            _ => None,
+        });
+        let strangers = strangers.filter(|holder| entry.target.executions.get(holder).is_none()).cloned().collect();
+        let common = Common { target: entry.target.name.clone(), defaults: defaults.clone(), strangers, now };
         let tasks = actions.into_iter().map(|action| (action.mark(), prepare(entry, action))).collect();
         Self { key, common, tasks }
     }
@@ -92,11 +118,11 @@ impl Work {
 /// An execution is not there any more, so nothing can be written to it.
 fn prepare(entry: &Entry, action: Action) -> Result<Task> {
     Ok(match action {
-        Action::Create { execution, number } => {
+        Action::Create { execution, number, at_most } => {
             let beside = entry.beside(&execution.uid);
             let request = beside.request.ok_or_else(|| gone(&execution))?;
             let had_run = if beside.had_run { Some(known(entry, &execution)?.version.clone()) } else { None };
-            Task::Create { execution, number, request, had_run }
+            Task::Create { execution, number, request, had_run, at_most }
         }
         Action::Write(write) => {
             let subject = subject(entry, &write.execution)?;
@@ -119,6 +145,8 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
             let evidence = Box::new(entry.evidence(&run.uid));
             Task::Examine(run, evidence)
         }
+        Action::Ask { execution, run, failed } => Task::Ask(Question { execution, run, failed: Box::new(failed) }),
+        Action::ReadOwner { owner } => Task::ReadOwner(owner),
         Action::Follow { run } => Task::Follow(run),
         Action::Tell(tell) => Task::Tell(tell),
     })

@@ -154,6 +154,7 @@ fn failures() -> impl Strategy<Value = Failure> {
                 outcome,
                 cancelled: number.is_some(),
                 charge: Charge { consecutive_failures: charge.0, next_allowed_execution: charge.1, exhausts: charge.2 },
+                tried: None,
             }
         })
 }
@@ -221,6 +222,7 @@ fn skips() -> impl Strategy<Value = Skip> {
                 workflow_id: past.workflow_id,
                 started_at: past.completed_at,
                 draining: flag,
+                next: None,
             }),
             1 => Skip::PreviousExecutionFailed { failed: past, is_repeated: flag },
             2 => Skip::ExhaustedRetries { latest: past, failures, limit: failures, until },

@@ -51,6 +51,7 @@ fn any_failure() -> Failure {
         outcome: None,
         cancelled: false,
         charge: Charge::default(),
+        tried: None,
     }
 }
 

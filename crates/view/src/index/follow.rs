@@ -12,6 +12,7 @@ use wfe_core::target::Target;
 use wfe_tekton::{Evidence, Sighting};
 
 use super::Entry;
+use super::keep::forget_owners;
 
 /// Of how many runs that have not come yet a target keeps what was seen of them. One run is made at a time; each rival
 /// operator may add one.
@@ -147,6 +148,7 @@ impl Entry {
             self.target.runs.remove(&uid);
             self.evidence.remove(&uid);
         }
+        forget_owners(&mut self.target);
     }
 
     /// Forgets what nobody needs any more: what was seen of runs whose execution has ended, or that cannot come.

@@ -124,6 +124,18 @@ pub(super) fn place_owner(run: &mut Run, watch_namespace: Option<&str>) {
     }
 }
 
+/// Tells whether a run of an execution is there.
+pub(super) fn owns_a_run(target: &Target, owner: &Uid) -> bool {
+    target.runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner))
+}
+
+/// Forgets what live reads have found of executions of which no run is left.
+pub(super) fn forget_owners(target: &mut Target) {
+    let Target { runs, memory, .. } = target;
+    let owns = |owner: &Uid| runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner));
+    memory.elsewhere.retain(|owner, _| owns(owner));
+}
+
 pub(super) fn mark_gone(target: &mut Target, owner: &Uid) {
     for run in target.runs.values_mut() {
         if let Owner::Execution { id, presence, .. } = &mut run.owner

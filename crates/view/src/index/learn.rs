@@ -11,6 +11,8 @@ use wfe_core::execution::{ExecutionState, Lost};
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::reason::Refusal;
+use wfe_core::retry::Answers;
+use wfe_core::target::Elsewhere;
 use wfe_core::tries::Trouble;
 
 use super::keep::{self, mark_gone};
@@ -45,6 +47,26 @@ impl Index {
     pub fn owner_gone(&mut self, key: &Key, owner: &ExecutionId) {
         if let Some(entry) = self.targets.get_mut(key) {
             mark_gone(&mut entry.target, &owner.uid);
+        }
+    }
+
+    /// Records what a live read has found of an execution that no watch delivers, as long as a run of it is there.
+    pub fn owner_read(&mut self, key: &Key, owner: &Uid, read: Elsewhere) {
+        if let Some(Entry { target, .. }) = self.targets.get_mut(key).map(Box::as_mut)
+            && keep::owns_a_run(target, owner)
+        {
+            target.memory.elsewhere.insert(owner.clone(), read);
+        }
+    }
+
+    /// Records what the conditions of a retry policy have said of an attempt of an execution, unless that is on another
+    /// attempt by now.
+    pub fn answered(&mut self, key: &Key, execution: &Uid, attempt: u32, answers: Answers) {
+        if let Some(entry) = self.targets.get_mut(key)
+            && let Some(execution) = entry.target.executions.get_mut(execution)
+            && execution.retry.as_ref().is_some_and(|retry| retry.current() == attempt)
+        {
+            execution.remember().answers = Some(Box::new(answers));
         }
     }
 

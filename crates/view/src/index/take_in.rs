@@ -8,7 +8,7 @@ use wfe_core::target::Target;
 use wfe_tekton::Descendant;
 
 use super::expect::at_least;
-use super::keep::{end_tries, keep_presence, keep_release, mark_gone, place_owner, share_strings};
+use super::keep::{end_tries, forget_owners, keep_presence, keep_release, mark_gone, place_owner, share_strings};
 use super::pause::pause_for;
 use super::{Beside, ExecutionRecord, Index, Key, Kind};
 
@@ -156,6 +156,7 @@ impl Index {
                         entry.vanished.insert(uid.clone(), ());
                     }
                     entry.target.residue.remove(uid);
+                    forget_owners(&mut entry.target);
                 }
                 Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
                     entry.target.residue.remove(uid);

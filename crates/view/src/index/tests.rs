@@ -526,7 +526,7 @@ fn first_try(index: &Index) -> Option<Time> {
 
 /// Decides that the run of `a` is to be created.
 fn creates() -> Decision {
-    let actions = vec![Action::Create { execution: id("a"), number: 1 }];
+    let actions = vec![Action::Create { execution: id("a"), number: 1, at_most: None }];
     Decision { actions, ..Decision::default() }
 }
 
