@@ -57,7 +57,14 @@ pub enum Learned {
     /// A write of ours, which the watch must deliver before the next decision.
     Expect(Expected),
     /// A create that was refused for good.
-    Refused(Uid, Refusal),
+    Refused {
+        /// Whose run it was to be.
+        execution: Uid,
+        /// For which attempt, where the execution is Running.
+        attempt: Option<u32>,
+        /// Why.
+        refusal: Refusal,
+    },
     /// A run was deleted, as it could not be released in time.
     Unreleased(Uid),
     /// A number that an object outside our watch has taken.
@@ -184,7 +191,7 @@ impl PerformError {
 /// What one write has brought, and why it failed, where it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
-pub use task::{Common, Question, Task, Work};
+pub use task::{Common, Creation, Question, Task, Work};
 #[cfg(test)]
 pub(crate) use telling::Told;
 pub use telling::{Sight, Telling, TellingKey};
@@ -238,13 +245,7 @@ impl Performer {
 
     async fn carry_out(self, common: Arc<Common>, task: Task) -> Vec<Attempt> {
         let result = match task {
-            Task::Create { execution, number, request, had_run, at_most } => {
-                let request = match at_most {
-                    Some(at_most) => Arc::new(request.with_timeout_at_most(at_most, &common.defaults)),
-                    None => request,
-                };
-                self.create(&common, &execution, number, &request, had_run.as_ref()).await
-            }
+            Task::Create(creation) => self.create(&common, &creation).await,
             Task::Write(write, subject) => self.write(&common, &write, &subject).await,
             Task::Skip { skipped, skip, fact } => return self.skip_all(common, skipped, skip, &fact).await,
             Task::Change(change) => self.change(&common, &change).await,

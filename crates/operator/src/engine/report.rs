@@ -50,7 +50,9 @@ impl Engine {
             match learned {
                 Learned::Told(execution) => self.untold.forget(key, &execution),
                 Learned::Expect(expected) => self.index.expect(key, expected, self.settings.clock.now()),
-                Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
+                Learned::Refused { execution, attempt, refusal } => {
+                    self.index.refuse(key, &execution, attempt, refusal);
+                }
                 Learned::Unreleased(run) => self.index.unreleased(key, &run),
                 Learned::NumberTaken(number) => self.index.number_taken(key, number),
                 Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),

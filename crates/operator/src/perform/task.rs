@@ -11,12 +11,13 @@ use wfe_core::chain::RunNumber;
 use wfe_core::ending::Skip;
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
+use wfe_core::reason::{FailureReason, Refusal};
 use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
 use wfe_tekton::{Defaults, Evidence, RunRequest};
 use wfe_view::index::{Entry, Key};
 
-use super::{PerformError, Result};
+use super::{Learned, PerformError, Result};
 use crate::status::Subject;
 
 /// The tasks of one decision.
@@ -47,18 +48,7 @@ pub struct Common {
 #[derive(Debug)]
 pub enum Task {
     /// Creates a run.
-    Create {
-        /// For whom.
-        execution: ExecutionId,
-        /// Which number.
-        number: RunNumber,
-        /// What the execution asks to run.
-        request: Arc<RunRequest>,
-        /// The version that the decision rests on, where a run of the execution was seen before.
-        had_run: Option<Version>,
-        /// The time-out that its run may have at the most, where a retry policy leaves it no more.
-        at_most: Option<Duration>,
-    },
+    Create(Creation),
     /// Writes a status.
     Write(Box<Write>, Subject),
     /// Skips executions.
@@ -84,6 +74,31 @@ pub enum Task {
     Follow(RunId),
     /// Tells people something.
     Tell(Tell),
+}
+
+/// A run that is to be created.
+#[derive(Debug)]
+pub struct Creation {
+    /// For whom.
+    pub execution: ExecutionId,
+    /// Which number.
+    pub number: RunNumber,
+    /// What the execution asks to run.
+    pub request: Arc<RunRequest>,
+    /// The version that the decision rests on, where a run of the execution was seen before.
+    pub had_run: Option<Version>,
+    /// The time-out that the run may have at the most, where a retry policy leaves it no more.
+    pub at_most: Option<Duration>,
+    /// The attempt that the execution waits for, where it is Running.
+    pub attempt: Option<u32>,
+}
+
+impl Creation {
+    /// Says that the run was refused for good.
+    pub(super) fn refused(&self, reason: FailureReason, message: &str) -> Learned {
+        let refusal = Refusal { reason, message: message.into(), number: self.number };
+        Learned::Refused { execution: self.execution.uid.clone(), attempt: self.attempt, refusal }
+    }
 }
 
 /// What the conditions of a retry policy are asked.
@@ -121,8 +136,11 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
         Action::Create { execution, number, at_most } => {
             let beside = entry.beside(&execution.uid);
             let request = beside.request.ok_or_else(|| gone(&execution))?;
-            let had_run = if beside.had_run { Some(known(entry, &execution)?.version.clone()) } else { None };
-            Task::Create { execution, number, request, had_run, at_most }
+            let known = known(entry, &execution)?;
+            let had_run = beside.had_run || matches!(known.state, ExecutionState::Running { .. });
+            let had_run = had_run.then(|| known.version.clone());
+            let attempt = known.next_attempt().map(|next| next.attempt);
+            Task::Create(Creation { execution, number, request, had_run, at_most, attempt })
         }
         Action::Write(write) => {
             let subject = subject(entry, &write.execution)?;

@@ -7,7 +7,7 @@ use wfe_core::Time;
 use wfe_core::action::Decision;
 use wfe_core::by_uid::ByUid;
 use wfe_core::chain::RunNumber;
-use wfe_core::execution::{ExecutionState, Lost};
+use wfe_core::execution::{Execution, ExecutionState, Lost};
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::reason::Refusal;
@@ -19,11 +19,13 @@ use super::keep::{self, mark_gone};
 use super::{Entry, Index, Key};
 
 impl Index {
-    /// Records that the API server refused to create an execution's run.
-    pub fn refuse(&mut self, key: &Key, execution: &Uid, refusal: Refusal) {
+    /// Records that the API server refused to create an execution's run. `attempt` is the one that it waited for, where
+    /// it is Running: of any other the refusal says nothing, and would use it up.
+    pub fn refuse(&mut self, key: &Key, execution: &Uid, attempt: Option<u32>, refusal: Refusal) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
-            && matches!(execution.state, ExecutionState::Undecided { .. })
+            && is_created_for(execution)
+            && attempt == execution.next_attempt().map(|next| next.attempt)
         {
             execution.remember().refusal = Some(refusal);
         }
@@ -82,7 +84,7 @@ impl Index {
     pub fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
-            && matches!(execution.state, ExecutionState::Undecided { .. })
+            && is_created_for(execution)
         {
             let before = execution.waiting_shown.as_ref().map_or(Duration::ZERO, |shown| shown.tried);
             let first = TimeDelta::from_std(before).ok().and_then(|before| now.checked_sub_signed(before));
@@ -161,4 +163,9 @@ impl Index {
             entry.target.memory.drain_warned = true;
         }
     }
+}
+
+/// Tells whether a run may be created for an execution: it is undecided, or waits for its next attempt.
+fn is_created_for(execution: &Execution) -> bool {
+    matches!(execution.state, ExecutionState::Undecided { .. }) || execution.next_attempt().is_some()
 }

@@ -35,7 +35,8 @@ impl Index {
             let memory = known.memory.take();
             execution.memory = memory.and_then(|memory| memory.kept(known, &execution));
         }
-        let has_ended = execution.is_terminal();
+        let has_ended =
+            execution.is_terminal() || execution.retry.as_ref().is_some_and(|it| it.ended().next().is_some());
         entry.target.executions.insert(uid, execution);
         if has_ended {
             entry.forget();
@@ -73,7 +74,7 @@ impl Index {
             && let Some(execution) = entry.target.executions.get_mut(&id.uid)
         {
             entry.beside.get_or_insert_with(&id.uid, Beside::default).had_run = true;
-            end_tries(execution);
+            end_tries(execution, &run);
         }
         share_strings(&mut run.owner, &entry.target.executions);
         entry.find(&run.id);
