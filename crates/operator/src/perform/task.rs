@@ -181,14 +181,18 @@ fn gone(execution: &ExecutionId) -> PerformError {
 /// Returns what a status is about.
 fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
     let execution = known(entry, id)?;
+    let (is_running, run, started_at) = match &execution.state {
+        ExecutionState::Running { run, started_at } => (true, run.clone(), *started_at),
+        _ => (false, None, None),
+    };
     Ok(Subject {
         generation: entry.beside(&id.uid).generation,
         workflow_id: execution.workflow_id.clone(),
-        is_running: matches!(execution.state, ExecutionState::Running { .. }),
-        started_at: match execution.state {
-            ExecutionState::Running { started_at, .. } => started_at,
-            _ => None,
-        },
+        is_running,
+        started_at,
+        run,
+        proof: execution.run_shown.proof.clone(),
+        retry: execution.retry.clone(),
         gave_up: execution.is_undecided() && execution.run_sequence.is_some(),
     })
 }
