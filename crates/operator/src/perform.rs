@@ -18,6 +18,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream;
 use kube::api::{DeleteParams, DynamicObject, Preconditions};
+use tokio::sync::Semaphore;
 use wfe_core::action::Mark;
 use wfe_core::chain::{ChainName, RunNumber};
 use wfe_core::findings::Findings;
@@ -39,6 +40,9 @@ const EXECUTION_STATUS: &str = "workflowexecutions/status";
 /// How many writes of one decision are under way at once: a storm's skips go out side by side, and one target leaves
 /// the API server room for the others.
 const PARALLEL_WRITES: usize = 16;
+
+/// How many evaluations of conditions are under way at once: each takes 35 MiB at the most.
+const PARALLEL_CONDITIONS: usize = 2;
 
 /// What carrying out the actions has brought.
 #[derive(Debug, Default)]
@@ -204,13 +208,15 @@ pub struct Performer {
     cluster: Cluster,
     metrics: Metrics,
     events: Events,
+    /// The turns to evaluate conditions.
+    asking: Arc<Semaphore>,
 }
 
 impl Performer {
     /// Makes a performer.
     #[must_use]
     pub fn new(cluster: Cluster, metrics: Metrics, events: Events) -> Self {
-        Self { cluster, metrics, events }
+        Self { cluster, metrics, events, asking: Arc::new(Semaphore::new(PARALLEL_CONDITIONS)) }
     }
 
     /// Carries out one decision. The tasks are independent of each other, and so is their failure.
@@ -251,7 +257,7 @@ impl Performer {
             Task::Change(change) => self.change(&common, &change).await,
             Task::Remove(execution, version) => self.remove(&common, &execution, &version).await,
             Task::Examine(run, evidence) => self.examine(&run, &evidence).await,
-            Task::Ask(question) => self.ask(&question).await,
+            Task::Ask(question) => self.ask(question).await,
             Task::ReadOwner(owner) => self.read_owner(&owner, common.now).await,
             Task::Follow(run) => self.follow(&run).await,
             Task::Tell(tell) => Ok(self.tell_people(&common, tell)),

@@ -110,6 +110,10 @@ pub struct Question {
     pub run: Option<RunId>,
     /// What is known of the attempt.
     pub failed: Box<AttemptFacts>,
+    /// `stopWhen`, where the policy has it.
+    pub stop_when: Option<Box<str>>,
+    /// `retryWhen`, where the policy has it.
+    pub retry_when: Option<Box<str>>,
 }
 
 impl Work {
@@ -163,7 +167,11 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
             let evidence = Box::new(entry.evidence(&run.uid));
             Task::Examine(run, evidence)
         }
-        Action::Ask { execution, run, failed } => Task::Ask(Question { execution, run, failed: Box::new(failed) }),
+        Action::Ask { execution, run, failed } => {
+            let policy = known(entry, &execution)?.retry.as_ref().map(|retry| retry.policy.clone());
+            let (stop_when, retry_when) = policy.map(|it| (it.stop_when, it.retry_when)).unwrap_or_default();
+            Task::Ask(Question { execution, run, failed: Box::new(failed), stop_when, retry_when })
+        }
         Action::ReadOwner { owner } => Task::ReadOwner(owner),
         Action::Follow { run } => Task::Follow(run),
         Action::Tell(tell) => Task::Tell(tell),
