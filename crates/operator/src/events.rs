@@ -5,13 +5,15 @@
 //! done. A crash between the two loses it: the conditions hold the truth.
 //! One about the `ConfigMap` is named by its uid and version, so that several replicas tell of a version once.
 
+mod attempts;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::PostParams;
 use tokio::sync::mpsc;
 use wfe_core::action::Skew;
@@ -28,6 +30,8 @@ use crate::client::Cluster;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
+
+pub use attempts::FailedAttempt;
 
 /// How many events may wait to be written: more than a storm of ten thousand skips makes, which lost a quarter of its
 /// events when four thousand could wait; some 8 MB. Beyond it events are dropped and counted, as decisions must not
@@ -87,14 +91,20 @@ pub struct Announcement {
     action: &'static str,
     warning: bool,
     note: String,
+    /// The attempt that the name shows.
+    attempt: Option<u32>,
+    /// The place among the events of one write, where that tells several.
+    place: u8,
 }
 
 impl Announcement {
-    /// It got its turn.
+    /// It got its turn, or its next attempt begins: which one of how many, where it has a retry policy.
     #[must_use]
-    pub fn pipeline_run_created(execution: &ExecutionId, run: &RunId) -> Self {
-        let note = format!("PipelineRun {run} holds the target and runs the workflow");
-        Self { run: Some(run.clone()), ..Self::normal(execution, "PipelineRunCreated", "Run", note) }
+    pub fn pipeline_run_created(execution: &ExecutionId, run: &RunId, attempt: Option<(u32, u32)>) -> Self {
+        let of = attempt.map(|(number, of)| format!(", attempt {number} of {of}")).unwrap_or_default();
+        let note = format!("PipelineRun {run} holds the target and runs the workflow{of}");
+        let attempt = attempt.map(|(number, _)| number).filter(|number| *number > 1);
+        Self { run: Some(run.clone()), attempt, ..Self::normal(execution, "PipelineRunCreated", "Run", note) }
     }
 
     /// It ended well.
@@ -108,7 +118,8 @@ impl Announcement {
     #[must_use]
     pub fn failed(execution: &ExecutionId, failure: &Failure) -> Self {
         let note = format!("{}: {}", failure.shown_reason(), failure.message);
-        Self { warning: true, ..Self::normal(execution, "WorkflowFailed", "Finish", note) }
+        let place = if failure.tried.is_some() { 3 } else { 0 };
+        Self { warning: true, place, ..Self::normal(execution, "WorkflowFailed", "Finish", note) }
     }
 
     /// Its target has drained and is free, later than the execution ended. An end that frees the target at once is told
@@ -145,13 +156,14 @@ impl Announcement {
         Self { warning: true, ..Self::normal(holder, "DrainSlow", "Drain", note) }
     }
 
-    /// Steps of it have run a second time.
+    /// Steps of it have run a second time, in the run of this attempt where it is a later one.
     #[must_use]
-    pub fn steps_replayed(execution: &ExecutionId, run: &RunId, task_run: &str) -> Self {
+    pub fn steps_replayed(execution: &ExecutionId, run: &RunId, task_run: &str, attempt: Option<u32>) -> Self {
         let note = format!(
             "the pod of TaskRun {task_run} was replaced while it ran, so its steps ran again; see what they did"
         );
-        Self { run: Some(run.clone()), warning: true, ..Self::normal(execution, "StepsReplayed", "Follow", note) }
+        let run = Some(run.clone());
+        Self { run, warning: true, attempt, ..Self::normal(execution, "StepsReplayed", "Follow", note) }
     }
 
     /// Somebody took our label off its run.
@@ -197,7 +209,7 @@ impl Announcement {
     }
 
     fn normal(about: impl Into<About>, reason: &'static str, action: &'static str, note: String) -> Self {
-        Self { about: about.into(), run: None, reason, action, warning: false, note }
+        Self { about: about.into(), run: None, reason, action, warning: false, note, attempt: None, place: 0 }
     }
 
     fn name(&self) -> String {
@@ -206,7 +218,8 @@ impl Announcement {
             About::ConfigMap(config) => (config.name.as_str(), config.uid.clone(), format!("{}.", config.version)),
         };
         let head = name[..name.len().min(MAX_NAME)].trim_end_matches(['.', '-']);
-        format!("{head}.{uid}.{transition}{}", self.reason.to_ascii_lowercase())
+        let attempt = self.attempt.map(|attempt| format!(".{attempt}")).unwrap_or_default();
+        format!("{head}.{uid}.{transition}{}{attempt}", self.reason.to_ascii_lowercase())
     }
 
     fn regarding(&self) -> ObjectReference {
@@ -247,7 +260,8 @@ impl Announcement {
                 namespace: regarding.namespace.clone(),
                 ..ObjectMeta::default()
             },
-            event_time: Some(MicroTime(at)),
+            // The events of one write are ordered by their times, however short it takes to write them.
+            event_time: Some(MicroTime(at + SignedDuration::from_micros(self.place.into()))),
             reporting_controller: Some(format!("{}/{}", wfe_api::GROUP, wfe_api::labels::MANAGED_BY)),
             reporting_instance: Some(instance.to_owned()),
             action: Some(self.action.to_owned()),
@@ -360,6 +374,10 @@ async fn write(cluster: &Cluster, metrics: &Metrics, forbidden: &AtomicBool, eve
 mod tests {
     use super::*;
     use wfe_core::name::Uid;
+
+    pub(super) fn rendered(announcement: &Announcement) -> Event {
+        announcement.render("pod", "runs", Timestamp::UNIX_EPOCH)
+    }
 
     #[test]
     fn an_event_has_one_name_for_one_transition_of_one_object() {

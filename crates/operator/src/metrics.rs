@@ -1,6 +1,7 @@
 //! What Prometheus sees. Every label has a closed set of values, and every series a help text.
 
 mod busy;
+mod labels;
 mod now;
 mod standing;
 
@@ -14,10 +15,12 @@ use prometheus::{
 use wfe_api::SkipReason;
 use wfe_core::ending::Skip;
 use wfe_core::reason::BlockReason;
+use wfe_core::retry::Stop;
 
 use crate::verb::Verb;
 
 pub use busy::BusyGauges;
+pub use labels::{AttemptLabel, OutcomeLabel};
 use now::Now;
 pub use standing::StandingGauges;
 use wfe_view::index::Kind;
@@ -47,6 +50,8 @@ struct Inner {
     registry: Registry,
     executions: IntCounterVec,
     duration: HistogramVec,
+    attempts: IntCounterVec,
+    retry_stops: IntCounterVec,
     skips: IntCounterVec,
     backoff_skips: IntCounterVec,
     consecutive_failures: IntGaugeVec,
@@ -63,27 +68,6 @@ struct Inner {
     slow_drains: IntCounter,
     expired: IntCounter,
     now: Now,
-}
-
-/// How an execution ended, as the label `outcome` says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutcomeLabel {
-    /// Phase Completed.
-    Completed,
-    /// Phase Failed.
-    Failed,
-    /// Phase Skipped.
-    Skipped,
-}
-
-impl OutcomeLabel {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Skipped => "Skipped",
-        }
-    }
 }
 
 impl Metrics {
@@ -106,6 +90,16 @@ impl Metrics {
                 )
                 .buckets(workflow_buckets),
                 &["outcome"],
+            )?,
+            attempts: counters(
+                "workflowexecution_attempts_total",
+                "Attempts that ended, of executions with a retry policy, by outcome.",
+                &["outcome"],
+            )?,
+            retry_stops: counters(
+                "workflowexecution_retry_stops_total",
+                "Executions with a retry policy that failed, by the reason why there is no other attempt.",
+                &["reason"],
             )?,
             skips: counters("workflowexecution_skip_total", "Executions that were skipped, by reason.", &["reason"])?,
             backoff_skips: counters(
@@ -193,6 +187,16 @@ impl Metrics {
         }
     }
 
+    /// Counts an attempt that ended.
+    pub fn attempt(&self, outcome: AttemptLabel) {
+        self.0.attempts.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    /// Counts an execution with a retry policy that is not tried again.
+    pub fn retry_stopped(&self, stop: &Stop) {
+        self.0.retry_stops.with_label_values(&[stop.reason()]).inc();
+    }
+
     /// Counts an execution that was skipped.
     pub fn skipped(&self, skip: &Skip) {
         self.ended(OutcomeLabel::Skipped, None);
@@ -211,7 +215,8 @@ impl Metrics {
     /// Returns the gauges of what goes on at each target.
     #[must_use]
     pub fn busy(&self) -> BusyGauges {
-        BusyGauges::new(self.0.now.waiting.clone(), self.0.now.draining.clone())
+        let now = &self.0.now;
+        BusyGauges::new(now.waiting.clone(), now.draining.clone(), now.retry_waits.clone())
     }
 
     /// Counts a run that was created.
@@ -330,6 +335,8 @@ impl Inner {
         registry.register(Box::new(build))?;
         registry.register(Box::new(self.executions.clone()))?;
         registry.register(Box::new(self.duration.clone()))?;
+        registry.register(Box::new(self.attempts.clone()))?;
+        registry.register(Box::new(self.retry_stops.clone()))?;
         registry.register(Box::new(self.skips.clone()))?;
         registry.register(Box::new(self.backoff_skips.clone()))?;
         registry.register(Box::new(self.consecutive_failures.clone()))?;
@@ -358,6 +365,12 @@ impl Inner {
         }
         for outcome in [OutcomeLabel::Completed, OutcomeLabel::Failed] {
             let _ = self.duration.with_label_values(&[outcome.as_str()]);
+        }
+        for outcome in [AttemptLabel::Completed, AttemptLabel::Retried, AttemptLabel::Failed] {
+            let _ = self.attempts.with_label_values(&[outcome.as_str()]);
+        }
+        for reason in Stop::REASONS {
+            let _ = self.retry_stops.with_label_values(&[reason]);
         }
         for reason in SkipReason::ALL {
             let _ = self.skips.with_label_values(&[reason.as_str()]);
@@ -403,6 +416,8 @@ mod tests {
         metrics.api_request(Verb::Get, "pipelineruns", 404);
         metrics.config_in_force("7");
         metrics.config_in_force("8");
+        metrics.attempt(AttemptLabel::Retried);
+        metrics.retry_stopped(&Stop::Exhausted);
         metrics.paused(true, 2);
         metrics.operator_forbidden(3);
         metrics.silent(Kind::Pod, Duration::from_millis(1500));
@@ -419,6 +434,11 @@ mod tests {
             "workflowexecution_api_requests_total{code=\"404\",resource=\"pipelineruns\",verb=\"get\"} 1",
             "workflowexecution_config_info{version=\"8\"} 1",
             "workflowexecution_config_refused 0",
+            "workflowexecution_attempts_total{outcome=\"Retried\"} 1",
+            "workflowexecution_attempts_total{outcome=\"Completed\"} 0",
+            "workflowexecution_retry_stops_total{reason=\"Exhausted\"} 1",
+            "workflowexecution_retry_stops_total{reason=\"Ran\"} 0",
+            "workflowexecution_retry_waits 0",
             "workflowexecution_waiting{reason=\"Paused\"} 0",
             "workflowexecution_draining_targets{slow=\"true\"} 0",
             "workflowexecution_paused 1",

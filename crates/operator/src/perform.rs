@@ -260,7 +260,7 @@ impl Performer {
             Task::Ask(question) => self.ask(question).await,
             Task::ReadOwner(owner) => self.read_owner(&owner, common.now).await,
             Task::Follow(run) => self.follow(&run).await,
-            Task::Tell(tell) => Ok(self.tell_people(&common, tell)),
+            Task::Tell(tell, attempt) => Ok(self.tell_people(&common, tell, attempt)),
         };
         vec![split(result)]
     }

@@ -23,6 +23,7 @@ use after::{blocked, blocked_condition, cleared, freed};
 use attempts::{Retried, retried};
 use end::{ended, lock_after_the_end};
 
+pub(crate) use attempts::delay_text;
 pub use end::skipped;
 
 /// The execution that a status is about, as far as it is needed here.
@@ -44,6 +45,15 @@ pub struct Subject {
     pub retry: Option<Box<Retry>>,
     /// Whether its status has the number of a run that it has given up.
     pub gave_up: bool,
+}
+
+impl Subject {
+    /// Tells whether it is Running and waits for its next attempt.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        let last = self.retry.as_ref().and_then(|retry| retry.attempts.last());
+        self.is_running && last.is_some_and(|last| last.started_at.is_none() && last.end.is_none())
+    }
 }
 
 /// Renders what a write says. `kept` are the conditions that the status has now, where the write keeps them.

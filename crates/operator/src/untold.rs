@@ -79,9 +79,12 @@ mod tests {
     use wfe_core::ending::{Conflict, Skip};
     use wfe_core::execution::{Execution, ExecutionState};
     use wfe_core::name::{ExecutionId, RunId, Version};
+    use wfe_core::reason::FailureReason;
+    use wfe_core::retry::{Attempt, Retry};
     use wfe_core::target::TargetName;
 
     use super::*;
+    use crate::events::FailedAttempt;
     use crate::perform::Told;
 
     fn id(uid: &str) -> ExecutionId {
@@ -128,7 +131,7 @@ mod tests {
     #[test]
     fn a_write_whose_answer_was_lost_is_told_once_when_the_view_shows_it() {
         let mut untold = Untold::default();
-        assert!(untold.keep(&key(), telling("a", Told::Committed(run()))));
+        assert!(untold.keep(&key(), telling("a", Told::Committed(run(), None))));
         assert!(untold.keep(&key(), telling("b", skip())));
         let before = target(&[("a", "5", undecided()), ("b", "5", undecided())]);
         assert!(untold.take_shown(&key(), Some(&before)).is_empty(), "the view is as it was");
@@ -140,6 +143,42 @@ mod tests {
         assert_eq!((untold.count, untold.tellings.len()), (0, 0));
     }
 
+    /// A Running execution of version 6 that is on this attempt.
+    fn on_attempt(attempt: usize) -> Target {
+        let policy = wfe_api::retry::read(Some(&true.into())).unwrap().unwrap();
+        let mut target = target(&[("a", "6", running(run()))]);
+        let execution = target.executions.get_mut(&Uid::new("a")).unwrap();
+        execution.retry = Some(Box::new(Retry { policy, attempts: vec![Attempt::default(); attempt] }));
+        target
+    }
+
+    #[test]
+    fn an_attempt_that_failed_is_told_when_the_view_shows_another() {
+        let (attempt, of, reason) = (2, 3, FailureReason::Unknown);
+        let failed = Box::new(FailedAttempt { attempt, of, run: None, reason, error: "no".into() });
+        let (delay, not_before) = (std::time::Duration::from_secs(1), DateTime::UNIX_EPOCH);
+        let retried = || Told::Retried { failed: failed.clone(), delay, not_before };
+        for (on, told) in [(2, 0), (3, 1), (4, 1)] {
+            let mut untold = Untold::default();
+            untold.keep(&key(), telling("a", retried()));
+            assert_eq!(untold.take_shown(&key(), Some(&on_attempt(on))).len(), told, "{on}");
+            assert_eq!(untold.count, 0, "{on}");
+        }
+    }
+
+    #[test]
+    fn a_create_for_the_next_attempt_may_happen_until_it_begins() {
+        let mut untold = Untold::default();
+        untold.keep(&key(), telling("a", Told::Created("wfe-x-2".into())));
+        let mut waits = on_attempt(2);
+        let execution = waits.executions.get_mut(&Uid::new("a")).unwrap();
+        execution.retry.as_mut().unwrap().attempts[1].not_before = Some(DateTime::UNIX_EPOCH);
+        assert!(untold.take_shown(&key(), Some(&waits)).is_empty());
+        assert_eq!(untold.count, 1);
+        assert!(untold.take_shown(&key(), Some(&on_attempt(3))).is_empty());
+        assert_eq!(untold.count, 0, "it got another run");
+    }
+
     #[test]
     fn a_write_that_did_not_happen_is_never_told() {
         let other = RunId { uid: Uid::new("other"), ..run() };
@@ -149,7 +188,7 @@ mod tests {
             ("it was deleted", target(&[])),
         ] {
             let mut untold = Untold::default();
-            untold.keep(&key(), telling("a", Told::Committed(run())));
+            untold.keep(&key(), telling("a", Told::Committed(run(), None)));
             assert!(untold.take_shown(&key(), Some(&view)).is_empty(), "{what}");
             assert_eq!(untold.count, 0, "{what}");
         }
@@ -158,8 +197,8 @@ mod tests {
     #[test]
     fn a_later_try_that_was_answered_is_told_by_its_answer_alone() {
         let mut untold = Untold::default();
-        untold.keep(&key(), telling("a", Told::Committed(run())));
-        untold.keep(&key(), telling("a", Told::Committed(run())));
+        untold.keep(&key(), telling("a", Told::Committed(run(), None)));
+        untold.keep(&key(), telling("a", Told::Committed(run(), None)));
         untold.keep(&key(), telling("a", skip()));
         assert_eq!(untold.count, 2, "the second try takes the place of the first");
         untold.forget(&key(), &Uid::new("a"));

@@ -1,10 +1,11 @@
-//! The gauges of what goes on at each target: who waits and for what, and whether the target drains.
+//! The gauges of what goes on at each target: who waits and for what, for its next attempt too, and whether the target
+//! drains.
 //!
 //! They are sums over all targets. What a target adds is kept, so that a decision costs one look into a map.
 
 use std::collections::HashMap;
 
-use prometheus::IntGaugeVec;
+use prometheus::{IntGauge, IntGaugeVec};
 use wfe_core::name::ExecutionId;
 use wfe_core::target::Target;
 use wfe_core::waiting::Waiting;
@@ -14,6 +15,7 @@ use wfe_view::index::Key;
 pub struct BusyGauges {
     waiting: IntGaugeVec,
     draining: IntGaugeVec,
+    retry_waits: IntGauge,
     /// What each target adds; one that adds nothing is not here.
     shown: HashMap<Key, Busy>,
 }
@@ -25,11 +27,13 @@ struct Busy {
     waiting: Vec<&'static str>,
     /// Whether it drains, and if so, whether for too long.
     draining: Option<bool>,
+    /// How many executions wait for their next attempt.
+    retry_waits: usize,
 }
 
 impl BusyGauges {
-    pub(super) fn new(waiting: IntGaugeVec, draining: IntGaugeVec) -> Self {
-        Self { waiting, draining, shown: HashMap::new() }
+    pub(super) fn new(waiting: IntGaugeVec, draining: IntGaugeVec, retry_waits: IntGauge) -> Self {
+        Self { waiting, draining, retry_waits, shown: HashMap::new() }
     }
 
     /// Shows a target and who waits on it.
@@ -37,6 +41,7 @@ impl BusyGauges {
         let busy = Busy {
             waiting: waiting.iter().map(|(_, waiting)| waiting.reason()).collect(),
             draining: target.is_draining().then_some(target.memory.drain_warned),
+            retry_waits: target.executions.values().filter(|it| it.next_attempt().is_some()).count(),
         };
         if busy == *self.shown.get(key).unwrap_or(&Busy::default()) {
             return;
@@ -69,6 +74,7 @@ impl BusyGauges {
         if let Some(slow) = busy.draining {
             self.draining.with_label_values(&[slow_label(slow)]).add(count);
         }
+        self.retry_waits.add(count.saturating_mul(i64::try_from(busy.retry_waits).unwrap_or(i64::MAX)));
     }
 }
 
@@ -81,8 +87,10 @@ pub(super) fn slow_label(slow: bool) -> &'static str {
 mod tests {
     use super::*;
     use prometheus::Opts;
-    use wfe_core::name::Uid;
+    use wfe_core::execution::{Execution, ExecutionState};
+    use wfe_core::name::{Uid, Version};
     use wfe_core::residue::{Residue, ResidueId, ResidueKind};
+    use wfe_core::retry::{Attempt, Retry};
     use wfe_core::run::Owner;
     use wfe_core::target::{TargetMemory, TargetName};
 
@@ -107,7 +115,8 @@ mod tests {
     #[test]
     fn a_target_adds_what_it_is_now_and_nothing_of_what_it_was() {
         let gauge = |name: &str, label: &str| IntGaugeVec::new(Opts::new(name, "h"), &[label]).unwrap();
-        let mut gauges = BusyGauges::new(gauge("waiting", "reason"), gauge("draining", "slow"));
+        let retry_waits = IntGauge::new("retry_waits", "h").unwrap();
+        let mut gauges = BusyGauges::new(gauge("waiting", "reason"), gauge("draining", "slow"), retry_waits);
         let seen = |gauges: &BusyGauges| {
             let waiting = |reason| gauges.waiting.with_label_values(&[reason]).get();
             let draining = |slow| gauges.draining.with_label_values(&[slow]).get();
@@ -125,6 +134,34 @@ mod tests {
         gauges.forget(&b);
         assert_eq!(seen(&gauges), (0, 0, 0, 0));
         assert!(gauges.shown.is_empty());
+    }
+
+    #[test]
+    fn executions_that_wait_for_their_next_attempt_are_counted() {
+        let gauge = |name: &str| IntGaugeVec::new(Opts::new(name, "h"), &["label"]).unwrap();
+        let retry_waits = IntGauge::new("retry_waits", "h").unwrap();
+        let mut gauges = BusyGauges::new(gauge("waiting"), gauge("draining"), retry_waits);
+        let target = |waits: bool| {
+            let policy = wfe_api::retry::read(Some(&true.into())).unwrap().unwrap();
+            let started_at = (!waits).then_some(wfe_core::Time::UNIX_EPOCH);
+            let last = Attempt { not_before: Some(wfe_core::Time::UNIX_EPOCH), started_at, ..Attempt::default() };
+            let (id, _) = super::tests::waits(Waiting::Turn);
+            let undecided = Execution::undecided(id.clone(), Version::new("1"), wfe_core::Time::UNIX_EPOCH);
+            let execution = Execution {
+                state: ExecutionState::Running { run: None, started_at: None },
+                retry: Some(Box::new(Retry { policy, attempts: vec![Attempt::default(), last] })),
+                ..undecided
+            };
+            Target { executions: [(id.uid, execution)].into_iter().collect(), ..Target::default() }
+        };
+        let (a, b) = (key("node/a"), key("node/b"));
+        gauges.show(&a, &target(true), &[]);
+        gauges.show(&b, &target(true), &[]);
+        assert_eq!(gauges.retry_waits.get(), 2);
+        gauges.show(&a, &target(false), &[]);
+        assert_eq!(gauges.retry_waits.get(), 1);
+        gauges.forget_all();
+        assert_eq!(gauges.retry_waits.get(), 0);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(super) struct Now {
     pub(super) config_refused: IntGauge,
     pub(super) waiting: IntGaugeVec,
     pub(super) draining: IntGaugeVec,
+    pub(super) retry_waits: IntGauge,
     pub(super) paused: IntGauge,
     pub(super) paused_namespaces: IntGauge,
     pub(super) operator_forbidden: IntGauge,
@@ -56,6 +57,10 @@ impl Now {
                 "Targets on which nothing runs and something of a run is left, by whether that is so for longer than the \
                  drain deadline.",
                 &["slow"],
+            )?,
+            retry_waits: IntGauge::new(
+                "workflowexecution_retry_waits",
+                "Executions that are Running and wait for their next attempt; each holds its target.",
             )?,
             paused: IntGauge::new(
                 "workflowexecution_paused",
@@ -99,6 +104,7 @@ impl Now {
         registry.register(Box::new(self.config_refused.clone()))?;
         registry.register(Box::new(self.waiting.clone()))?;
         registry.register(Box::new(self.draining.clone()))?;
+        registry.register(Box::new(self.retry_waits.clone()))?;
         registry.register(Box::new(self.paused.clone()))?;
         registry.register(Box::new(self.paused_namespaces.clone()))?;
         registry.register(Box::new(self.operator_forbidden.clone()))?;

@@ -113,8 +113,8 @@ mod tests {
         ask(condition, &variables(&execution, &failed, result))
     }
 
-    fn task(exit_code: Option<i32>) -> Option<FailedTask> {
-        Some(FailedTask { name: "call".into(), index: 0, step: None, exit_code })
+    fn task(exit_code: Option<i32>) -> FailedTask {
+        FailedTask { name: "call".into(), index: 0, step: None, exit_code }
     }
 
     #[test]
@@ -127,10 +127,10 @@ mod tests {
             "result.of == 'it' && statusCode == 503 && data.retry",
         ] {
             let result = [("of", "it"), ("statusCode", "503"), ("data", r#"{"retry": true}"#)];
-            assert_eq!(answer(condition, task(Some(75)), &result), Ok(true), "{condition}");
+            assert_eq!(answer(condition, Some(task(Some(75))), &result), Ok(true), "{condition}");
         }
         assert_eq!(answer("exitCode == -1 && nodeId == ''", None, &[]), Ok(true));
-        assert_eq!(answer("exitCode == -1", task(None), &[]), Ok(true));
+        assert_eq!(answer("exitCode == -1", Some(task(None)), &[]), Ok(true));
     }
 
     #[test]

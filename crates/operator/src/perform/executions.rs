@@ -184,9 +184,8 @@ fn log(execution: &ExecutionId, target: Option<&TargetName>, says: &Says) {
         Says::Blocked(blocked) => {
             tracing::info!(wfe = %execution, %target, reason = blocked.reason(), "blocked: {}", blocked.message(name));
         }
-        Says::Retry { attempt, .. } => tracing::info!(wfe = %execution, %target, attempt, "the attempt failed"),
         // Told, and logged there.
-        Says::Running { .. } | Says::Ended { .. } | Says::Freed | Says::Cleared { .. } => {}
+        Says::Running { .. } | Says::Retry { .. } | Says::Ended { .. } | Says::Freed | Says::Cleared { .. } => {}
     }
 }
 

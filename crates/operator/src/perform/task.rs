@@ -72,8 +72,8 @@ pub enum Task {
     ReadOwner(ExecutionId),
     /// Reads a run that its watch does not deliver.
     Follow(RunId),
-    /// Tells people something.
-    Tell(Tell),
+    /// Tells people something, of this attempt of the execution where it is a later one.
+    Tell(Tell, Option<u32>),
 }
 
 /// A run that is to be created.
@@ -174,7 +174,14 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
         }
         Action::ReadOwner { owner } => Task::ReadOwner(owner),
         Action::Follow { run } => Task::Follow(run),
-        Action::Tell(tell) => Task::Tell(tell),
+        Action::Tell(tell) => {
+            let of = match &tell {
+                Tell::Replay { execution, .. } => entry.target.executions.get(&execution.uid),
+                Tell::DrainSlow { .. } => None,
+            };
+            let attempt = of.and_then(|of| of.retry.as_ref()).map(|retry| retry.current());
+            Task::Tell(tell, attempt.filter(|attempt| *attempt > 1))
+        }
     })
 }
 

@@ -5,18 +5,21 @@
 
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
+use std::time::Duration;
 
 use wfe_core::Time;
 use wfe_core::action::{Ending, Says, Tell};
 use wfe_core::duration;
-use wfe_core::ending::Skip;
+use wfe_core::ending::{Skip, Tried};
 use wfe_core::execution::{Clearance, Execution, ExecutionState, Recorded};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
+use wfe_core::reason::FailureReason;
+use wfe_core::retry::{AttemptEnd, Stop};
 use wfe_core::target::{Target, TargetName};
 
 use super::{Common, Learned, Performer, Shown};
-use crate::events::Announcement;
-use crate::metrics::OutcomeLabel;
+use crate::events::{Announcement, FailedAttempt};
+use crate::metrics::{AttemptLabel, OutcomeLabel};
 use crate::status::Subject;
 
 /// What is told of one write.
@@ -40,8 +43,17 @@ pub struct TellingKey(Uid, Discriminant<Told>);
 pub(crate) enum Told {
     /// A run of this name is created.
     Created(Box<str>),
-    /// The execution commits to a run.
-    Committed(RunId),
+    /// The execution commits to a run; with the attempt and how many there are, where it has a retry policy.
+    Committed(RunId, Option<(u32, u32)>),
+    /// An attempt of it has failed, and there is another.
+    Retried {
+        /// How.
+        failed: Box<FailedAttempt>,
+        /// How long the wait before the next one is.
+        delay: Duration,
+        /// When that may begin.
+        not_before: Time,
+    },
     /// It ends.
     Ended {
         /// How.
@@ -50,6 +62,8 @@ pub(crate) enum Told {
         was_running: bool,
         /// When it was committed to its run, where it was.
         started_at: Option<Time>,
+        /// The run that it was committed to last, where it was.
+        run: Option<RunId>,
     },
     /// It is skipped, in these words.
     Skipped(Arc<Skip>, String),
@@ -99,8 +113,10 @@ impl Telling {
         };
         let shown = match (&self.told, execution) {
             (Told::Created(name), _) if is_created(name) => true,
-            // A create does not rest on the version of the execution; an undecided one goes on trying.
-            (Told::Created(_), Some(execution)) if execution.is_undecided() => return Sight::NotYet,
+            // A create does not rest on the version of the execution: while it waits for its run, it goes on trying.
+            (Told::Created(_), Some(execution)) if execution.is_undecided() || execution.next_attempt().is_some() => {
+                return Sight::NotYet;
+            }
             (Told::Removed, execution) => execution.is_none(),
             (told, Some(execution)) => told.is_shown_by(execution),
             (_, None) => false,
@@ -117,26 +133,34 @@ impl Told {
     /// Returns what there is to tell of a write that says this, where it is told at all.
     pub(super) fn of(says: &Says, subject: &Subject) -> Option<Self> {
         match says {
-            Says::Running { run, .. } => Some(Self::Committed(run.clone())),
+            Says::Running { run, .. } => {
+                let attempt = subject.retry.as_ref().map(|retry| (retry.current(), retry.policy.max_attempts));
+                Some(Self::Committed(run.clone(), attempt))
+            }
+            Says::Retry { attempt, of, run, end, delay, not_before, proof: _ } => {
+                let failed = failed_attempt(*attempt, *of, run.clone(), end);
+                Some(Self::Retried { failed: Box::new(failed), delay: *delay, not_before: *not_before })
+            }
             Says::Ended { ending, .. } => Some(Self::Ended {
                 ending: Box::new(ending.clone()),
                 was_running: subject.is_running,
                 started_at: subject.started_at,
+                // One that waits has none yet.
+                run: subject.run.clone().filter(|_| !subject.waits()),
             }),
             Says::Freed => Some(Self::Freed),
             Says::Cleared { clearance, effective } => Some(Self::Cleared(Box::new(clearance.clone()), *effective)),
-            Says::GaveUp { .. }
-            | Says::Retry { .. }
-            | Says::Progress { .. }
-            | Says::Waiting { .. }
-            | Says::Blocked(_) => None,
+            Says::GaveUp { .. } | Says::Progress { .. } | Says::Waiting { .. } | Says::Blocked(_) => None,
         }
     }
 
     /// Says whether an execution is as the write to its status makes it.
     fn is_shown_by(&self, execution: &Execution) -> bool {
         match (self, &execution.state) {
-            (Self::Committed(committed), ExecutionState::Running { run: Some(run), .. }) => run.uid == committed.uid,
+            (Self::Committed(committed, _), ExecutionState::Running { run: Some(run), .. }) => run.uid == committed.uid,
+            (Self::Retried { failed, .. }, ExecutionState::Running { .. }) => {
+                execution.retry.as_ref().is_some_and(|retry| retry.current() > failed.attempt)
+            }
             (Self::Ended { ending, .. }, ExecutionState::Completed { .. }) => matches!(**ending, Ending::Completed(_)),
             (Self::Ended { ending, .. }, ExecutionState::Failed(_)) => matches!(**ending, Ending::Failed(_)),
             (Self::Skipped(..), ExecutionState::Skipped { .. }) => true,
@@ -151,13 +175,13 @@ impl Told {
 }
 
 impl Performer {
-    /// Tells people what no status says.
-    pub(super) fn tell_people(&self, common: &Common, tell: Tell) -> Vec<Learned> {
+    /// Tells people what no status says; `attempt` is the one that the execution is on, where it is a later one.
+    pub(super) fn tell_people(&self, common: &Common, tell: Tell, attempt: Option<u32>) -> Vec<Learned> {
         let target = Shown(common.target.as_ref());
         match tell {
             Tell::Replay { execution, run, task_run } => {
                 tracing::warn!(wfe = %execution, %target, %run, %task_run, "steps have run again");
-                self.events.announce(Announcement::steps_replayed(&execution, &run, &task_run));
+                self.events.announce(Announcement::steps_replayed(&execution, &run, &task_run, attempt));
                 vec![Learned::ReplayTold(run.uid)]
             }
             Tell::DrainSlow { holder, residue, since } => {
@@ -180,12 +204,23 @@ impl Performer {
                 self.metrics.run_created();
                 tracing::debug!(wfe = %execution, %target, run = &**run, "created, pending");
             }
-            Told::Committed(run) => {
-                tracing::info!(wfe = %execution, %target, %run, phase = "Running", "committed");
-                self.events.announce(Announcement::pipeline_run_created(execution, run));
+            Told::Committed(run, attempt) => {
+                let number = attempt.map(|(number, _)| number);
+                tracing::info!(wfe = %execution, %target, %run, phase = "Running", attempt = number, "committed");
+                self.events.announce(Announcement::pipeline_run_created(execution, run, *attempt));
             }
-            Told::Ended { ending, was_running, started_at } => {
-                self.tell_end(execution, &target, ending, *was_running);
+            Told::Retried { failed, delay, not_before } => {
+                let FailedAttempt { attempt, of, reason, error, .. } = &**failed;
+                self.metrics.attempt(AttemptLabel::Retried);
+                tracing::info!(
+                    wfe = %execution, %target, attempt, of, %reason, %not_before,
+                    "the attempt failed, and there is another: {error}"
+                );
+                self.events.announce(Announcement::attempt_failed(execution, failed));
+                self.events.announce(Announcement::step_retry(execution, failed, *delay, *not_before));
+            }
+            Told::Ended { ending, was_running, started_at, run } => {
+                self.tell_end(execution, &target, ending, *was_running, run.as_ref());
                 if let Some(skew) = ending.skew(*started_at) {
                     tracing::warn!(wfe = %execution, %target, ?skew, "the run ended by a clock that is not ours");
                     self.events.announce(Announcement::clock_skewed(execution, skew));
@@ -216,10 +251,20 @@ impl Performer {
         }
     }
 
-    fn tell_end(&self, execution: &ExecutionId, target: &Shown<'_>, ending: &Ending, was_running: bool) {
+    fn tell_end(
+        &self,
+        execution: &ExecutionId,
+        target: &Shown<'_>,
+        ending: &Ending,
+        was_running: bool,
+        run: Option<&RunId>,
+    ) {
         match ending {
             Ending::Completed(success) => {
                 self.metrics.ended(OutcomeLabel::Completed, Some(success.ran_for));
+                if success.attempt.is_some() {
+                    self.metrics.attempt(AttemptLabel::Completed);
+                }
                 let took = duration::format(success.ran_for);
                 tracing::info!(wfe = %execution, %target, phase = "Completed", took, "ended");
                 self.events.announce(Announcement::completed(execution, success));
@@ -230,8 +275,33 @@ impl Performer {
                     wfe = %execution, %target, phase = "Failed", reason = %failure.reason,
                     execution_failure = failure.was_execution_failure(), "ended: {}", failure.message
                 );
+                if let Some(tried) = &failure.tried {
+                    self.tell_last_attempt(execution, target, tried, run);
+                }
                 self.events.announce(Announcement::failed(execution, failure));
             }
         }
     }
+
+    /// Tells how the last attempt ended, and why there is no other: before the end of the execution.
+    fn tell_last_attempt(&self, execution: &ExecutionId, target: &Shown<'_>, tried: &Tried, run: Option<&RunId>) {
+        let Tried { attempt, of, end, stop } = tried;
+        self.metrics.retry_stopped(stop);
+        let why = stop.message();
+        tracing::info!(wfe = %execution, %target, attempt, of, stop = stop.reason(), "not tried again: {why}");
+        if let Some(end) = end {
+            self.metrics.attempt(AttemptLabel::Failed);
+            let failed = failed_attempt(*attempt, *of, run.cloned(), end);
+            self.events.announce(Announcement::attempt_failed(execution, &failed));
+        }
+        if *stop == Stop::Exhausted {
+            self.events.announce(Announcement::step_retry_exhausted(execution, tried));
+        }
+        self.events.announce(Announcement::step_failed_terminal(execution, tried));
+    }
+}
+
+fn failed_attempt(attempt: u32, of: u32, run: Option<RunId>, end: &AttemptEnd) -> FailedAttempt {
+    let reason = end.reason.unwrap_or(FailureReason::Unknown);
+    FailedAttempt { attempt, of, run, reason, error: end.message.clone() }
 }

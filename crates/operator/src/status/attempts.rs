@@ -79,7 +79,7 @@ fn complete(entry: &mut AttemptStatus, end: &AttemptEnd) {
 }
 
 /// Writes a delay as Go does, in milliseconds where it has any.
-pub(super) fn delay_text(delay: Duration) -> String {
+pub(crate) fn delay_text(delay: Duration) -> String {
     let whole = duration::format(delay);
     match delay.subsec_millis() {
         0 => whole,

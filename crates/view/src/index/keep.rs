@@ -91,8 +91,8 @@ pub(super) fn keep_release(run: &mut Run, known: Option<&Run>, now: Time) {
         if run.is_pending() { None } else { said.or_else(|| known.and_then(|known| known.released_at)).or(Some(now)) };
 }
 
-/// The tries to create a run have ended with one. Should it be withdrawn, they begin anew, and with them their time. The
-/// run of an earlier attempt says nothing of the tries for the next.
+/// The tries to create a run have ended with one. Should it be withdrawn, they begin anew, and with them their time.
+/// The run of an earlier attempt says nothing of the tries for the next.
 pub(super) fn end_tries(execution: &mut Execution, run: &Run) {
     let is_earlier = execution.next_attempt().is_some() && execution.run_sequence >= Some(run.number);
     if let Some(memory) = execution.memory.as_mut().filter(|_| !is_earlier) {
