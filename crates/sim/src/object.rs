@@ -70,6 +70,7 @@ impl Phase {
 }
 
 /// A `WorkflowExecution` as the API server keeps it.
+#[allow(clippy::struct_excessive_bools)] // each is a field of its own there, and any may go with any
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Execution {
     /// Which one.
