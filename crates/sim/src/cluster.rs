@@ -7,7 +7,7 @@ mod truth;
 use crate::claim::{Claim, Claims};
 use crate::leave_out::LeftOut;
 use crate::object::{End, Execution, ExecutionId, Kind, Number, Phase, Progress, Residue, Run, RunUid, Version};
-use crate::request::{Fact, Premise, Read};
+use crate::request::{Fact, OwnerRead, Premise, Read};
 
 /// More creations, with all operators having seen everything but runs, than any schedule with the budgets of the
 /// searches needs. Beyond it, creating and withdrawing goes on for ever, which breaks the claim that everything ends.
@@ -310,6 +310,17 @@ impl Cluster {
     #[must_use]
     pub fn is_running(&self, id: ExecutionId) -> bool {
         self.execution(id).is_some_and(|execution| matches!(execution.phase, Phase::Running(_)))
+    }
+
+    /// Reads an execution that no watch delivers.
+    #[must_use]
+    pub fn read_owner(&self, id: ExecutionId) -> OwnerRead {
+        match self.execution(id) {
+            None => OwnerRead::Over,
+            Some(found) if found.phase.is_terminal() => OwnerRead::Over,
+            Some(found) if found.waits => OwnerRead::Waits,
+            Some(_) => OwnerRead::Late,
+        }
     }
 
     /// Tells whether a live read confirms what a later write rests on.

@@ -14,6 +14,12 @@ pub struct ExecutionId {
 }
 
 impl ExecutionId {
+    /// Returns the namespace that it lives in, where there are two.
+    #[must_use]
+    pub fn namespace(self) -> u8 {
+        self.name % 2
+    }
+
     /// Returns the bit of this execution in a set of executions.
     #[must_use]
     pub fn bit(self) -> u8 {

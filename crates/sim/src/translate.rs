@@ -106,10 +106,11 @@ impl Translation {
             .residue
             .iter()
             .filter(|left| self.left_out != LeftOut::Drain && !self.overlooks(view, **left))
-            .map(|left| self.residue(*left))
+            .map(|left| self.residue(view, *left))
             .map(|left| (left.id.uid.clone(), left))
             .collect();
-        let memory = TargetMemory { highest_taken: view.highest_taken.into(), ..TargetMemory::default() };
+        let highest_taken = view.highest_taken.into();
+        let memory = TargetMemory { highest_taken, elsewhere: self.elsewhere(view), ..TargetMemory::default() };
         Target { executions, runs, residue, memory, ..Target::default() }
     }
 
@@ -144,18 +145,21 @@ impl Translation {
         }
     }
 
-    fn residue(self, left: Residue) -> residue::Residue {
+    fn residue(self, view: &View, left: Residue) -> residue::Residue {
         let uid = Uid::new(&format!("{:02}", left.run.0));
         let id = ResidueId { kind: ResidueKind::Pod, name: left.run.0.to_string().into(), uid };
-        residue::Residue { id, owner: self.owner(left.owner, false), created: moment(45) }
+        residue::Residue { id, owner: self.owner(view, left.owner, false), created: moment(45) }
     }
 
-    fn owner(self, owner: Option<ExecutionId>, orphan: bool) -> Owner {
-        let presence = if orphan { Presence::Gone } else { Presence::Watched };
+    fn owner(self, view: &View, owner: Option<ExecutionId>, orphan: bool) -> Owner {
         owner.map_or(Owner::Nobody, |owner| Owner::Execution {
             id: self.execution_id(owner),
             workflow_id: "workflow".into(),
-            presence,
+            presence: match orphan {
+                true => Presence::Gone,
+                false if view.is_elsewhere(owner) => Presence::Elsewhere,
+                false => Presence::Watched,
+            },
         })
     }
 
@@ -170,7 +174,7 @@ impl Translation {
         let overlooked = |known: &Execution| owner == Some(known.id) && known.waits && number <= known.sequence;
         let is_overlooked = self.left_out == LeftOut::OwnRuns && view.executions.iter().any(overlooked);
         let progress = if is_overlooked { Progress::Done { ok: false, ran: true } } else { progress };
-        let owner = self.owner(owner.map(|owner| self.taken_for_owner(view, owner)), seen.orphan);
+        let owner = self.owner(view, owner.map(|owner| self.taken_for_owner(view, owner)), seen.orphan);
         let mut findings = Findings::unread("message".into());
         if let Progress::Done { ran: false, .. } = progress {
             findings.started = Started::NotStarted(Absence::OnlyWaited);
@@ -254,11 +258,11 @@ impl Translation {
                     .collect(),
             },
             Action::Change(change) => self.change(change),
+            Action::ReadOwner { owner } => Step::ReadOwner(self.read_execution(owner)),
             // No decision of the protocol reads what these do; and no execution here has a time to live.
             Action::Remove { .. }
             | Action::Examine { .. }
             | Action::Ask { .. }
-            | Action::ReadOwner { .. }
             | Action::Follow { .. }
             | Action::Tell(_) => return None,
         })

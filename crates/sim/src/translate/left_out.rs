@@ -42,7 +42,7 @@ impl Translation {
                 Request::Status { execution, .. } => undecided(*execution),
                 Request::Release { .. } | Request::Delete { .. } | Request::Cancel { .. } => false,
             },
-            Step::ReadFact { .. } => true,
+            Step::ReadFact { .. } | Step::ReadOwner(_) => true,
         };
         let new: Vec<Step> = others.into_iter().filter(|step| gains(step) && !steps.contains(step)).collect();
         steps.extend(new);
