@@ -228,7 +228,7 @@ pub fn protocol() -> Vec<Search> {
         Search::of(2, 2, &[Refused]).retries(),
         Search::of(2, 2, &[Touch]).retries(),
         Search::of(2, 2, &[Unmake]).retries(),
-        Search::of(2, 2, &[Unmake, Remake]).retries(),
+        Search::of(1, 2, &[Unmake, Remake]).retries(),
         Search::of(2, 2, &[Erase]).retries(),
         Search::of(2, 2, &[Cancel]).retries(),
         Search::of(2, 2, &[Poke]).retries(),
