@@ -81,6 +81,7 @@ impl WorkflowExecution {
                 start_before: None,
                 recovery_of: None,
                 ttl_seconds_after_finished: None,
+                retry: None,
                 cancellation: None,
                 clearance: None,
             },

@@ -19,6 +19,7 @@ mod image;
 pub mod labels;
 pub mod limits;
 mod orchestrator;
+pub mod retry;
 mod target;
 pub mod workflow_execution;
 
@@ -31,9 +32,10 @@ pub use orchestrator::{
 pub use target::target_resource;
 pub use wfe_core::target::{TargetError, is_dns_label};
 pub use workflow_execution::{
-    Cancellation, Clearance, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig, FailureDetails,
-    FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation, RemediationRequestRef,
-    SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus, WorkflowRef,
+    AttemptStatus, Cancellation, Clearance, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
+    FailureDetails, FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation,
+    RemediationRequestRef, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus,
+    WorkflowRef,
 };
 
 /// Name of the API group.

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{patterns, rules, status::WorkflowExecutionStatus};
 use crate::limits;
@@ -139,6 +140,11 @@ pub struct WorkflowExecutionSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
+    /// Tries again what failed: true for all defaults, a number of attempts, or an object with the fields below.
+    /// [`retry::read`](crate::retry::read) reads it: of a value that it refuses, the rest of the spec can still be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "retry_schema")]
+    pub retry: Option<Value>,
     /// Stops the execution without deleting its record: set it later, once, while the phase is not final. The
     /// PipelineRun is cancelled, and the execution ends as Failed with who and why in the message. Whoever sets it
     /// needs the right to update workflowexecutions/cancellation. Refused when the object is created. Absent: nobody
@@ -255,5 +261,35 @@ fn parameters_schema(_: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "maxProperties": limits::PARAMETERS,
         "additionalProperties": {"type": "string", "maxLength": limits::PARAMETER_VALUE},
+    })
+}
+
+/// Leaves the field without a type, which is the only way to take a flag, a number and an object. The schema binds the
+/// numbers and the fields of the object; the admission policy on retries refuses the rest.
+fn retry_schema(_: &mut SchemaGenerator) -> Schema {
+    let delay =
+        |description: &str| json!({"description": description, "type": "string", "maxLength": limits::DURATION});
+    let condition = |description: &str| json!({"description": description, "type": "string", "minLength": 1, "maxLength": limits::CONDITION});
+    json_schema!({
+        "description": "Tries again what failed: true for all defaults, a number of attempts, or an object.",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "minimum": 1, "maximum": limits::ATTEMPTS, "multipleOf": 1,
+        "properties": {
+            "maxAttempts": {
+                "description": "How many attempts there are at the most.",
+                "type": "integer", "format": "int32", "minimum": 1, "maximum": limits::ATTEMPTS,
+            },
+            "initialDelay": delay("d."),
+            "backoffMultiplier": {
+                "description": "m.",
+                "type": "number", "minimum": 1, "maximum": 10,
+            },
+            "maxDelay": delay("d."),
+            "jitter": {"description": "j.", "type": "boolean"},
+            "retryWhen": condition("c."),
+            "stopWhen": condition("c."),
+            "retryExecutionFailures": {"description": "e.", "type": "boolean"},
+            "maxDuration": delay("d."),
+        },
     })
 }
