@@ -25,6 +25,7 @@ use crate::limits;
     validation = rules::frozen("pipelineRunRef"),
     validation = rules::frozen("runSequence"),
     validation = rules::frozen("pipelineRunStatus"),
+    validation = rules::frozen("attempts"),
     validation = rules::frozen("failureReason"),
     validation = rules::frozen("failureDetails"),
     validation = rules::frozen("skipDetails"),
@@ -33,6 +34,8 @@ use crate::limits;
     validation = rules::set_once("startTime"),
     validation = rules::set_once("completionTime"),
     validation = rules::run_stays(),
+    validation = rules::run_is_of_the_next_attempt(),
+    validation = rules::attempts_stay(),
     validation = rules::end_has_a_time(),
     validation = rules::exactly_with("Failed", "failureDetails"),
     validation = rules::exactly_with("Skipped", "skipDetails"),
@@ -79,12 +82,17 @@ pub struct WorkflowExecutionStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::MESSAGE))]
     pub failure_reason: Option<String>,
-    /// The attempts of an execution with spec.retry, in order: each run of the workflow, with how it ended, and last the
-    /// one that runs or is waited for. Absent: it has no such policy, or did not get its turn.
+    /// The attempts of an execution with spec.retry, in order: each run of the workflow, with how it ended, and last
+    /// the one that runs or is waited for. Absent: it has no such policy, or did not get its turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = limits::ATTEMPTS),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["attempt"])
+    )]
+    #[x_kube(
+        validation = rules::attempts_are_counted(),
+        validation = rules::only_the_last_attempt_goes_on(),
+        validation = rules::no_attempt_goes(),
     )]
     pub attempts: Vec<AttemptStatus>,
     /// Why it failed. Present exactly when phase is Failed.
@@ -163,6 +171,15 @@ pub struct PipelineRunStatus {
 /// ended.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = rules::ended_attempt_stays(),
+    validation = rules::set_once_in_attempt("delay"),
+    validation = rules::set_once_in_attempt("notBefore"),
+    validation = rules::set_once_in_attempt("pipelineRun"),
+    validation = rules::set_once_in_attempt("startTime"),
+    validation = rules::together_in_attempt("pipelineRun", "startTime"),
+    validation = rules::together_in_attempt("started", "completionTime"),
+)]
 pub struct AttemptStatus {
     /// Number of the attempt, counted from 1.
     #[schemars(range(min = 1, max = limits::ATTEMPTS))]
