@@ -40,8 +40,8 @@ pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 pub const WAITING: &str = "Waiting";
 /// Whether the execution is tried again, where it has a retry policy.
 ///
-/// True: an attempt failed, and the next one is waited for ([`BACKOFF`]). False: an attempt runs ([`RUNNING`]), the last
-/// one succeeded ([`RETRY_SUCCEEDED`]), or it is not tried again: then the reason says why, one of
+/// True: an attempt failed, and the next one is waited for ([`BACKOFF`]). False: an attempt runs ([`RUNNING`]), the
+/// last one succeeded ([`RETRY_SUCCEEDED`]), or it is not tried again: then the reason says why, one of
 /// [`Stop::REASONS`](wfe_core::retry::Stop::REASONS), such as `Exhausted`. Absent: it has no policy, or did not get its
 /// turn yet.
 pub const RETRYING: &str = "Retrying";

@@ -29,8 +29,8 @@ const MAX_DELAY: Duration = Duration::from_mins(1);
 const LONGEST_DELAY: Duration = Duration::from_hours(1);
 /// Time for everything, both where the policy does not give one and at the most.
 const MAX_DURATION: Duration = Duration::from_hours(24);
-/// Longest key that a refusal repeats. Longer keys, and those with other characters than names have, are not repeated: the API server shows no message
-/// of several lines.
+/// Longest key that a refusal repeats. Longer keys, and those with other characters than names have, are not repeated:
+/// the API server shows no message of several lines.
 const SHOWN_KEY: usize = 64;
 
 /// The fields of the object, in the order in which people read them.
@@ -58,6 +58,93 @@ const DURATION: &str = "must be a duration in whole seconds from 1s to 24h, e.g.
 const BELOW_INITIAL: &str = "must not be below initialDelay; raise it, lower initialDelay, or leave it out";
 const TOO_SHORT: &str = "is too short, the waits of initialDelay between maxAttempts attempts alone take as long; raise it, \
     or lower maxAttempts or initialDelay";
+
+/// A retry policy for [`retry`](crate::WorkflowExecutionBuilder::retry); what is not set has its default.
+///
+/// ```
+/// use std::time::Duration;
+/// use wfe_api::WorkflowExecution;
+/// use wfe_api::retry::Retry;
+///
+/// let policy = Retry::default().max_attempts(5).initial_delay(Duration::from_secs(10)).jitter(true);
+/// let execution = WorkflowExecution::builder("payment-restart-1")
+///     .target("payment/deployment/payment-api")
+///     .workflow("deployment-restart", "1.0", "registry.example/workflows/deployment-restart:1.0")
+///     .retry(policy) // or `true`, or a number of attempts
+///     .build()?;
+/// assert_eq!(execution.spec.retry.unwrap()["initialDelay"], "10s");
+/// # Ok::<(), wfe_api::BuildError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[must_use = "it has no effect until a builder takes it"]
+pub struct Retry(Map<String, Value>);
+
+// === impl Retry ===
+
+impl Retry {
+    /// Sets how many attempts there are at the most, from 1 to 20, the first included.
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        self.with("maxAttempts", attempts)
+    }
+
+    /// Sets how long the wait before the second attempt is, in whole seconds up to an hour.
+    pub fn initial_delay(self, delay: Duration) -> Self {
+        self.with("initialDelay", written(delay))
+    }
+
+    /// Sets what each further wait is longer by, from 1 to 10.
+    pub fn backoff_multiplier(self, multiplier: f64) -> Self {
+        // JSON has no such numbers, and a null would be as if absent.
+        let number = if multiplier.is_finite() { Value::from(multiplier) } else { multiplier.to_string().into() };
+        self.with("backoffMultiplier", number)
+    }
+
+    /// Sets the longest wait, in whole seconds from one to an hour.
+    pub fn max_delay(self, delay: Duration) -> Self {
+        self.with("maxDelay", written(delay))
+    }
+
+    /// Sets whether waits are spread, so that many executions do not begin at once.
+    pub fn jitter(self, jitter: bool) -> Self {
+        self.with("jitter", jitter)
+    }
+
+    /// Sets the CEL condition under which a failed attempt is repeated.
+    pub fn retry_when(self, condition: impl Into<String>) -> Self {
+        self.with("retryWhen", condition.into())
+    }
+
+    /// Sets the CEL condition under which no attempt is repeated, whatever else holds.
+    pub fn stop_when(self, condition: impl Into<String>) -> Self {
+        self.with("stopWhen", condition.into())
+    }
+
+    /// Sets whether an attempt is also repeated where something of the workflow ran.
+    pub fn retry_execution_failures(self, retry: bool) -> Self {
+        self.with("retryExecutionFailures", retry)
+    }
+
+    /// Sets how long all attempts and waits may take together, in whole seconds up to 24 hours.
+    pub fn max_duration(self, duration: Duration) -> Self {
+        self.with("maxDuration", written(duration))
+    }
+
+    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+impl From<Retry> for Value {
+    fn from(Retry(fields): Retry) -> Self {
+        Self::Object(fields)
+    }
+}
+
+/// Writes whole seconds as the field has them. Anything else is written such that it is refused, and not cut.
+fn written(duration: Duration) -> String {
+    if duration.subsec_nanos() == 0 { format(duration) } else { format!("{}ns", duration.as_nanos()) }
+}
 
 /// Why a value is no policy: the field, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,8 +273,8 @@ fn condition(value: &Value) -> Option<Box<str>> {
 
 /// Reads hours, minutes and seconds in this order, each of at most five digits, at least one of them.
 ///
-/// It is narrower than Go, which also takes fractions: the admission policy tests the form before it reads the duration,
-/// because too large a one stops the evaluation of the whole policy.
+/// It is narrower than Go, which also takes fractions: the admission policy tests the form before it reads the
+/// duration, because too large a one stops the evaluation of the whole policy.
 fn seconds(value: &Value, least: u64, most: Duration) -> Option<Duration> {
     let mut rest = value.as_str().filter(|text| !text.is_empty())?;
     let mut total: u64 = 0;
@@ -207,3 +294,6 @@ fn seconds(value: &Value, least: u64, most: Duration) -> Option<Duration> {
 fn rounded_up(duration: Duration) -> Duration {
     Duration::from_secs(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
 }
+
+#[cfg(test)]
+mod tests;
