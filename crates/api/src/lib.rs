@@ -27,7 +27,7 @@ pub use builder::{BuildError, Problem, WorkflowExecutionBuilder};
 pub use crd::{crds, crds_yaml};
 pub use image::is_image_reference;
 pub use orchestrator::{
-    ExecutionFailure, Failure, Holder, NextStep, PreviousExecution, Progress, StatusView, UNSAID_WAIT,
+    Attempt, ExecutionFailure, Failure, Holder, NextStep, PreviousExecution, Progress, StatusView, UNSAID_WAIT,
 };
 pub use target::target_resource;
 pub use wfe_core::target::{TargetError, is_dns_label};
