@@ -124,7 +124,9 @@ async fn the_manifests_of_the_repository_are_accepted() -> Result<()> {
     ] {
         ensure!(rendered.lines().any(|line| line == format!("kind: {kind}")), "no {kind} in {rendered}");
     }
-    for (sample, count) in [("payment-restart.yaml", 1), ("disk-pressure-storm.yaml", 10)] {
+    for (sample, count) in
+        [("payment-restart.yaml", 1), ("payment-restart-retry.yaml", 1), ("disk-pressure-storm.yaml", 10)]
+    {
         let path = repository().join("config/samples").join(sample);
         let path = path.to_string_lossy();
         let arguments =
