@@ -303,7 +303,7 @@ impl Engine {
         self.index.settle(&key);
         for task in work.tasks.iter().filter_map(|(_, task)| task.as_ref().ok()) {
             match task {
-                Task::Create { execution, .. } => self.index.tried(&key, &execution.uid, now),
+                Task::Create(creation) => self.index.tried(&key, &creation.execution.uid, now),
                 Task::Write(write, _) if matches!(write.says, Says::Progress { .. }) => {
                     self.index.showed_progress(&key, &write.execution.uid, now);
                 }

@@ -2,6 +2,7 @@
 //!
 //! It never chooses differently. Where a precondition fails, the target is looked at again.
 
+mod attempts;
 mod examine;
 mod executions;
 mod facts;
@@ -17,13 +18,15 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream;
 use kube::api::{DeleteParams, DynamicObject, Preconditions};
+use tokio::sync::Semaphore;
 use wfe_core::action::Mark;
 use wfe_core::chain::{ChainName, RunNumber};
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::reason::Refusal;
+use wfe_core::retry::Answers;
 use wfe_core::run::Run;
-use wfe_core::target::TargetName;
+use wfe_core::target::{Elsewhere, TargetName};
 use wfe_core::tries::{Trouble, TroubleKind};
 use wfe_view::call::CallError;
 use wfe_view::index::{Expected, Key, Kind, Live, Written};
@@ -37,6 +40,9 @@ const EXECUTION_STATUS: &str = "workflowexecutions/status";
 /// How many writes of one decision are under way at once: a storm's skips go out side by side, and one target leaves
 /// the API server room for the others.
 const PARALLEL_WRITES: usize = 16;
+
+/// How many evaluations of conditions are under way at once: each takes 35 MiB at the most.
+const PARALLEL_CONDITIONS: usize = 2;
 
 /// What carrying out the actions has brought.
 #[derive(Debug, Default)]
@@ -55,7 +61,14 @@ pub enum Learned {
     /// A write of ours, which the watch must deliver before the next decision.
     Expect(Expected),
     /// A create that was refused for good.
-    Refused(Uid, Refusal),
+    Refused {
+        /// Whose run it was to be.
+        execution: Uid,
+        /// For which attempt, where the execution is Running.
+        attempt: Option<u32>,
+        /// Why.
+        refusal: Refusal,
+    },
     /// A run was deleted, as it could not be released in time.
     Unreleased(Uid),
     /// A number that an object outside our watch has taken.
@@ -64,6 +77,17 @@ pub enum Learned {
     OwnerGone(ExecutionId),
     /// What a live look at a run has found.
     Looked(Uid, Box<Findings>),
+    /// What the conditions of a retry policy have said of an attempt of this execution.
+    Answered {
+        /// Whose policy.
+        execution: Uid,
+        /// Of which attempt.
+        attempt: u32,
+        /// What they have said.
+        answers: Box<Answers>,
+    },
+    /// What a live read has found of an execution that no watch delivers.
+    OwnerRead(Uid, Box<Elsewhere>),
     /// A write to this execution was answered, and told of.
     Told(Uid),
     /// What a live read has found of an object whose write is awaited.
@@ -171,7 +195,7 @@ impl PerformError {
 /// What one write has brought, and why it failed, where it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
-pub use task::{Common, Task, Work};
+pub use task::{Common, Creation, Question, Task, Work};
 #[cfg(test)]
 pub(crate) use telling::Told;
 pub use telling::{Sight, Telling, TellingKey};
@@ -184,13 +208,15 @@ pub struct Performer {
     cluster: Cluster,
     metrics: Metrics,
     events: Events,
+    /// The turns to evaluate conditions.
+    asking: Arc<Semaphore>,
 }
 
 impl Performer {
     /// Makes a performer.
     #[must_use]
     pub fn new(cluster: Cluster, metrics: Metrics, events: Events) -> Self {
-        Self { cluster, metrics, events }
+        Self { cluster, metrics, events, asking: Arc::new(Semaphore::new(PARALLEL_CONDITIONS)) }
     }
 
     /// Carries out one decision. The tasks are independent of each other, and so is their failure.
@@ -225,14 +251,14 @@ impl Performer {
 
     async fn carry_out(self, common: Arc<Common>, task: Task) -> Vec<Attempt> {
         let result = match task {
-            Task::Create { execution, number, request, had_run } => {
-                self.create(&common, &execution, number, &request, had_run.as_ref()).await
-            }
+            Task::Create(creation) => self.create(&common, &creation).await,
             Task::Write(write, subject) => self.write(&common, &write, &subject).await,
             Task::Skip { skipped, skip, fact } => return self.skip_all(common, skipped, skip, &fact).await,
             Task::Change(change) => self.change(&common, &change).await,
             Task::Remove(execution, version) => self.remove(&common, &execution, &version).await,
             Task::Examine(run, evidence) => self.examine(&run, &evidence).await,
+            Task::Ask(question) => self.ask(question).await,
+            Task::ReadOwner(owner) => self.read_owner(&owner, common.now).await,
             Task::Follow(run) => self.follow(&run).await,
             Task::Tell(tell) => Ok(self.tell_people(&common, tell)),
         };

@@ -1,6 +1,7 @@
 //! Renders what was decided into the status of a `WorkflowExecution`: the fields that change, and all conditions.
 
 mod after;
+mod attempts;
 mod end;
 
 use chrono::TimeDelta;
@@ -8,22 +9,24 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{ConditionStatus, Phase, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus, conditions, limits};
 use wfe_core::action::Says;
 use wfe_core::chain::RunNumber;
-use wfe_core::evidence::Started;
+use wfe_core::evidence::{Proof, Started};
 use wfe_core::execution::RunShown;
 use wfe_core::findings::TaskCount;
 use wfe_core::name::RunId;
+use wfe_core::retry::Retry;
 use wfe_core::target::TargetName;
 use wfe_core::waiting::Waiting;
 use wfe_core::{Time, tries};
 use wfe_tekton::api_time;
 
 use after::{blocked, blocked_condition, cleared, freed};
+use attempts::{Retried, retried};
 use end::{ended, lock_after_the_end};
 
 pub use end::skipped;
 
 /// The execution that a status is about, as far as it is needed here.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// `metadata.generation`.
     pub generation: i64,
@@ -33,6 +36,12 @@ pub struct Subject {
     pub is_running: bool,
     /// When it was committed to its run, where it is Running.
     pub started_at: Option<Time>,
+    /// The run that it is committed to, where it is Running.
+    pub run: Option<RunId>,
+    /// The proof on record that a step of it ran, where it is Running.
+    pub proof: Option<Box<Proof>>,
+    /// Its retry policy with its attempts, where it has one and has not ended.
+    pub retry: Option<Box<Retry>>,
     /// Whether its status has the number of a run that it has given up.
     pub gave_up: bool,
 }
@@ -52,6 +61,11 @@ pub fn says(
             running(target, subject, run, *number, *consecutive_failures, execution_namespace, now)
         }
         Says::GaveUp { number } => given_up(target, subject, *number, now),
+        Says::Retry { attempt, of, end, proof, delay, not_before, run: _ } => {
+            let (attempt, of, delay, not_before) = (*attempt, *of, *delay, *not_before);
+            let what = Retried { attempt, of, end, proof: proof.as_ref(), delay, not_before };
+            retried(target, subject, &what, now)
+        }
         Says::Ended { ending, draining } => ended(target, subject, ending, *draining),
         Says::Progress { run, shown, doing, started_at } => going(target, subject, run, shown, doing, *started_at, now),
         Says::Waiting { waiting: what, tried } => waiting(target, subject, what, *tried, now),
@@ -71,9 +85,14 @@ fn running(
     execution_namespace: &str,
     now: Time,
 ) -> WorkflowExecutionStatus {
+    let since = subject.started_at.unwrap_or(now);
+    let mut conditions = while_running(subject, run, since);
+    conditions.extend(proof_condition(subject, now));
+    conditions.extend(attempts::runs(subject, Some(now)));
     WorkflowExecutionStatus {
         phase: Some(Phase::Running),
-        start_time: Some(api_time(now)),
+        // A later attempt begins nothing anew.
+        start_time: (!subject.is_running).then(|| api_time(now)),
         pipeline_run_ref: Some(PipelineRunRef {
             name: run.name.to_string(),
             uid: run.uid.to_string(),
@@ -81,7 +100,8 @@ fn running(
         }),
         run_sequence: i64::try_from(number).ok(),
         consecutive_failures: Some(counter(consecutive_failures)),
-        conditions: while_running(subject, run, now),
+        attempts: subject.retry.as_ref().map(|retry| attempts::begun(retry, run, now)).unwrap_or_default(),
+        conditions,
         ..common(target, subject)
     }
 }
@@ -100,6 +120,7 @@ fn going(
     if let Some(proof) = &shown.proof {
         conditions.push(started_condition(subject, now, &Started::Started(*proof.clone())));
     }
+    conditions.extend(attempts::runs(subject, None));
     let run_status = run_status(ConditionStatus::Unknown, doing, "", shown.tasks);
     WorkflowExecutionStatus { pipeline_run_status: Some(run_status), conditions, ..common(target, subject) }
 }
@@ -107,9 +128,19 @@ fn going(
 fn while_running(subject: &Subject, run: &RunId, since: Time) -> Vec<Condition> {
     let note = format!("PipelineRun {run} holds the target");
     vec![
-        condition(subject, since, conditions::TARGET_LOCKED, "True", conditions::HELD, &note),
+        held(subject, since, &note),
         condition(subject, since, conditions::SUCCEEDED, "Unknown", conditions::RUNNING, "the workflow is running"),
     ]
+}
+
+fn held(subject: &Subject, since: Time, note: &str) -> Condition {
+    condition(subject, since, conditions::TARGET_LOCKED, "True", conditions::HELD, note)
+}
+
+/// Renders the proof that is on record, as conditions are written whole.
+fn proof_condition(subject: &Subject, now: Time) -> Option<Condition> {
+    let proof = subject.proof.as_deref()?;
+    Some(started_condition(subject, now, &Started::Started(proof.clone())))
 }
 
 /// Renders the proof that something ran, since when it did, or what else is known at a time.

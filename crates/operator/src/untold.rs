@@ -98,7 +98,8 @@ mod tests {
 
     fn skip() -> Told {
         let started_at = DateTime::UNIX_EPOCH;
-        let conflict = Conflict { holder: id("holder"), workflow_id: "w".into(), started_at, draining: false };
+        let conflict =
+            Conflict { holder: id("holder"), workflow_id: "w".into(), started_at, draining: false, next: None };
         Told::Skipped(Arc::new(Skip::ResourceBusy(conflict)), "busy".to_owned())
     }
 

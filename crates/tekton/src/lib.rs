@@ -14,6 +14,7 @@ mod object;
 mod observe;
 pub mod reasons;
 mod render;
+mod results;
 #[cfg(test)]
 mod testing;
 mod words;
@@ -26,6 +27,7 @@ pub use moment::{api_time, moment, parse_moment};
 pub use object::{Object, RUN_UID_LABEL};
 pub use observe::{Descendant, cancel_annotation, observe_descendant, observe_run};
 pub use render::{Defaults, RunRequest, TARGET_PARAMETER, render_run};
+pub use results::results;
 pub use words::{MAX_MESSAGE, redact};
 
 /// The API group of Tekton.

@@ -34,6 +34,14 @@ pub struct RunRequest {
     pub service_account: Option<String>,
 }
 
+impl RunRequest {
+    /// Returns the same with a time-out that is no longer than this.
+    #[must_use]
+    pub fn with_timeout_at_most(&self, most: Duration, defaults: &Defaults) -> Self {
+        Self { timeout: Some(self.timeout.unwrap_or(defaults.timeout).min(most)), ..self.clone() }
+    }
+}
+
 /// What configuration holds for a spec that is silent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defaults {

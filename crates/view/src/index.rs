@@ -45,7 +45,7 @@ pub struct Entry {
 pub struct Beside {
     /// `metadata.generation`.
     pub generation: i64,
-    /// What it asks to run, while it is undecided.
+    /// What it asks to run, while it is undecided, and with a retry policy until it has ended.
     pub request: Option<Arc<RunRequest>>,
     /// Whether a run of it was seen, be it there still or not.
     pub had_run: bool,

@@ -1,6 +1,8 @@
 //! Reads a `WorkflowExecution` into the record that the index keeps. Total: an object of any shape has a record, so one
 //! bad object never stops the watch of the others.
 
+mod retry;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ use wfe_core::execution::{
 use wfe_core::findings::TaskCount;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
+use wfe_core::retry::{Retry, RetryPolicy};
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration, tries};
 use wfe_tekton::{RunRequest, bundle_reference, moment, parse_moment};
@@ -39,17 +42,25 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
     let undecided = |unusable: Option<Box<str>>, start_before| ExecutionState::Undecided { unusable, start_before };
     let conditions = conditions(&object.data);
     let as_written = spec["targetResource"].as_str();
-    let (target, state, request) = match phase {
+    let (target, state, request, retry) = match phase {
         None | Some("" | "Pending") => {
             let target = as_written.and_then(|target| TargetName::parse(target).ok());
-            match start_before(spec).and_then(|start_before| Ok((start_before, usable_request(&id, spec)?))) {
-                Ok((start_before, request)) => (target, undecided(None, start_before), Some(Arc::new(request))),
-                Err(why) => (target, undecided(Some(why.into()), None), None),
+            match usable(&id, spec) {
+                Ok((start_before, request, policy)) => {
+                    let retry = policy.map(|policy| Retry { policy, attempts: Vec::new() });
+                    (target, undecided(None, start_before), Some(Arc::new(request)), retry)
+                }
+                Err(why) => (target, undecided(Some(why.into()), None), None, None),
             }
         }
         Some(phase) => {
             let target = as_written.and_then(|target| TargetName::parse_recorded(target).ok());
-            (target, decided_state(&object.data["status"], &conditions, phase), None)
+            let state = decided_state(&object.data["status"], &conditions, phase);
+            let is_running = matches!(state, ExecutionState::Running { .. });
+            let retry = is_running.then(|| retry::running(spec, &object.data["status"])).flatten();
+            // A later attempt makes another run.
+            let request = retry.as_ref().and_then(|_| usable_request(&id, spec).ok().map(Arc::new));
+            (target, state, request, retry)
         }
     };
     let reason_of = |kind: &str, status: &str| {
@@ -74,7 +85,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         timeout: spec.pointer("/executionConfig/timeout").and_then(Value::as_str).and_then(|t| duration::parse(t).ok()),
         ttl: spec["ttlSecondsAfterFinished"].as_u64().map(Duration::from_secs),
         recovery_of: spec["recoveryOf"].as_str().map(Into::into),
-        retry: None,
+        retry: retry.map(Box::new),
         clearance: clearance.map(Box::new),
         cancellation: cancellation(&spec["cancellation"]).map(Box::new),
         paused: None, // the index knows the namespaces
@@ -166,6 +177,11 @@ fn decided_state(status: &Value, conditions: &[Condition], phase: &str) -> Execu
         // version runs something, its run holds the target.
         ExecutionState::Skipped { completed_at: time("completionTime") }
     }
+}
+
+/// Reads what an undecided execution asks for, or says why it cannot be used (rule 0).
+fn usable(id: &ExecutionId, spec: &Value) -> Result<(Option<Time>, RunRequest, Option<RetryPolicy>), String> {
+    Ok((start_before(spec)?, usable_request(id, spec)?, retry::usable_policy(spec)?))
 }
 
 /// Reads `spec.startBefore`, or says why it cannot be used (rule 0): a time that is not understood is not "no limit".

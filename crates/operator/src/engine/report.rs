@@ -50,11 +50,17 @@ impl Engine {
             match learned {
                 Learned::Told(execution) => self.untold.forget(key, &execution),
                 Learned::Expect(expected) => self.index.expect(key, expected, self.settings.clock.now()),
-                Learned::Refused(execution, refusal) => self.index.refuse(key, &execution, refusal),
+                Learned::Refused { execution, attempt, refusal } => {
+                    self.index.refuse(key, &execution, attempt, refusal);
+                }
                 Learned::Unreleased(run) => self.index.unreleased(key, &run),
                 Learned::NumberTaken(number) => self.index.number_taken(key, number),
                 Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
                 Learned::Looked(run, findings) => self.index.looked(key, &run, *findings, self.settings.clock.now()),
+                Learned::Answered { execution, attempt, answers } => {
+                    self.index.answered(key, &execution, attempt, *answers);
+                }
+                Learned::OwnerRead(owner, read) => self.index.owner_read(key, &owner, *read),
                 Learned::Read(expected, live) => self.index.read_live(key, &expected, live),
                 Learned::Unwatched(chain, run) => self.index.follow_live(chain, *run, self.settings.clock.now()),
                 Learned::RunGone(run) => self.index.vanish(key, Kind::Run, &run),

@@ -39,7 +39,7 @@ impl Performer {
     }
 }
 
-fn view(object: &DynamicObject) -> Object<'_> {
+pub(super) fn view(object: &DynamicObject) -> Object<'_> {
     Object { meta: &object.metadata, data: &object.data }
 }
 

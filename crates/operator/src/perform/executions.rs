@@ -133,16 +133,7 @@ impl Performer {
         subject: &Subject,
         status: &wfe_api::WorkflowExecutionStatus,
     ) -> Result<Vec<Learned>> {
-        let mut patch = json!({
-            "metadata": {"uid": execution.uid.to_string(), "resourceVersion": version.as_str()},
-            "status": status,
-        });
-        // A number that was given up has no place in the history.
-        let ends = status.phase.is_some_and(wfe_api::Phase::is_terminal);
-        if subject.gave_up && ends && status.run_sequence.is_none() {
-            patch["status"]["runSequence"] = Value::Null;
-        }
-        let patch = Patch::Merge(patch);
+        let patch = Patch::Merge(patch(execution, version, subject, status));
         let params =
             PatchParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PatchParams::default() };
         let executions = self.cluster.executions_in(&execution.namespace);
@@ -152,6 +143,29 @@ impl Performer {
             Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "write the status of")),
         }
     }
+}
+
+/// Makes the merge patch of a status. A field that the status does not have stays as it is; what has to go is null.
+fn patch(
+    execution: &ExecutionId,
+    version: &Version,
+    subject: &Subject,
+    status: &wfe_api::WorkflowExecutionStatus,
+) -> Value {
+    let mut patch = json!({
+        "metadata": {"uid": execution.uid.to_string(), "resourceVersion": version.as_str()},
+        "status": status,
+    });
+    // A number that was given up has no place in the history.
+    let ends = status.phase.is_some_and(wfe_api::Phase::is_terminal);
+    if subject.gave_up && ends && status.run_sequence.is_none() {
+        patch["status"]["runSequence"] = Value::Null;
+    }
+    // What Tekton said of the run of an earlier attempt says nothing of the next.
+    if subject.is_running && status.pipeline_run_ref.is_some() && status.pipeline_run_status.is_none() {
+        patch["status"]["pipelineRunStatus"] = Value::Null;
+    }
+    patch
 }
 
 /// Logs what no event tells of.
@@ -170,6 +184,47 @@ fn log(execution: &ExecutionId, target: Option<&TargetName>, says: &Says) {
         Says::Blocked(blocked) => {
             tracing::info!(wfe = %execution, %target, reason = blocked.reason(), "blocked: {}", blocked.message(name));
         }
-        Says::Running { .. } | Says::Ended { .. } | Says::Freed | Says::Cleared { .. } => {} // told, and logged there
+        Says::Retry { attempt, .. } => tracing::info!(wfe = %execution, %target, attempt, "the attempt failed"),
+        // Told, and logged there.
+        Says::Running { .. } | Says::Ended { .. } | Says::Freed | Says::Cleared { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wfe_api::{Phase, PipelineRunRef, WorkflowExecutionStatus};
+    use wfe_core::name::Uid;
+
+    fn patch_of(subject: &Subject, status: &WorkflowExecutionStatus) -> Value {
+        let execution = ExecutionId { namespace: "ops".into(), name: "a".into(), uid: Uid::new("u") };
+        patch(&execution, &Version::new("7"), subject, status)
+    }
+
+    fn committed() -> WorkflowExecutionStatus {
+        let run = PipelineRunRef { name: "r".to_owned(), uid: "u".to_owned(), namespace: "runs".to_owned() };
+        let phase = Some(Phase::Running);
+        WorkflowExecutionStatus { phase, pipeline_run_ref: Some(run), ..WorkflowExecutionStatus::default() }
+    }
+
+    #[test]
+    fn what_tekton_said_of_an_earlier_run_goes_with_the_commit_to_the_next_one() {
+        let running = Subject { is_running: true, ..Subject::default() };
+        let patch = patch_of(&running, &committed());
+        assert_eq!(patch["status"].get("pipelineRunStatus"), Some(&Value::Null));
+        assert_eq!(patch["metadata"], json!({"uid": "u", "resourceVersion": "7"}));
+        for (subject, status) in [(Subject::default(), committed()), (running, WorkflowExecutionStatus::default())] {
+            assert_eq!(patch_of(&subject, &status)["status"].get("pipelineRunStatus"), None, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_was_given_up_goes_with_an_end_that_has_none() {
+        let gave_up = Subject { gave_up: true, ..Subject::default() };
+        let ended = WorkflowExecutionStatus { phase: Some(Phase::Skipped), ..WorkflowExecutionStatus::default() };
+        assert_eq!(patch_of(&gave_up, &ended)["status"].get("runSequence"), Some(&Value::Null));
+        assert_eq!(patch_of(&Subject::default(), &ended)["status"].get("runSequence"), None);
+        let numbered = WorkflowExecutionStatus { run_sequence: Some(3), ..ended };
+        assert_eq!(patch_of(&gave_up, &numbered)["status"]["runSequence"], 3);
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DynamicObject, ListParams, ObjectMeta};
 use wfe_core::chain::RunNumber;
-use wfe_core::execution::{ExecutionState, Recorded};
+use wfe_core::execution::{Execution, ExecutionState, Recorded};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
@@ -40,6 +40,9 @@ impl Performer {
                 }
                 Fact::Draining(residue) => self.confirm_draining(residue).await?,
                 Fact::Stands(execution) => self.confirm_stands(execution).await?,
+                Fact::Holds(execution) => {
+                    self.confirm_holds(execution, common.strangers.contains(&execution.uid)).await?;
+                }
                 Fact::OwnerGone(owner) => learned.push(self.confirm_owner_gone(owner).await?),
                 Fact::RunGone(execution, run) => {
                     if let Some(found) = self.read_run(&run.name).await?.filter(|found| is(&found.metadata, &run.uid)) {
@@ -58,7 +61,12 @@ impl Performer {
                 Fact::NothingLeft(run) => self.confirm_nothing_left(run).await?,
                 Fact::Drained(execution) => {
                     if let Some(target) = &common.target {
-                        self.confirm_drained(execution, target).await?;
+                        self.confirm_drained(Some(execution), target).await?;
+                    }
+                }
+                Fact::DrainedOfAll(_) => {
+                    if let Some(target) = &common.target {
+                        self.confirm_drained(None, target).await?;
                     }
                 }
             }
@@ -117,9 +125,7 @@ impl Performer {
     /// The execution is there, terminal, and not cleared. Only a failure can be cleared, and a clearance that was
     /// recorded as ineffective clears nothing.
     pub(super) async fn confirm_stands(&self, execution: &ExecutionId) -> Result<()> {
-        let found = self.read_execution(execution).await?;
-        let found = found.and_then(|found| observe_execution(&found, self.cluster.execution_namespace()));
-        let found = found.map(|found| found.execution).filter(|found| found.id.uid == execution.uid);
+        let found = self.observe_live(execution).await?;
         let stands = found.is_some_and(|found| match found.state {
             ExecutionState::Completed { .. } => true,
             ExecutionState::Failed(_) => found.clearance.is_none_or(|it| it.recorded == Recorded::Ineffective),
@@ -132,6 +138,30 @@ impl Performer {
                 what: format!("WorkflowExecution {execution} does not stand in the way any more"),
             })
         }
+    }
+
+    /// Confirms that an execution is Running, so that it holds its target between two attempts. Of a stranger, which no
+    /// watch delivers, it must be seen to wait: nothing else tells that its finished run is not its last.
+    async fn confirm_holds(&self, execution: &ExecutionId, is_stranger: bool) -> Result<()> {
+        let found = self.observe_live(execution).await?;
+        let holds = found.is_some_and(|found| {
+            let is_running = matches!(found.state, ExecutionState::Running { .. });
+            is_running && (!is_stranger || found.next_attempt().is_some())
+        });
+        if holds {
+            Ok(())
+        } else {
+            Err(PerformError::Refuted {
+                what: format!("WorkflowExecution {execution} does not hold the target between attempts any more"),
+            })
+        }
+    }
+
+    /// Reads an execution live: as it is now, or none where it is gone or another one has its name.
+    pub(super) async fn observe_live(&self, execution: &ExecutionId) -> Result<Option<Execution>> {
+        let found = self.read_execution(execution).await?;
+        let found = found.and_then(|found| observe_execution(&found, self.cluster.execution_namespace()));
+        Ok(found.map(|found| found.execution).filter(|found| found.id.uid == execution.uid))
     }
 
     /// Confirms that an execution for which a run was created before is still as it was seen. Where the view of
@@ -153,12 +183,14 @@ impl Performer {
         found.map(|found| conditions(&found.data)).ok_or_else(changed)
     }
 
-    /// Confirms that nothing of another execution's run is left on a target. The look proves that the view of runs is
-    /// complete, and nothing about the watches of tasks and pods, which may be behind. Pods last: tasks make them.
-    pub(super) async fn confirm_drained(&self, execution: &ExecutionId, target: &TargetName) -> Result<()> {
+    /// Confirms that nothing of any run is left on a target, but of those of one execution, where that is named. The
+    /// look proves that the view of runs is complete, and nothing about the watches of tasks and pods, which may be
+    /// behind. Pods last: tasks make them.
+    pub(super) async fn confirm_drained(&self, except: Option<&ExecutionId>, target: &TargetName) -> Result<()> {
         for kind in [ResidueKind::TaskRun, ResidueKind::CustomRun, ResidueKind::PipelineRun, ResidueKind::Pod] {
             let left = self.list_left(kind, target).await?;
-            if let Some(left) = left.into_iter().find(|left| !left.residue.owner.is(execution)) {
+            let is_excepted = |left: &Descendant| except.is_some_and(|execution| left.residue.owner.is(execution));
+            if let Some(left) = left.into_iter().find(|left| !is_excepted(left)) {
                 let (kind, name) = (left.residue.id.kind.as_str(), left.residue.id.name);
                 return Err(PerformError::Refuted { what: format!("{kind} {name} is left of an earlier run") });
             }

@@ -8,15 +8,14 @@ use std::collections::BTreeMap;
 use kube::api::DynamicObject;
 use wfe_api::labels;
 use wfe_api::limits::cut;
-use wfe_core::chain::RunNumber;
 use wfe_core::name::{ExecutionId, Uid, Version};
-use wfe_core::reason::{FailureReason, Refusal};
+use wfe_core::reason::FailureReason;
 use wfe_tekton::MAX_MESSAGE;
 use wfe_view::call::CallError;
 use wfe_view::index::{Expected, Kind};
 
 use super::facts::is;
-use super::{Learned, Performer, if_unchanged, written};
+use super::{Creation, Learned, Performer, if_unchanged, written};
 use crate::verb::Verb;
 
 /// What all labels and annotations of ours begin with.
@@ -44,13 +43,7 @@ pub(super) fn is_owned_by(run: &DynamicObject, execution: &ExecutionId) -> bool 
 
 impl Performer {
     /// Deletes a run that came back without a mark of ours, and refuses its execution.
-    pub(super) async fn refuse_unmarked(
-        &self,
-        execution: &ExecutionId,
-        number: RunNumber,
-        run: &DynamicObject,
-        mark: &str,
-    ) -> Vec<Learned> {
+    pub(super) async fn refuse_unmarked(&self, creation: &Creation, run: &DynamicObject, mark: &str) -> Vec<Learned> {
         let name = run.metadata.name.as_deref().unwrap_or_default();
         let mut learned = Vec::new();
         let fate = match self.delete_pending(run).await {
@@ -66,10 +59,8 @@ impl Performer {
              off; find it with kubectl get mutatingwebhookconfigurations, and exempt the namespace {}; {fate}",
             self.cluster.execution_namespace()
         );
-        tracing::warn!(wfe = %execution, run = name, mark, "{message}");
-        let reason = FailureReason::ConfigurationError;
-        let message = cut(&message, MAX_MESSAGE).into();
-        learned.push(Learned::Refused(execution.uid.clone(), Refusal { reason, message, number }));
+        tracing::warn!(wfe = %creation.execution, run = name, mark, "{message}");
+        learned.push(creation.refused(FailureReason::ConfigurationError, &cut(&message, MAX_MESSAGE)));
         learned
     }
 

@@ -7,11 +7,9 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_core::action::{Change, RunChange, Unneeded};
-use wfe_core::chain::RunNumber;
 use wfe_core::name::{ExecutionId, RunId, Version};
-use wfe_core::reason::Refusal;
 use wfe_core::run::{CancelReason, Order, Owner};
-use wfe_tekton::{RunRequest, observe_run, render_run};
+use wfe_tekton::{observe_run, render_run};
 use wfe_view::call::CallError;
 use wfe_view::index::{Kind, Written};
 use wfe_view::lean::LeanObject;
@@ -20,8 +18,8 @@ use super::facts::is;
 use super::live::unwatched;
 use super::telling::{Telling, Told};
 use super::{
-    Common, Learned, PerformError, Performer, Result, call, changed_or_call, deleted, expect_object, if_unchanged,
-    marks, refusal,
+    Common, Creation, Learned, PerformError, Performer, Result, call, changed_or_call, deleted, expect_object,
+    if_unchanged, marks, refusal,
 };
 use crate::verb::Verb;
 
@@ -42,23 +40,20 @@ impl Performer {
     }
 
     /// Step (a). A create whose outcome is unknown is tried again under the same name, as the view has not moved.
-    pub(super) async fn create(
-        &self,
-        common: &Common,
-        execution: &ExecutionId,
-        number: RunNumber,
-        request: &RunRequest,
-        had_run: Option<&Version>,
-    ) -> Result<Vec<Learned>> {
+    pub(super) async fn create(&self, common: &Common, creation: &Creation) -> Result<Vec<Learned>> {
+        let Creation { execution, number, request, had_run, at_most, .. } = creation;
         if let Some(version) = had_run {
             self.confirm_unchanged(execution, version).await?;
         }
-        let name = request.target.chain().run(number);
-        let rendered: DynamicObject =
-            serde_json::from_value(render_run(request, number, &common.defaults)).map_err(|error| {
-                let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
-                call(format!("render PipelineRun {name}"), source)
-            })?;
+        let name = request.target.chain().run(*number);
+        let rendered = match at_most {
+            Some(most) => render_run(&request.with_timeout_at_most(*most, &common.defaults), *number, &common.defaults),
+            None => render_run(request, *number, &common.defaults),
+        };
+        let rendered: DynamicObject = serde_json::from_value(rendered).map_err(|error| {
+            let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
+            call(format!("render PipelineRun {name}"), source)
+        })?;
         let params =
             PostParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PostParams::default() };
         // A create does not rest on a version of the execution.
@@ -70,21 +65,20 @@ impl Performer {
             Ok(LeanObject { object: created, .. }) => {
                 self.tell(&telling);
                 let mut learned = match marks::missing(&sent.object, &created) {
-                    Some(mark) => self.refuse_unmarked(execution, number, &created, &mark).await,
+                    Some(mark) => self.refuse_unmarked(creation, &created, &mark).await,
                     None => expect_object(Kind::Run, &created),
                 };
                 learned.push(Learned::Told(execution.uid.clone()));
                 Ok(learned)
             }
             Err(CallError::Refused(status)) if status.is_already_exists() => {
-                self.name_taken(execution, &sent.object, number).await
+                self.name_taken(creation, &sent.object).await
             }
             Err(error) => match refusal::judge(&error) {
                 Some(reason) => {
                     let message = refusal::message(&error, &request.parameters);
                     tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {message}");
-                    let refusal = Refusal { reason, message: message.into(), number };
-                    Ok(vec![Learned::Refused(execution.uid.clone(), refusal)])
+                    Ok(vec![creation.refused(reason, &message)])
                 }
                 None => Err(call(format!("create PipelineRun {name}"), error).with_untold(telling)),
             },
@@ -92,20 +86,15 @@ impl Performer {
     }
 
     /// The name is there already: ours (a crash, or an answer that was lost), another operator's, or a stranger's.
-    async fn name_taken(
-        &self,
-        execution: &ExecutionId,
-        rendered: &DynamicObject,
-        number: RunNumber,
-    ) -> Result<Vec<Learned>> {
+    async fn name_taken(&self, creation: &Creation, rendered: &DynamicObject) -> Result<Vec<Learned>> {
         let name = rendered.metadata.name.as_deref().unwrap_or_default();
         match self.read_run(name).await? {
             // Whoever owns it: the watch delivers it, and the next decision sees it.
             Some(found) if has_our_label(&found) => Ok(expect_object(Kind::Run, &found)),
             // Ours, and somebody took the label off: the next one would fare no better.
-            Some(found) if marks::is_owned_by(&found, execution) => {
+            Some(found) if marks::is_owned_by(&found, &creation.execution) => {
                 let mark = marks::missing(rendered, &found).unwrap_or_else(|| "labels of ours".to_owned());
-                Ok(self.refuse_unmarked(execution, number, &found, &mark).await)
+                Ok(self.refuse_unmarked(creation, &found, &mark).await)
             }
             // That of another execution, which lost our label before this process saw it.
             Some(found) if let Some((owner, run)) = strayed(&found) => self.found_after_all(&owner, &run, &found),
@@ -114,7 +103,7 @@ impl Performer {
                     run = name,
                     "a PipelineRun of somebody else has this name; left alone, the next number is used"
                 );
-                Ok(vec![Learned::NumberTaken(number)])
+                Ok(vec![Learned::NumberTaken(creation.number)])
             }
             None => Err(PerformError::Changed { what: format!("PipelineRun {name}") }),
         }

@@ -1,20 +1,23 @@
 //! What a decision asks for, prepared: each task owns what its requests need of the view, so that carrying it out reads
 //! nothing that may have moved on by then.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::action::{Action, Change, Mark, Tell, Write};
+use wfe_core::action::{Action, AttemptFacts, Change, Mark, Tell, Write};
 use wfe_core::chain::RunNumber;
 use wfe_core::ending::Skip;
 use wfe_core::execution::{Execution, ExecutionState};
-use wfe_core::name::{ExecutionId, RunId, Version};
+use wfe_core::name::{ExecutionId, RunId, Uid, Version};
+use wfe_core::reason::{FailureReason, Refusal};
 use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
 use wfe_tekton::{Defaults, Evidence, RunRequest};
 use wfe_view::index::{Entry, Key};
 
-use super::{PerformError, Result};
+use super::{Learned, PerformError, Result};
 use crate::status::Subject;
 
 /// The tasks of one decision.
@@ -35,6 +38,8 @@ pub struct Common {
     pub target: Option<TargetName>,
     /// What the configuration that the decision was made by holds for a spec that is silent.
     pub defaults: Defaults,
+    /// The holders that skips name and no watch delivers, by uid.
+    pub strangers: BTreeSet<Uid>,
     /// The time of the decision.
     pub now: Time,
 }
@@ -43,16 +48,7 @@ pub struct Common {
 #[derive(Debug)]
 pub enum Task {
     /// Creates a run.
-    Create {
-        /// For whom.
-        execution: ExecutionId,
-        /// Which number.
-        number: RunNumber,
-        /// What the execution asks to run.
-        request: Arc<RunRequest>,
-        /// The version that the decision rests on, where a run of the execution was seen before.
-        had_run: Option<Version>,
-    },
+    Create(Creation),
     /// Writes a status.
     Write(Box<Write>, Subject),
     /// Skips executions.
@@ -70,17 +66,66 @@ pub enum Task {
     Remove(ExecutionId, Version),
     /// Looks at a run that has failed, with what was seen of it.
     Examine(RunId, Box<Evidence>),
+    /// Asks the conditions of a retry policy about an attempt that has failed.
+    Ask(Question),
+    /// Reads an execution that no watch delivers.
+    ReadOwner(ExecutionId),
     /// Reads a run that its watch does not deliver.
     Follow(RunId),
     /// Tells people something.
     Tell(Tell),
 }
 
+/// A run that is to be created.
+#[derive(Debug)]
+pub struct Creation {
+    /// For whom.
+    pub execution: ExecutionId,
+    /// Which number.
+    pub number: RunNumber,
+    /// What the execution asks to run.
+    pub request: Arc<RunRequest>,
+    /// The version that the decision rests on, where a run of the execution was seen before.
+    pub had_run: Option<Version>,
+    /// The time-out that the run may have at the most, where a retry policy leaves it no more.
+    pub at_most: Option<Duration>,
+    /// The attempt that the execution waits for, where it is Running.
+    pub attempt: Option<u32>,
+}
+
+impl Creation {
+    /// Says that the run was refused for good.
+    pub(super) fn refused(&self, reason: FailureReason, message: &str) -> Learned {
+        let refusal = Refusal { reason, message: message.into(), number: self.number };
+        Learned::Refused { execution: self.execution.uid.clone(), attempt: self.attempt, refusal }
+    }
+}
+
+/// What the conditions of a retry policy are asked.
+#[derive(Debug)]
+pub struct Question {
+    /// Whose policy.
+    pub execution: ExecutionId,
+    /// The run of the attempt; none where the create of it was refused.
+    pub run: Option<RunId>,
+    /// What is known of the attempt.
+    pub failed: Box<AttemptFacts>,
+    /// `stopWhen`, where the policy has it.
+    pub stop_when: Option<Box<str>>,
+    /// `retryWhen`, where the policy has it.
+    pub retry_when: Option<Box<str>>,
+}
+
 impl Work {
     /// Prepares the actions of a decision on an entry of the view.
     #[must_use]
     pub fn prepare(key: Key, entry: &Entry, actions: Vec<Action>, defaults: &Defaults, now: Time) -> Self {
-        let common = Common { target: entry.target.name.clone(), defaults: defaults.clone(), now };
+        let strangers = actions.iter().filter_map(|action| match action {
+            Action::Skip { fact: Fact::Holds(holder), .. } => Some(&holder.uid),
+            _ => None,
+        });
+        let strangers = strangers.filter(|holder| entry.target.executions.get(holder).is_none()).cloned().collect();
+        let common = Common { target: entry.target.name.clone(), defaults: defaults.clone(), strangers, now };
         let tasks = actions.into_iter().map(|action| (action.mark(), prepare(entry, action))).collect();
         Self { key, common, tasks }
     }
@@ -92,11 +137,14 @@ impl Work {
 /// An execution is not there any more, so nothing can be written to it.
 fn prepare(entry: &Entry, action: Action) -> Result<Task> {
     Ok(match action {
-        Action::Create { execution, number } => {
+        Action::Create { execution, number, at_most } => {
             let beside = entry.beside(&execution.uid);
             let request = beside.request.ok_or_else(|| gone(&execution))?;
-            let had_run = if beside.had_run { Some(known(entry, &execution)?.version.clone()) } else { None };
-            Task::Create { execution, number, request, had_run }
+            let known = known(entry, &execution)?;
+            let had_run = beside.had_run || matches!(known.state, ExecutionState::Running { .. });
+            let had_run = had_run.then(|| known.version.clone());
+            let attempt = known.next_attempt().map(|next| next.attempt);
+            Task::Create(Creation { execution, number, request, had_run, at_most, attempt })
         }
         Action::Write(write) => {
             let subject = subject(entry, &write.execution)?;
@@ -119,6 +167,12 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
             let evidence = Box::new(entry.evidence(&run.uid));
             Task::Examine(run, evidence)
         }
+        Action::Ask { execution, run, failed } => {
+            let policy = known(entry, &execution)?.retry.as_ref().map(|retry| retry.policy.clone());
+            let (stop_when, retry_when) = policy.map(|it| (it.stop_when, it.retry_when)).unwrap_or_default();
+            Task::Ask(Question { execution, run, failed: Box::new(failed), stop_when, retry_when })
+        }
+        Action::ReadOwner { owner } => Task::ReadOwner(owner),
         Action::Follow { run } => Task::Follow(run),
         Action::Tell(tell) => Task::Tell(tell),
     })
@@ -135,14 +189,18 @@ fn gone(execution: &ExecutionId) -> PerformError {
 /// Returns what a status is about.
 fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
     let execution = known(entry, id)?;
+    let (is_running, run, started_at) = match &execution.state {
+        ExecutionState::Running { run, started_at } => (true, run.clone(), *started_at),
+        _ => (false, None, None),
+    };
     Ok(Subject {
         generation: entry.beside(&id.uid).generation,
         workflow_id: execution.workflow_id.clone(),
-        is_running: matches!(execution.state, ExecutionState::Running { .. }),
-        started_at: match execution.state {
-            ExecutionState::Running { started_at, .. } => started_at,
-            _ => None,
-        },
+        is_running,
+        started_at,
+        run,
+        proof: execution.run_shown.proof.clone(),
+        retry: execution.retry.clone(),
         gave_up: execution.is_undecided() && execution.run_sequence.is_some(),
     })
 }

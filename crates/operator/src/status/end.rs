@@ -13,7 +13,7 @@ use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 use wfe_tekton::api_time;
 
-use super::{Subject, blocked_condition, common, condition, counter, run_status, started_condition};
+use super::{Subject, attempts, blocked_condition, common, condition, counter, run_status, started_condition};
 
 /// Renders the end of an execution.
 pub(super) fn ended(
@@ -60,6 +60,7 @@ pub(super) fn ended(
     {
         status.conditions.push(blocked_condition(subject, at, Blocked::Yes(reason), Some(target)));
     }
+    attempts::finish(&mut status, subject, ending, at);
     status
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use wfe_core::Time;
 use wfe_core::ending::Charge;
 use wfe_core::ending::Remediation;
-use wfe_core::evidence::{Absence, Doubt, Proof, Started};
+use wfe_core::evidence::{Absence, Doubt, Proof, Ran, Started};
 use wfe_core::execution::Recorded;
 use wfe_core::findings::FailedTask;
 use wfe_core::name::{ExecutionId, Uid};
@@ -19,9 +19,10 @@ use wfe_core::waiting::Pause;
 use super::*;
 use wfe_core::action::Ending;
 use wfe_core::duration;
-use wfe_core::ending::{Conflict, Failure, Skip};
+use wfe_core::ending::{Conflict, Failure, Skip, Tried};
 use wfe_core::execution::Clearance;
 use wfe_core::reason::FailureReason;
+use wfe_core::retry::{Attempt, AttemptEnd, Stop};
 
 /// Says where a value does not fit a schema.
 fn misfits(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
@@ -62,7 +63,8 @@ fn misfits(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
             expect(schema["format"] != "date-time" || is_date(), "no time");
             // What the rule `duration(self)` takes.
             let is_go = || duration::parse(text).is_ok();
-            expect(!path.ends_with("uration") && !path.ends_with("BeforeFailure") || is_go(), "no duration");
+            let has_duration = ["uration", "BeforeFailure", ".delay"].iter().any(|end| path.ends_with(end));
+            expect(!has_duration || is_go(), "no duration");
         }
         (Some("integer"), Value::Number(number)) => {
             let number = number.as_f64().unwrap_or(f64::NAN);
@@ -154,6 +156,7 @@ fn failures() -> impl Strategy<Value = Failure> {
                 outcome,
                 cancelled: number.is_some(),
                 charge: Charge { consecutive_failures: charge.0, next_allowed_execution: charge.1, exhausts: charge.2 },
+                tried: None,
             }
         })
 }
@@ -163,7 +166,7 @@ proptest! {
     fn any_failure_fits(failure in failures(), is_running in any::<bool>(), draining in any::<bool>(), workflow in texts()) {
         let target = TargetName::parse("node/n").unwrap();
         let workflow_id = limits::cut(&workflow, limits::NAME).into();
-        let subject = Subject { generation: 1, workflow_id, is_running, started_at: None, gave_up: false };
+        let subject = Subject { generation: 1, workflow_id, is_running, ..Subject::default() };
         let status = ended(Some(&target), &subject, &Ending::Failed(failure), draining);
         prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
     }
@@ -181,10 +184,78 @@ proptest! {
             proof: proof.map(|(name, at)| Box::new(Proof::running(&name, &name, "?", at))),
             tasks: tasks.map(|(completed, total)| TaskCount { completed, total }),
         };
-        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: true, started_at: None, gave_up: false };
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: true, ..Subject::default() };
         let run = RunId { name: "wfe-x-1".into(), uid: wfe_core::name::Uid::new("u") };
         let status = going(None, &subject, &run, &shown, &doing, since, since);
         prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
+    }
+}
+
+fn ends() -> impl Strategy<Value = AttemptEnd> {
+    let reason = prop::option::of(prop::sample::select(FailureReason::ALL.to_vec()));
+    (times(), prop::sample::select(Ran::ALL.to_vec()), reason, texts()).prop_map(
+        |(completed_at, started, reason, message)| AttemptEnd {
+            completed_at,
+            started,
+            reason,
+            message: message.into(),
+        },
+    )
+}
+
+/// As long as Go can hold: what was longer was not read.
+fn delays() -> impl Strategy<Value = Duration> {
+    (0..i64::MAX.unsigned_abs()).prop_map(Duration::from_nanos)
+}
+
+/// What a status may say of attempts, also one that somebody has edited.
+fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
+    let delay = prop::option::of(delays());
+    let run = prop::option::of(texts().prop_map(|name| format!("r{name}").into()));
+    let times = (prop::option::of(times()), prop::option::of(times()));
+    let attempt = (delay, run, times, prop::option::of(ends())).prop_map(|(delay, run, times, end)| {
+        let (not_before, started_at) = times;
+        Attempt { delay, not_before, run, started_at, end }
+    });
+    // The last is not ended where another is appended: there are twenty at the most.
+    prop::collection::vec(attempt, 0..20)
+}
+
+proptest! {
+    #[test]
+    fn any_attempts_fit(
+        attempts in attempts(),
+        end in ends(),
+        (started_at, now) in (prop::option::of(times()), times()),
+        delay in delays(),
+        failure in failures(),
+        stop in 0..10_usize,
+    ) {
+        let run = RunId { name: "wfe-x-1".into(), uid: Uid::new("u") };
+        let policy = wfe_api::retry::read(Some(&serde_json::json!(20))).unwrap().unwrap();
+        let attempt = u32::try_from(attempts.len().max(1)).unwrap();
+        let subject = Subject {
+            generation: 1,
+            is_running: true,
+            started_at,
+            run: Some(run.clone()),
+            retry: Some(Box::new(Retry { policy, attempts })),
+            ..Subject::default()
+        };
+        let (of, proof) = (20, Some(Proof::running("t", "s", "?", None)));
+        let retry = Says::Retry { attempt, of, run: None, end: end.clone(), proof, delay, not_before: now };
+        let stop = match stop {
+            0 => Stop::ConditionError("x".repeat(40_000).into()),
+            1 => Stop::Exhausted,
+            _ => Stop::Ran,
+        };
+        let tried = Some(Box::new(Tried { attempt, of, end: Some(end), stop }));
+        let ended = Says::Ended { ending: Ending::Failed(Failure { tried, ..failure }), draining: false };
+        let commit = Says::Running { run, number: 1, consecutive_failures: 0 };
+        for what in [retry, ended, commit] {
+            let status = says(None, &subject, &what, Vec::new(), "runs", now);
+            prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
+        }
     }
 }
 
@@ -221,6 +292,7 @@ fn skips() -> impl Strategy<Value = Skip> {
                 workflow_id: past.workflow_id,
                 started_at: past.completed_at,
                 draining: flag,
+                next: None,
             }),
             1 => Skip::PreviousExecutionFailed { failed: past, is_repeated: flag },
             2 => Skip::ExhaustedRetries { latest: past, failures, limit: failures, until },
@@ -246,14 +318,14 @@ proptest! {
     #[test]
     fn any_skip_fits(skip in skips(), now in times()) {
         let target = TargetName::parse("node/n").unwrap();
-        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, started_at: None, gave_up: false };
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, ..Subject::default() };
         prop_assert_eq!(misfits_of(&skipped(Some(&target), &subject, &skip, now)), Vec::<String>::new());
     }
 
     #[test]
     fn any_wait_fits(wait in waits(), tried in prop::option::of(any::<u64>()), now in times(), number in any::<u64>()) {
         let tried = tried.map(std::time::Duration::from_secs);
-        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, started_at: None, gave_up: false };
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, ..Subject::default() };
         prop_assert_eq!(misfits_of(&waiting(None, &subject, &wait, tried, now)), Vec::<String>::new());
         prop_assert_eq!(misfits_of(&given_up(None, &subject, number, now)), Vec::<String>::new());
     }
@@ -261,7 +333,7 @@ proptest! {
     #[test]
     fn any_clearance_fits(reason in texts(), cleared_by in texts(), effective in any::<bool>(), now in times()) {
         let target = TargetName::parse("node/n").unwrap();
-        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, started_at: None, gave_up: false };
+        let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, ..Subject::default() };
         let clearance = Clearance { reason: reason.into(), cleared_by: cleared_by.into(), recorded: Recorded::Not };
         let status = cleared(Some(&target), &subject, Vec::new(), &clearance, effective, now);
         prop_assert_eq!(misfits_of(&status), Vec::<String>::new());

@@ -35,7 +35,7 @@ fn id(namespace: &str, name: &str) -> ExecutionId {
 }
 
 fn subject(is_running: bool) -> Subject {
-    Subject { generation: 1, workflow_id: "w".into(), is_running, started_at: None, gave_up: false }
+    Subject { generation: 1, workflow_id: "w".into(), is_running, ..Subject::default() }
 }
 
 fn any_failure() -> Failure {
@@ -51,6 +51,7 @@ fn any_failure() -> Failure {
         outcome: None,
         cancelled: false,
         charge: Charge::default(),
+        tried: None,
     }
 }
 

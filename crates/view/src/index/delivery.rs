@@ -62,7 +62,7 @@ pub struct ExecutionRecord {
     pub target: Option<TargetName>,
     /// `metadata.generation`, for `observedGeneration`.
     pub generation: i64,
-    /// What it asks to run; kept only while it is undecided and usable.
+    /// What it asks to run; kept only while it is undecided and usable, and with a retry policy until it has ended.
     pub request: Option<Arc<RunRequest>>,
 }
 

@@ -12,6 +12,7 @@ use wfe_core::target::Target;
 use wfe_tekton::{Evidence, Sighting};
 
 use super::Entry;
+use super::keep::forget_owners;
 
 /// Of how many runs that have not come yet a target keeps what was seen of them. One run is made at a time; each rival
 /// operator may add one.
@@ -55,13 +56,14 @@ impl Entry {
         is_news
     }
 
-    /// Tells whether a run that is not there may be still to come: somebody has yet to get a turn, or is Running on it.
+    /// Tells whether a run that is not there may be still to come: somebody has yet to get a turn, waits for its next
+    /// attempt, or is Running on it.
     /// Any other is a pipeline in a pipeline, or gone.
     fn may_come(&self, run: &Uid) -> bool {
         self.target.executions.values().any(|execution| match &execution.state {
             ExecutionState::Undecided { .. } => true,
-            ExecutionState::Running { run: Some(committed), .. } => committed.uid == *run,
-            _ => false,
+            ExecutionState::Running { run: Some(committed), .. } if committed.uid == *run => true,
+            _ => execution.next_attempt().is_some(),
         })
     }
 
@@ -147,6 +149,7 @@ impl Entry {
             self.target.runs.remove(&uid);
             self.evidence.remove(&uid);
         }
+        forget_owners(&mut self.target);
     }
 
     /// Forgets what nobody needs any more: what was seen of runs whose execution has ended, or that cannot come.
@@ -177,10 +180,16 @@ impl Entry {
     }
 }
 
-/// Tells whether the execution of a run has ended.
+/// Tells whether the execution of a run has ended, or is recorded to have failed with it and tried again.
 fn is_over(target: &Target, run: &Run) -> bool {
+    let is_recorded = |owner: &Execution| {
+        let attempts = owner.retry.iter().flat_map(|retry| &retry.attempts);
+        attempts.filter(|it| it.end.is_some()).any(|it| it.run.as_deref() == Some(&*run.id.name))
+    };
     match &run.owner {
-        Owner::Execution { id, .. } => target.executions.get(&id.uid).is_some_and(Execution::is_terminal),
+        Owner::Execution { id, .. } => {
+            target.executions.get(&id.uid).is_some_and(|owner| owner.is_terminal() || is_recorded(owner))
+        }
         Owner::Nobody => false,
     }
 }

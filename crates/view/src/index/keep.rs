@@ -91,9 +91,11 @@ pub(super) fn keep_release(run: &mut Run, known: Option<&Run>, now: Time) {
         if run.is_pending() { None } else { said.or_else(|| known.and_then(|known| known.released_at)).or(Some(now)) };
 }
 
-/// The tries to create a run have ended with one. Should it be withdrawn, they begin anew, and with them their time.
-pub(super) fn end_tries(execution: &mut Execution) {
-    if let Some(memory) = &mut execution.memory {
+/// The tries to create a run have ended with one. Should it be withdrawn, they begin anew, and with them their time. The
+/// run of an earlier attempt says nothing of the tries for the next.
+pub(super) fn end_tries(execution: &mut Execution, run: &Run) {
+    let is_earlier = execution.next_attempt().is_some() && execution.run_sequence >= Some(run.number);
+    if let Some(memory) = execution.memory.as_mut().filter(|_| !is_earlier) {
         memory.first_try = None;
     }
 }
@@ -122,6 +124,18 @@ pub(super) fn place_owner(run: &mut Run, watch_namespace: Option<&str>) {
     {
         *presence = Presence::Elsewhere;
     }
+}
+
+/// Tells whether a run of an execution is there.
+pub(super) fn owns_a_run(target: &Target, owner: &Uid) -> bool {
+    target.runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner))
+}
+
+/// Forgets what live reads have found of executions of which no run is left.
+pub(super) fn forget_owners(target: &mut Target) {
+    let Target { runs, memory, .. } = target;
+    let owns = |owner: &Uid| runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner));
+    memory.elsewhere.retain(|owner, _| owns(owner));
 }
 
 pub(super) fn mark_gone(target: &mut Target, owner: &Uid) {

@@ -7,21 +7,25 @@ use wfe_core::Time;
 use wfe_core::action::Decision;
 use wfe_core::by_uid::ByUid;
 use wfe_core::chain::RunNumber;
-use wfe_core::execution::{ExecutionState, Lost};
+use wfe_core::execution::{Execution, ExecutionState, Lost};
 use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::reason::Refusal;
+use wfe_core::retry::Answers;
+use wfe_core::target::Elsewhere;
 use wfe_core::tries::Trouble;
 
 use super::keep::{self, mark_gone};
 use super::{Entry, Index, Key};
 
 impl Index {
-    /// Records that the API server refused to create an execution's run.
-    pub fn refuse(&mut self, key: &Key, execution: &Uid, refusal: Refusal) {
+    /// Records that the API server refused to create an execution's run. `attempt` is the one that it waited for, where
+    /// it is Running: of any other the refusal says nothing, and would use it up.
+    pub fn refuse(&mut self, key: &Key, execution: &Uid, attempt: Option<u32>, refusal: Refusal) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
-            && matches!(execution.state, ExecutionState::Undecided { .. })
+            && is_created_for(execution)
+            && attempt == execution.next_attempt().map(|next| next.attempt)
         {
             execution.remember().refusal = Some(refusal);
         }
@@ -48,6 +52,26 @@ impl Index {
         }
     }
 
+    /// Records what a live read has found of an execution that no watch delivers, as long as a run of it is there.
+    pub fn owner_read(&mut self, key: &Key, owner: &Uid, read: Elsewhere) {
+        if let Some(Entry { target, .. }) = self.targets.get_mut(key).map(Box::as_mut)
+            && keep::owns_a_run(target, owner)
+        {
+            target.memory.elsewhere.insert(owner.clone(), read);
+        }
+    }
+
+    /// Records what the conditions of a retry policy have said of an attempt of an execution, unless that is on another
+    /// attempt by now.
+    pub fn answered(&mut self, key: &Key, execution: &Uid, attempt: u32, answers: Answers) {
+        if let Some(entry) = self.targets.get_mut(key)
+            && let Some(execution) = entry.target.executions.get_mut(execution)
+            && execution.retry.as_ref().is_some_and(|retry| retry.current() == attempt)
+        {
+            execution.remember().answers = Some(Box::new(answers));
+        }
+    }
+
     /// Records that no write of this process to a target is on its way now.
     pub fn settle(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
@@ -60,7 +84,7 @@ impl Index {
     pub fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
-            && matches!(execution.state, ExecutionState::Undecided { .. })
+            && is_created_for(execution)
         {
             let before = execution.waiting_shown.as_ref().map_or(Duration::ZERO, |shown| shown.tried);
             let first = TimeDelta::from_std(before).ok().and_then(|before| now.checked_sub_signed(before));
@@ -139,4 +163,9 @@ impl Index {
             entry.target.memory.drain_warned = true;
         }
     }
+}
+
+/// Tells whether a run may be created for an execution: it is undecided, or waits for its next attempt.
+fn is_created_for(execution: &Execution) -> bool {
+    matches!(execution.state, ExecutionState::Undecided { .. }) || execution.next_attempt().is_some()
 }

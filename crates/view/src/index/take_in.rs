@@ -8,7 +8,7 @@ use wfe_core::target::Target;
 use wfe_tekton::Descendant;
 
 use super::expect::at_least;
-use super::keep::{end_tries, keep_presence, keep_release, mark_gone, place_owner, share_strings};
+use super::keep::{end_tries, forget_owners, keep_presence, keep_release, mark_gone, place_owner, share_strings};
 use super::pause::pause_for;
 use super::{Beside, ExecutionRecord, Index, Key, Kind};
 
@@ -35,7 +35,8 @@ impl Index {
             let memory = known.memory.take();
             execution.memory = memory.and_then(|memory| memory.kept(known, &execution));
         }
-        let has_ended = execution.is_terminal();
+        let has_ended =
+            execution.is_terminal() || execution.retry.as_ref().is_some_and(|it| it.ended().next().is_some());
         entry.target.executions.insert(uid, execution);
         if has_ended {
             entry.forget();
@@ -73,7 +74,7 @@ impl Index {
             && let Some(execution) = entry.target.executions.get_mut(&id.uid)
         {
             entry.beside.get_or_insert_with(&id.uid, Beside::default).had_run = true;
-            end_tries(execution);
+            end_tries(execution, &run);
         }
         share_strings(&mut run.owner, &entry.target.executions);
         entry.find(&run.id);
@@ -156,6 +157,7 @@ impl Index {
                         entry.vanished.insert(uid.clone(), ());
                     }
                     entry.target.residue.remove(uid);
+                    forget_owners(&mut entry.target);
                 }
                 Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
                     entry.target.residue.remove(uid);

@@ -1,3 +1,5 @@
+mod attempts;
+
 use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
@@ -479,7 +481,7 @@ fn an_owner_in_a_namespace_that_is_not_watched_is_elsewhere() {
 fn a_refusal_stays_until_the_execution_is_decided() {
     let mut index = synced(vec![execution("a", "1")]);
     let refusal = Refusal { reason: wfe_core::reason::FailureReason::Forbidden, message: "no".into(), number: 1 };
-    index.refuse(&key(), &Uid::new("a"), refusal.clone());
+    index.refuse(&key(), &Uid::new("a"), None, refusal.clone());
     index.apply(execution("a", "2"), now());
     let kept = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].recall().refusal;
     assert_eq!(kept, &Some(refusal));
@@ -504,7 +506,7 @@ fn a_new_term_knows_nothing_of_earlier_tries_and_still_waits_for_its_own_writes(
     let mut index = synced(vec![execution("a", "1")]);
     let refusal = Refusal { reason: wfe_core::reason::FailureReason::Forbidden, message: "no".into(), number: 1 };
     index.tried(&key(), &Uid::new("a"), now());
-    index.refuse(&key(), &Uid::new("a"), refusal);
+    index.refuse(&key(), &Uid::new("a"), None, refusal);
     let trouble = Trouble { kind: TroubleKind::ApiErrors, words: "the API server is away".into() };
     index.trouble(&key(), Some(trouble));
     index.expect(&key(), written("a", "2"), now());
@@ -526,7 +528,7 @@ fn first_try(index: &Index) -> Option<Time> {
 
 /// Decides that the run of `a` is to be created.
 fn creates() -> Decision {
-    let actions = vec![Action::Create { execution: id("a"), number: 1 }];
+    let actions = vec![Action::Create { execution: id("a"), number: 1, at_most: None }];
     Decision { actions, ..Decision::default() }
 }
 

@@ -1,0 +1,148 @@
+//! The live reads between two attempts of an execution: what its conditions ask about, and whether the owner of a
+//! finished run waits for another attempt.
+
+use std::collections::BTreeMap;
+
+use wfe_api::limits;
+use wfe_condition::Variables;
+use wfe_core::Time;
+use wfe_core::action::AttemptFacts;
+use wfe_core::execution::ExecutionState;
+use wfe_core::findings::FailedTask;
+use wfe_core::name::{ExecutionId, RunId};
+use wfe_core::residue::ResidueKind;
+use wfe_core::retry::{Answer, Answers};
+use wfe_core::target::{Elsewhere, OwnerRead};
+use wfe_tekton::Object;
+
+use super::examine::view;
+use super::facts::is;
+use super::task::Question;
+use super::{Learned, PerformError, Performer, Result};
+
+impl Performer {
+    /// Reads an execution that no watch delivers, and whose run is done.
+    pub(super) async fn read_owner(&self, owner: &ExecutionId, now: Time) -> Result<Vec<Learned>> {
+        let found = match self.observe_live(owner).await? {
+            None => OwnerRead::Over,
+            Some(found) if found.is_terminal() => OwnerRead::Over,
+            Some(found) => match (found.next_attempt(), &found.state) {
+                (Some(next), ExecutionState::Running { started_at, .. }) => {
+                    OwnerRead::Waits { started_at: started_at.unwrap_or(found.created), next }
+                }
+                _ => OwnerRead::Late,
+            },
+        };
+        tracing::debug!(wfe = %owner, ?found, "read an execution that no watch delivers");
+        Ok(vec![Learned::OwnerRead(owner.uid.clone(), Box::new(Elsewhere { at: now, found }))])
+    }
+
+    /// Asks the conditions of a retry policy about an attempt that has failed. An error of a condition is an answer.
+    pub(super) async fn ask(&self, question: Question) -> Result<Vec<Learned>> {
+        let Question { execution, run, failed, stop_when, retry_when } = question;
+        let result = match &run {
+            Some(run) => self.results(run, failed.task.as_ref()).await?,
+            None => BTreeMap::new(), // the create of it was refused
+        };
+        let attempt = failed.attempt;
+        let variables = variables(&execution, &failed, result);
+        // An evaluation may take memory and some time: few at once, and none where others wait for their turn to run.
+        let _turn = self.asking.acquire().await;
+        let evaluated = tokio::task::spawn_blocking(move || {
+            let ask = |condition: Option<Box<str>>| condition.map(|condition| ask(&condition, &variables));
+            Answers { stop_when: ask(stop_when), retry_when: ask(retry_when) }
+        });
+        // It ends by a panic alone, which is no answer to anything.
+        let answers = evaluated.await.unwrap_or_default();
+        tracing::debug!(wfe = %execution, attempt, ?answers, "asked whether to try again");
+        Ok(vec![Learned::Answered { execution: execution.uid, attempt, answers: Box::new(answers) }])
+    }
+
+    /// Reads what a run has produced: its own results, and those of the TaskRun that failed.
+    async fn results(&self, run: &RunId, task: Option<&FailedTask>) -> Result<BTreeMap<String, String>> {
+        let found = self.read_run(&run.name).await?.filter(|found| is(&found.metadata, &run.uid));
+        // The watch will say so, and then nothing is asked any more.
+        let found = found.ok_or_else(|| PerformError::Changed { what: format!("PipelineRun {run}") })?;
+        let task_runs = match task {
+            Some(_) => self.made_for(run, ResidueKind::TaskRun).await?,
+            None => Vec::new(),
+        };
+        let views: Vec<Object<'_>> = task_runs.iter().map(view).collect();
+        Ok(wfe_tekton::results(view(&found), &views, task.map(|task| &*task.name)))
+    }
+}
+
+/// Makes what conditions can ask about an attempt.
+fn variables(execution: &ExecutionId, failed: &AttemptFacts, result: BTreeMap<String, String>) -> Variables {
+    let task = failed.task.as_ref();
+    Variables {
+        attempt: failed.attempt,
+        max_attempts: failed.of,
+        reason: failed.reason.as_str().to_owned(),
+        error: limits::cut(&failed.message, limits::MESSAGE), // as the status has it
+        exit_code: task.and_then(|task| task.exit_code),
+        was_execution_failure: failed.was_execution_failure,
+        node_id: task.map(|task| task.name.to_string()).unwrap_or_default(),
+        execution_id: execution.uid.to_string(),
+        result,
+    }
+}
+
+/// Evaluates a condition. What went wrong is told by class: the words quote no value.
+fn ask(condition: &str, variables: &Variables) -> Answer {
+    wfe_condition::ask(condition, variables).map_err(|error| error.to_string().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wfe_core::name::Uid;
+    use wfe_core::reason::FailureReason;
+
+    fn answer(condition: &str, task: Option<FailedTask>, result: &[(&str, &str)]) -> Answer {
+        let execution = ExecutionId { namespace: "ops".into(), name: "a".into(), uid: Uid::new("u-1") };
+        let failed = AttemptFacts {
+            attempt: 2,
+            of: 3,
+            reason: FailureReason::DeadlineExceeded,
+            message: "too slow".into(),
+            was_execution_failure: true,
+            task,
+        };
+        let result = result.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        ask(condition, &variables(&execution, &failed, result))
+    }
+
+    fn task(exit_code: Option<i32>) -> Option<FailedTask> {
+        Some(FailedTask { name: "call".into(), index: 0, step: None, exit_code })
+    }
+
+    #[test]
+    fn every_variable_has_the_value_of_the_attempt() {
+        for condition in [
+            "attempt == 2 && maxAttempts == 3",
+            "reason == 'DeadlineExceeded' && error == 'too slow'",
+            "!success && wasExecutionFailure",
+            "exitCode == 75 && nodeId == 'call' && executionId == 'u-1'",
+            "result.of == 'it' && statusCode == 503 && data.retry",
+        ] {
+            let result = [("of", "it"), ("statusCode", "503"), ("data", r#"{"retry": true}"#)];
+            assert_eq!(answer(condition, task(Some(75)), &result), Ok(true), "{condition}");
+        }
+        assert_eq!(answer("exitCode == -1 && nodeId == ''", None, &[]), Ok(true));
+        assert_eq!(answer("exitCode == -1", task(None), &[]), Ok(true));
+    }
+
+    #[test]
+    fn an_error_is_an_answer_that_quotes_no_value() {
+        for (condition, said) in [
+            ("result.absent == ''", "no such key"),
+            ("1 / statusCode == 1", "division by zero"),
+            ("int(result.of) == 1", "a conversion failed"),
+            ("no + such", "the condition cannot be used: it uses `no`, "),
+        ] {
+            let answer = answer(condition, None, &[("of", "s3cr3t")]).unwrap_err();
+            assert!(answer.starts_with(said) && !answer.contains("s3cr3t"), "{condition}: {answer}");
+        }
+    }
+}

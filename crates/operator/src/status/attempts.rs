@@ -1,0 +1,170 @@
+//! What a status says of the attempts of an execution with a retry policy: the list, which is written whole, and the
+//! condition `Retrying`.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use wfe_api::{AttemptStatus, ConditionStatus, WorkflowExecutionStatus, conditions, limits};
+use wfe_core::action::Ending;
+use wfe_core::evidence::{Proof, Ran, Started};
+use wfe_core::name::RunId;
+use wfe_core::reason::FailureReason;
+use wfe_core::retry::{Attempt, AttemptEnd, Retry};
+use wfe_core::target::TargetName;
+use wfe_core::{Time, duration};
+use wfe_tekton::api_time;
+
+use super::end::api_reason;
+use super::{Subject, common, condition, held, started_condition};
+
+/// Returns the attempts when the current one has been committed to its run.
+pub(super) fn begun(retry: &Retry, run: &RunId, now: Time) -> Vec<AttemptStatus> {
+    let mut all = listed(&retry.attempts);
+    if all.is_empty() {
+        all.push(AttemptStatus { attempt: 1, ..AttemptStatus::default() });
+    }
+    if let Some(last) = all.last_mut().filter(|last| last.start_time.is_none() && last.completion_time.is_none()) {
+        last.pipeline_run = Some(run.name.to_string());
+        last.start_time = Some(api_time(now));
+    }
+    all
+}
+
+/// Returns the attempts when the current one has ended.
+fn ended(subject: &Subject, retry: &Retry, end: &AttemptEnd) -> Vec<AttemptStatus> {
+    let mut all = listed(&retry.attempts);
+    if all.is_empty() {
+        // Somebody else wrote the status; it is taken for the first attempt.
+        let first = Attempt {
+            run: subject.run.as_ref().filter(|_| subject.started_at.is_some()).map(|run| run.name.clone()),
+            started_at: subject.started_at.filter(|_| subject.run.is_some()),
+            ..Attempt::default()
+        };
+        all.push(entry(1, &first));
+    }
+    if let Some(last) = all.last_mut().filter(|last| last.completion_time.is_none()) {
+        complete(last, end);
+    }
+    all
+}
+
+fn listed(attempts: &[Attempt]) -> Vec<AttemptStatus> {
+    (1..).zip(attempts).map(|(number, attempt)| entry(number, attempt)).collect()
+}
+
+fn entry(number: i32, attempt: &Attempt) -> AttemptStatus {
+    let mut entry = AttemptStatus {
+        attempt: number,
+        delay: attempt.delay.map(delay_text),
+        not_before: attempt.not_before.map(api_time),
+        pipeline_run: attempt.run.as_deref().map(|run| limits::cut(run, limits::NAME)),
+        start_time: attempt.started_at.map(api_time),
+        ..AttemptStatus::default()
+    };
+    if let Some(end) = &attempt.end {
+        complete(&mut entry, end);
+    }
+    entry
+}
+
+fn complete(entry: &mut AttemptStatus, end: &AttemptEnd) {
+    entry.completion_time = Some(api_time(end.completed_at));
+    entry.started = Some(match end.started {
+        Ran::Yes => ConditionStatus::True,
+        Ran::No => ConditionStatus::False,
+        Ran::Unknown => ConditionStatus::Unknown,
+    });
+    entry.reason = end.reason.map(api_reason);
+    entry.message = Some(limits::cut(&end.message, limits::ATTEMPT_MESSAGE)).filter(|message| !message.is_empty());
+}
+
+/// Writes a delay as Go does, in milliseconds where it has any.
+pub(super) fn delay_text(delay: Duration) -> String {
+    let whole = duration::format(delay);
+    match delay.subsec_millis() {
+        0 => whole,
+        millis => format!("{}.{}s", whole.trim_end_matches('s'), format!("{millis:03}").trim_end_matches('0')),
+    }
+}
+
+/// What is said when an attempt has failed and there is another.
+pub(super) struct Retried<'a> {
+    /// Which attempt has failed.
+    pub(super) attempt: u32,
+    /// How many there are at the most.
+    pub(super) of: u32,
+    /// How it ended.
+    pub(super) end: &'a AttemptEnd,
+    /// The proof that a step of it ran, where it is not on record.
+    pub(super) proof: Option<&'a Proof>,
+    /// How long the wait before the next one is.
+    pub(super) delay: Duration,
+    /// When that may begin.
+    pub(super) not_before: Time,
+}
+
+/// Renders that an attempt has failed and that there is another: the execution stays Running.
+pub(super) fn retried(
+    target: Option<&TargetName>,
+    subject: &Subject,
+    retried: &Retried<'_>,
+    now: Time,
+) -> WorkflowExecutionStatus {
+    let mut attempts = subject.retry.as_ref().map(|retry| ended(subject, retry, retried.end)).unwrap_or_default();
+    let (delay, not_before) = (Some(delay_text(retried.delay)), Some(api_time(retried.not_before)));
+    let next = retried.attempt.saturating_add(1);
+    let attempt = i32::try_from(next).unwrap_or(i32::MAX);
+    attempts.push(AttemptStatus { attempt, delay, not_before, ..AttemptStatus::default() });
+    let since = subject.started_at.unwrap_or(now);
+    let proof = subject.proof.as_deref().or(retried.proof);
+    let waits = "an attempt failed; the workflow is tried again";
+    let mut conditions = vec![
+        held(subject, since, "the execution holds the target until its next attempt"),
+        condition(subject, since, conditions::SUCCEEDED, "Unknown", conditions::RUNNING, waits),
+    ];
+    conditions.extend(proof.map(|proof| started_condition(subject, now, &Started::Started(proof.clone()))));
+    let Retried { attempt, of, end, not_before, .. } = retried;
+    let reason = end.reason.unwrap_or(FailureReason::Unknown);
+    let message = format!(
+        "attempt {next} of {of} begins at {}: attempt {attempt} failed, {reason}: {}",
+        not_before.format("%Y-%m-%dT%H:%M:%SZ"),
+        end.message
+    );
+    conditions.push(retrying(subject, now, "True", conditions::BACKOFF, &message));
+    WorkflowExecutionStatus { attempts, conditions, ..common(target, subject) }
+}
+
+/// Renders that an attempt runs: the condition of an execution with a policy, and none of one without. `begun` is when
+/// it has begun, where the status does not say so yet.
+pub(super) fn runs(subject: &Subject, begun: Option<Time>) -> Option<Condition> {
+    let retry = subject.retry.as_deref()?;
+    let since = begun.or_else(|| retry.attempts.last()?.started_at).or(subject.started_at).unwrap_or_default();
+    let message = format!("attempt {} of {} runs", retry.current(), retry.policy.max_attempts);
+    Some(retrying(subject, since, "False", conditions::RUNNING, &message))
+}
+
+/// Adds what the end of an execution says of its attempts, where it has a policy and got its turn. One that only waited
+/// is left as it is.
+pub(super) fn finish(status: &mut WorkflowExecutionStatus, subject: &Subject, ending: &Ending, at: Time) {
+    let Some(retry) = subject.retry.as_deref() else { return };
+    let (end, reason, message) = match ending {
+        Ending::Completed(success) => {
+            let Some(end) = success.attempt.as_deref() else { return };
+            let message = format!("attempt {} of {} succeeded", retry.current(), retry.policy.max_attempts);
+            (Some(end), conditions::RETRY_SUCCEEDED, message)
+        }
+        Ending::Failed(failure) => {
+            let Some(tried) = failure.tried.as_deref() else { return };
+            (tried.end.as_ref(), tried.stop.reason(), tried.stop.message())
+        }
+    };
+    status.attempts = end.map(|end| ended(subject, retry, end)).unwrap_or_default();
+    status.conditions.push(retrying(subject, at, "False", reason, &message));
+}
+
+fn retrying(subject: &Subject, at: Time, status: &str, reason: &str, message: &str) -> Condition {
+    condition(subject, at, conditions::RETRYING, status, reason, message)
+}
+
+#[cfg(test)]
+mod tests;
