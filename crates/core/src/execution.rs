@@ -10,7 +10,7 @@ use crate::evidence::{Proof, Started};
 use crate::findings::TaskCount;
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::reason::{FailureReason, Refusal};
-use crate::retry::{Answers, Retry};
+use crate::retry::{Answers, NextAttempt, Retry};
 use crate::run::Run;
 use crate::tries::Trouble;
 use crate::waiting::Pause;
@@ -269,6 +269,16 @@ impl Execution {
     /// Returns what this process remembers of it, to add something.
     pub fn remember(&mut self) -> &mut ExecutionMemory {
         self.memory.get_or_insert_default()
+    }
+
+    /// Returns the attempt that it waits for, where it is Running and between two.
+    #[must_use]
+    pub fn next_attempt(&self) -> Option<NextAttempt> {
+        let (ExecutionState::Running { started_at, .. }, Some(retry)) = (&self.state, &self.retry) else { return None };
+        let last = retry.attempts.last().filter(|last| last.started_at.is_none() && last.end.is_none())?;
+        let not_before = last.not_before?;
+        let ends_by = retry.ends_by(*started_at, not_before);
+        Some(NextAttempt { attempt: retry.current(), of: retry.policy.max_attempts, not_before, ends_by })
     }
 
     /// Tells whether it runs the same as another: the same workflow, or another one from the same bundle.

@@ -11,7 +11,6 @@ use chrono::TimeDelta;
 use crate::Time;
 use crate::backoff::{Backoff, Thousandths};
 use crate::evidence::Ran;
-use crate::execution::{Execution, ExecutionState};
 use crate::moment::{after, just_after, round_up};
 use crate::name::Uid;
 use crate::reason::FailureReason;
@@ -157,18 +156,6 @@ impl Retry {
     #[must_use]
     pub fn ends_by(&self, started_at: Option<Time>, now: Time) -> Time {
         after(self.since(started_at).unwrap_or(now), self.policy.max_duration)
-    }
-}
-
-impl Execution {
-    /// Returns the attempt that it waits for, where it is Running and between two.
-    #[must_use]
-    pub fn next_attempt(&self) -> Option<NextAttempt> {
-        let (ExecutionState::Running { started_at, .. }, Some(retry)) = (&self.state, &self.retry) else { return None };
-        let last = retry.attempts.last().filter(|last| last.started_at.is_none() && last.end.is_none())?;
-        let not_before = last.not_before?;
-        let ends_by = retry.ends_by(*started_at, not_before);
-        Some(NextAttempt { attempt: retry.current(), of: retry.policy.max_attempts, not_before, ends_by })
     }
 }
 

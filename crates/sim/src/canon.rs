@@ -141,6 +141,7 @@ fn visit_step(step: &mut Step, visit: &mut impl FnMut(&mut RunUid)) {
             }
             visit_request(request, visit);
         }
+        Step::ReadOwner(_) => {}
         Step::ReadFirst { request, .. } => visit_request(request, visit),
         Step::ReadFact { fact, .. } => visit_fact(fact, visit),
     }

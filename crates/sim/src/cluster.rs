@@ -2,10 +2,12 @@
 //!
 //! It also keeps what nobody in the cluster remembers: the true history, by which every write is judged.
 
+mod truth;
+
 use crate::claim::{Claim, Claims};
 use crate::leave_out::LeftOut;
 use crate::object::{End, Execution, ExecutionId, Kind, Number, Phase, Progress, Residue, Run, RunUid, Version};
-use crate::request::{Fact, Premise, Read};
+use crate::request::{Fact, OwnerRead, Premise, Read};
 
 /// More creations, with all operators having seen everything but runs, than any schedule with the budgets of the
 /// searches needs. Beyond it, creating and withdrawing goes on for ever, which breaks the claim that everything ends.
@@ -220,7 +222,7 @@ impl Cluster {
     /// Deletes a run, whoever asks for it.
     pub fn delete_run(&mut self, uid: RunUid, erased: bool) {
         self.note_end(uid);
-        if let Some(run) = self.run(uid).filter(|run| run.is_released()) {
+        if let Some(run) = self.run(uid).filter(Run::is_released) {
             self.note_ran(run);
         }
         if let Some(created) = self.runs.get_mut(usize::from(uid.0)) {
@@ -310,6 +312,17 @@ impl Cluster {
         self.execution(id).is_some_and(|execution| matches!(execution.phase, Phase::Running(_)))
     }
 
+    /// Reads an execution that no watch delivers.
+    #[must_use]
+    pub fn read_owner(&self, id: ExecutionId) -> OwnerRead {
+        match self.execution(id) {
+            None => OwnerRead::Over,
+            Some(found) if found.phase.is_terminal() => OwnerRead::Over,
+            Some(found) if found.waits => OwnerRead::Waits,
+            Some(_) => OwnerRead::Late,
+        }
+    }
+
     /// Tells whether a live read confirms what a later write rests on.
     #[must_use]
     pub fn confirms_read(&self, read: Read, left_out: LeftOut) -> bool {
@@ -344,72 +357,5 @@ impl Cluster {
 
     pub(crate) fn named(&self, number: Number) -> Option<Run> {
         self.existing_runs().find(|run| run.number == number).copied()
-    }
-
-    /// Tells whether a run holds the target: it is committed or released, and unfinished.
-    pub(crate) fn holds(&self, uid: RunUid) -> bool {
-        self.runs.get(usize::from(uid.0)).is_some_and(|created| {
-            created.object.is_some_and(|run| run.is_unfinished()) && (created.committed || created.released)
-        })
-    }
-
-    /// Keeps who has met a run that is about to end.
-    fn note_end(&mut self, uid: RunUid) {
-        if self.holds(uid) {
-            self.note_met(uid);
-        }
-    }
-
-    fn note_met(&mut self, uid: RunUid) {
-        self.runs[usize::from(uid.0)].met |= self.existing().fold(0, |met, execution| met | execution.id.bit());
-    }
-
-    /// Keeps who has met an execution that is about to be Running no more.
-    pub(crate) fn note_hold(&mut self, id: ExecutionId) {
-        if self.terms.attempts > 1 && self.is_running(id) {
-            let met = self.existing().fold(0, |met, execution| met | execution.id.bit());
-            self.executions[usize::from(id.uid)].met |= met;
-        }
-    }
-
-    fn note_ran(&mut self, run: Run) {
-        let owner = run.owner.and_then(|owner| self.executions.get_mut(usize::from(owner.uid)));
-        if let Some(made) = owner.filter(|_| self.terms.attempts > 1) {
-            made.ran = true;
-        }
-    }
-
-    /// Forgets of the true history what can change no judgement any more, so that equal futures are equal states.
-    pub fn forget(&mut self) {
-        let undecided =
-            self.existing().filter(|found| found.phase == Phase::Undecided).fold(0, |all, found| all | found.id.bit());
-        for created in &mut self.runs {
-            created.met &= undecided;
-        }
-        for made in &mut self.executions {
-            made.met &= undecided;
-        }
-    }
-
-    pub(crate) fn breaks(&mut self, claim: Claim) {
-        if self.terms.judged.has(claim) {
-            self.broken.get_or_insert(claim);
-        }
-    }
-
-    /// Judges what the objects say, after any step.
-    pub fn judge(&mut self) {
-        // An attempt may be proven not to have started. Where there is one only, all of them count as started.
-        let several = self.terms.attempts > 1;
-        let lies = |made: &Made| {
-            let ran = if several { made.ran } else { made.released != 0 };
-            made.object.is_some_and(|object| match object.phase {
-                Phase::Skipped => made.released != 0,
-                phase => ran && phase.says_nothing_ran(),
-            })
-        };
-        if self.executions.iter().any(lies) {
-            self.breaks(Claim::NothingRan);
-        }
     }
 }

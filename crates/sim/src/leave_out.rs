@@ -57,6 +57,8 @@ pub enum LeftOut {
     Worst,
     /// Skipping a rival that has a pending run while another waits for its next attempt.
     SkipRival,
+    /// The live read of an owner that no watch delivers: it is taken to be over.
+    Elsewhere,
     /// Waiting for the end of a run of one's own that somebody has released.
     OwnRuns,
     /// Waiting for one's own writes before the next decision. It saves requests; nothing was found to break without it.
@@ -65,7 +67,7 @@ pub enum LeftOut {
 
 impl LeftOut {
     /// The rules without which a claim is broken.
-    pub const NEEDED: [Self; 25] = [
+    pub const NEEDED: [Self; 26] = [
         Self::Pending,
         Self::Look,
         Self::Order,
@@ -90,6 +92,7 @@ impl LeftOut {
         Self::RetryPrecondition,
         Self::Worst,
         Self::SkipRival,
+        Self::Elsewhere,
         Self::OwnRuns,
     ];
 
@@ -122,6 +125,7 @@ impl LeftOut {
             Self::RetryPrecondition => "the precondition of a retry",
             Self::Worst => "the worst verdict",
             Self::SkipRival => "skipping a rival that has a run",
+            Self::Elsewhere => "the live read of an owner elsewhere",
             Self::OwnRuns => "waiting for a run of one's own",
             Self::OwnWrites => "waiting for one's own writes",
         }

@@ -24,6 +24,8 @@ pub struct Setting {
     pub budget: Budget,
     /// Whether runs leave pods behind, which another watch shows.
     pub drains: bool,
+    /// Whether each operator watches the executions of one of two namespaces.
+    pub apart: bool,
     /// How many attempts an execution has at the most; with one, it has no retry policy.
     pub attempts: u8,
     /// Which claims are judged. The first that is broken ends a path.
@@ -292,6 +294,9 @@ impl Model for Setting {
         }
         let mut operators: Vec<Operator> =
             ('A'..).take(self.operators).map(|label| Operator { label: Label(label), ..Operator::default() }).collect();
+        for (operator, namespace) in operators.iter_mut().zip(0..).filter(|_| self.apart) {
+            operator.view.watches = Some(namespace);
+        }
         for operator in operators.iter_mut().take(self.running) {
             operator.list(&cluster);
             operator.list(&cluster);

@@ -14,6 +14,12 @@ pub struct ExecutionId {
 }
 
 impl ExecutionId {
+    /// Returns the namespace that it lives in, where there are two.
+    #[must_use]
+    pub fn namespace(self) -> u8 {
+        self.name % 2
+    }
+
     /// Returns the bit of this execution in a set of executions.
     #[must_use]
     pub fn bit(self) -> u8 {
@@ -70,6 +76,7 @@ impl Phase {
 }
 
 /// A `WorkflowExecution` as the API server keeps it.
+#[allow(clippy::struct_excessive_bools)] // each is a field of its own there, and any may go with any
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Execution {
     /// Which one.

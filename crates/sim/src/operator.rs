@@ -95,7 +95,8 @@ impl Operator {
 
     /// Dies.
     pub fn crash(&mut self) {
-        *self = Self { label: self.label, ..Self::default() };
+        let view = View { watches: self.view.watches, ..View::default() };
+        *self = Self { label: self.label, view, ..Self::default() };
     }
 
     /// Starts with the lists of all but runs, and goes on to that of runs. Other orders show nothing more: a list is as
@@ -186,6 +187,7 @@ impl Operator {
                 }
                 holds
             }
+            Step::ReadOwner(owner) => fate == Fate::Answered && self.view.read_owner(owner, cluster.read_owner(owner)),
             Step::ReadFirst { read, premise, request } => {
                 let holds = fate == Fate::Answered
                     && cluster.confirms_read(read, left_out)

@@ -121,6 +121,19 @@ pub enum Step {
         /// Who is skipped then, with the versions that the decision rests on.
         skipped: Vec<(ExecutionId, Version)>,
     },
+    /// The live read of an execution that no watch delivers.
+    ReadOwner(ExecutionId),
+}
+
+/// What a live read has found of an execution that no watch delivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OwnerRead {
+    /// It is terminal or gone.
+    Over,
+    /// It waits for its next attempt.
+    Waits,
+    /// Neither.
+    Late,
 }
 
 /// What is read live some time before a write.

@@ -51,6 +51,7 @@ impl Search {
             budget: Budget::of(faults),
             drains: false,
             attempts: 1,
+            apart: false,
             judged: Claims::all(),
             stranger: Stranger::None,
             translation: Translation::default(),
@@ -102,6 +103,12 @@ impl Search {
         self
     }
 
+    /// Each operator watches a namespace of its own.
+    fn apart(mut self) -> Self {
+        self.setting.apart = true;
+        self
+    }
+
     /// Executions are tried twice.
     fn retries(mut self) -> Self {
         self.setting.attempts = 2;
@@ -134,7 +141,8 @@ impl Search {
     /// Returns what it is about, in a few words.
     #[must_use]
     pub fn name(&self) -> String {
-        let Setting { executions, operators, running, drains, attempts, stranger, translation, .. } = self.setting;
+        let Setting { executions, operators, running, drains, attempts, apart, stranger, translation, .. } =
+            self.setting;
         let mut name = format!("{executions} executions, {operators} operators");
         let mut add = |what: &str| {
             name.push_str(", ");
@@ -148,6 +156,9 @@ impl Search {
         }
         if translation.retains_nothing {
             add("no retention");
+        }
+        if apart {
+            add("each with a namespace");
         }
         if attempts > 1 {
             add("two attempts");
@@ -217,12 +228,18 @@ pub fn protocol() -> Vec<Search> {
         Search::of(2, 2, &[Refused]).retries(),
         Search::of(2, 2, &[Touch]).retries(),
         Search::of(2, 2, &[Unmake]).retries(),
-        Search::of(2, 2, &[Unmake, Remake]).retries(),
+        Search::of(1, 2, &[Unmake, Remake]).retries(),
         Search::of(2, 2, &[Erase]).retries(),
         Search::of(2, 2, &[Cancel]).retries(),
         Search::of(2, 2, &[Poke]).retries(),
         Search::of(2, 2, &[Linger]).drains().reads_residue().retries(),
         Search::of(3, 2, &[]).retries(),
+        Search::of(2, 2, &[Crash]).apart().quick(),
+        Search::of(2, 2, &[]).apart().retries().quick(),
+        Search::of(2, 2, &[Crash]).apart().retries(),
+        Search::of(2, 2, &[Late]).apart().retries(),
+        Search::of(2, 2, &[Erase]).apart().retries(),
+        Search::of(2, 2, &[Unmake]).apart().retries(),
     ]
 }
 
@@ -262,6 +279,7 @@ pub fn left_out() -> Vec<Search> {
         Search::of(2, 2, &[Late]).retries().without(LeftOut::RetryPrecondition).breaks(Claim::Final),
         Search::of(1, 1, &[]).retries().without(LeftOut::Worst).breaks(Claim::NothingRan).quick(),
         Search::of(2, 2, &[]).latest_first().retries().without(LeftOut::SkipRival).breaks(Claim::Ends).quick(),
+        Search::of(2, 2, &[]).apart().retries().without(LeftOut::Elsewhere).breaks(Claim::Held).quick(),
         Search::of(1, 2, &[Poke, Late]).retries().without(LeftOut::OwnRuns).breaks(Claim::OneAtATime),
     ]
 }

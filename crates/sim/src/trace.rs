@@ -107,6 +107,7 @@ fn describe(cluster: &Cluster, step: &Step) -> String {
         Step::ReadFirst { read: Read::NothingLeft(execution), .. } => {
             format!("reads that nothing is left of others than {execution}")
         }
+        Step::ReadOwner(owner) => format!("reads {owner}"),
         Step::ReadFirst { read: Read::AllDrained, .. } => "reads that nothing is left".to_owned(),
         Step::ReadFirst { read: Read::Unchanged(execution, _), .. } => format!("reads that {execution} is unchanged"),
         Step::ReadFact { fact, skipped } => {

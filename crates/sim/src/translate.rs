@@ -1,5 +1,8 @@
 //! Between the model and the core: a view as a [`Target`], actions as [`Step`]s. The real `decide` is called here.
 
+mod attempts;
+mod left_out;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,7 +10,6 @@ use std::time::Duration;
 
 use wfe_core::Time;
 use wfe_core::action::{Action, Change, Ending, RunChange, Says, Write};
-use wfe_core::backoff::Thousandths;
 use wfe_core::by_uid::ByUid;
 use wfe_core::check::violations;
 use wfe_core::decide::decide;
@@ -18,7 +20,6 @@ use wfe_core::name::{self, Uid};
 use wfe_core::policy::{Policy, Scope};
 use wfe_core::reason::{FailureReason, Refusal};
 use wfe_core::residue::{self, ResidueId, ResidueKind};
-use wfe_core::retry::{Attempt, AttemptEnd, Retry, RetryPolicy};
 use wfe_core::run::{self, Look, Order, Outcome, Owner, Presence, RunMemory};
 use wfe_core::target::{Target, TargetMemory};
 use wfe_core::verdict;
@@ -77,14 +78,7 @@ impl Translation {
         let decision = decide(&target, &policy, moment(100));
         debug_assert_eq!(violations(&target, &policy, moment(100), &decision), [], "decided on {target:?}");
         let mut steps: Vec<Step> = decision.actions.iter().filter_map(|action| self.step(view, action)).collect();
-        match self.left_out {
-            LeftOut::Look => commit_blindly(view, |execution| execution.phase == Phase::Undecided, &mut steps),
-            LeftOut::AttemptLook => commit_blindly(view, |execution| execution.waits, &mut steps),
-            LeftOut::Hold => self.overlook_holds(view, &mut steps),
-            LeftOut::NextRun => delete_next_runs(view, &mut steps),
-            LeftOut::SkipRival => spare_rivals_with_runs(view, &mut steps),
-            _ => {}
-        }
+        self.leave_out(view, &mut steps);
         steps
     }
 
@@ -111,11 +105,12 @@ impl Translation {
         let residue: ByUid<residue::Residue> = view
             .residue
             .iter()
-            .filter(|left| self.left_out != LeftOut::Drain && !self.overlooks(view, left))
-            .map(|left| self.residue(*left))
+            .filter(|left| self.left_out != LeftOut::Drain && !self.overlooks(view, **left))
+            .map(|left| self.residue(view, *left))
             .map(|left| (left.id.uid.clone(), left))
             .collect();
-        let memory = TargetMemory { highest_taken: view.highest_taken.into(), ..TargetMemory::default() };
+        let highest_taken = view.highest_taken.into();
+        let memory = TargetMemory { highest_taken, elsewhere: self.elsewhere(view), ..TargetMemory::default() };
         Target { executions, runs, residue, memory, ..Target::default() }
     }
 
@@ -150,84 +145,21 @@ impl Translation {
         }
     }
 
-    /// The second attempt is always due, and whatever has run is tried again.
-    fn retry(self, execution: Execution) -> Option<Box<Retry>> {
-        if self.attempts < 2 || execution.phase.is_terminal() {
-            return None;
-        }
-        let policy = RetryPolicy {
-            max_attempts: self.attempts.into(),
-            initial_delay: Duration::from_secs(1),
-            multiplier: Thousandths::TWO,
-            max_delay: Duration::from_mins(1),
-            jitter: false,
-            retry_when: None,
-            stop_when: None,
-            retry_execution_failures: true,
-            max_duration: Duration::from_hours(24),
-        };
-        let started = if execution.ran && self.left_out != LeftOut::Worst { Ran::Unknown } else { Ran::No };
-        let end = AttemptEnd {
-            completed_at: moment(60),
-            started,
-            reason: Some(FailureReason::Unknown),
-            message: "message".into(),
-        };
-        let attempts = (1..=execution.attempts).map(|number| {
-            let is_last = number == execution.attempts;
-            let has_run = !(is_last && execution.waits);
-            Attempt {
-                delay: (number > 1).then_some(Duration::from_secs(1)),
-                not_before: (number > 1).then(|| moment(61)),
-                run: has_run.then(|| "run".into()),
-                started_at: has_run.then(|| moment(50)),
-                end: (!is_last).then(|| end.clone()),
-            }
-        });
-        Some(Box::new(Retry { policy, attempts: attempts.collect() }))
-    }
-
-    /// Tells whether what is left of an execution's own earlier attempt is overlooked.
-    fn overlooks(self, view: &View, left: &Residue) -> bool {
-        let waits = |owner: ExecutionId| view.executions.iter().any(|known| known.id == owner && known.waits);
-        self.left_out == LeftOut::OwnRemains && left.owner.is_some_and(waits)
-    }
-
-    /// The others are decided as if who waits for its next attempt had ended.
-    fn overlook_holds(self, view: &View, steps: &mut Vec<Step>) {
-        let mut without = view.clone();
-        for execution in without.executions.iter_mut().filter(|execution| execution.waits) {
-            (execution.phase, execution.waits) = (Phase::Failed { ran: true }, false);
-        }
-        let undecided = |owner: ExecutionId| {
-            view.executions.iter().any(|known| known.id == owner && known.phase == Phase::Undecided)
-        };
-        steps.retain(|step| !matches!(step, Step::ReadFact { fact: Fact::Holds(_), .. }));
-        let others = Self { left_out: LeftOut::Nothing, ..self }.decide_anew(&without);
-        let gains = |step: &Step| match step {
-            Step::Write(_, request) | Step::ReadFirst { request, .. } => match request {
-                Request::Create { owner, .. } => undecided(*owner),
-                Request::Status { execution, .. } => undecided(*execution),
-                Request::Release { .. } | Request::Delete { .. } | Request::Cancel { .. } => false,
-            },
-            Step::ReadFact { .. } => true,
-        };
-        let new: Vec<Step> = others.into_iter().filter(|step| gains(step) && !steps.contains(step)).collect();
-        steps.extend(new);
-    }
-
-    fn residue(self, left: Residue) -> residue::Residue {
+    fn residue(self, view: &View, left: Residue) -> residue::Residue {
         let uid = Uid::new(&format!("{:02}", left.run.0));
         let id = ResidueId { kind: ResidueKind::Pod, name: left.run.0.to_string().into(), uid };
-        residue::Residue { id, owner: self.owner(left.owner, false), created: moment(45) }
+        residue::Residue { id, owner: self.owner(view, left.owner, false), created: moment(45) }
     }
 
-    fn owner(self, owner: Option<ExecutionId>, orphan: bool) -> Owner {
-        let presence = if orphan { Presence::Gone } else { Presence::Watched };
+    fn owner(self, view: &View, owner: Option<ExecutionId>, orphan: bool) -> Owner {
         owner.map_or(Owner::Nobody, |owner| Owner::Execution {
             id: self.execution_id(owner),
             workflow_id: "workflow".into(),
-            presence,
+            presence: match orphan {
+                true => Presence::Gone,
+                false if view.is_elsewhere(owner) => Presence::Elsewhere,
+                false => Presence::Watched,
+            },
         })
     }
 
@@ -242,7 +174,7 @@ impl Translation {
         let overlooked = |known: &Execution| owner == Some(known.id) && known.waits && number <= known.sequence;
         let is_overlooked = self.left_out == LeftOut::OwnRuns && view.executions.iter().any(overlooked);
         let progress = if is_overlooked { Progress::Done { ok: false, ran: true } } else { progress };
-        let owner = self.owner(owner.map(|owner| self.taken_for_owner(view, owner)), seen.orphan);
+        let owner = self.owner(view, owner.map(|owner| self.taken_for_owner(view, owner)), seen.orphan);
         let mut findings = Findings::unread("message".into());
         if let Progress::Done { ran: false, .. } = progress {
             findings.started = Started::NotStarted(Absence::OnlyWaited);
@@ -326,11 +258,11 @@ impl Translation {
                     .collect(),
             },
             Action::Change(change) => self.change(change),
+            Action::ReadOwner { owner } => Step::ReadOwner(self.read_execution(owner)),
             // No decision of the protocol reads what these do; and no execution here has a time to live.
             Action::Remove { .. }
             | Action::Examine { .. }
             | Action::Ask { .. }
-            | Action::ReadOwner { .. }
             | Action::Follow { .. }
             | Action::Tell(_) => return None,
         })
@@ -417,49 +349,6 @@ impl Translation {
 
 /// Uids are one digit, so that their order as text is their order as numbers.
 const LAST_UID: u8 = 7;
-
-/// In place of the look: each of these that has a pending run commits to it.
-fn commit_blindly(view: &View, whose: impl Fn(&Execution) -> bool, steps: &mut Vec<Step>) {
-    for execution in view.executions.iter().filter(|execution| whose(execution)) {
-        let Some(run) = pending_run(view, execution) else { continue };
-        steps.retain(
-            |step| !matches!(step, Step::Write(_, Request::Delete { run: withdrawn, .. }) if *withdrawn == run.uid),
-        );
-        let write = StatusWrite::Commit { run: run.uid, number: run.number };
-        let commit = Request::Status { execution: execution.id, version: execution.version, write };
-        steps.retain(|step| {
-            let (Step::Write(_, request) | Step::ReadFirst { request, .. }) = step else { return true };
-            *request != commit
-        });
-        steps.push(Step::Write(Premise::None, commit));
-    }
-}
-
-fn pending_run(view: &View, execution: &Execution) -> Option<Run> {
-    let own = |run: &Run| run.owner == Some(execution.id) && run.progress == Progress::Pending;
-    view.runs.iter().map(|seen| seen.run).find(|run| own(run) && run.number > execution.sequence)
-}
-
-/// Whatever is pending and not committed to is taken for left over, where its owner is Running.
-fn delete_next_runs(view: &View, steps: &mut Vec<Step>) {
-    for execution in view.executions.iter().filter(|execution| execution.waits) {
-        let Some(Run { uid: run, number, version, .. }) = pending_run(view, execution) else { continue };
-        steps.push(Step::Write(Premise::None, Request::Delete { run, number, version }));
-    }
-}
-
-/// Nobody who has a pending run is skipped for somebody who waits for the next attempt.
-fn spare_rivals_with_runs(view: &View, steps: &mut Vec<Step>) {
-    let has_run = |id: ExecutionId| {
-        view.runs.iter().any(|seen| seen.run.owner == Some(id) && seen.run.progress == Progress::Pending)
-    };
-    for step in steps.iter_mut() {
-        if let Step::ReadFact { fact: Fact::Holds(_), skipped } = step {
-            skipped.retain(|(id, _)| !has_run(*id));
-        }
-    }
-    steps.retain(|step| !matches!(step, Step::ReadFact { skipped, .. } if skipped.is_empty()));
-}
 
 /// A failure whose backoff has passed.
 fn failed(was_execution_failure: bool) -> ExecutionState {

@@ -4,6 +4,7 @@
 
 use crate::cluster::{Awaited, Cluster, Event};
 use crate::object::{Execution, ExecutionId, Number, Phase, Residue, Run};
+use crate::request::OwnerRead;
 
 /// A run as an operator has seen it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +31,10 @@ pub struct Listing {
 /// The view of one operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct View {
+    /// The namespace whose executions it watches; all where there is none.
+    pub watches: Option<u8>,
+    /// What it has read of owners in other namespaces.
+    pub elsewhere: Vec<(ExecutionId, OwnerRead)>,
     /// The executions that it has seen, by uid.
     pub executions: Vec<Execution>,
     /// The runs that it has seen, by uid, which is also the order of their places.
@@ -49,7 +54,9 @@ pub struct View {
 impl View {
     /// Takes in the first lists of executions, and of what runs leave behind.
     pub fn list_others(&mut self, cluster: &Cluster) {
-        self.executions = cluster.existing().copied().collect();
+        let watches = self.watches;
+        let is_watched = |found: &&Execution| watches.is_none_or(|namespace| namespace == found.id.namespace());
+        self.executions = cluster.existing().filter(is_watched).copied().collect();
         self.residue = cluster.residue().copied().collect();
     }
 
@@ -87,12 +94,14 @@ impl View {
     /// Takes in one event of the watch of executions.
     pub fn see_execution(&mut self, event: &Event<Execution>) {
         match *event {
+            Event::Applied(object) if self.is_elsewhere(object.id) => {}
             Event::Applied(object) => {
                 match self.executions.binary_search_by_key(&object.id.uid, |known| known.id.uid) {
                     Ok(at) => self.executions[at] = object,
                     Err(at) => self.executions.insert(at, object),
                 }
             }
+            // Of an execution elsewhere no watch tells that it is gone.
             Event::Deleted(uid) => {
                 self.executions.retain(|known| known.id.uid != uid);
                 self.orphan(1 << uid);
@@ -128,9 +137,26 @@ impl View {
 
     /// Records that these owners are gone.
     pub fn orphan(&mut self, owners: u8) {
+        let watches = self.watches;
+        let is_watched = |owner: ExecutionId| watches.is_none_or(|namespace| namespace == owner.namespace());
         for seen in &mut self.runs {
-            seen.orphan |= seen.run.owner.is_some_and(|owner| owners & owner.bit() != 0);
+            seen.orphan |= seen.run.owner.is_some_and(|owner| owners & owner.bit() != 0 && is_watched(owner));
         }
+    }
+
+    /// Tells whether no watch delivers an execution.
+    #[must_use]
+    pub fn is_elsewhere(&self, id: ExecutionId) -> bool {
+        self.watches.is_some_and(|namespace| namespace != id.namespace())
+    }
+
+    /// Records what was read of an owner elsewhere; tells whether that is news.
+    pub fn read_owner(&mut self, owner: ExecutionId, found: OwnerRead) -> bool {
+        let before = self.elsewhere.clone();
+        self.elsewhere.retain(|(known, _)| *known != owner);
+        self.elsewhere.push((owner, found));
+        self.elsewhere.sort_unstable();
+        self.elsewhere != before
     }
 
     /// Tells whether it holds what a write of its own has brought.
@@ -171,6 +197,8 @@ impl View {
         self.refused.retain(|(id, attempts, _)| {
             executions.iter().any(|known| known.id == *id && known.attempts == *attempts && waits(known))
         });
+        let runs = &self.runs;
+        self.elsewhere.retain(|(owner, _)| runs.iter().any(|seen| seen.run.owner == Some(*owner)));
         let undecided = executions.iter().filter(|known| known.phase == Phase::Undecided);
         self.had_runs &= undecided.fold(0, |all, known| all | known.id.bit());
         if self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty() {

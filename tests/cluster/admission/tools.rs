@@ -27,6 +27,20 @@ async fn explain_teaches() -> Result<()> {
         ("wfe.spec.clearance", "set it later, once, while the phase is Failed"),
         ("wfe.spec.clearance", "needs the right to update workflowexecutions/clearance"),
         ("wfe.spec.clearance.clearedBy", "Your own user name, as \"kubectl auth whoami\" shows it"),
+        ("wfe.spec.retry", "true (all defaults), a whole number of attempts from 1 to 20, or an object"),
+        ("wfe.spec.retry", "maxAttempts <integer>"),
+        ("wfe.spec.retry", "initialDelay <string>"),
+        ("wfe.spec.retry", "backoffMultiplier <number>"),
+        ("wfe.spec.retry", "maxDelay <string>"),
+        ("wfe.spec.retry", "jitter <boolean>"),
+        ("wfe.spec.retry", "retryWhen <string>"),
+        ("wfe.spec.retry", "stopWhen <string>"),
+        ("wfe.spec.retry", "retryExecutionFailures <boolean>"),
+        ("wfe.spec.retry", "maxDuration <string>"),
+        ("wfe.spec.retry.retryExecutionFailures", "set it only where every step may run twice"),
+        ("wfe.spec.retry.maxDuration", "from 1s to 24h, e.g. \"2h\", counted from startTime"),
+        ("wfe.status.attempts", "notBefore <string>"),
+        ("wfe.status.attempts.started", "True, False, or Unknown where nobody can tell"),
         ("wfe.status.pipelineRunRef.namespace", "The execution namespace in which the PipelineRun lives"),
         ("wfe.status.phase", "Skipped (see skipDetails)"),
         ("wfe.status.failureDetails.reason", "OOMKilled (a container hit its memory limit)"),
@@ -110,7 +124,9 @@ async fn the_manifests_of_the_repository_are_accepted() -> Result<()> {
     ] {
         ensure!(rendered.lines().any(|line| line == format!("kind: {kind}")), "no {kind} in {rendered}");
     }
-    for (sample, count) in [("payment-restart.yaml", 1), ("disk-pressure-storm.yaml", 10)] {
+    for (sample, count) in
+        [("payment-restart.yaml", 1), ("payment-restart-retry.yaml", 1), ("disk-pressure-storm.yaml", 10)]
+    {
         let path = repository().join("config/samples").join(sample);
         let path = path.to_string_lossy();
         let arguments =

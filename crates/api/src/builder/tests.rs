@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::retry::Retry;
 use crate::{FailureDetails, TargetError, limits};
 
 const DIGEST: &str = "sha256:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";
@@ -153,6 +154,19 @@ fn what_is_wrong_is_told_by_field() {
         (good().start_before(moment("9999-01-01T00:00:00Z")), "spec.startBefore", "1970 to 9998"),
         (good().recovery_of(""), "spec.recoveryOf", "DNS subdomain"),
         (good().ttl_seconds_after_finished(-1), "spec.ttlSecondsAfterFinished", "0 or more"),
+        (good().retry(0), "spec.retry", "must be true, a whole number of attempts from 1 to 20, or an object"),
+        (good().retry("3"), "spec.retry", "must be true, a whole number of attempts from 1 to 20, or an object"),
+        (good().retry(json!({"attempts": 3})), "spec.retry.attempts", "is not known; correct or remove it"),
+        (
+            good().retry(Retry::default().initial_delay(Duration::from_millis(1500))),
+            "spec.retry.initialDelay",
+            "must be a duration in whole seconds from 0s to 1h",
+        ),
+        (
+            good().retry(Retry::default().max_duration(Duration::from_secs(3))),
+            "spec.retry.maxDuration",
+            "3s is too short, the waits alone may take 3s",
+        ),
     ] {
         let error = builder.build().unwrap_err();
         assert_eq!(error.field, field, "{error}");
@@ -184,9 +198,23 @@ fn what_is_only_just_good_is_built() {
         good().start_before(moment("1970-01-01T00:00:00Z")),
         good().start_before(moment("9998-12-31T23:59:59.9Z")),
         good().recovery_of(long(limits::NAME)),
+        good().retry(20),
     ] {
         builder.build().unwrap();
     }
+}
+
+#[test]
+fn a_retry_policy_is_kept_in_the_form_in_which_it_is_given() {
+    let built = |builder: WorkflowExecutionBuilder| builder.build().unwrap().spec.retry;
+    assert_eq!(built(good()), None);
+    assert_eq!(built(good().retry(true)), Some(json!(true)));
+    assert_eq!(built(good().retry(false)), Some(json!(false)));
+    assert_eq!(built(good().retry(3)), Some(json!(3)));
+    assert_eq!(built(good().retry(3).retry(Value::Null)), None);
+    let policy = Retry::default().max_attempts(5).initial_delay(Duration::from_secs(90)).retry_when("exitCode == 75");
+    let expected = json!({"maxAttempts": 5, "initialDelay": "1m30s", "retryWhen": "exitCode == 75"});
+    assert_eq!(built(good().retry(policy)), Some(expected));
 }
 
 #[test]
@@ -278,6 +306,8 @@ proptest! {
         reference in [text(), text(), text(), text(), text()],
         confidence in any::<f64>(),
         timeout in prop_oneof![(0..100_000_u64).prop_map(Duration::from_secs), any::<Duration>()],
+        attempts in -2..25_i64,
+        factor in 0.0..12.0,
         // Of so many texts most are bad: each object sets some of them, so that good ones are made too.
         chosen in any::<u32>(),
     ) {
@@ -301,6 +331,10 @@ proptest! {
         }
         if set(13) { builder = builder.confidence(confidence); }
         if set(14) { builder = builder.timeout(timeout); }
+        if set(15) { builder = builder.retry(attempts); }
+        if set(16) {
+            builder = builder.retry(Retry::default().max_delay(timeout).backoff_multiplier(factor).retry_when(names[4].clone()));
+        }
         if let Ok(built) = builder.build() {
             let crd = serde_json::to_value(crate::crds().remove(0)).unwrap();
             let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];

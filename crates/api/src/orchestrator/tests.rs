@@ -101,6 +101,35 @@ fn what_has_not_ended_is_watched() {
 }
 
 #[test]
+fn what_is_tried_again_is_watched_with_its_attempt() {
+    let ended = json!({
+        "attempt": 1, "pipelineRun": "wfe-1", "startTime": AT, "completionTime": AT, "started": "False",
+        "reason": "ImagePullBackOff", "message": "m",
+    });
+    let waiting = json!({"attempt": 2, "delay": "1s", "notBefore": AT});
+    let running = json!({"attempt": 2, "delay": "1s", "notBefore": AT, "pipelineRun": "wfe-2", "startTime": AT});
+    let at = |moment: &str| Some(Time(moment.parse().unwrap()));
+    for (retry, attempts, number, of, not_before) in [
+        (json!(true), json!([running.clone()]), 2, 3, None),
+        (json!(5), json!([ended.clone(), waiting.clone()]), 2, 5, at(AT)),
+        (json!({"maxAttempts": 4}), json!([ended.clone(), running]), 2, 4, None),
+        // In any order, and where the policy tells nothing.
+        (json!(5), json!([waiting.clone(), ended.clone()]), 2, 5, at(AT)),
+        (json!("5"), json!([ended.clone(), waiting]), 2, 2, at(AT)),
+        (json!(null), json!([ended]), 1, 1, None),
+    ] {
+        let mut object = with_status(&json!({"phase": "Running", "startTime": AT, "attempts": attempts}));
+        object["spec"]["retry"] = retry;
+        let view = view(&object);
+        let StatusView::InProgress(progress) = &view else { panic!("{view:?}") };
+        assert_eq!(progress.attempt, Some(Attempt { number, of, not_before }), "{object}");
+        assert_eq!(view.next_step(), NextStep::Watch);
+    }
+    let StatusView::InProgress(undecided) = view(&with_status(&json!({}))) else { panic!() };
+    assert_eq!(undecided.attempt, None);
+}
+
+#[test]
 fn what_completed_needs_nothing() {
     let view = view(&with_status(&json!({"phase": "Completed", "completionTime": AT, "duration": "1m30s"})));
     let StatusView::Completed { completed_at: Some(at), duration: Some(duration) } = &view else { panic!("{view:?}") };
@@ -268,6 +297,7 @@ fn anything() -> impl Strategy<Value = Value> {
         Just("phase"),
         Just("failureDetails"),
         Just("skipDetails"),
+        Just("attempts"),
         Just("reason"),
         Just("message"),
         Just("skippedAt"),

@@ -276,6 +276,16 @@ fn a_policy_that_is_built_is_read() {
     }
 }
 
+#[test]
+fn the_sample_has_a_policy() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/samples/payment-restart-retry.yaml");
+    let sample: crate::WorkflowExecution = serde_saphyr::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let policy = policy(sample.spec.retry.as_ref().unwrap());
+    let uid = wfe_core::name::Uid::new("0d3b9a52-7a0e-4b9f-9a33-5d0a3a1f2c11");
+    let waits: Vec<u64> = (1..5).map(|attempt| policy.delay(attempt, &uid).as_secs()).collect();
+    assert_eq!(waits, [5, 10, 20, 40], "as its comment says");
+}
+
 /// JSON of every kind, most of it near to a policy.
 fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

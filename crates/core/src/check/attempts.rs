@@ -85,7 +85,7 @@ impl Check<'_> {
             format!("{execution} ends attempt {attempt} of {of}, it is on {}", retry.current())
         });
         self.ends_a_run(found, run.as_ref());
-        let why = self.forbidden(found, retry, *attempt, end, *not_before);
+        let why = forbidden(found, retry, *attempt, end, *not_before);
         self.expect("11.3", why.is_none(), || format!("{execution} is tried again, but {why:?}"));
         let least = retry.policy.initial_delay.min(retry.policy.max_delay / 3 * 2);
         let fits = (least..=retry.policy.max_delay).contains(delay);
@@ -101,55 +101,18 @@ impl Check<'_> {
     fn ends_a_run(&mut self, found: &Execution, run: Option<&RunId>) {
         let last = self.last_run(found);
         let done = last.is_some_and(|last| matches!(&last.progress, Progress::Done(outcome) if !outcome.succeeded));
-        let fits = match run {
-            Some(run) => done && last.is_some_and(|last| last.id == *run),
-            None => {
-                let above = self.target.runs.values().any(|it| {
-                    it.is_owned_by(&found.id)
-                        && !it.deleting
-                        && found.run_sequence.is_none_or(|last| it.number > last)
-                        && it.unwatched.is_none()
-                });
-                waiting_entry(found).is_some() && found.recall().refusal.is_some() && !above
-            }
+        let fits = if let Some(run) = run {
+            done && last.is_some_and(|last| last.id == *run)
+        } else {
+            let above = self.target.runs.values().any(|it| {
+                it.is_owned_by(&found.id)
+                    && !it.deleting
+                    && found.run_sequence.is_none_or(|last| it.number > last)
+                    && it.unwatched.is_none()
+            });
+            waiting_entry(found).is_some() && found.recall().refusal.is_some() && !above
         };
         self.expect("11.4", fits, || format!("{} records the end of an attempt that goes on", found.id));
-    }
-
-    /// Section 11.3, read a second time.
-    fn forbidden(
-        &self,
-        found: &Execution,
-        retry: &Retry,
-        attempt: u32,
-        end: &AttemptEnd,
-        not_before: Time,
-    ) -> Option<&'static str> {
-        let policy = &retry.policy;
-        let answers = found.recall().answers.as_deref();
-        let yes = |answer: Option<&Result<bool, Box<str>>>| answer.and_then(|answer| answer.as_ref().ok()).copied();
-        let wants = match policy.retry_when {
-            None => end.reason != Some(FailureReason::ConfigurationError),
-            Some(_) => yes(answers.and_then(|it| it.retry_when.as_ref())) == Some(true),
-        };
-        let stops = policy.stop_when.is_some() && yes(answers.and_then(|it| it.stop_when.as_ref())) != Some(false);
-        let begin = match found.state {
-            ExecutionState::Running { started_at: Some(started_at), .. } => Some(started_at),
-            _ => retry.attempts.iter().find_map(|it| it.end.as_ref()).map(|end| end.completed_at),
-        };
-        let begin = begin.unwrap_or(end.completed_at);
-        let lasts = (not_before - begin).to_std().unwrap_or_default();
-        [
-            (found.cancellation.is_some(), "it is cancelled"),
-            (found.deleting, "it is being deleted"),
-            (stops, "stopWhen holds"),
-            (!wants, "retryWhen does not hold"),
-            (end.started != Ran::No && !policy.retry_execution_failures, "it ran"),
-            (attempt >= policy.max_attempts, "it was the last"),
-            (lasts >= policy.max_duration, "the time does not suffice"),
-        ]
-        .into_iter()
-        .find_map(|(holds, why)| holds.then_some(why))
     }
 
     /// The conditions are asked of an attempt that failed, once.
@@ -198,4 +161,39 @@ fn ends_by(found: &Execution, retry: &Retry) -> Option<Time> {
     let first = || retry.attempts.iter().find_map(|it| it.end.as_ref()).map(|end| end.completed_at);
     let begin = started_at.or_else(first)?;
     begin.checked_add_signed(chrono::TimeDelta::from_std(retry.policy.max_duration).ok()?)
+}
+
+/// Section 11.3, read a second time.
+fn forbidden(
+    found: &Execution,
+    retry: &Retry,
+    attempt: u32,
+    end: &AttemptEnd,
+    not_before: Time,
+) -> Option<&'static str> {
+    let policy = &retry.policy;
+    let answers = found.recall().answers.as_deref();
+    let yes = |answer: Option<&Result<bool, Box<str>>>| answer.and_then(|answer| answer.as_ref().ok()).copied();
+    let wants = match policy.retry_when {
+        None => end.reason != Some(FailureReason::ConfigurationError),
+        Some(_) => yes(answers.and_then(|it| it.retry_when.as_ref())) == Some(true),
+    };
+    let stops = policy.stop_when.is_some() && yes(answers.and_then(|it| it.stop_when.as_ref())) != Some(false);
+    let begin = match found.state {
+        ExecutionState::Running { started_at: Some(started_at), .. } => Some(started_at),
+        _ => retry.attempts.iter().find_map(|it| it.end.as_ref()).map(|end| end.completed_at),
+    };
+    let begin = begin.unwrap_or(end.completed_at);
+    let lasts = (not_before - begin).to_std().unwrap_or_default();
+    [
+        (found.cancellation.is_some(), "it is cancelled"),
+        (found.deleting, "it is being deleted"),
+        (stops, "stopWhen holds"),
+        (!wants, "retryWhen does not hold"),
+        (end.started != Ran::No && !policy.retry_execution_failures, "it ran"),
+        (attempt >= policy.max_attempts, "it was the last"),
+        (lasts >= policy.max_duration, "the time does not suffice"),
+    ]
+    .into_iter()
+    .find_map(|(holds, why)| holds.then_some(why))
 }

@@ -170,8 +170,8 @@ impl<'a> Running<'a> {
     /// Returns when a run has to be over by the retry policy: its time-out was fixed when it was created, which may be
     /// long ago.
     fn last_end(self) -> Time {
-        let ends_by = |retry: &Box<Retry>| after(retry.ends_by(self.started_at, self.view.now), TIMEOUT_GRACE);
-        self.execution.retry.as_ref().map_or(Time::MAX_UTC, ends_by)
+        let ends_by = |retry: &Retry| after(retry.ends_by(self.started_at, self.view.now), TIMEOUT_GRACE);
+        self.execution.retry.as_deref().map_or(Time::MAX_UTC, ends_by)
     }
 }
 

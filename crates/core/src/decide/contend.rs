@@ -30,7 +30,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         match contender.run {
             // It was released past us: what runs, or ran, is committed to, so that the record says so.
             Some(run) if !run.is_pending() => {
-                decision.actions.push(commit(view, contender.execution, run, Left::OfOthers))
+                decision.actions.push(commit(view, contender.execution, run, Left::OfOthers));
             }
             _ => {
                 if let Some(refusal) = refusal_of(&contender) {

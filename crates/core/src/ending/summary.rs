@@ -9,9 +9,14 @@ use crate::reason::FailureReason;
 
 /// How much of a name is shown, in characters: names of tasks and steps may have 253, and there are three of them.
 const MAX_NAME: usize = 60;
+/// How much is shown of why there is no other attempt, in characters: all of it but for the words of a condition.
+const MAX_STOP: usize = 100;
 /// How much is shown of what was reported, in characters. With the longest of all other words it stays below the 1,000
 /// that a status holds.
 const MAX_REPORT: usize = 300;
+
+/// The same where attempts are told too, which takes its room from here.
+const MAX_REPORT_OF_ATTEMPT: usize = 180;
 
 impl Failure {
     /// Tells what happened and what to do next, in four sentences of no more than 1,000 characters together.
@@ -23,8 +28,9 @@ impl Failure {
 
     fn head(&self, workflow_id: &str) -> String {
         let workflow = cut(workflow_id, MAX_NAME);
+        let attempt = self.attempt();
         if self.started == Started::NotStarted(Absence::NoRun) {
-            return format!("Workflow '{workflow}' failed before it started, with {}.", self.reason);
+            return format!("Workflow '{workflow}' failed before it started, with {}{attempt}.", self.reason);
         }
         let after = duration::format(self.ran_for);
         // That a reason is not known is no news.
@@ -32,10 +38,24 @@ impl Failure {
         let reason = reason.map(|reason| format!(" with {reason}")).unwrap_or_default();
         let why = self.why();
         let Some(task) = &self.task else {
-            return format!("Workflow '{workflow}' failed after {after}{reason}{why}.");
+            return format!("Workflow '{workflow}' failed after {after}{reason}{why}{attempt}.");
         };
         let (name, place) = (cut(&task.name, MAX_NAME), place(task, self.tasks));
-        format!("Task '{name}'{place} of workflow '{workflow}' failed after {after}{reason}{why}.")
+        format!("Task '{name}'{place} of workflow '{workflow}' failed after {after}{reason}{why}{attempt}.")
+    }
+
+    /// Says which attempt it was and why there is no other, where there could be several.
+    fn attempt(&self) -> String {
+        let Some(tried) = &self.tried else { return String::new() };
+        let why = tried.stop.message();
+        format!(", on attempt {} of {} (not tried again: {})", tried.attempt, tried.of, cut(&why, MAX_STOP))
+    }
+
+    /// Returns the earlier attempt that the proof that something ran is of, where it is of one.
+    fn earlier_that_ran(&self) -> Option<u32> {
+        let Started::Started(proof) = &self.started else { return None };
+        let of = proof.words.strip_prefix("attempt ")?.split_once(':')?.0.parse().ok()?;
+        self.tried.as_ref().is_some_and(|tried| of < tried.attempt).then_some(of)
     }
 
     /// Says what the reason means here, where there is more to say.
@@ -57,7 +77,8 @@ impl Failure {
 
     fn report(&self) -> String {
         let report = self.message.split_whitespace().collect::<Vec<_>>().join(" ");
-        let report = cut(&report, MAX_REPORT);
+        // What is said of attempts takes its room from here.
+        let report = cut(&report, if self.tried.is_some() { MAX_REPORT_OF_ATTEMPT } else { MAX_REPORT });
         let report = report.trim_end_matches(['.', '!', '?']);
         if report.is_empty() { "nothing".to_owned() } else { report.to_owned() }
     }
@@ -65,7 +86,11 @@ impl Failure {
     fn verdict(&self) -> String {
         match &self.started {
             Started::NotStarted(_) => "Nothing of the workflow ran.".to_owned(),
-            Started::Started(_) => "Something of the workflow ran, so the target may be changed half way.".to_owned(),
+            Started::Started(_) => {
+                let earlier =
+                    self.earlier_that_ran().map(|attempt| format!(" in attempt {attempt}")).unwrap_or_default();
+                format!("Something of the workflow ran{earlier}, so the target may be changed half way.")
+            }
             Started::Unknown(doubt) => {
                 let doubt = doubt.to_string();
                 format!(

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::execution::Execution;
 use crate::name::Uid;
 use crate::testing::at;
 

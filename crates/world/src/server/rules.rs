@@ -132,10 +132,12 @@ pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &
             }
         }
         Value::Array(items) => {
-            // Items of a list have nothing to be compared with: only those of a list with keys would.
+            // An item has something to be compared with where keys say which one it was.
+            let before = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             for (index, item) in items.iter().enumerate() {
                 if let Some(below) = &schema.items {
-                    judge(below, item, None, &format!("{path}[{index}]"), causes);
+                    let was = schema.has_key(item).then(|| before.iter().find(|was| schema.is_same_item(was, item)));
+                    judge(below, item, was.flatten(), &format!("{path}[{index}]"), causes);
                 }
             }
         }

@@ -25,6 +25,7 @@ pub(super) struct Schema {
     length: Range<u64>,
     size: Range<u64>,
     amount: Range<f64>,
+    multiple: Option<f64>,
     preserve: bool,
     nullable: bool,
     /// The keys that make an item of a list unique.
@@ -94,6 +95,7 @@ impl Schema {
                 _ => Range { least: count("minProperties"), most: count("maxProperties") },
             },
             amount: Range { least: schema["minimum"].as_f64(), most: schema["maximum"].as_f64() },
+            multiple: schema["multipleOf"].as_f64(),
             preserve: schema["x-kubernetes-preserve-unknown-fields"].as_bool().unwrap_or_default(),
             nullable: schema["nullable"].as_bool().unwrap_or_default(),
             keys: texts("x-kubernetes-list-map-keys"),
@@ -174,6 +176,10 @@ impl Schema {
                 if !number.as_f64().is_some_and(|number| self.amount.holds(&number)) {
                     refuse("FieldValueInvalid", "it is out of range");
                 }
+                let rest = number.as_f64().zip(self.multiple).map(|(number, of)| number % of);
+                if rest.is_some_and(|rest| rest != 0.0) {
+                    refuse("FieldValueInvalid", "it is no multiple");
+                }
                 let wide = number.as_i64().is_none_or(|whole| i32::try_from(whole).is_err());
                 if self.form == Form::Int32 && wide {
                     causes.push(not_of_format(path));
@@ -199,8 +205,8 @@ impl Schema {
                 }
                 for (index, item) in items.iter().enumerate() {
                     let at = format!("{path}[{index}]");
-                    let key = |item: &Value| self.keys.iter().map(|key| item[key].clone()).collect::<Vec<_>>();
-                    if !self.keys.is_empty() && items[..index].iter().any(|earlier| key(earlier) == key(item)) {
+                    let is_same = |earlier: &Value| self.is_same_item(earlier, item);
+                    if !self.keys.is_empty() && items[..index].iter().any(is_same) {
                         causes.push(Cause::new("FieldValueDuplicate", at.trim_start_matches('.'), "Duplicate value"));
                     }
                     if let Some(schema) = &self.items {
@@ -231,6 +237,16 @@ impl Schema {
             (Form::Truth, value) => value.is_boolean(),
             (Form::Object | Form::Array, _) => false,
         }
+    }
+
+    /// Tells whether an item of a list with keys has them.
+    pub(super) fn has_key(&self, item: &Value) -> bool {
+        !self.keys.is_empty() && self.keys.iter().all(|key| item.get(key).is_some())
+    }
+
+    /// Tells whether two items of a list have the same keys.
+    pub(super) fn is_same_item(&self, one: &Value, other: &Value) -> bool {
+        self.keys.iter().all(|key| one.get(key) == other.get(key))
     }
 
     fn fits(&self, value: &Value) -> bool {

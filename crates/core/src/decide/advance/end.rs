@@ -115,7 +115,7 @@ impl<'a> Running<'a> {
                 |_| Box::new(AttemptEnd { completed_at, started: started.ran(), reason: None, message: "".into() });
             let attempt = self.execution.retry.as_ref().map(ended);
             let (outcome, started) = (outcome.clone(), self.worst(started));
-            return Ending::Completed(Success { completed_at, ran_for, outcome, started, tasks, attempt });
+            return Ending::Completed(Success { completed_at, ran_for, outcome, started, attempt, tasks });
         }
         let said = format!("{}: {}", outcome.reason, outcome.message);
         let unread = || Findings::unread(said.clone().into());

@@ -121,7 +121,7 @@ fn conditions_are_asked_once_of_what_is_known_of_the_attempt() {
     let ask = Action::Ask { execution: id("a"), run: Some(run_id("r1")), failed };
     let at_end =
         Run { memory: crate::run::RunMemory { done_seen: Some(at(50)), ..failed_run(waited()).memory }, ..done_run() };
-    assert_eq!(actions(&target(vec![first(policy.clone())], vec![at_end])), [ask.clone()]);
+    assert_eq!(actions(&target(vec![first(policy.clone())], vec![at_end])), std::slice::from_ref(&ask));
     // It was seen to be done at 0: by then it could have been asked for long.
     assert_eq!(actions(&asking), [ask]);
     let says = |answer| Answers { stop_when: None, retry_when: Some(answer) };
@@ -199,7 +199,7 @@ fn a_run_that_was_released_past_us_is_committed_to_before_anything_else() {
         Says::Running { run: run_id("r2"), number: 2, consecutive_failures: 0 },
     );
     for execution in [waits_until("a", 90), cancelled] {
-        assert_eq!(actions(&target(vec![execution], vec![done_run(), past_us.clone()])), [commit.clone()]);
+        assert_eq!(actions(&target(vec![execution], vec![done_run(), past_us.clone()])), std::slice::from_ref(&commit));
     }
 }
 

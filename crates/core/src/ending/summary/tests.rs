@@ -5,8 +5,9 @@ use FailureReason::{
 };
 
 use super::*;
-use crate::ending::Charge;
+use crate::ending::{Charge, Tried};
 use crate::evidence::{Doubt, Proof};
+use crate::retry::Stop;
 use crate::testing::at;
 
 fn failure(reason: FailureReason, message: &str, started: Started, task: Option<FailedTask>) -> Failure {
@@ -40,6 +41,27 @@ fn waited() -> Started {
 
 fn unrun() -> Started {
     Started::NotStarted(Absence::NoRun)
+}
+
+fn last(attempt: u32, stop: Stop) -> Tried {
+    Tried { attempt, of: 20, end: None, stop }
+}
+
+#[test]
+fn the_attempt_is_told_with_why_there_is_no_other() {
+    let mut broke = failure(Unknown, "m", ran(), None);
+    broke.tried = Some(Box::new(last(3, Stop::Exhausted)));
+    let words = "Workflow 'restart' failed after 45s, on attempt 3 of 20 (not tried again: it was the last attempt). \
+                 Reported was: m. Something of the workflow ran, so the target may be changed half way.";
+    assert!(broke.summary("restart").starts_with(words), "{}", broke.summary("restart"));
+    for (attempt, words) in
+        [(1, "Something of the workflow ran in attempt 1, so"), (3, "Something of the workflow ran, so")]
+    {
+        let proof = Proof::ended("t", "run", "c", None);
+        let words_of_proof = format!("attempt {attempt}: {}", proof.words).into();
+        broke.started = Started::Started(Proof { words: words_of_proof, ..proof });
+        assert!(broke.summary("restart").contains(words), "{}", broke.summary("restart"));
+    }
 }
 
 /// Each reason where something ran, where nothing did, and where there was no run.
@@ -149,9 +171,13 @@ fn it_has_four_sentences_and_fits_whatever_is_in_it() {
                 for task in [Some(task), None] {
                     let mut failure = failure(reason, &long, started.clone(), task);
                     failure.ran_for = Duration::MAX;
-                    let summary = failure.summary(&long);
-                    let (length, sentences) = (summary.chars().count(), summary.matches(". ").count() + 1);
-                    assert!(length <= 1000 && sentences == 4, "{length} characters, {sentences} sentences: {summary}");
+                    for tried in [None, Some(last(20, Stop::ConditionError(long.as_str().into())))] {
+                        failure.tried = tried.map(Box::new);
+                        let summary = failure.summary(&long);
+                        let (length, sentences) = (summary.chars().count(), summary.matches(". ").count() + 1);
+                        let fits = length <= 1000 && sentences == 4;
+                        assert!(fits, "{length} characters, {sentences} sentences: {summary}");
+                    }
                 }
             }
         }

@@ -40,6 +40,41 @@ fn failed() -> Value {
         "requiresManualReview": false, "wasExecutionFailure": false}})
 }
 
+/// A first attempt, as it runs.
+fn begun() -> Value {
+    json!({"attempt": 1, "pipelineRun": "run", "startTime": "2026-01-01T00:00:00Z"})
+}
+
+/// A first attempt that has failed.
+fn ended() -> Value {
+    json!({"attempt": 1, "pipelineRun": "run", "startTime": "2026-01-01T00:00:00Z",
+        "completionTime": "2026-01-01T00:01:00Z", "started": "False", "reason": "Unknown", "message": "m"})
+}
+
+/// A second attempt that waits.
+fn waits() -> Value {
+    json!({"attempt": 2, "delay": "1s", "notBefore": "2026-01-01T00:01:01Z"})
+}
+
+fn begins(run: &str) -> Value {
+    json!({"attempt": 2, "delay": "1s", "notBefore": "2026-01-01T00:01:01Z", "pipelineRun": run,
+        "startTime": "2026-01-01T00:01:02Z"})
+}
+
+/// Makes an execution that runs with these attempts, one write after the other; the last names this run.
+fn tried(name: &str, attempts: &[&[Value]], run: &str) -> Vec<Call> {
+    let mut statuses: Vec<Value> = Vec::new();
+    for all in attempts {
+        let mut status = running();
+        status["attempts"] = json!(all);
+        statuses.push(status);
+    }
+    if let Some(last) = statuses.last_mut() {
+        last["pipelineRunRef"]["name"] = json!(run);
+    }
+    written(name, &statuses)
+}
+
 /// Creates an execution with a field of its spec.
 fn asks(name: &str, field: &str, value: Value) -> Vec<Call> {
     let mut body = valid(Executions);
@@ -143,6 +178,16 @@ pub(super) const ROWS: &[Written] = &[
     (422, "Invalid", "a target's name is short enough", |n| {
         asks(n, "targetResource", json!(format!("pod/{}", "x".repeat(254))))
     }),
+    (201, "", "a retry may be true", |n| asks(n, "retry", json!(true))),
+    (201, "", "a retry may be a number", |n| asks(n, "retry", json!(5))),
+    (201, "", "a retry may be an object", |n| asks(n, "retry", json!({"maxAttempts": 2, "maxDelay": "2m"}))),
+    (422, "Invalid", "a number of attempts has a limit", |n| asks(n, "retry", json!(21))),
+    (422, "Invalid", "a number of attempts is whole", |n| asks(n, "retry", json!(2.5))),
+    (422, "Invalid", "a field of a retry has its type", |n| asks(n, "retry", json!({"jitter": "yes"}))),
+    (422, "Invalid", "a field of a retry has its range", |n| asks(n, "retry", json!({"backoffMultiplier": 0.5}))),
+    (422, "Invalid", "a retry is immutable", |n| {
+        then(asks(n, "retry", json!(3)), [Call::merge(Executions, n, json!({"spec": {"retry": 4}}))])
+    }),
     (422, "Invalid", "nobody is born cancelled", |n| {
         asks(n, "cancellation", json!({"reason": "r", "requestedBy": "me"}))
     }),
@@ -172,6 +217,44 @@ pub(super) const ROWS: &[Written] = &[
     (422, "Invalid", "nothing completes that never ran", |n| written(n, &[completed()])),
     (422, "Invalid", "a phase does not go back", |n| written(n, &[running(), json!({"phase": "Pending"})])),
     (422, "Invalid", "an end is final", |n| written(n, &[failed(), running()])),
+    (200, "", "an attempt waits after one that failed", |n| tried(n, &[&[begun()], &[ended(), waits()]], "run")),
+    (200, "", "an attempt that waited names another run", |n| {
+        tried(n, &[&[begun()], &[ended(), waits()], &[ended(), begins("next")]], "next")
+    }),
+    (422, "Invalid", "an attempt that runs names no other run", |n| tried(n, &[&[begun()], &[begun()]], "next")),
+    (422, "Invalid", "an attempt that has ended is frozen", |n| {
+        let mut other = ended();
+        other["message"] = json!("other");
+        tried(n, &[&[begun()], &[ended(), waits()], &[other, waits()]], "run")
+    }),
+    (422, "Invalid", "a wait is written once", |n| {
+        let mut longer = waits();
+        longer["notBefore"] = json!("2026-01-01T00:02:01Z");
+        tried(n, &[&[begun()], &[ended(), waits()], &[ended(), longer]], "run")
+    }),
+    (422, "Invalid", "a run is written once", |n| {
+        let (one, other) = (begins("next"), begins("other"));
+        tried(n, &[&[begun()], &[ended(), waits()], &[ended(), one], &[ended(), other]], "next")
+    }),
+    (422, "Invalid", "no attempt is taken back", |n| tried(n, &[&[begun()], &[ended(), waits()], &[ended()]], "run")),
+    (422, "Invalid", "attempts are not taken back", |n| {
+        let status = format!("{n}/status");
+        then(tried(n, &[&[begun()]], "run"), [Call::merge(Executions, &status, json!({"status": {"attempts": null}}))])
+    }),
+    (422, "Invalid", "attempts have no gap", |n| {
+        let mut third = waits();
+        third["attempt"] = json!(3);
+        tried(n, &[&[begun()], &[ended(), third]], "run")
+    }),
+    (422, "Invalid", "only the last attempt goes on", |n| tried(n, &[&[begun()], &[begun(), waits()]], "run")),
+    (422, "Invalid", "an attempt that runs has a start", |n| {
+        tried(n, &[&[json!({"attempt": 1, "pipelineRun": "run"})]], "run")
+    }),
+    (422, "Invalid", "an attempt that ended says whether it ran", |n| {
+        let mut silent = ended();
+        silent["started"] = json!(null);
+        tried(n, &[&[silent]], "run")
+    }),
     (422, "Invalid", "an end has a time", |n| written(n, &[running(), json!({"phase": "Completed"})])),
     (422, "Invalid", "a start time stays", |n| written(n, &[running(), json!({"startTime": "2026-01-01T00:00:01Z"})])),
     (200, "", "the same moment may be written otherwise", |n| {
