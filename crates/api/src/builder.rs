@@ -9,6 +9,7 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::{SignedDuration, fmt::friendly::Spacing, fmt::friendly::SpanPrinter};
 
+use serde_json::Value;
 use wfe_core::bundle::Bundle;
 
 use crate::{ExecutionConfig, Phase, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec, WorkflowRef};
@@ -81,6 +82,7 @@ impl WorkflowExecution {
                 start_before: None,
                 recovery_of: None,
                 ttl_seconds_after_finished: None,
+                retry: None,
                 cancellation: None,
                 clearance: None,
             },
@@ -174,6 +176,15 @@ impl WorkflowExecutionBuilder {
         self
     }
 
+    /// Sets what is tried again inside the execution: `true` (all defaults), a number of attempts, or a
+    /// [`Retry`](crate::retry::Retry).
+    ///
+    /// Whether its conditions compile is judged by the operator.
+    pub fn retry(mut self, retry: impl Into<Value>) -> Self {
+        self.spec.retry = Some(retry.into()).filter(|retry| !retry.is_null());
+        self
+    }
+
     /// Names the execution in the same namespace that failed half way and that this one is to make up for.
     ///
     /// Where that execution is at hand, [`recovers`](Self::recovers) checks more.
@@ -209,8 +220,9 @@ impl WorkflowExecutionBuilder {
     ///
     /// # Guarantees
     ///
-    /// What it makes is refused neither by the schema and the rules of the CRD nor by rule 0 of the decision. What only
-    /// the cluster knows (a quota, the rights of the caller, a name that is taken) it cannot tell.
+    /// What it makes is refused neither by the schema and the rules of the CRD nor by rule 0 of the decision, but for
+    /// conditions of a retry policy that are no CEL. What only the cluster knows (a quota, the rights of the caller, a
+    /// name that is taken) it cannot tell.
     pub fn build(mut self) -> Result<WorkflowExecution, BuildError> {
         if let Some(timeout) = self.timeout {
             check::timeout(timeout)?;

@@ -38,6 +38,13 @@ pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 /// [`CACHE_NOT_SYNCED`], [`OPERATOR_FORBIDDEN`], [`TEKTON_UNAVAILABLE`], [`DELETING`]). Absent: it does not wait, or
 /// not for long yet. It is never False: the decision removes it.
 pub const WAITING: &str = "Waiting";
+/// Whether the execution is tried again, where it has a retry policy.
+///
+/// True: an attempt failed, and the next one is waited for ([`BACKOFF`]). False: an attempt runs ([`RUNNING`]), the
+/// last one succeeded ([`RETRY_SUCCEEDED`]), or it is not tried again: then the reason says why, one of
+/// [`Stop::REASONS`](wfe_core::retry::Stop::REASONS), such as `Exhausted`. Absent: it has no policy, or did not get its
+/// turn yet.
+pub const RETRYING: &str = "Retrying";
 
 /// Reason of [`TARGET_LOCKED`]: the run is committed and unfinished.
 pub const HELD: &str = "Held";
@@ -49,6 +56,8 @@ pub const DRAINING: &str = "Draining";
 pub const FREE: &str = "Free";
 
 /// Reason of [`SUCCEEDED`]: the run is committed and unfinished.
+///
+/// Reason of [`RETRYING`]: an attempt runs.
 pub const RUNNING: &str = "Running";
 /// Reason of [`SUCCEEDED`]: every task of the run succeeded.
 pub const COMPLETED: &str = "Completed";
@@ -92,3 +101,8 @@ pub const WRITE_NOT_SEEN: &str = "WriteNotSeen";
 /// Reason of [`WAITING`]: this object is being deleted and a finalizer of somebody else keeps it: nothing starts for
 /// it.
 pub const DELETING: &str = "Deleting";
+
+/// Reason of [`RETRYING`]: an attempt failed, and the next one begins when its time has come.
+pub const BACKOFF: &str = "Backoff";
+/// Reason of [`RETRYING`]: the last attempt succeeded.
+pub const RETRY_SUCCEEDED: &str = "Succeeded";

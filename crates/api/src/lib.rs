@@ -19,6 +19,7 @@ mod image;
 pub mod labels;
 pub mod limits;
 mod orchestrator;
+pub mod retry;
 mod target;
 pub mod workflow_execution;
 
@@ -26,14 +27,15 @@ pub use builder::{BuildError, Problem, WorkflowExecutionBuilder};
 pub use crd::{crds, crds_yaml};
 pub use image::is_image_reference;
 pub use orchestrator::{
-    ExecutionFailure, Failure, Holder, NextStep, PreviousExecution, Progress, StatusView, UNSAID_WAIT,
+    Attempt, ExecutionFailure, Failure, Holder, NextStep, PreviousExecution, Progress, StatusView, UNSAID_WAIT,
 };
 pub use target::target_resource;
 pub use wfe_core::target::{TargetError, is_dns_label};
 pub use workflow_execution::{
-    Cancellation, Clearance, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig, FailureDetails,
-    FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation, RemediationRequestRef,
-    SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus, WorkflowRef,
+    AttemptStatus, Cancellation, Clearance, ClearanceStatus, ConditionStatus, ConflictingWorkflow, ExecutionConfig,
+    FailureDetails, FailureReason, Outcome, Phase, PipelineRunRef, PipelineRunStatus, RecentRemediation,
+    RemediationRequestRef, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus,
+    WorkflowRef,
 };
 
 /// Name of the API group.

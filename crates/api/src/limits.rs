@@ -50,6 +50,12 @@ pub const USER: u32 = 1024;
 pub const CANCELLATION_REASON: u32 = 1024;
 /// Longest reason of a clearance.
 pub const CLEARANCE_REASON: u32 = 1024;
+/// Most attempts of one execution: a status lists all of them, and its rules compare each with each.
+pub const ATTEMPTS: u32 = 20;
+/// Longest message of one attempt; that of the last is told in full elsewhere in the status.
+pub const ATTEMPT_MESSAGE: u32 = 1024;
+/// Longest condition of a retry policy.
+pub const CONDITION: u32 = 512;
 
 /// Cuts `text` to `limit` characters; what was cut is marked by a trailing `…`, which counts.
 #[must_use]

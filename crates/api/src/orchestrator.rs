@@ -14,7 +14,7 @@ mod view;
 
 pub use next_step::{Holder, NextStep, UNSAID_WAIT};
 pub use previous_execution::{ExecutionFailure, PreviousExecution};
-pub use view::{Failure, Progress, StatusView};
+pub use view::{Attempt, Failure, Progress, StatusView};
 
 #[cfg(test)]
 mod tests;

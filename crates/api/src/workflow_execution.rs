@@ -22,7 +22,7 @@ pub use spec::{
     Cancellation, Clearance, ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec,
     WorkflowRef,
 };
-pub use status::{ClearanceStatus, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus};
+pub use status::{AttemptStatus, ClearanceStatus, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus};
 
 #[cfg(test)]
 mod tests;

@@ -132,6 +132,7 @@ pub(super) fn good() -> Value {
             "startBefore": "2099-01-01T00:00:00Z",
             "recoveryOf": "payment-scale",
             "ttlSecondsAfterFinished": 60,
+            "retry": {"maxAttempts": 3, "initialDelay": "1s"},
         },
     })
 }

@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 use wfe_api::WorkflowExecution;
 use wfe_testkit::{ControlPlane, Options, manifests, repository};
 
-use super::objects::{Namespaced, Refusal, refusal};
+use super::objects::{Namespaced, Refusal, good_but, refusal};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
@@ -133,6 +133,12 @@ async fn install() -> Result<ControlPlane> {
     for (field, by) in LATER {
         await_policy(&canary, &name, &json!({"spec": {field: {"reason": "why", by: "nobody"}}})).await?;
     }
+    let bad = good_but("/spec/retry", json!("3"))?;
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    while canary.try_create(bad.clone()).await?.is_none() {
+        ensure!(Instant::now() < deadline, "the policy on retries is not in force after {IN_FORCE_WITHIN:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     Ok(control_plane)
 }
 
@@ -157,15 +163,26 @@ pub(super) async fn expect_policy_fits(field: &str, by: &str) -> Result<()> {
 pub(super) async fn expect_shipped_fits(name: &str, field: &str, wrong: &str) -> Result<()> {
     // Whoever may do what plays no part here.
     let stage = Stage::new("clearance").await?;
-    let shipped = manifests::read(&repository().join(format!("config/admission/{name}_policy.yaml")))?;
-    let shipped = shipped.first().context("no policy")?.to_string();
-    let warnings = warnings(&stage.client, &format!("{name}-shipped"), &shipped).await?;
-    ensure!(warnings.is_empty(), "{warnings}");
+    let shipped = fitting(&stage, name).await?;
     let parent = field.rsplit_once('.').context("a field has a parent")?.0;
     let misspelt = shipped.replace(&format!("object.{field}"), &format!("object.{parent}.{wrong}"));
     let warnings = self::warnings(&stage.client, &format!("{name}-misspelt"), &misspelt).await?;
     ensure!(warnings.contains(&format!("undefined field '{wrong}'")), "{warnings}");
     Ok(())
+}
+
+/// Checks the same of the policy `name`, of which a misspelt field would not be seen: it is about one without a type.
+pub(super) async fn expect_no_warnings(name: &str) -> Result<()> {
+    fitting(&Stage::new("clearance").await?, name).await.map(drop)
+}
+
+/// Returns the text of a policy, against whose expressions the API server has nothing.
+async fn fitting(stage: &Stage, name: &str) -> Result<String> {
+    let shipped = manifests::read(&repository().join(format!("config/admission/{name}_policy.yaml")))?;
+    let shipped = shipped.first().context("no policy")?.to_string();
+    let warnings = warnings(&stage.client, &format!("{name}-shipped"), &shipped).await?;
+    ensure!(warnings.is_empty(), "{warnings}");
+    Ok(shipped)
 }
 
 /// Returns what the API server has against the expressions of a policy. It checks a policy once, at its creation or

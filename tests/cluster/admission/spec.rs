@@ -273,7 +273,7 @@ async fn nothing_is_accepted_and_ignored() -> Result<()> {
     let name = namespaced.create_in("").await?;
     let strict = PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::default() };
     let mut failures = Vec::new();
-    for field in ["retry", "ttlSeconds", "targetresource"] {
+    for field in ["retries", "ttlSeconds", "targetresource"] {
         let answer = namespaced.api.patch(&name, &strict, &Patch::Merge(json!({"spec": {field: "x"}}))).await;
         let words = [&*format!("unknown field \"spec.{field}\"")];
         expect(&mut failures, field, &words, refusal(answer)?);
@@ -297,6 +297,7 @@ async fn spec_is_immutable() -> Result<()> {
         json!({"startBefore": "2099-01-01T00:00:01Z"}),
         json!({"recoveryOf": "another"}),
         json!({"ttlSecondsAfterFinished": 1}),
+        json!({"retry": {"maxAttempts": 4}}),
     ];
     for field in good()["spec"].as_object().context("spec is no object")?.keys() {
         changes.push(json!({field: null}));

@@ -10,6 +10,7 @@ use wfe_core::target::{TargetName, is_dns_label};
 
 use super::error::{BuildError, Problem};
 use crate::image::{is_digest, is_image_reference};
+use crate::retry::{self, Refusal};
 use crate::{ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowRef, limits};
 
 /// The parameter under which the operator passes the target.
@@ -59,6 +60,8 @@ pub(super) fn execution(execution: &WorkflowExecution) -> Verdict {
     )?;
     let lives = spec.ttl_seconds_after_finished.is_none_or(|seconds| seconds >= 0);
     demand(lives, "spec.ttlSecondsAfterFinished", "0 or more, e.g. 604800 for a week")?;
+    retry::judge(spec.retry.as_ref())
+        .map_err(|Refusal { field, problem }| BuildError::new(field, Problem::Retry(problem)))?;
     match &spec.recovery_of {
         Some(name) => subdomain("spec.recoveryOf", name),
         None => Ok(()),

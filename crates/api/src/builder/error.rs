@@ -45,6 +45,9 @@ pub enum Problem {
         /// The form, with an example.
         expected: &'static str,
     },
+    /// It is no retry policy.
+    #[error("{0}")]
+    Retry(String),
     /// It is no target.
     #[error(transparent)]
     Target(#[from] TargetError),

@@ -48,11 +48,13 @@ const NONE: &[String] = &[];
 
 #[test]
 fn every_value_is_bounded() {
-    let unbounded = offenders(|_, node| match node["type"].as_str() {
+    let unbounded = offenders(|path, node| match node["type"].as_str() {
         Some("string") => node["maxLength"].is_null() && node["enum"].is_null() && node["format"].is_null(),
         Some("array") => node["maxItems"].is_null(),
         Some("object") if node["properties"].is_null() => node["maxProperties"].is_null(),
         Some("object" | "integer" | "number" | "boolean") => false,
+        // It has no type, so that it may be a flag, a number or an object: the admission policy binds it.
+        None => path != "spec.retry",
         _ => true,
     });
     assert_eq!(unbounded, NONE, "without type or limit");
@@ -168,9 +170,29 @@ fn closed_words_are_spelled_as_programs_match_them() {
 }
 
 #[test]
-fn no_field_of_a_status_waits_for_its_behaviour() {
-    let status = schema()["properties"]["status"]["properties"].clone();
-    assert_eq!(status["attempts"], Value::Null, "comes back with retries");
+fn a_retry_policy_is_a_number_in_range_or_an_object_of_these_fields() {
+    let retry = schema()["properties"]["spec"]["properties"]["retry"].clone();
+    assert_eq!(retry["type"], Value::Null, "it would take one kind of value only");
+    assert_eq!(
+        retry["x-kubernetes-preserve-unknown-fields"], true,
+        "or the API server drops an unknown field in silence"
+    );
+    assert_eq!([&retry["minimum"], &retry["maximum"], &retry["multipleOf"]], [&json!(1.0), &json!(20.0), &json!(1.0)]);
+    let fields: BTreeSet<_> = retry["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, crate::retry::FIELDS.into());
+    for (name, field) in retry["properties"].as_object().unwrap() {
+        let description = field["description"].as_str().unwrap();
+        assert!(description.contains("Absent: "), "{name} does not tell its default: {description}");
+    }
+}
+
+#[test]
+fn an_attempt_is_told_from_others_by_its_number() {
+    let attempts = schema()["properties"]["status"]["properties"]["attempts"].clone();
+    assert_eq!(attempts["x-kubernetes-list-type"], "map");
+    assert_eq!(attempts["x-kubernetes-list-map-keys"], json!(["attempt"]));
+    assert_eq!(attempts["maxItems"], limits::ATTEMPTS);
+    assert_eq!(attempts["items"]["required"], json!(["attempt"]));
 }
 
 #[test]
@@ -188,6 +210,7 @@ fn only_fields_that_do_something_are_in_spec() {
             "rationale",
             "recoveryOf",
             "remediationRequestRef",
+            "retry",
             "startBefore",
             "targetResource",
             "ttlSecondsAfterFinished",

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::conditions::{TARGET_LOCKED, WAITING};
-use crate::{Cancellation, FailureDetails, Phase, SkipDetails, WorkflowExecution, WorkflowExecutionStatus};
+use crate::{Cancellation, FailureDetails, Phase, SkipDetails, WorkflowExecution, WorkflowExecutionStatus, retry};
 
 /// Where an execution stands, with what belongs to that and nothing else.
 ///
@@ -57,6 +57,19 @@ pub struct Progress {
     /// What it waits for, where it has waited for more than a moment: the condition `Waiting`, with one of its reasons
     /// (see [`conditions`](crate::conditions)) and, for people, what would end that.
     pub waits_for: Option<Condition>,
+    /// Which attempt it is on, where it has a retry policy and its turn.
+    pub attempt: Option<Attempt>,
+}
+
+/// Which attempt an execution is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// How many there are at the most.
+    pub of: u32,
+    /// When it may begin, where it is waited for. None: it has begun.
+    pub not_before: Option<Time>,
 }
 
 /// How an execution failed, and what became of the block that it left.
@@ -79,7 +92,8 @@ impl StatusView {
     #[must_use]
     pub fn of(execution: &WorkflowExecution) -> Self {
         let nothing = WorkflowExecutionStatus::default();
-        Self::new(execution.status.as_ref().unwrap_or(&nothing), execution.spec.cancellation.as_ref())
+        let spec = &execution.spec;
+        Self::new(execution.status.as_ref().unwrap_or(&nothing), spec.cancellation.as_ref(), spec.retry.as_ref())
     }
 
     /// Looks at an execution in the form in which the API server sends it.
@@ -97,18 +111,19 @@ impl StatusView {
                 // One that cannot be read has no names to tell, but somebody stopped the execution.
                 let cancellation = &object["spec"]["cancellation"];
                 let read = || Cancellation::deserialize(cancellation).unwrap_or_default();
-                Self::new(&status, (!cancellation.is_null()).then(read).as_ref())
+                Self::new(&status, (!cancellation.is_null()).then(read).as_ref(), object["spec"].get("retry"))
             }
             Err(error) => Self::Unclear { problem: format!("the status is not as this program knows it: {error}") },
         }
     }
 
-    fn new(status: &WorkflowExecutionStatus, cancellation: Option<&Cancellation>) -> Self {
+    fn new(status: &WorkflowExecutionStatus, cancellation: Option<&Cancellation>, retry: Option<&Value>) -> Self {
         match status.phase {
             None | Some(Phase::Pending | Phase::Running) => Self::InProgress(Progress {
                 phase: status.phase,
                 started_at: status.start_time.clone(),
                 waits_for: holding(status, WAITING).cloned(),
+                attempt: Attempt::of(status, retry),
             }),
             Some(Phase::Completed) => {
                 Self::Completed { completed_at: status.completion_time.clone(), duration: status.duration.clone() }
@@ -127,6 +142,22 @@ impl StatusView {
                 None => Self::Unclear { problem: "the phase is Skipped, and skipDetails are missing".to_owned() },
             },
         }
+    }
+}
+
+// === impl Attempt ===
+
+impl Attempt {
+    /// Reads the last attempt of a status. Where the policy cannot be read, none is said to follow.
+    fn of(status: &WorkflowExecutionStatus, retry: Option<&Value>) -> Option<Self> {
+        let last = status.attempts.iter().max_by_key(|attempt| attempt.attempt)?;
+        let number = u32::try_from(last.attempt).unwrap_or_default();
+        let waits = last.start_time.is_none() && last.completion_time.is_none();
+        Some(Self {
+            number,
+            of: retry::read(retry).ok().flatten().map_or(number, |policy| policy.max_attempts),
+            not_before: last.not_before.clone().filter(|_| waits),
+        })
     }
 }
 

@@ -35,6 +35,19 @@ pub(super) fn immutable(field: &str) -> Rule {
     )
 }
 
+/// Refuses any change of `retry`, which has no type, so that no rule can name it. But the spec as a whole can be
+/// compared: where it has changed and no other field has, `retry` has. `others` are the fields that never change,
+/// `later` those that a person adds.
+///
+/// A change in one write with another field passes this rule. That of a field of `others` is refused for that field.
+/// That of a field of `later` has no effect, because nothing is tried again after it.
+pub(super) fn retry_is_immutable(others: &[&str], later: &[&str]) -> Rule {
+    let others = others.iter().map(|field| format!("!({})", unchanged(field)));
+    let later = later.iter().map(|field| format!("has(self.{field}) != has(oldSelf.{field})"));
+    let rule: Vec<String> = std::iter::once("self == oldSelf".to_owned()).chain(others).chain(later).collect();
+    forbidden("retry", rule.join(" || "), "spec.retry: is immutable once created; create another WorkflowExecution")
+}
+
 /// Refuses `field` of a spec, what a person asks for later, before there is an execution to ask it of; `instead` says
 /// what to do.
 pub(super) fn comes_later(field: &str, instead: &str) -> Rule {
@@ -93,13 +106,74 @@ pub(super) fn set_once(field: &str) -> Rule {
     forbidden(field, kept(field), format!("status.{field}: may not change or be removed once set"))
 }
 
-/// Refuses to forget the run of an execution that was Running; replacing it is another attempt.
+/// Refuses to forget the run of an execution that was Running.
 pub(super) fn run_stays() -> Rule {
     forbidden(
         "pipelineRunRef",
         "!(has(oldSelf.phase) && oldSelf.phase == 'Running' && has(oldSelf.pipelineRunRef)) || has(self.pipelineRunRef)",
-        "status.pipelineRunRef: may be replaced while phase is Running, never removed",
+        "status.pipelineRunRef: may not be removed while phase is Running",
     )
+}
+
+/// Refuses another run than that of an attempt that was waited for: by this, no attempt has two runs, and an execution
+/// without a retry policy has one.
+pub(super) fn run_is_of_the_next_attempt() -> Rule {
+    forbidden(
+        "pipelineRunRef",
+        "!has(oldSelf.pipelineRunRef) || !has(self.pipelineRunRef) || self.pipelineRunRef == oldSelf.pipelineRunRef \
+         || (has(oldSelf.attempts) && has(self.attempts) && oldSelf.attempts.exists(was, has(was.notBefore) \
+         && !has(was.startTime) && !has(was.completionTime) && self.attempts.exists(is, is.attempt == was.attempt \
+         && has(is.pipelineRun) && is.pipelineRun == self.pipelineRunRef.name)))",
+        "status.pipelineRunRef: may change only to the run of an attempt that was waited for",
+    )
+}
+
+/// Refuses to forget the attempts; stands at the status, rules on the list do not see it go.
+pub(super) fn attempts_stay() -> Rule {
+    forbidden(
+        "attempts",
+        "!has(oldSelf.attempts) || has(self.attempts)",
+        "status.attempts: may not be removed once written",
+    )
+}
+
+/// Demands that attempts are numbered from 1, each in its place. A write that changes nothing but their order passes:
+/// of a list with a key the API server takes that for no change, and judges no rule anew. So a reader sorts them.
+pub(super) fn attempts_are_counted() -> Rule {
+    Rule::new("self.all(it, it.attempt <= size(self) && self[it.attempt - 1].attempt == it.attempt)")
+        .message("status.attempts: must be in the order of their numbers, from 1 without a gap")
+}
+
+/// Refuses a list that has become shorter.
+pub(super) fn no_attempt_goes() -> Rule {
+    Rule::new("size(self) >= size(oldSelf)")
+        .message("status.attempts: none may be removed")
+        .reason(Reason::FieldValueForbidden)
+}
+
+/// Demands that all attempts but the last have ended.
+pub(super) fn only_the_last_attempt_goes_on() -> Rule {
+    Rule::new("self.all(it, it.attempt == size(self) || has(it.completionTime))")
+        .message("status.attempts: all but the last must have a completionTime")
+}
+
+/// Refuses any change of an attempt that has ended.
+pub(super) fn ended_attempt_stays() -> Rule {
+    Rule::new("!has(oldSelf.completionTime) || self == oldSelf")
+        .message("status.attempts: one that has a completionTime may not change")
+        .reason(Reason::FieldValueForbidden)
+}
+
+/// Refuses any change of `field` of an attempt once it is set.
+pub(super) fn set_once_in_attempt(field: &str) -> Rule {
+    forbidden(field, kept(field), format!("status.attempts.{field}: may not change or be removed once set"))
+}
+
+/// Demands `field` of an attempt with `other`, and refuses it without.
+pub(super) fn together_in_attempt(field: &str, other: &str) -> Rule {
+    Rule::new(format!("has(self.{field}) == has(self.{other})"))
+        .message(format!("status.attempts.{field}: must be present exactly when {other} is").as_str())
+        .field_path(format!(".{field}"))
 }
 
 /// Demands `field` with `phase`, and refuses it with any other.

@@ -6,12 +6,27 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{patterns, rules, status::WorkflowExecutionStatus};
 use crate::limits;
 
 /// A time down to nanoseconds. The API server takes more digits than programs read; the rest it checks by the format.
 const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
+
+/// The fields that never change, but for `retry`, which has a rule of its own.
+const IMMUTABLE: [&str; 10] = [
+    "remediationRequestRef",
+    "workflowRef",
+    "targetResource",
+    "parameters",
+    "confidence",
+    "rationale",
+    "executionConfig",
+    "startBefore",
+    "recoveryOf",
+    "ttlSecondsAfterFinished",
+];
 
 /// What to run, and on which target. Immutable once created, but for cancellation and clearance, which are added later:
 /// create another WorkflowExecution instead.
@@ -61,6 +76,7 @@ const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
     validation = rules::immutable("startBefore"),
     validation = rules::immutable("recoveryOf"),
     validation = rules::immutable("ttlSecondsAfterFinished"),
+    validation = rules::retry_is_immutable(&IMMUTABLE, &["cancellation", "clearance"]),
     validation = rules::comes_later("cancellation", "leave it out, or do not create the object"),
     validation = rules::stays("cancellation", "create another WorkflowExecution"),
     validation = rules::comes_later("clearance", "set it on an execution that has Failed"),
@@ -139,6 +155,15 @@ pub struct WorkflowExecutionSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
+    /// Runs the workflow again after an attempt that failed, inside this execution, which keeps its target until it
+    /// ends: true (all defaults), a whole number of attempts from 1 to 20, or an object with the fields below, each
+    /// with a default of its own, e.g. {maxAttempts: 5, initialDelay: 10s}. Only an attempt of which nothing ran is
+    /// repeated, unless retryExecutionFailures is true. executionConfig.timeout limits each attempt, maxDuration all of
+    /// them together. status.attempts and the condition Retrying tell how it goes. Absent or false: one attempt.
+    // Plain JSON: a value that is no policy must not make the rest of the spec unreadable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "retry_schema")]
+    pub retry: Option<Value>,
     /// Stops the execution without deleting its record: set it later, once, while the phase is not final. The
     /// PipelineRun is cancelled, and the execution ends as Failed with who and why in the message. Whoever sets it
     /// needs the right to update workflowexecutions/cancellation. Refused when the object is created. Absent: nobody
@@ -255,5 +280,61 @@ fn parameters_schema(_: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "maxProperties": limits::PARAMETERS,
         "additionalProperties": {"type": "string", "maxLength": limits::PARAMETER_VALUE},
+    })
+}
+
+/// Leaves the field without a type: only so it takes a flag, a number and an object. The schema binds the number and
+/// the fields of the object, each value by the limits of its own kind; the admission policy on retries refuses the
+/// rest.
+fn retry_schema(_: &mut SchemaGenerator) -> Schema {
+    let duration =
+        |description: &str| json!({"description": description, "type": "string", "maxLength": limits::DURATION});
+    let flag = |description: &str| json!({"description": description, "type": "boolean"});
+    let condition = |description: &str| json!({"description": description, "type": "string", "minLength": 1, "maxLength": limits::CONDITION});
+    json_schema!({
+        "x-kubernetes-preserve-unknown-fields": true,
+        "minimum": 1, "maximum": limits::ATTEMPTS, "multipleOf": 1,
+        "properties": {
+            "maxAttempts": {
+                "description": "How many attempts there are at the most, from 1 to 20, the first included. Absent: 3.",
+                "type": "integer", "format": "int32", "minimum": 1, "maximum": limits::ATTEMPTS,
+            },
+            "initialDelay": duration(
+                "How long the wait before the second attempt is, in whole seconds from 0s to 1h, e.g. \"5s\" or \
+                 \"1m30s\". It counts from when the end of the attempt before is recorded. Absent: 1s.",
+            ),
+            "backoffMultiplier": {
+                "description": "What each further wait is longer by, from 1 to 10, to three decimals, e.g. 1.5. Absent: 2.",
+                "type": "number", "minimum": 1, "maximum": 10,
+            },
+            "maxDelay": duration(
+                "The longest wait, in whole seconds from 1s to 1h, not below initialDelay, e.g. \"5m\". Absent: 60s, or \
+                 initialDelay where that is longer.",
+            ),
+            "jitter": flag(
+                "Whether each wait is longer by a share of up to a half, drawn for this execution, so that many do not \
+                 begin at once. Never above maxDelay. Absent: false.",
+            ),
+            "retryWhen": condition(
+                "CEL condition, asked after an attempt that failed: it is repeated only where this is true, e.g. \
+                 \"reason == 'ImagePullBackOff' || statusCode >= 500\". It may use attempt, maxAttempts, reason, error, \
+                 success, exitCode, wasExecutionFailure, nodeId, executionId, result, statusCode and data. At most 512 \
+                 characters. Where it cannot be answered, there is no other attempt. Absent: reason != \
+                 'ConfigurationError'.",
+            ),
+            "stopWhen": condition(
+                "CEL condition like retryWhen, asked before it: where it is true, there is no other attempt, e.g. \
+                 \"exitCode == 3\". At most 512 characters. Absent: none.",
+            ),
+            "retryExecutionFailures": flag(
+                "Whether an attempt is repeated though something of the workflow ran, or nobody can tell: set it only \
+                 where every step may run twice. Absent: false.",
+            ),
+            "maxDuration": duration(
+                "How long all attempts and waits may take together, in whole seconds from 1s to 24h, e.g. \"2h\", \
+                 counted from startTime. No attempt begins later, and one that runs then is cancelled. The waits alone \
+                 must fit. Absent: 24h.",
+            ),
+        },
     })
 }

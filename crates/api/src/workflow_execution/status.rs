@@ -6,7 +6,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    failure::FailureDetails,
+    failure::{FailureDetails, FailureReason},
     phase::{ConditionStatus, Phase},
     rules,
     skip::SkipDetails,
@@ -25,6 +25,7 @@ use crate::limits;
     validation = rules::frozen("pipelineRunRef"),
     validation = rules::frozen("runSequence"),
     validation = rules::frozen("pipelineRunStatus"),
+    validation = rules::frozen("attempts"),
     validation = rules::frozen("failureReason"),
     validation = rules::frozen("failureDetails"),
     validation = rules::frozen("skipDetails"),
@@ -33,6 +34,8 @@ use crate::limits;
     validation = rules::set_once("startTime"),
     validation = rules::set_once("completionTime"),
     validation = rules::run_stays(),
+    validation = rules::run_is_of_the_next_attempt(),
+    validation = rules::attempts_stay(),
     validation = rules::end_has_a_time(),
     validation = rules::exactly_with("Failed", "failureDetails"),
     validation = rules::exactly_with("Skipped", "skipDetails"),
@@ -79,6 +82,19 @@ pub struct WorkflowExecutionStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::MESSAGE))]
     pub failure_reason: Option<String>,
+    /// The attempts of an execution with spec.retry, in order: each run of the workflow, with how it ended, and last
+    /// the one that runs or is waited for. Absent: it has no such policy, or did not get its turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = limits::ATTEMPTS),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["attempt"])
+    )]
+    #[x_kube(
+        validation = rules::attempts_are_counted(),
+        validation = rules::only_the_last_attempt_goes_on(),
+        validation = rules::no_attempt_goes(),
+    )]
+    pub attempts: Vec<AttemptStatus>,
     /// Why it failed. Present exactly when phase is Failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_details: Option<FailureDetails>,
@@ -149,6 +165,58 @@ pub struct PipelineRunStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub total_tasks: Option<i32>,
+}
+
+/// One attempt of an execution: it is waited for (notBefore, no startTime), runs (startTime, no completionTime) or has
+/// ended.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = rules::ended_attempt_stays(),
+    validation = rules::set_once_in_attempt("delay"),
+    validation = rules::set_once_in_attempt("notBefore"),
+    validation = rules::set_once_in_attempt("pipelineRun"),
+    validation = rules::set_once_in_attempt("startTime"),
+    validation = rules::together_in_attempt("pipelineRun", "startTime"),
+    validation = rules::together_in_attempt("started", "completionTime"),
+)]
+pub struct AttemptStatus {
+    /// Number of the attempt, counted from 1.
+    #[schemars(range(min = 1, max = limits::ATTEMPTS))]
+    pub attempt: i32,
+    /// How long the wait before it was, as a Go duration, e.g. "1.5s". Absent from the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::DURATION))]
+    #[x_kube(validation = ("duration(self) >= duration('0s')",
+        "status.attempts.delay: must be a Go duration that is not negative, e.g. 1.5s"))]
+    pub delay: Option<String>,
+    /// When it may begin at the earliest. Absent from the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
+    /// Name of its PipelineRun, in the execution namespace. Absent while it is waited for, and where creating the run
+    /// was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::NAME))]
+    pub pipeline_run: Option<String>,
+    /// When it began: the execution was committed to its PipelineRun. Absent where pipelineRun is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// When its end was recorded. Absent until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Time>,
+    /// Whether anything of the workflow ran in it: True, False, or Unknown where nobody can tell. Absent until it has
+    /// ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ConditionStatus")]
+    pub started: Option<ConditionStatus>,
+    /// Why it failed, in one word as in failureDetails.reason. Absent until it has ended, and where it succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "FailureReason")]
+    pub reason: Option<FailureReason>,
+    /// Why it failed, at most 1024 characters of it. Absent where reason is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::ATTEMPT_MESSAGE))]
+    pub message: Option<String>,
 }
 
 /// Who lifted a block, when and why.

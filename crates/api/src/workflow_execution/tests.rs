@@ -28,6 +28,11 @@ fn full() -> Value {
             "startBefore": time,
             "recoveryOf": "payment-scale",
             "ttlSecondsAfterFinished": 604_800,
+            "retry": {
+                "maxAttempts": 5, "initialDelay": "5s", "backoffMultiplier": 1.5, "maxDelay": "1m", "jitter": true,
+                "retryWhen": "exitCode != 1", "stopWhen": "attempt == 4", "retryExecutionFailures": true,
+                "maxDuration": "2h"
+            },
             "cancellation": {"reason": "wrong cluster", "requestedBy": "jane"},
             "clearance": {"reason": "looked at it", "clearedBy": "jane"}
         },
@@ -42,6 +47,10 @@ fn full() -> Value {
             "pipelineRunStatus": {
                 "status": "False", "reason": "Failed", "message": "m", "completedTasks": 1, "totalTasks": 2
             },
+            "attempts": [{
+                "attempt": 1, "delay": "1.5s", "notBefore": time, "pipelineRun": "wfe-cf0cc089293b1165-7",
+                "startTime": time, "completionTime": time, "started": "True", "reason": "OOMKilled", "message": "m"
+            }],
             "failureReason": "m",
             "failureDetails": {
                 "failedTaskIndex": 1, "failedTaskName": "clean-up", "failedStepName": "run", "reason": "OOMKilled",
@@ -114,4 +123,18 @@ fn a_duration_is_a_string_whatever_it_says() {
     object["spec"]["executionConfig"]["timeout"] = json!("99999999999999999999h");
     let read: WorkflowExecution = serde_json::from_value(object).unwrap();
     assert_eq!(read.spec.execution_config.unwrap().timeout.unwrap(), "99999999999999999999h");
+}
+
+#[test]
+fn a_bad_retry_policy_does_not_hide_the_rest_of_the_spec() {
+    for retry in [json!("3"), json!([]), json!({"maxAttempts": "many"}), json!(1e300)] {
+        let mut object = full();
+        object["spec"]["retry"] = retry.clone();
+        let read: WorkflowExecution = serde_json::from_value(object).unwrap();
+        assert_eq!(read.spec.retry, Some(retry));
+    }
+    let mut object = full();
+    object["spec"]["retry"] = Value::Null;
+    let read: WorkflowExecution = serde_json::from_value(object).unwrap();
+    assert_eq!(read.spec.retry, None);
 }

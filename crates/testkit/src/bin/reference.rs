@@ -84,7 +84,8 @@ fn rows(text: &mut String, path: &str, schema: &JSONSchemaProps) -> Result<()> {
 }
 
 fn type_of(schema: &JSONSchemaProps) -> String {
-    let name = schema.type_.as_deref().unwrap_or("any");
+    // Without a type, and with limits of several kinds: each binds the values of its own kind.
+    let name = schema.type_.as_deref().unwrap_or("boolean, object or number");
     let mut text = match (&schema.items, &schema.additional_properties) {
         (Some(JSONSchemaPropsOrArray::Schema(item)), _) => {
             format!("list of {}", item.type_.as_deref().unwrap_or("any"))
