@@ -1,12 +1,14 @@
-//! One WorkflowExecution over time: every status that was written, the commits among them, and the end.
+//! One WorkflowExecution over time: every status that was written, the commits and attempts among them, and the end.
 
 use serde_json::Value;
 use wfe_api::Phase;
 use wfe_core::target::TargetName;
 
+use super::attempt::Attempt;
 use super::life::Life;
 use super::text;
 use crate::report::{Moment, ObjectRef};
+use crate::section_11::Retry;
 
 /// One WorkflowExecution.
 #[derive(Debug)]
@@ -21,6 +23,10 @@ pub(crate) struct Execution<'a> {
     /// The statuses, each different from the one before it. The first is that of the creation, mostly null.
     pub(crate) written: Vec<Written<'a>>,
     pub(crate) commits: Vec<Commit<'a>>,
+    /// Its retry policy, which never changes; `None` where it has none, and one attempt.
+    pub(crate) retry: Option<Retry>,
+    /// What its statuses list under `attempts`; of one without a policy it means nothing.
+    pub(crate) attempts: Vec<Attempt<'a>>,
     /// All versions of the object, of which a write names the one that it rests on.
     versions: Vec<(Moment, &'a Value)>,
 }
@@ -68,6 +74,8 @@ impl<'a> Execution<'a> {
             gone: life.gone,
             target: TargetName::parse(target_as_written).ok(),
             target_as_written,
+            retry: Retry::read(&life.first()["spec"]),
+            attempts: Attempt::read_all(&written),
             written,
             commits,
             versions: life.states.clone(),

@@ -1,0 +1,4 @@
+//! Executions with a retry policy: good stories of several attempts, and one violation each.
+
+mod number;
+mod waits;
