@@ -87,6 +87,12 @@ impl<'a> Execution<'a> {
         self.versions.iter().rev().find(|(at, _)| *at <= moment).map_or(&Value::Null, |(_, object)| object)
     }
 
+    /// Tells whether a commit is that of a further attempt: rules 2 to 5 were asked before the first one, and the
+    /// execution has not let go of its target since.
+    pub(crate) fn is_of_further_attempt(&self, commit: &Commit<'_>) -> bool {
+        self.retry.is_some() && self.commits.first().is_some_and(|first| first.at < commit.at)
+    }
+
     /// Returns when the version was made that a write followed on.
     pub(crate) fn version_before(&self, write: Moment) -> Moment {
         self.versions.iter().rev().find(|(at, _)| *at < write).map_or(self.created, |(at, _)| *at)
