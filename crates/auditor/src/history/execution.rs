@@ -6,6 +6,7 @@ use wfe_core::target::TargetName;
 
 use super::attempt::Attempt;
 use super::life::Life;
+use super::run::Run;
 use super::text;
 use crate::report::{Moment, ObjectRef};
 use crate::section_11::Retry;
@@ -91,6 +92,14 @@ impl<'a> Execution<'a> {
     /// execution has not let go of its target since.
     pub(crate) fn is_of_further_attempt(&self, commit: &Commit<'_>) -> bool {
         self.retry.is_some() && self.commits.first().is_some_and(|first| first.at < commit.at)
+    }
+
+    /// Tells whether by one of its statuses it needs a pending run, though it is committed to another: it is Running,
+    /// it has a policy, and it has committed to no number as high (section 11).
+    pub(crate) fn may_commit_to(&self, run: &Run<'_>, status: &Value) -> bool {
+        let last = status["runSequence"].as_u64();
+        let is_next = last.is_none_or(|last| last < run.number);
+        self.retry.is_some() && phase(status) == Some(Phase::Running) && run.never_ran() && is_next
     }
 
     /// Returns when the version was made that a write followed on.
