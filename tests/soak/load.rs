@@ -164,6 +164,10 @@ impl Player<'_> {
             Some(failed) => wfe.patch(|wfe| wfe["spec"]["recoveryOf"] = json!(board::name(&failed))),
             None => wfe,
         };
+        let wfe = match self.retry() {
+            Some(retry) => wfe.patch(|wfe| wfe["spec"]["retry"] = retry),
+            None => wfe,
+        };
         let bundles = &self.load.bundles;
         match kind {
             Kind::Short => wfe.image(&bundles.short),
@@ -177,6 +181,17 @@ impl Player<'_> {
             }
             Kind::Missing => wfe.image(&format!("{}/none:1", self.load.world.control_plane().registry())),
         }
+    }
+
+    /// Draws a retry policy for every third: short waits, so that there are many attempts.
+    fn retry(&mut self) -> Option<Value> {
+        let policies = [
+            json!(true),
+            json!({"maxAttempts": 4, "retryWhen": "true", "retryExecutionFailures": true}),
+            json!({"initialDelay": "3s", "jitter": true, "retryWhen": "reason != 'Forbidden'"}),
+            json!({"maxAttempts": 5, "maxDuration": "20s", "stopWhen": "exitCode == 1 && attempt > 1"}),
+        ];
+        (self.rng.u8(..3) == 0).then(|| self.rng.choice(policies)).flatten()
     }
 
     fn is_over(&self, burst: &str) -> bool {

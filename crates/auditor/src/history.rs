@@ -2,11 +2,13 @@
 //!
 //! Knows the shapes of the objects, and which of them are ours. Judges nothing, but finds what the recording lacks.
 
+mod attempt;
 mod execution;
 mod life;
 mod piece;
 mod run;
 
+pub(crate) use attempt::{Attempt, listed, waits};
 pub(crate) use execution::{Commit, Execution, Written, phase};
 pub(crate) use piece::Piece;
 pub(crate) use run::{Chain, Run};

@@ -7,26 +7,28 @@
 //! ```
 //!
 //! It is a second, independent reading: it shares with the operator the names of targets and chains, labels, closed
-//! words and the spelling of durations, and none of its rules: those of sections 6 and 7 are written anew (`section_6`,
-//! `section_7`) and read from a `record` of each target. All changes are ordered by resourceVersion, so the order of
-//! the lines means nothing. It has no client and no clock.
+//! words and the spelling of durations, and none of its rules: those of sections 6, 7 and 11 are written anew
+//! (`section_6`, `section_7`, `section_11`), the first two to be read from a `record` of each target. All changes are
+//! ordered by resourceVersion, so the order of the lines means nothing. It has no client and no clock.
 //!
 //! # What it judges
 //! | invariant | rules |
 //! |---|---|
-//! | 1 | `overlap`: two released, unfinished runs on a target. `drain`: a run released while something of an earlier one is unfinished |
-//! | 2 | `second-run`: two released runs of an execution. `ran-after-all`: one that was Skipped, or failed before it had a run, has a released run. `steps-ran`: steps ran of one that says that nothing did |
+//! | 1 | `overlap`: two released, unfinished runs on a target. `drain`: a run released while something of an earlier one is unfinished. `held`: one released while another execution, which has a retry policy and had a run released, was Running and its run there |
+//! | 2 | `second-run`: two released runs of an execution; of one with a retry policy, a released run that not exactly one attempt names, or released before the end of the attempt before it was recorded. `ran-after-all`: one that was Skipped, or failed before it had a run, has a released run. `steps-ran`: steps ran of one that says that nothing did, or of an attempt that says so |
+//! | 2 | `attempt-many`: more attempts or released runs than `maxAttempts`. `attempt-early`: an attempt begun before its `notBefore`. `attempt-after`: one added or begun after the end, a cancellation, the begin of a deletion or `maxDuration`, or after an attempt that succeeded, ran (without `retryExecutionFailures`) or failed by its configuration (without `retryWhen`). `attempt-delay`: a `delay` that is not of the formula, a `notBefore` that is not that long after the write, or either written anew |
 //! | 3 | `phase`, `final`, `fixed`, `shape`: what a status may become, and what stands in it |
-//! | 4 | `unusable-target`, `busy`, `order`, `previous-execution-failed`, `exhausted-retries`, `backoff`, `cooldown`: a commit while rules 0 to 5 of section 6 forbid it |
+//! | 4 | `unusable-target`, `busy`, `order`, `previous-execution-failed`, `exhausted-retries`, `backoff`, `cooldown`: a commit while rules 0 to 5 of section 6 forbid it; that of a further attempt is judged by rules 0 and 1 and by what its own execution has left |
 //! | 5 | `no-fact`, `wrong-fact`, `earlier-rule`: a skip without what makes its rule decide, that names it wrongly, or while a rule before it decides |
 //! | 6 | `undecided`, `leftover`, `abandoned`: what is left when faults have stopped ([`Options::settled`]) |
-//! | 7 | by the audit log: `foreign`, `create`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed`, `removed-early` |
+//! | 7 | by the audit log: `foreign`, `create`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed`, `deleted-needed`, `removed-early` |
 //! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row |
 //! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
 //!
 //! # What it cannot judge
 //! - Rules 2 to 5 of section 6 and the counter, where the policy is not known ([`Options::policy`]), and on targets
 //!   where executions of a namespace take part that was not recorded. Waiting too long is no violation either.
+//! - What `retryWhen` and `stopWhen` answer, and whether a create was really refused for good.
 //! - Which of the last moments before a write its writer has seen: what some view allows that it may rest on is right.
 //! - Clocks: a time that an operator wrote is taken for the time at which it decided.
 //! - That a bad object harms only itself (invariant 9): nothing tells a bad object from one that waits.
@@ -43,6 +45,7 @@ mod invariants;
 mod policy;
 mod record;
 pub mod report;
+mod section_11;
 mod section_6;
 mod section_7;
 

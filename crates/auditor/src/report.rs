@@ -110,6 +110,8 @@ pub(crate) const COUNTS: &[(&str, &str)] = &[
     ("by-rule-3", "skips that rule 3 explains, exhausted retries"),
     ("by-rule-4", "skips that rule 4 explains, backoff"),
     ("by-rule-5", "skips that rule 5 explains, cooldown"),
+    ("attempts", "further attempts that were begun, by a retry policy"),
+    ("ended-waiting", "executions that ended while they waited for their next attempt"),
     ("counters", "statuses whose counter was judged, with failures in a row"),
 ];
 

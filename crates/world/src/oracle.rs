@@ -31,6 +31,9 @@ const ON_ONE_VIEW: u32 = 20;
 /// deleted; the status says Running, progress (twice), the end, that the target is free, and what blocks it or clears
 /// it; three events tell of it.
 const WRITES_EACH: u64 = 14;
+/// How many writes a further attempt may cost: its record, its run, the commit, the release, progress (twice) and the
+/// deletion of its run; three events.
+const WRITES_AGAIN: u64 = 10;
 /// How long an execution may wait for its first status where nothing but watches fails: twice the three minutes after
 /// which a silent watch is begun anew, and some.
 const UNSEEN: chrono::TimeDelta = chrono::TimeDelta::minutes(10);
@@ -44,8 +47,11 @@ const AFTERMATH: chrono::TimeDelta = chrono::TimeDelta::minutes(4);
 
 /// Judges what the plan itself allows to be judged: what a calm course costs, and whether anybody was overlooked.
 pub fn judge_course(plan: &Plan, server: &Server, begin: Time, record: &Record, created: u64) {
-    if plan.faults.is_empty() && record.writes() > created * WRITES_EACH {
-        record.broken(format!("{created} executions took {} writes though nothing went wrong", record.writes()));
+    let again = attempts_again(server);
+    if plan.faults.is_empty() && record.writes() > created * WRITES_EACH + again * WRITES_AGAIN {
+        let writes = record.writes();
+        record
+            .broken(format!("{created} executions and {again} retries took {writes} writes though nothing went wrong"));
     }
     let only_watches_fail = plan.faults.iter().all(|fault| fault.what.is_about_watches());
     let hinders = |from: Time, to: Time| {
@@ -70,6 +76,19 @@ pub fn judge_course(plan: &Plan, server: &Server, begin: Time, record: &Record, 
             }
         }
     }
+}
+
+/// Counts the attempts that came after a first one.
+fn attempts_again(server: &Server) -> u64 {
+    let mut most: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, change) in server.archive().filter(|(kind, _)| kind.kind == "WorkflowExecution") {
+        let Some(object) = change.is.as_deref() else { continue };
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let attempts = object["status"]["attempts"].as_array().map_or(0, Vec::len);
+        let known = most.entry(uid.to_owned()).or_default();
+        *known = attempts.max(*known);
+    }
+    most.values().map(|attempts| attempts.saturating_sub(1) as u64).sum()
 }
 
 /// Judges every decision of a replica as it is made.

@@ -6,6 +6,7 @@ use wfe_api::labels;
 use wfe_core::target::TargetName;
 use wfe_operator::clock::Clock;
 
+use crate::cluster::stories::THEN;
 use crate::plan::{Create, Deed};
 use crate::service::FakeApi;
 
@@ -89,7 +90,8 @@ impl People {
 
     fn create(&self, create: &Create) {
         let (namespace, name) = create.name.split_once('/').unwrap_or_default();
-        let image = format!("registry.test/{}/{}:1.0", self.tekton, create.story);
+        let stories = [std::slice::from_ref(&create.story), &create.then].concat().join(THEN);
+        let image = format!("registry.test/{}/{stories}:1.0", self.tekton);
         let mut spec = json!({
             "targetResource": create.target,
             "workflowRef": {"workflowId": create.workflow, "version": "1.0", "containerImage": image},
@@ -99,6 +101,9 @@ impl People {
         }
         if let Some(recovered) = &create.recovery_of {
             spec["recoveryOf"] = json!(recovered);
+        }
+        if let Some(retry) = &create.retry {
+            spec["retry"] = retry.clone();
         }
         if let Some(ttl) = create.ttl {
             spec["ttlSecondsAfterFinished"] = json!(ttl);

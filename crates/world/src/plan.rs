@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::cluster::stories::VERSIONS;
 
@@ -102,6 +103,12 @@ pub struct Create {
     pub workflow: String,
     /// The recorded story that Tekton plays; where there is none of this name, the bundle is missing.
     pub story: String,
+    /// The stories of its later attempts, in order. The last of all goes on for those that are left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<String>,
+    /// `spec.retry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Value>,
     /// `spec.executionConfig.timeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,

@@ -1,12 +1,15 @@
-//! One WorkflowExecution over time: every status that was written, the commits among them, and the end.
+//! One WorkflowExecution over time: every status that was written, the commits and attempts among them, and the end.
 
 use serde_json::Value;
 use wfe_api::Phase;
 use wfe_core::target::TargetName;
 
+use super::attempt::Attempt;
 use super::life::Life;
+use super::run::Run;
 use super::text;
 use crate::report::{Moment, ObjectRef};
+use crate::section_11::Retry;
 
 /// One WorkflowExecution.
 #[derive(Debug)]
@@ -21,6 +24,10 @@ pub(crate) struct Execution<'a> {
     /// The statuses, each different from the one before it. The first is that of the creation, mostly null.
     pub(crate) written: Vec<Written<'a>>,
     pub(crate) commits: Vec<Commit<'a>>,
+    /// Its retry policy, which never changes; `None` where it has none, and one attempt.
+    pub(crate) retry: Option<Retry>,
+    /// What its statuses list under `attempts`; of one without a policy it means nothing.
+    pub(crate) attempts: Vec<Attempt<'a>>,
     /// All versions of the object, of which a write names the one that it rests on.
     versions: Vec<(Moment, &'a Value)>,
 }
@@ -68,6 +75,8 @@ impl<'a> Execution<'a> {
             gone: life.gone,
             target: TargetName::parse(target_as_written).ok(),
             target_as_written,
+            retry: Retry::read(&life.first()["spec"]),
+            attempts: Attempt::read_all(&written),
             written,
             commits,
             versions: life.states.clone(),
@@ -77,6 +86,20 @@ impl<'a> Execution<'a> {
     /// Returns the object as it was at a moment.
     pub(crate) fn object_at(&self, moment: Moment) -> &'a Value {
         self.versions.iter().rev().find(|(at, _)| *at <= moment).map_or(&Value::Null, |(_, object)| object)
+    }
+
+    /// Tells whether a commit is that of a further attempt: rules 2 to 5 were asked before the first one, and the
+    /// execution has not let go of its target since.
+    pub(crate) fn is_of_further_attempt(&self, commit: &Commit<'_>) -> bool {
+        self.retry.is_some() && self.commits.first().is_some_and(|first| first.at < commit.at)
+    }
+
+    /// Tells whether by one of its statuses it needs a pending run, though it is committed to another: it is Running,
+    /// it has a policy, and it has committed to no number as high (section 11).
+    pub(crate) fn may_commit_to(&self, run: &Run<'_>, status: &Value) -> bool {
+        let last = status["runSequence"].as_u64();
+        let is_next = last.is_none_or(|last| last < run.number);
+        self.retry.is_some() && phase(status) == Some(Phase::Running) && run.never_ran() && is_next
     }
 
     /// Returns when the version was made that a write followed on.

@@ -111,6 +111,12 @@ impl<'a> Run<'a> {
         self.released.is_some_and(|released| released <= moment)
     }
 
+    /// Tells whether somebody had let it go or stopped it by a moment. What its execution commits to after that is
+    /// committed to whatever the rules say, so that the record tells it (ADR 5).
+    pub(crate) fn was_touched_by(&self, moment: Moment) -> bool {
+        [self.released, self.cancelled, self.finished].into_iter().flatten().any(|touched| touched <= moment)
+    }
+
     /// Tells whether it was deleted without ever having been released.
     pub(crate) fn never_ran(&self) -> bool {
         self.released.is_none()

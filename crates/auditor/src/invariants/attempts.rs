@@ -1,27 +1,72 @@
 //! Invariant 2: at most one released run per attempt, and none of an execution whose record says that nothing ran.
 //!
-//! An execution has one attempt; executions with several come with `spec.retry`.
+//! An execution has one attempt; one with a retry policy has those that its status lists, each by the rules of
+//! [`further`].
+
+mod further;
 
 use wfe_api::Phase;
 
 use super::{Finding, runs_by_owner};
 use crate::Evidence;
-use crate::history::{Execution, Run, Written};
-use crate::report::{Counts, Violation};
+use crate::history::{Attempt, Execution, Run, Written, waits};
+use crate::report::{Counts, Moment, Violation};
 
-pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
+    let history = &evidence.history;
     let mut found = Vec::new();
     for (owner, runs) in runs_by_owner(evidence) {
         let mut released: Vec<&Run<'_>> = runs.into_iter().filter(|run| run.released.is_some()).collect();
         released.sort_by_key(|run| run.released);
-        found.extend(second_runs(evidence, owner, &released));
-        if let Some(execution) = evidence.history.executions.get(owner)
-            && let Some(ended) = execution.ended()
-        {
-            found.extend(released.iter().filter_map(|run| ran_after_all(evidence, execution, &ended, run)));
+        let Some(execution) = history.executions.get(owner) else {
+            // Whose owner's namespace was not recorded may have a policy.
+            if released.iter().all(|run| history.covers_owner_of(run)) {
+                found.extend(second_runs(evidence, owner, &released));
+            }
+            continue;
+        };
+        if execution.retry.is_some() {
+            found.extend(released.iter().filter_map(|run| one_of_attempt(execution, run, released.len())));
+        } else {
+            found.extend(second_runs(evidence, owner, &released));
         }
+        let ran = released.iter().filter_map(|run| ran_after_all(evidence, execution, run));
+        found.extend(ran);
+    }
+    for execution in history.executions.values().filter(|execution| execution.retry.is_some()) {
+        found.extend(further::judge(evidence, execution, counts));
     }
     found
+}
+
+/// Judges a released run of an execution with a policy: one attempt names it, and the one before had ended.
+fn one_of_attempt(execution: &Execution<'_>, run: &Run<'_>, released: usize) -> Option<Violation> {
+    let at = run.released?;
+    let is_committed = execution.commits.iter().any(|commit| commit.run == run.object.uid);
+    if !is_committed && (released == 1 || waits(execution.last())) {
+        // Somebody let it go past the operator, which is yet to commit to it. Of a commit that never comes other
+        // invariants tell.
+        return None;
+    }
+    let of_run: Vec<usize> = (0..)
+        .zip(&execution.attempts)
+        .filter(|(_, attempt)| is_committed && attempt.run() == Some(&run.object.name))
+        .map(|(index, _)| index)
+        .collect();
+    let before = |index: usize| index.checked_sub(1).and_then(|before| execution.attempts.get(before));
+    let goes_on = |before: &Attempt<'_>| before.ended.is_none_or(|ended| at < ended);
+    let (what, ended) = match of_run[..] {
+        [index] => {
+            let before = before(index).filter(|before| goes_on(before))?;
+            (format!("before the end of attempt {index} was recorded"), before.ended)
+        }
+        [] => ("and no attempt in the status names it".to_owned(), None),
+        _ => (format!("and {} attempts in the status name it", of_run.len()), None),
+    };
+    let text = format!("{} of {} was released, {what}", run.object, execution.object);
+    let objects = vec![run.object.clone(), execution.object.clone()];
+    let at: Vec<_> = [Some(at), ended].into_iter().flatten().collect();
+    Some(Finding::new(2, "second-run", text).on(execution.shown_target(), objects, &at))
 }
 
 fn second_runs(evidence: &Evidence<'_>, owner: &str, released: &[&Run<'_>]) -> Vec<Violation> {
@@ -42,19 +87,25 @@ fn second_runs(evidence: &Evidence<'_>, owner: &str, released: &[&Run<'_>]) -> V
 }
 
 /// Judges a released run by what its owner's record says.
-fn ran_after_all(
-    evidence: &Evidence<'_>,
-    execution: &Execution<'_>,
-    ended: &Written<'_>,
-    run: &Run<'_>,
-) -> Option<Violation> {
+fn ran_after_all(evidence: &Evidence<'_>, execution: &Execution<'_>, run: &Run<'_>) -> Option<Violation> {
     let released = run.released?;
+    let attempt = attempt_of(execution, run);
+    if let Some((attempt, at)) = attempt.and_then(|attempt| Some((attempt, attempt.ended?)))
+        && attempt.last["started"] == "False"
+        && let Some(violation) = steps_ran(evidence, execution, at, "that attempt", run)
+    {
+        return Some(violation);
+    }
+    let ended = execution.ended()?;
     let had_run = ended.status["pipelineRunRef"].is_object();
     let nothing_ran = ended.status["failureDetails"]["wasExecutionFailure"] == false;
     let record = match ended.phase()? {
         Phase::Skipped => "Skipped",
         Phase::Failed if nothing_ran && !had_run => "Failed before it had a run",
-        Phase::Failed if nothing_ran => return steps_ran(evidence, execution, ended, run),
+        Phase::Failed if nothing_ran => {
+            let violation = steps_ran(evidence, execution, ended.at, "it", run);
+            return violation.or_else(|| contradicts(execution, &ended, attempt?));
+        }
         _ => return None,
     };
     let text = format!("{} is {record}, and its {} was released", execution.object, run.object);
@@ -63,16 +114,34 @@ fn ran_after_all(
     Some(Finding::new(2, "ran-after-all", text).on(execution.shown_target(), objects, &at))
 }
 
-/// A record that says that no step of a released run ran, while one was seen to run.
+/// Returns the attempt whose run this is.
+fn attempt_of<'e, 'a>(execution: &'e Execution<'a>, run: &Run<'_>) -> Option<&'e Attempt<'a>> {
+    execution.retry.as_ref()?;
+    execution.attempts.iter().find(|attempt| attempt.run() == Some(&run.object.name))
+}
+
+/// A record that says that no step of a released run ran, while one was seen to run. That of an execution speaks of all
+/// its attempts.
 fn steps_ran(
     evidence: &Evidence<'_>,
     execution: &Execution<'_>,
-    ended: &Written<'_>,
+    said: Moment,
+    of: &str,
     run: &Run<'_>,
 ) -> Option<Violation> {
     let (piece, ran) =
         evidence.history.pieces_of(run).filter_map(|piece| Some((piece, piece.ran?))).min_by_key(|(_, ran)| *ran)?;
-    let text = format!("{} says that nothing of it ran, and a step of {} ran", execution.object, piece.object);
+    let text = format!("{} says that nothing of {of} ran, and a step of {} ran", execution.object, piece.object);
     let objects = vec![execution.object.clone(), piece.object.clone(), run.object.clone()];
-    Some(Finding::new(2, "steps-ran", text).on(execution.shown_target(), objects, &[ended.at, ran]))
+    Some(Finding::new(2, "steps-ran", text).on(execution.shown_target(), objects, &[said, ran]))
+}
+
+/// A record that says that nothing ran, while that of one of its attempts says that something did, or that nobody can
+/// tell.
+fn contradicts(execution: &Execution<'_>, ended: &Written<'_>, attempt: &Attempt<'_>) -> Option<Violation> {
+    let said = attempt.last["started"].as_str().filter(|said| matches!(*said, "True" | "Unknown"))?;
+    let of_attempt = &attempt.last["attempt"];
+    let text =
+        format!("{} says that nothing of it ran, and its attempt {of_attempt} has started {said}", execution.object);
+    Some(Finding::new(2, "steps-ran", text).about(execution, ended.at))
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use wfe_api::Phase;
 
 use super::Finding;
-use crate::history::{Execution, Written, phase};
+use crate::history::{Execution, Written, listed, phase};
 use crate::record::{End, Ledger, Past, Seconds, seconds};
 use crate::report::{Counts, Moment, Violation};
 use crate::section_6::Reading;
@@ -95,7 +95,7 @@ fn what_counts(execution: &Execution<'_>, written: &Written<'_>) -> Option<Count
         // An execution shows it from its commit on, and a Skipped one is no execution.
         None | Some(Phase::Pending | Phase::Skipped) => execution.commits.is_empty().then_some(Counted::Not)?,
         Some(Phase::Running | Phase::Completed) if execution.commits.is_empty() => return None,
-        Some(Phase::Running) => Counted::Inherited(seconds(written.status, "/startTime")?),
+        Some(Phase::Running) => Counted::Inherited(began(execution, written.status)?),
         Some(Phase::Completed | Phase::Failed) => {
             let past = Past::read(execution, written.at)?;
             match past.end {
@@ -105,6 +105,13 @@ fn what_counts(execution: &Execution<'_>, written: &Written<'_>) -> Option<Count
             }
         }
     })
+}
+
+/// Returns when the last attempt began: a status counts anew at each commit.
+fn began(execution: &Execution<'_>, status: &Value) -> Option<Seconds> {
+    let of_attempts = listed(status).iter().rev().filter(|_| execution.retry.is_some());
+    let mut began = of_attempts.filter_map(|attempt| seconds(attempt, "/startTime"));
+    began.next().or_else(|| seconds(status, "/startTime"))
 }
 
 /// Judges the counter: one of these, or none shown.

@@ -1,4 +1,7 @@
-//! Invariant 1: at most one released and unfinished run on a target, and none while an earlier one drains.
+//! Invariant 1: at most one released and unfinished run on a target, and none while an earlier one drains, or while
+//! an execution holds the target between two attempts.
+
+mod held;
 
 use super::Finding;
 use crate::Evidence;
@@ -22,6 +25,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
                 found.extend(judge_pair(history, one, other));
             }
         }
+        found.extend(held::judge(history, runs));
     }
     found
 }

@@ -7,12 +7,15 @@ use wfe_api::{Phase, SkipReason};
 
 use super::Finding;
 use crate::Evidence;
-use crate::history::{Execution, Run, Written, text};
+use crate::history::{Execution, Run, Written, text, waits};
 use crate::record::Ledger;
 use crate::report::{Counts, Moment, Violation};
 
 /// What is wrong with a Skip: the rule, and a clause that completes "it was skipped, but".
 type Flaw = (&'static str, String);
+
+/// When an object was made.
+const CREATED: &str = "/metadata/creationTimestamp";
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
     let ledgers = Ledger::open(&evidence.history);
@@ -40,7 +43,8 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
     found
 }
 
-/// ResourceBusy: a run of the named execution was committed or released and unfinished, or draining.
+/// ResourceBusy: a run of the named execution was committed or released and unfinished, or draining, or the execution
+/// waited for its next attempt.
 fn busy(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>) -> Option<Flaw> {
     let conflict = &ended.status["skipDetails"]["conflictingWorkflow"];
     let Some(name) = named(execution, conflict) else {
@@ -56,11 +60,18 @@ fn busy(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>)
         .collect();
     let holders: Vec<&Run<'_>> =
         of_that_name.iter().copied().filter(|run| held_target(evidence, run, execution.created, ended.at)).collect();
+    let waited = waited(evidence, execution, ended, &name);
+    if waited.iter().any(|holder| !misnames_waiting(execution, conflict, holder)) {
+        return None;
+    }
+    if holders.is_empty() && !waited.is_empty() {
+        return Some(("wrong-fact", format!("{name} waited for its next attempt otherwise than it says")));
+    }
     if holders.is_empty() {
         // Without the owner's status it is not known when it committed.
         let unknown = |run: &&Run<'_>| evidence.history.owner(run).is_none() && run.is_unfinished_at(ended.at);
         return (!of_that_name.iter().any(unknown) && !held_foreign(evidence, execution, ended, &name)).then(|| {
-            let what = "committed or released and unfinished, or draining";
+            let what = "committed or released and unfinished, or draining, nor did it wait for its next attempt";
             ("no-fact", format!("from its creation to then no run of {name} on the target was {what}"))
         });
     }
@@ -76,6 +87,36 @@ fn held_target(evidence: &Evidence<'_>, run: &Run<'_>, from: Moment, to: Moment)
     let meets = |begin: Moment, end: Option<Moment>| begin < to && end.is_none_or(|end| from < end && begin < end);
     meets(held, run.over())
         || (run.released.is_some() && history.pieces_of(run).any(|piece| meets(piece.created, piece.over)))
+}
+
+/// Lists the executions of a name that waited for their next attempt at some moment between the creation and the end of
+/// a skipped one: they hold the target, though none of their runs does.
+fn waited<'e, 'a>(
+    evidence: &'e Evidence<'a>,
+    execution: &Execution<'_>,
+    ended: &Written<'_>,
+    name: &str,
+) -> Vec<&'e Execution<'a>> {
+    let is_named = |other: &&Execution<'_>| {
+        format!("{}/{}", other.object.namespace, other.object.name) == name
+            && other.target == execution.target
+            && other.retry.is_some()
+    };
+    let waits_then = |other: &&Execution<'_>| {
+        let next = other.written.iter().skip(1).map(|next| Some(next.at)).chain([other.gone]);
+        other.written.iter().zip(next).any(|(written, next)| {
+            waits(written.status) && written.at < ended.at && next.is_none_or(|next| execution.created < next)
+        })
+    };
+    evidence.history.executions.values().filter(is_named).filter(waits_then).collect()
+}
+
+/// Tells whether a skip says something else of an execution that waited than is true of it.
+fn misnames_waiting(execution: &Execution<'_>, conflict: &Value, holder: &Execution<'_>) -> bool {
+    let started = text(holder.last(), "/startTime").or_else(|| text(holder.object_at(holder.created), CREATED));
+    text(conflict, "/workflowId") != Some(holder.workflow_id())
+        || text(conflict, "/targetResource") != Some(execution.shown_target().as_str())
+        || text(conflict, "/startedAt").is_some_and(|named| Some(named) != started)
 }
 
 /// Somebody made an execution name a run that is not ours, whose life nobody follows: that it held the target may be.

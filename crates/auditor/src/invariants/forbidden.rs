@@ -26,6 +26,13 @@ struct Turn<'e, 'a> {
     run: Option<&'e Run<'a>>,
 }
 
+impl Turn<'_, '_> {
+    /// Tells whether it is that of a further attempt.
+    fn is_further(&self) -> bool {
+        self.execution.is_of_further_attempt(self.commit)
+    }
+}
+
 /// The pairs of runs that were reported already: of two that block each other, the first commit is the offence.
 type Reported = BTreeSet<[String; 2]>;
 
@@ -55,19 +62,25 @@ fn unusable_target(_: &Evidence<'_>, turn: &Turn<'_, '_>, _: &mut Reported) -> V
     vec![Finding::new(4, "unusable-target", text).about(turn.execution, turn.commit.at)]
 }
 
-/// Rule 1 and the look of section 5: the target was not free, or a run that came first was not out of the way.
+/// Rule 1 and the look of section 5: the target was not free, or a run that came first was not out of the way. A
+/// further attempt is also kept out by what its own execution has left, unless somebody has let its run go.
 fn resource_busy(evidence: &Evidence<'_>, turn: &Turn<'_, '_>, reported: &mut Reported) -> Vec<Violation> {
     let Some(mine) = turn.run else { return Vec::new() };
     let history = &evidence.history;
     let at = turn.commit.at;
     let mut found = Vec::new();
-    let rivals = history.runs.values().filter(|run| run.chain == mine.chain && run.owner != mine.owner);
-    for rival in rivals {
+    let is_own_remains = turn.is_further() && !mine.was_touched_by(at);
+    let is_rival = |run: &Run<'_>| run.owner != mine.owner || is_own_remains && run.object.uid != mine.object.uid;
+    for rival in history.runs.values().filter(|run| run.chain == mine.chain && is_rival(run)) {
         let unfinished = rival.is_unfinished_at(at);
         let committed = history.commit_to(rival).is_some_and(|commit| commit.at < at);
         let (rule, what) = if unfinished && (committed || rival.is_released_at(at)) {
             ("busy", "was committed or released, and unfinished")
-        } else if unfinished && rival.created < mine.created && !rival.never_starts_from(at) {
+        } else if unfinished
+            && rival.owner != mine.owner
+            && rival.created < mine.created
+            && !rival.never_starts_from(at)
+        {
             ("order", "had been created first, and was neither finished nor gone")
         } else if rival.is_released_at(at) && history.pieces_of(rival).any(|piece| piece.is_unfinished_at(at)) {
             ("busy", "was draining")

@@ -35,6 +35,7 @@ fn left(history: &History<'_>, run: &Run<'_>) -> Option<Violation> {
     let (rule, what) = match owner {
         Some(owner) if !phase(owner.last()).is_some_and(Phase::is_terminal) => {
             let is_other = owner.commits.last().is_some_and(|commit| commit.run != run.object.uid);
+            let is_other = is_other && !owner.may_commit_to(run, owner.last());
             is_other.then_some(("leftover", "its owner is committed to another"))?
         }
         Some(_) if run.released.is_none() => ("leftover", "its owner has ended"),

@@ -3,6 +3,7 @@
 // All of it is test code, so that a helper may panic as a test does.
 #![cfg(test)]
 
+mod attempts;
 mod chain;
 mod command;
 mod counters;

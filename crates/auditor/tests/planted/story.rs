@@ -1,6 +1,7 @@
 //! Small recordings, told write by write. Each write is a change that the watch shows and a request in the audit log.
 
 mod acts;
+mod attempts;
 mod lives;
 mod past;
 

@@ -15,6 +15,9 @@ use wfe_core::Time;
 /// The versions of Tekton that were recorded, newest first: the names of their folders.
 pub const VERSIONS: [&str; 2] = ["v1.12.0", "v1.9.0"];
 
+/// What is between the stories of one bundle: the n-th run that an execution makes plays the n-th.
+pub const THEN: &str = ".then.";
+
 /// Where the fixtures are.
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tekton/tests/fixtures");
 

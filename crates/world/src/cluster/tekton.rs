@@ -1,7 +1,8 @@
 //! Tekton's controller: begins a story for each run that is released, and plays it.
 //!
 //! A run's bundle says which story: `registry.test/<version>/<story>:<tag>`, or with a digest. Any other bundle is
-//! missing from its registry. A recorded act of a person, such as a cancellation, is not played: from there on the run
+//! missing from its registry. With several stories, as in `<story>.then.<story>`, each further run of an execution plays
+//! the next. A recorded act of a person, such as a cancellation, is not played: from there on the run
 //! waits until somebody stops it.
 //!
 //! A run that is resolved may be stopped, by its `spec.status` or by its time-out; it then ends as recorded runs that
@@ -14,11 +15,12 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use serde_json::Value;
+use wfe_api::labels::ANNOTATION_UID;
 use wfe_core::Time;
 
 use super::follow::{Follower, Seen, owners};
 use super::hand::Hand;
-use super::stories::{Story, VERSIONS, is_done, story, uid};
+use super::stories::{Story, THEN, VERSIONS, is_done, story, uid};
 use play::Play;
 
 /// The story of a run whose bundle names none.
@@ -32,13 +34,15 @@ pub(super) struct Tekton {
     /// All runs that have no owner, as they were seen last.
     runs: BTreeMap<String, Arc<Value>>,
     plays: BTreeMap<String, Play>,
+    /// How many runs of each execution have begun.
+    begun: BTreeMap<String, usize>,
     /// Since when it is down.
     down: Option<Time>,
 }
 
 impl Tekton {
     pub(super) fn new(hand: Hand, seed: u64) -> Self {
-        Self { hand, seed, runs: BTreeMap::new(), plays: BTreeMap::new(), down: None }
+        Self { hand, seed, runs: BTreeMap::new(), plays: BTreeMap::new(), begun: BTreeMap::new(), down: None }
     }
 
     /// Takes in a change.
@@ -87,7 +91,10 @@ impl Tekton {
             if is_done(run) {
                 return Ok(());
             }
-            let play = Play::begin(story_of(run)?, run, self.seed, now);
+            let owner = run["metadata"]["annotations"][ANNOTATION_UID].as_str().unwrap_or_default();
+            let before = self.begun.entry(owner.to_owned()).or_default();
+            let play = Play::begin(story_of(run, *before)?, run, self.seed, now);
+            *before += 1;
             self.plays.insert(uid.to_owned(), play);
         }
         let Some(play) = self.plays.get_mut(uid) else { return Ok(()) };
@@ -125,13 +132,14 @@ impl Tekton {
     }
 }
 
-/// Returns the story that a run's bundle names.
-fn story_of(run: &Value) -> Result<&'static Story> {
+/// Returns the story that a run's bundle names, where so many runs of its execution have begun before.
+fn story_of(run: &Value, before: usize) -> Result<&'static Story> {
     let params = run["spec"]["pipelineRef"]["params"].as_array().map_or(&[][..], Vec::as_slice);
     let bundle = params.iter().find(|param| param["name"] == "bundle").and_then(|param| param["value"].as_str());
     let named = bundle.and_then(|image| {
         let (version, rest) = image.strip_prefix("registry.test/")?.split_once('/')?;
-        Some((version, rest.split([':', '@']).next()?))
+        let names: Vec<&str> = rest.split([':', '@']).next()?.split(THEN).collect();
+        Some((version, *names.get(before).or(names.last())?))
     });
     if let Some((version, name)) = named
         && let Some(story) = story(version, name)?

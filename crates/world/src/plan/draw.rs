@@ -20,6 +20,22 @@ const WATCHED: [&str; 6] = ["", "workflowexecutions", "pipelineruns", "taskruns"
 /// One plan of so many has no faults: what a play costs is measured on those.
 const CALM: u64 = 8;
 
+/// One plan of so many has executions with retry policies.
+const RETRYING: u64 = 3;
+/// Policies: short and long waits, with and without what bounds them, conditions that say yes, no and nothing.
+const POLICIES: [&str; 10] = [
+    "true",
+    "2",
+    r#"{"maxAttempts": 4, "initialDelay": "0s"}"#,
+    r#"{"maxAttempts": 3, "initialDelay": "5s", "backoffMultiplier": 1.5, "jitter": true}"#,
+    r#"{"initialDelay": "20s", "maxDelay": "30s", "retryExecutionFailures": true}"#,
+    r#"{"maxAttempts": 5, "retryExecutionFailures": true, "retryWhen": "true"}"#,
+    r#"{"maxAttempts": 4, "initialDelay": "10s", "maxDelay": "10s", "maxDuration": "35s", "retryWhen": "true"}"#,
+    r#"{"retryWhen": "attempt < 2 || exitCode != 3", "retryExecutionFailures": true}"#,
+    r#"{"stopWhen": "attempt == 2", "retryWhen": "reason != 'ResourceExhausted'", "initialDelay": "1m"}"#,
+    r#"{"retryWhen": "100 / statusCode == 0", "retryExecutionFailures": true}"#,
+];
+
 impl Plan {
     /// Draws the plan of a seed.
     #[must_use]
@@ -37,6 +53,9 @@ impl Plan {
         let targets = &TARGETS[..chance.usize(1..=TARGETS.len())];
         let names = executions(&mut plan, targets, &mut chance);
         people(&mut plan, &names, &mut chance);
+        if seed % RETRYING == 1 {
+            retries(&mut plan, seed);
+        }
         if !seed.is_multiple_of(CALM) {
             faults(&mut plan, &mut chance);
         }
@@ -97,11 +116,36 @@ fn executions(plan: &mut Plan, targets: &[&str], chance: &mut Rng) -> Vec<(Strin
             }),
             start_within: (chance.u8(0..8) == 0).then(|| chance.u32(1..60)),
             ttl: (chance.u8(0..10) == 0).then(|| chance.u32(0..120)),
+            ..Create::default()
         };
         plan.acts.push(Act { at, what: Deed::Create(create) });
         names.push((name, at));
     }
     names
+}
+
+/// Gives executions retry policies, and stories to their attempts. What is drawn for the rest of the plan is the same.
+fn retries(plan: &mut Plan, seed: u64) {
+    let mut chance = Rng::with_seed(!seed);
+    let stories = playable(&plan.tekton).unwrap_or_default();
+    for act in &mut plan.acts {
+        let Deed::Create(create) = &mut act.what else { continue };
+        if chance.u8(0..4) == 0 {
+            continue;
+        }
+        create.retry = serde_json::from_str(pick(&mut chance, &POLICIES)).ok();
+        if create.story == "success" {
+            pick(&mut chance, &BEFORE_ANYTHING_RAN).clone_into(&mut create.story);
+        }
+        for _ in 0..chance.usize(0..3) {
+            let story = match chance.u8(0..4) {
+                0 | 1 => "success",
+                2 => pick(&mut chance, &BEFORE_ANYTHING_RAN),
+                _ => pick(&mut chance, &stories),
+            };
+            create.then.push(story.to_owned());
+        }
+    }
 }
 
 /// Has people do what they do with executions and their runs, most of it soon after the creation.

@@ -9,6 +9,8 @@
 //! - a deletion: it may bring older history back, and there is no order between it and the commit of another object.
 //!
 //! A clearance that lands meanwhile only lets more run.
+//!
+//! The further attempts of an execution are no turns of these rules: it has held its target since the first one.
 
 use super::Turn;
 use crate::Evidence;
@@ -23,7 +25,8 @@ pub(super) fn judge(evidence: &Evidence<'_>, turns: &[Turn<'_, '_>], counts: &mu
     let Some(policy) = &evidence.options.policy else { return Vec::new() };
     let ledgers = Ledger::open(&evidence.history);
     let mut found = Vec::new();
-    for turn in turns.iter().filter(|turn| !is_released_past_it(turn)) {
+    let is_past_it = |turn: &Turn<'_, '_>| turn.run.is_some_and(|run| run.was_touched_by(turn.commit.at));
+    for turn in turns.iter().filter(|turn| !turn.is_further() && !is_past_it(turn)) {
         // Without a startTime it has no place in time: invariant 3.
         let ledger = turn.execution.target.as_ref().and_then(|target| ledgers.get(target));
         let now = seconds(turn.commit.status, "/startTime");
@@ -70,11 +73,4 @@ fn count(reading: &Reading<'_, '_>, record: &Record<'_>, asks: &Execution<'_>, c
     if reading.lets_recover(asks) {
         counts.add("recoveries");
     }
-}
-
-/// What was let go, or stopped, by somebody's hand before its execution had decided is committed to, whatever the rules
-/// say, so that the record tells it (ADR 5).
-fn is_released_past_it(turn: &Turn<'_, '_>) -> bool {
-    let Some(run) = turn.run else { return false };
-    [run.released, run.cancelled, run.finished].into_iter().flatten().any(|moment| moment <= turn.commit.at)
 }

@@ -4,7 +4,7 @@ use wfe_api::Phase;
 
 use super::{Flaw, owner_uid};
 use crate::Evidence;
-use crate::history::{Run, phase, text};
+use crate::history::{Execution, Run, phase, text};
 use crate::input::Request;
 
 /// Tells whether the API server refused to let the operator release a run.
@@ -42,7 +42,8 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
 }
 
 /// A run that ran is deleted when it is over, drained, and its execution has ended; one that never ran is not deleted
-/// under an execution that is committed to it, unless its release was refused (for how long cannot be seen from here).
+/// under an execution that is committed to it, unless its release was refused (for how long cannot be seen from here),
+/// nor under one that may commit to it for its next attempt. That a view was behind excuses nothing: numbers only grow.
 fn judge_time(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Flaw> {
     let history = &evidence.history;
     let gone = run.gone?;
@@ -50,8 +51,13 @@ fn judge_time(evidence: &Evidence<'_>, run: &Run<'_>) -> Option<Flaw> {
     let is_open = owner.is_some_and(|owner| !phase(owner.at(gone)).is_some_and(Phase::is_terminal));
     if run.never_ran() {
         let committed = history.commit_to(run).is_some_and(|commit| commit.at < gone);
-        return (committed && is_open && !was_release_refused(evidence, run))
-            .then(|| ("deleted-committed", "deleted a pending run that its execution is committed to".to_owned()));
+        if committed && is_open && !was_release_refused(evidence, run) {
+            return Some(("deleted-committed", "deleted a pending run that its execution is committed to".to_owned()));
+        }
+        let is_leaving = |owner: &Execution<'_>| text(owner.object_at(gone), "/metadata/deletionTimestamp").is_some();
+        let needs = |owner: &Execution<'_>| owner.may_commit_to(run, owner.at(gone)) && !is_leaving(owner);
+        return (!committed && owner.is_some_and(needs))
+            .then(|| ("deleted-needed", "deleted a pending run that its execution may yet commit to".to_owned()));
     }
     let what = if run.finished.is_none_or(|finished| finished > gone) {
         "deleted a run that was not finished"

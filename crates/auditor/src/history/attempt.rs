@@ -1,0 +1,56 @@
+//! The attempts of one `WorkflowExecution` over time, as its statuses list them.
+
+use serde_json::Value;
+use wfe_api::Phase;
+
+use super::{Written, phase, text};
+use crate::report::Moment;
+
+/// One entry of `status.attempts`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    /// The write that recorded its end.
+    pub(crate) ended: Option<Moment>,
+    /// As it was last written.
+    pub(crate) last: &'a Value,
+}
+
+impl<'a> Attempt<'a> {
+    /// Reads attempts from the statuses of an execution, in order. An entry that somebody removes has been there.
+    pub(super) fn read_all(written: &[Written<'a>]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for Written { at, status } in written {
+            for (index, entry) in listed(status).iter().enumerate() {
+                if index == all.len() {
+                    all.push(Self { ended: None, last: entry });
+                }
+                let Some(attempt) = all.get_mut(index) else { break };
+                attempt.last = entry;
+                attempt.ended = attempt.ended.or_else(|| is_set(entry, "completionTime").then_some(*at));
+            }
+        }
+        all
+    }
+
+    /// Returns the name of its run.
+    pub(crate) fn run(&self) -> Option<&'a str> {
+        text(self.last, "/pipelineRun")
+    }
+}
+
+/// Lists the entries of a status.
+pub(crate) fn listed(status: &Value) -> &[Value] {
+    status["attempts"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Tells whether a status waits for its next attempt: the last entry has neither begun nor ended.
+pub(crate) fn waits(status: &Value) -> bool {
+    let last = listed(status).last();
+    let is_waiting =
+        |last: &Value| is_set(last, "notBefore") && !is_set(last, "startTime") && !is_set(last, "completionTime");
+    phase(status) == Some(Phase::Running) && last.is_some_and(is_waiting)
+}
+
+fn is_set(entry: &Value, field: &str) -> bool {
+    !entry[field].is_null()
+}

@@ -1,0 +1,6 @@
+//! Executions with a retry policy: good stories of several attempts, and one violation each.
+
+mod good;
+mod number;
+mod target;
+mod waits;
