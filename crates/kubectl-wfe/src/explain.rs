@@ -39,17 +39,18 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
 
 /// Lists what the operator would, and says how the execution fares.
 async fn foretell(lookout: &Lookout, added: Option<&DynamicObject>, args: &ExplainArgs) -> Result<Report> {
-    let seen = lookout.look(added).await?;
+    let mut seen = lookout.look(added).await?;
     let object = match (added, &args.subject) {
         (None, Some(Subject::Execution(name))) => {
-            seen.named(&lookout.namespace, name).with_context(|| none_of_that_name(lookout, name))?
+            seen.named(&lookout.namespace, name).with_context(|| none_of_that_name(lookout, name))?.clone()
         }
-        _ => added.context("nothing was asked about")?,
+        _ => added.context("nothing was asked about")?.clone(),
     };
-    let record = seen.record(object)?;
+    let record = seen.record(&object)?;
+    lookout.read_owners(&mut seen, &record).await?;
     let is_made_up = args.file.is_none() && added.is_some();
     let scope = if is_made_up && args.workflow.is_none() { Scope::EachWorkflow } else { Scope::One };
-    Ok(Report::on(&seen, seen.target_of(&record)?, &record, (!is_made_up).then_some(object), scope))
+    Ok(Report::on(&seen, seen.target_of(&record)?, &record, (!is_made_up).then_some(&object), scope))
 }
 
 /// Answers where the operator does not even see the namespace.

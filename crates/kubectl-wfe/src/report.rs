@@ -1,11 +1,13 @@
 //! What `explain` says, for people and for programs.
 
+mod retries;
 mod words;
 
 use kube::api::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 use wfe_core::ending::Skip;
+use wfe_core::execution::Execution;
 use wfe_core::name::ExecutionId;
 use wfe_core::target::{Target, TargetName};
 use wfe_core::verdict::Verdict;
@@ -13,8 +15,10 @@ use wfe_view::index::ExecutionRecord;
 
 use crate::installation::{Installation, Leader};
 use crate::view::{Answer, Seen};
+use retries::OnAttempt;
 use words::{in_the_way, told_of_history};
 
+pub(crate) use retries::plan;
 pub(crate) use words::{shown, what_clearing_did};
 
 /// The reason for waiting that only this tool gives: an operator that decides writes another one.
@@ -34,6 +38,8 @@ struct About {
     history: Option<String>,
     /// Why nobody decides on it, where that is so.
     nobody_decides: Option<String>,
+    /// What its retry policy provides for, where it has one and is not decided on yet.
+    plan: Option<String>,
     /// What the answer rests on.
     basis: Basis,
 }
@@ -45,6 +51,8 @@ struct Basis {
     policy: Option<String>,
     /// What is known of who leads.
     operator: Option<String>,
+    /// Which executions of other namespaces could not be read, and what is assumed of them.
+    owners: Option<String>,
 }
 
 /// For which workflows a report answers.
@@ -82,6 +90,9 @@ pub(crate) struct Report {
     policy: Option<String>,
     /// Who leads, or why nobody does, or what is assumed.
     operator: Option<String>,
+    /// Which attempt a Running one is on, where it has a retry policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<OnAttempt>,
     #[serde(skip)]
     head: String,
     /// How a workflow fares that has not been on the target, where others fare differently.
@@ -159,10 +170,11 @@ impl Report {
             blocks: seen.blocks(target),
             history: told_of_history(seen, target, id, object.is_some()),
             nobody_decides: seen.installation.nobody_decides_in(&id.namespace),
-            basis: Basis::of(&seen.installation),
+            plan: seen.plan(&record.execution).filter(|_| record.execution.is_undecided()),
+            basis: Basis { owners: seen.unread.clone(), ..Basis::of(&seen.installation) },
         };
         if let Some(object) = object.filter(|_| !record.execution.is_undecided()) {
-            return Self::of_decided(&about, id, object);
+            return Self::of_decided(&about, &record.execution, object);
         }
         let mut report = Self::of_answer(&about, &seen.answer(target, id));
         if scope == Scope::EachWorkflow {
@@ -183,6 +195,7 @@ impl Report {
             blocks: Vec::new(),
             history: None,
             nobody_decides: installation.nobody_decides_in(namespace),
+            plan: None,
             basis: Basis::of(installation),
         });
         let why = installation.nobody_decides_in(namespace).unwrap_or_default();
@@ -242,6 +255,7 @@ impl Report {
             report.rules =
                 told.map(|told| Rule { name: told.rule, found: told.text, until: told.until.map(shown) }).collect();
         }
+        report.facts.extend(about.plan.clone().map(|plan| ("retry", plan)));
         report.facts.extend(about.history.clone().map(|history| ("history", history)));
         // What stands behind the rule that decides.
         let in_the_way = report.in_the_way.as_ref().map(Named::to_string);
@@ -255,19 +269,25 @@ impl Report {
     }
 
     /// Says what the status of an execution says that is decided already.
-    fn of_decided(about: &About, id: &ExecutionId, object: &DynamicObject) -> Self {
+    fn of_decided(about: &About, execution: &Execution, object: &DynamicObject) -> Self {
         let mut report = Self::about(about);
         let text = |pointer: &str| object.data.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let phase = text("/status/phase").filter(|phase| !phase.is_empty() && phase != "Pending");
         report.head = match phase.as_deref() {
             None => "is being deleted, and is not decided on any more".to_owned(),
+            Some("Running") if execution.next_attempt().is_some() => {
+                "is Running, and waits for its next attempt".to_owned()
+            }
             Some("Running") => "is Running".to_owned(),
             Some(ended) => format!("is {ended}, and that does not change any more"),
         };
         report.phase = phase;
         report.reason = text("/status/failureDetails/reason").or_else(|| text("/status/skipDetails/reason"));
         report.message = text("/status/failureDetails/message").or_else(|| text("/status/skipDetails/message"));
+        report.attempt = OnAttempt::of(execution);
+        let attempt = report.attempt.as_ref().zip(execution.retry.as_ref());
         let facts = [
+            ("attempt", attempt.map(|(attempt, retry)| attempt.told(retry))),
             ("run", text("/status/pipelineRunRef/name")),
             ("started", text("/status/startTime")),
             ("ended", text("/status/completionTime")),
@@ -278,7 +298,7 @@ impl Report {
             ("clearing it", what_clearing_did(object)),
         ];
         report.facts = facts.into_iter().filter_map(|(label, said)| Some((label, said?))).collect();
-        if about.blocks.iter().any(|block| block.remediation().is_some_and(|past| past.execution == *id)) {
+        if about.blocks.iter().any(|block| block.remediation().is_some_and(|past| past.execution == execution.id)) {
             let how = format!("its target, until somebody clears it: kubectl wfe clear {} --reason ...", about.target);
             report.facts.push(("blocks", how));
         }
@@ -307,6 +327,7 @@ impl Report {
             workflows: Vec::new(),
             policy: about.basis.policy.clone(),
             operator: about.nobody_decides.clone().or(about.basis.operator.clone()),
+            attempt: None,
             head: String::new(),
             other_workflows: String::new(),
             facts: Vec::new(),
@@ -380,11 +401,11 @@ impl Basis {
             Leader::Is(name) => format!("{name} leads"),
             Leader::Nobody(why) | Leader::Unknown(why) => why.clone(),
         };
-        Self { policy: Some(installation.policy_of.clone()), operator: Some(operator) }
+        Self { policy: Some(installation.policy_of.clone()), operator: Some(operator), owners: None }
     }
 
     fn told(&self) -> impl Iterator<Item = (&'static str, String)> {
-        [("policy", &self.policy), ("operator", &self.operator)]
+        [("policy", &self.policy), ("operator", &self.operator), ("assumed", &self.owners)]
             .into_iter()
             .filter_map(|(label, said)| Some((label, said.clone()?)))
     }
@@ -397,14 +418,14 @@ mod tests {
     use wfe_api::conditions::CLEARANCE_INEFFECTIVE;
     use wfe_core::ending::Remediation;
     use wfe_core::explain::{Finding, Judgement};
-    use wfe_core::name::Uid;
+    use wfe_core::name::{Uid, Version};
     use wfe_core::verdict::Fact;
     use wfe_core::waiting::Waiting;
 
     fn about(name: Option<&str>, blocks: Vec<Skip>) -> About {
         let (namespace, target) = ("ns".to_owned(), "node/n".to_owned());
         let (name, basis) = (name.map(str::to_owned), Basis::default());
-        About { namespace, name, target, blocks, history: None, nobody_decides: None, basis }
+        About { namespace, name, target, blocks, history: None, nobody_decides: None, plan: None, basis }
     }
 
     fn id() -> ExecutionId {
@@ -481,7 +502,8 @@ mod tests {
         let decided = |status: Value, blocks| {
             let object =
                 json!({"metadata": {}, "spec": {"clearance": {"reason": "ok", "clearedBy": "jo"}}, "status": status});
-            Report::of_decided(&about(Some("broken"), blocks), &id(), &serde_json::from_value(object).unwrap())
+            let execution = Execution::undecided(id(), Version::new("1"), wfe_core::Time::UNIX_EPOCH);
+            Report::of_decided(&about(Some("broken"), blocks), &execution, &serde_json::from_value(object).unwrap())
         };
         let skipped = decided(json!({"phase": "Skipped", "skipDetails": {"reason": "R", "message": "m"}}), vec![]);
         assert_eq!(
@@ -505,7 +527,7 @@ mod tests {
     fn where_nobody_decides_nothing_runs_and_what_is_skipped_says_so_too() {
         let nobody = |answer: &Answer| {
             let why = "no operator leads: nobody holds the Lease a/b".to_owned();
-            let basis = Basis { policy: Some("the ConfigMap".to_owned()), operator: Some(why.clone()) };
+            let basis = Basis { policy: Some("the ConfigMap".to_owned()), operator: Some(why.clone()), owners: None };
             Report::of_answer(&About { nobody_decides: Some(why), basis, ..about(None, vec![]) }, answer)
         };
         let report = nobody(&runs());
@@ -556,5 +578,46 @@ mod tests {
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!((&json["verdict"], &json["workflows"][1]["verdict"]), (&json!("Depends"), &json!("Skip")));
         assert_eq!(json["workflows"][1]["workflowId"], "scale");
+    }
+
+    #[test]
+    fn a_running_one_says_its_attempt_and_what_it_waits_for() {
+        let run = json!({"name": "wfe-x-1", "uid": "r", "namespace": "runs"});
+        let ended = json!({
+            "attempt": 1, "pipelineRun": "wfe-x-1", "startTime": "2026-01-02T03:04:05Z", "started": "False",
+            "completionTime": "2026-01-02T03:05:05Z", "reason": "ImagePullBackOff", "message": "no image",
+        });
+        let report = |attempts: Value| {
+            let object: DynamicObject = serde_json::from_value(json!({
+                "metadata": {"name": "broken", "namespace": "ns", "uid": "u"},
+                "spec": {"retry": {"maxAttempts": 3, "maxDuration": "1h"}},
+                "status": {
+                    "phase": "Running", "startTime": "2026-01-02T03:04:05Z", "pipelineRunRef": run, "attempts": attempts,
+                },
+            }))
+            .unwrap();
+            let execution = wfe_view::observe::observe_execution(&object, "runs").unwrap().execution;
+            Report::of_decided(&about(Some("broken"), vec![]), &execution, &object)
+        };
+        let first = json!({"attempt": 1, "pipelineRun": "wfe-x-1", "startTime": "2026-01-02T03:04:05Z"});
+        let runs = report(json!([first]));
+        assert!(runs.is_yes() && runs.to_string().contains("is Running\n\n  attempt      1 of 3\n"), "{runs}");
+        let waits = report(json!([ended, {"attempt": 2, "delay": "1s", "notBefore": "2026-01-02T03:05:07Z"}]));
+        let text = waits.to_string();
+        assert!(text.contains(": is Running, and waits for its next attempt\n"), "{text}");
+        let said = "  attempt      waits for 2 of 3, which begins at 2026-01-02T03:05:07Z, and ends by \
+                    2026-01-02T04:04:05Z without it; attempt 1 failed, ImagePullBackOff: no image\n";
+        assert!(text.contains(said), "{text}");
+        let attempt = json!({
+            "number": 2, "of": 3, "notBefore": "2026-01-02T03:05:07Z", "endsBy": "2026-01-02T04:04:05Z",
+        });
+        assert_eq!(serde_json::to_value(&waits).unwrap()["attempt"], attempt);
+    }
+
+    #[test]
+    fn what_is_not_decided_yet_says_its_plan() {
+        let about = About { plan: Some("3 attempts".to_owned()), ..about(Some("a"), vec![]) };
+        let text = Report::of_answer(&about, &runs()).to_string();
+        assert!(text.contains("\n  retry        3 attempts\n"), "{text}");
     }
 }

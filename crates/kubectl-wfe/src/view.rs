@@ -12,29 +12,32 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use wfe_core::Time;
-use wfe_core::action::Decision;
+use wfe_core::action::{Action, Decision};
 use wfe_core::decide::decide;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Execution;
 use wfe_core::explain::Judgement;
 use wfe_core::history::History;
 use wfe_core::name::{ExecutionId, Uid};
-use wfe_core::target::{Target, TargetName};
+use wfe_core::target::{Elsewhere, Target, TargetName};
 use wfe_core::waiting::Waiting;
 use wfe_view::call::{CallError, within};
 use wfe_view::index::{Delivery, ExecutionRecord, Index, Kind};
 use wfe_view::lean::LeanObject;
-use wfe_view::observe::observe_execution;
+use wfe_view::observe::{observe_execution, observe_owner};
 use wfe_view::read::read;
 use wfe_view::source::{Pages, Selection, objects, place, selected};
 
 use crate::cli::{ClusterArgs, ViewArgs};
 use crate::installation::Installation;
+use crate::report::plan;
 
 /// What the operator gives the API server too.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 /// A workflow that has never run anywhere: stands for all that have not been on a target.
 const NEVER_RAN: &str = "a-workflow-that-never-ran-here";
+/// The uid of an execution that does not exist: none of an API server's looks like this, and it comes after all of them.
+const NOT_CREATED: &str = "not-created";
 /// How many workflows of a target are answered for, the latest first: more than anybody has written for one target.
 const MOST_WORKFLOWS: usize = 50;
 
@@ -52,6 +55,8 @@ pub(crate) struct Seen {
     pub(crate) now: Time,
     index: Index,
     executions: Vec<DynamicObject>,
+    /// Which executions of other namespaces could not be read, and what is assumed of them.
+    pub(crate) unread: Option<String>,
     /// The operator whose decision is foretold.
     pub(crate) installation: Installation,
 }
@@ -104,7 +109,28 @@ impl Lookout {
             }
             index.apply(Delivery::ListEnds(kind), now);
         }
-        Ok(Seen { now, index, executions, installation: installation.clone() })
+        Ok(Seen { now, index, executions, unread: None, installation: installation.clone() })
+    }
+
+    /// Reads what the operator would read of executions in namespaces that it does not watch: whether they are over, or
+    /// hold the target of this one.
+    pub(crate) async fn read_owners(&self, seen: &mut Seen, record: &ExecutionRecord) -> Result<()> {
+        let decision = decide(seen.target_of(record)?, &self.installation.policy, seen.now);
+        for action in decision.actions {
+            let Action::ReadOwner { owner } = action else { continue };
+            let params = ListParams::default().fields(&format!("metadata.name={}", owner.name));
+            match list(&self.executions_in(&owner.namespace), params).await {
+                Ok(found) => {
+                    let read = Elsewhere { at: seen.now, found: observe_owner(&owner, found.first()) };
+                    seen.index.owner_read(&record.key(), &owner.uid, read);
+                }
+                Err(error) => {
+                    let why = said(&error, Kind::Execution);
+                    seen.unread = Some(format!("{owner} has not ended and cannot be read: {why}"));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Looks for an execution in a namespace that the operator does not watch.
@@ -159,8 +185,7 @@ impl Lookout {
         let metadata = json!({
             "name": name,
             "namespace": namespace,
-            // No uid of an API server's looks like this, and it comes after all of them.
-            "uid": "not-created",
+            "uid": NOT_CREATED,
             "resourceVersion": "0",
             "creationTimestamp": Utc::now().trunc_subsecs(0).to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
         });
@@ -220,6 +245,14 @@ impl Seen {
             }
         }
         answers
+    }
+
+    /// Says what the retry policy of an execution provides for, where it has one.
+    pub(crate) fn plan(&self, execution: &Execution) -> Option<String> {
+        let policy = &execution.retry.as_ref()?.policy;
+        let timeout = execution.timeout.unwrap_or(self.installation.policy.default_timeout);
+        let uid = Some(&execution.id.uid).filter(|uid| **uid != Uid::new(NOT_CREATED));
+        Some(plan(policy, timeout, uid))
     }
 
     /// Returns the latest execution of a target's history.

@@ -19,8 +19,9 @@ pub(crate) const OPERATOR: &str = "wfe-operator";
 /// Where the operator lives, as it is shipped.
 pub(crate) const SYSTEM: &str = "kubernaut-system";
 
-/// The role on namespaces: cluster-scoped objects, so that only a `ClusterRoleBinding` grants it.
-const NAMESPACES: &str = "wfe-operator-namespaces";
+/// The roles that are bound for the whole cluster whatever is watched: that on namespaces, which are cluster-scoped, and
+/// that to read executions by name, which may be of any namespace.
+const EVERYWHERE: [&str; 2] = ["wfe-operator-namespaces", "wfe-operator-owners"];
 
 /// The one `ConfigMap` that the operator may read.
 const CONFIG_MAP: &str = "workflowexecution-config";
@@ -71,6 +72,8 @@ pub(crate) async fn await_in_force(client: &Client, user: &str, places: &Places<
         let right = Right { verb: "watch".to_owned(), group: group.to_owned(), resource: resource.to_owned() };
         await_review(client, user, (namespace, name), &right, true).await?;
     }
+    let (verb, group, resource) = ("get".to_owned(), "kubernaut.ai".to_owned(), "workflowexecutions".to_owned());
+    await_review(client, user, (None, None), &Right { verb, group, resource }, true).await?;
     let right =
         Right { verb: "create".to_owned(), group: "coordination.k8s.io".to_owned(), resource: "leases".to_owned() };
     await_review(client, user, (Some(places.system), None), &right, true).await
@@ -87,7 +90,7 @@ pub(crate) async fn set(client: &Client, user: &str, places: &Places<'_>, right:
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let namespace = match (kind.as_str(), object["metadata"]["name"].as_str()) {
             ("Role", _) => places.of_role(&object),
-            (_, Some(NAMESPACES)) => None,
+            (_, Some(name)) if EVERYWHERE.contains(&name) => None,
             _ if places.all_namespaces => None,
             _ => Some(places.watched),
         };
@@ -137,15 +140,19 @@ pub(crate) async fn await_review(
     }
 }
 
+fn is_everywhere(role: &Value) -> bool {
+    EVERYWHERE.iter().any(|name| role == name)
+}
+
 /// Moves a shipped object into the world. A cluster-wide binding becomes one for the watched namespace, unless the
-/// operator is to watch all, or the role is the one that only a cluster-wide binding grants.
+/// operator is to watch all, or the role is one that is bound for the whole cluster always.
 fn retarget(mut object: Value, kind: &str, places: &Places<'_>) -> Option<Value> {
     let cluster_name = |name: &Value| json!(format!("{}-{}", name.as_str().unwrap_or_default(), places.world));
     match kind {
         "ServiceAccount" => object["metadata"]["namespace"] = json!(places.system),
         "Role" | "RoleBinding" => object["metadata"]["namespace"] = json!(places.of_role(&object)?),
         "ClusterRole" => object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]),
-        "ClusterRoleBinding" if places.all_namespaces || object["roleRef"]["name"] == NAMESPACES => {
+        "ClusterRoleBinding" if places.all_namespaces || is_everywhere(&object["roleRef"]["name"]) => {
             object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]);
         }
         "ClusterRoleBinding" => {

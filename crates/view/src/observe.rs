@@ -21,7 +21,7 @@ use wfe_core::findings::TaskCount;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Retry, RetryPolicy};
-use wfe_core::target::TargetName;
+use wfe_core::target::{OwnerRead, TargetName};
 use wfe_core::{Time, duration, tries};
 use wfe_tekton::{RunRequest, bundle_reference, moment, parse_moment};
 
@@ -102,6 +102,23 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         memory: None, // the index keeps it
     };
     Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
+}
+
+/// Reads what a live read has found under the name of the owner of a finished run: an execution that is terminal or gone
+/// is over, and so is one that another has replaced.
+#[must_use]
+pub fn observe_owner(owner: &ExecutionId, found: Option<&DynamicObject>) -> OwnerRead {
+    // Where its run lives is known: it was found there.
+    let found = found.and_then(|found| Some(observe_execution(found, "")?.execution));
+    let Some(found) = found.filter(|found| found.id.uid == owner.uid && !found.is_terminal()) else {
+        return OwnerRead::Over;
+    };
+    match (found.next_attempt(), &found.state) {
+        (Some(next), ExecutionState::Running { started_at, .. }) => {
+            OwnerRead::Waits { started_at: started_at.unwrap_or(found.created), next }
+        }
+        _ => OwnerRead::Late,
+    }
 }
 
 /// Reads the conditions of a `WorkflowExecution`; one that is none is left out.

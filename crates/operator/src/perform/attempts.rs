@@ -7,13 +7,13 @@ use wfe_api::limits;
 use wfe_condition::Variables;
 use wfe_core::Time;
 use wfe_core::action::AttemptFacts;
-use wfe_core::execution::ExecutionState;
 use wfe_core::findings::FailedTask;
 use wfe_core::name::{ExecutionId, RunId};
 use wfe_core::residue::ResidueKind;
 use wfe_core::retry::{Answer, Answers};
-use wfe_core::target::{Elsewhere, OwnerRead};
+use wfe_core::target::Elsewhere;
 use wfe_tekton::Object;
+use wfe_view::observe::observe_owner;
 
 use super::examine::view;
 use super::facts::is;
@@ -23,16 +23,7 @@ use super::{Learned, PerformError, Performer, Result};
 impl Performer {
     /// Reads an execution that no watch delivers, and whose run is done.
     pub(super) async fn read_owner(&self, owner: &ExecutionId, now: Time) -> Result<Vec<Learned>> {
-        let found = match self.observe_live(owner).await? {
-            None => OwnerRead::Over,
-            Some(found) if found.is_terminal() => OwnerRead::Over,
-            Some(found) => match (found.next_attempt(), &found.state) {
-                (Some(next), ExecutionState::Running { started_at, .. }) => {
-                    OwnerRead::Waits { started_at: started_at.unwrap_or(found.created), next }
-                }
-                _ => OwnerRead::Late,
-            },
-        };
+        let found = observe_owner(owner, self.read_execution(owner).await?.as_ref());
         tracing::debug!(wfe = %owner, ?found, "read an execution that no watch delivers");
         Ok(vec![Learned::OwnerRead(owner.uid.clone(), Box::new(Elsewhere { at: now, found }))])
     }

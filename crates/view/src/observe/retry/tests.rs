@@ -5,10 +5,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::json;
 use wfe_core::execution::{Execution, ExecutionState};
+use wfe_core::name::{ExecutionId, Uid};
+use wfe_core::target::OwnerRead;
 
 use super::*;
 use crate::index::ExecutionRecord;
-use crate::observe::observe_execution;
+use crate::observe::{observe_execution, observe_owner};
 
 /// Reads an execution with this policy and status; without a phase it is undecided.
 fn observed(retry: &Value, status: &Value) -> ExecutionRecord {
@@ -118,7 +120,32 @@ fn attempts_that_somebody_has_edited_are_read_as_far_as_they_go() {
     let ends: Vec<(u32, Ran)> = gaps.ended().map(|(number, end)| (number, end.started)).collect();
     assert_eq!((ends, gaps.current()), (vec![(1, Ran::Unknown)], 2), "each counts, in their order");
     let many: Vec<Value> = (1..=1_000_000).map(|number| json!({"attempt": number})).collect();
-    assert_eq!(read(&json!(many)).attempts.len(), 20);
+    assert_eq!(attempts(&Value::Array(many)).len(), 20);
+}
+
+#[test]
+fn the_owner_of_a_finished_run_is_over_waits_or_is_late() {
+    let owner = |uid: &str| ExecutionId { namespace: "ops".into(), name: "n".into(), uid: Uid::new(uid) };
+    let read = |uid: &str, phase: &str, attempts: &Value| {
+        let status = json!({"phase": phase, "startTime": "2027-01-01T00:00:00Z", "attempts": attempts});
+        let object = json!({
+            "metadata": {"name": "n", "namespace": "ops", "uid": "u"}, "spec": {"retry": 3}, "status": status,
+        });
+        observe_owner(&owner(uid), Some(&serde_json::from_value(object).unwrap()))
+    };
+    let waits = json!([{"attempt": 1}, {"attempt": 2, "notBefore": "2027-01-01T00:00:11Z"}]);
+    let begun = json!([{"attempt": 1}, {"attempt": 2, "startTime": "2027-01-01T00:00:11Z"}]);
+    assert_eq!(observe_owner(&owner("u"), None), OwnerRead::Over);
+    for phase in ["Completed", "Failed", "Skipped"] {
+        assert_eq!(read("u", phase, &waits), OwnerRead::Over, "{phase}");
+    }
+    assert_eq!(read("other", "Running", &waits), OwnerRead::Over, "another has its name");
+    for (phase, attempts) in [("Running", &begun), ("Running", &json!(null)), ("", &waits), ("Pending", &waits)] {
+        assert_eq!(read("u", phase, attempts), OwnerRead::Late, "{phase} {attempts}");
+    }
+    let OwnerRead::Waits { started_at, next } = read("u", "Running", &waits) else { panic!("it waits") };
+    assert_eq!((Some(started_at), next.attempt, next.of), (at("2027-01-01T00:00:00Z"), 2, 3));
+    assert_eq!((Some(next.not_before), Some(next.ends_by)), (at("2027-01-01T00:00:11Z"), at("2027-01-02T00:00:00Z")));
 }
 
 proptest! {

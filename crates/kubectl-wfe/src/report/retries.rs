@@ -1,0 +1,149 @@
+//! What is said of retries: the plan of a policy, and how far an execution is that runs by it.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use wfe_core::duration;
+use wfe_core::execution::{Execution, ExecutionState};
+use wfe_core::name::Uid;
+use wfe_core::retry::{Retry, RetryPolicy};
+
+use super::shown;
+
+/// How many waits are listed one by one.
+const LISTED: u32 = 5;
+
+/// Which attempt a Running execution is on.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OnAttempt {
+    number: u32,
+    of: u32,
+    /// When it begins, where it is waited for.
+    not_before: Option<String>,
+    /// When the execution ends at the latest, where the attempt has not begun by then.
+    ends_by: Option<String>,
+}
+
+impl OnAttempt {
+    /// Reads it of an execution that is Running by a policy.
+    pub(super) fn of(execution: &Execution) -> Option<Self> {
+        let (ExecutionState::Running { .. }, Some(retry)) = (&execution.state, &execution.retry) else { return None };
+        let next = execution.next_attempt();
+        Some(Self {
+            number: retry.current(),
+            of: retry.policy.max_attempts,
+            not_before: next.as_ref().map(|next| shown(next.not_before)),
+            ends_by: next.map(|next| shown(next.ends_by)),
+        })
+    }
+
+    /// Says it, with how the attempt before it failed.
+    pub(super) fn told(&self, retry: &Retry) -> String {
+        let Self { number, of, not_before, ends_by } = self;
+        let (Some(not_before), Some(ends_by)) = (not_before, ends_by) else { return format!("{number} of {of}") };
+        let last = retry.ended().last().map(|(attempt, end)| {
+            let reason = end.reason.map(|reason| format!(", {reason}")).unwrap_or_default();
+            format!("; attempt {attempt} failed{reason}: {}", end.message)
+        });
+        let last = last.unwrap_or_default();
+        format!("waits for {number} of {of}, which begins at {not_before}, and ends by {ends_by} without it{last}")
+    }
+}
+
+/// Says what a policy provides for: how many attempts of which length, the waits between them, and all together. `uid`
+/// is that of the execution, where it exists: jitter is drawn from it.
+pub(crate) fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -> String {
+    let (attempts, each) = (policy.max_attempts, short(timeout.min(policy.max_duration)));
+    if attempts < 2 {
+        return format!("1 attempt of up to {each}");
+    }
+    let wait = |attempt| match uid {
+        Some(uid) => policy.delay(attempt, uid),
+        None => longest(policy, attempt),
+    };
+    let last = attempts - 1;
+    let mut waits: Vec<String> = (1..=last.min(LISTED)).map(|attempt| short(wait(attempt))).collect();
+    if last > LISTED {
+        waits.extend(["...".to_owned(), short(wait(last))]);
+    }
+    let up_to = if policy.jitter && uid.is_none() { "of up to " } else { "" };
+    let together = short(policy.max_duration);
+    format!("{attempts} attempts of up to {each}, waits {up_to}{}, at most {together} together", waits.join(", "))
+}
+
+/// Returns how long the wait after an attempt is at the most.
+fn longest(policy: &RetryPolicy, attempt: u32) -> Duration {
+    let until = |max_attempts| RetryPolicy { max_attempts, ..policy.clone() }.longest_wait();
+    until(attempt.saturating_add(1)).saturating_sub(until(attempt))
+}
+
+/// Shows a duration without the units of which it has none: 30m, 1h30m, 1.5s.
+fn short(duration: Duration) -> String {
+    let millis = duration.subsec_millis();
+    let whole = duration::format(duration);
+    if millis > 0 {
+        let fraction = format!("{millis:03}");
+        return format!("{}.{}s", whole.trim_end_matches('s'), fraction.trim_end_matches('0'));
+    }
+    let without = |text: &str, none: &str, unit: char| match text.strip_suffix(none) {
+        Some(rest) if rest.ends_with(unit) => rest.to_owned(),
+        _ => text.to_owned(),
+    };
+    without(&without(&whole, "0s", 'm'), "0m", 'h')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn policy(retry: &Value) -> RetryPolicy {
+        wfe_api::retry::read(Some(retry)).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_plan_says_how_often_how_long_and_when() {
+        let minutes = |count| Duration::from_mins(count);
+        for (retry, timeout, said) in [
+            (json!(true), 30, "3 attempts of up to 30m, waits 1s, 2s, at most 24h together"),
+            (json!(1), 90, "1 attempt of up to 1h30m"),
+            (
+                json!({"maxAttempts": 20, "maxDelay": "30s", "maxDuration": "25m"}),
+                30,
+                "20 attempts of up to 25m, waits 1s, 2s, 4s, 8s, 16s, ..., 30s, at most 25m together",
+            ),
+            (
+                json!({"maxAttempts": 6, "initialDelay": "0s", "maxDuration": "1h"}),
+                1,
+                "6 attempts of up to 1m, waits 0s, 0s, 0s, 0s, 0s, at most 1h together",
+            ),
+            (
+                json!({"maxAttempts": 3, "initialDelay": "1s", "jitter": true}),
+                30,
+                "3 attempts of up to 30m, waits of up to 1.5s, 3s, at most 24h together",
+            ),
+        ] {
+            assert_eq!(plan(&policy(&retry), minutes(timeout), None), said, "{retry}");
+        }
+        let drawn = policy(&json!({"maxAttempts": 2, "jitter": true}));
+        let uid = Uid::new("u");
+        let said = plan(&drawn, minutes(1), Some(&uid));
+        assert!(said.contains(&format!("waits {}, ", short(drawn.delay(1, &uid)))), "{said}");
+    }
+
+    #[test]
+    fn durations_are_short() {
+        for (millis, text) in [
+            (0, "0s"),
+            (10_000, "10s"),
+            (600_000, "10m"),
+            (36_000_000, "10h"),
+            (3_660_000, "1h1m"),
+            (3_601_000, "1h0m1s"),
+            (61_500, "1m1.5s"),
+        ] {
+            assert_eq!(short(Duration::from_millis(millis)), text);
+        }
+    }
+}
