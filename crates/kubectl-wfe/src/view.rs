@@ -36,7 +36,8 @@ use crate::report::plan;
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 /// A workflow that has never run anywhere: stands for all that have not been on a target.
 const NEVER_RAN: &str = "a-workflow-that-never-ran-here";
-/// The uid of an execution that does not exist: none of an API server's looks like this, and it comes after all of them.
+/// The uid of an execution that does not exist: none of an API server's looks like this, and it comes after all of
+/// them.
 const NOT_CREATED: &str = "not-created";
 /// How many workflows of a target are answered for, the latest first: more than anybody has written for one target.
 const MOST_WORKFLOWS: usize = 50;

@@ -19,8 +19,8 @@ pub(crate) const OPERATOR: &str = "wfe-operator";
 /// Where the operator lives, as it is shipped.
 pub(crate) const SYSTEM: &str = "kubernaut-system";
 
-/// The roles that are bound for the whole cluster whatever is watched: that on namespaces, which are cluster-scoped, and
-/// that to read executions by name, which may be of any namespace.
+/// The roles that are bound for the whole cluster whatever is watched: that on namespaces, which are cluster-scoped,
+/// and that to read executions by name, which may be of any namespace.
 const EVERYWHERE: [&str; 2] = ["wfe-operator-namespaces", "wfe-operator-owners"];
 
 /// The one `ConfigMap` that the operator may read.

@@ -104,8 +104,8 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
     Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
 }
 
-/// Reads what a live read has found under the name of the owner of a finished run: an execution that is terminal or gone
-/// is over, and so is one that another has replaced.
+/// Reads what a live read has found under the name of the owner of a finished run: an execution that is terminal or
+/// gone is over, and so is one that another has replaced.
 #[must_use]
 pub fn observe_owner(owner: &ExecutionId, found: Option<&DynamicObject>) -> OwnerRead {
     // Where its run lives is known: it was found there.
