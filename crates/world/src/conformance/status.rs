@@ -16,6 +16,17 @@ pub(super) fn least_spec() -> Value {
 /// Makes a spec, most often a good one.
 pub(super) fn spec(random: &mut Rng) -> Value {
     let mut spec = least_spec();
+    let policies = [
+        json!(true),
+        json!(3),
+        json!(0),
+        json!(2.5),
+        json!("3"),
+        json!({"maxAttempts": null, "jitter": true}),
+        json!({"maxAttempts": 5, "initialDelay": "5s", "retryWhen": "exitCode == 75", "unknown": {"a": null}}),
+        json!({"maxAttempts": 21, "backoffMultiplier": 0.5}),
+    ];
+    let policy = random.choice(policies).unwrap_or_default();
     let mut add = |name: &str, value: Value| {
         if random.u8(..4) == 0 {
             spec[name] = value;
@@ -30,6 +41,7 @@ pub(super) fn spec(random: &mut Rng) -> Value {
     add("rationale", json!("why not"));
     add("remediationRequestRef", json!({"name": "rr", "kind": "RemediationRequest"}));
     add("targetResource", json!("node/worker-1"));
+    add("retry", policy);
     if random.u8(..4) == 0 {
         spoil(random, &mut spec);
     }
@@ -37,6 +49,33 @@ pub(super) fn spec(random: &mut Rng) -> Value {
 }
 
 const TIMES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z", "2026-01-01T00:01:00.000Z"];
+
+/// Makes the attempts of an execution that waits for its second or runs one of the two, most often good ones.
+fn attempts(random: &mut Rng) -> (Value, u32) {
+    let ended = json!({
+        "attempt": 1, "pipelineRun": "wfe-1", "startTime": TIMES[0], "completionTime": TIMES[1],
+        "started": "False", "reason": "Unknown", "message": "it failed",
+    });
+    let waiting = json!({"attempt": 2, "delay": "1s", "notBefore": TIMES[1]});
+    let mut second = waiting.clone();
+    second["pipelineRun"] = json!("wfe-2");
+    second["startTime"] = json!(TIMES[1]);
+    let mut over = second.clone();
+    over["completionTime"] = json!(TIMES[2]);
+    over["started"] = json!("Unknown");
+    let mut first = ended.clone();
+    for field in ["completionTime", "started", "reason", "message"] {
+        first.as_object_mut().map(|first| first.remove(field));
+    }
+    let told = [
+        (json!([first]), 1),
+        (json!([ended.clone(), waiting.clone()]), 1),
+        (json!([ended.clone(), second]), 2),
+        (json!([ended.clone(), over]), 2),
+        (json!([waiting, ended]), 1),
+    ];
+    random.choice(told).unwrap_or_default()
+}
 
 /// Makes a status of some phase, most often a good one; whether it may follow what is there is another matter.
 pub(super) fn status(random: &mut Rng) -> Value {
@@ -50,6 +89,11 @@ pub(super) fn status(random: &mut Rng) -> Value {
     if matches!(phase, "Running" | "Completed") {
         status["startTime"] = json!(TIMES[0]);
         status["pipelineRunRef"] = json!({"name": "wfe-1", "namespace": "workflows", "uid": "u-1"});
+        if random.bool() {
+            let (attempts, run) = attempts(random);
+            status["attempts"] = attempts;
+            status["pipelineRunRef"]["name"] = json!(format!("wfe-{run}"));
+        }
         status["runSequence"] = json!(1);
         status["pipelineRunStatus"] = json!({"status": "Unknown", "completedTasks": 1, "totalTasks": 2});
     }

@@ -101,6 +101,9 @@ pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &
             if rule.compares && !rule.optional_old && was.is_none() {
                 continue;
             }
+            if !rule.compares && old.is_some_and(|old| schema.is_reordered(old, value)) {
+                continue;
+            }
             if rule.compares {
                 let bound = match &was {
                     Some(was) if rule.optional_old => Cel::Opaque(Arc::new(OptionalValue::of(was.clone()))),

@@ -181,6 +181,9 @@ pub(super) const ROWS: &[Written] = &[
     (201, "", "a retry may be true", |n| asks(n, "retry", json!(true))),
     (201, "", "a retry may be a number", |n| asks(n, "retry", json!(5))),
     (201, "", "a retry may be an object", |n| asks(n, "retry", json!({"maxAttempts": 2, "maxDelay": "2m"}))),
+    (201, "", "an unknown field of a retry stays, and a null of a known one goes", |n| {
+        asks(n, "retry", json!({"maxAttempts": null, "unknown": {"a": null}}))
+    }),
     (422, "Invalid", "a number of attempts has a limit", |n| asks(n, "retry", json!(21))),
     (422, "Invalid", "a number of attempts is whole", |n| asks(n, "retry", json!(2.5))),
     (422, "Invalid", "a field of a retry has its type", |n| asks(n, "retry", json!({"jitter": "yes"}))),
@@ -240,6 +243,9 @@ pub(super) const ROWS: &[Written] = &[
     (422, "Invalid", "attempts are not taken back", |n| {
         let status = format!("{n}/status");
         then(tried(n, &[&[begun()]], "run"), [Call::merge(Executions, &status, json!({"status": {"attempts": null}}))])
+    }),
+    (200, "", "attempts in another order have not changed", |n| {
+        tried(n, &[&[begun()], &[ended(), waits()], &[waits(), ended()]], "run")
     }),
     (422, "Invalid", "attempts have no gap", |n| {
         let mut third = waits();
