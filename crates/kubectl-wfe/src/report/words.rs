@@ -87,8 +87,3 @@ pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
         }
     })
 }
-
-/// Shows a time in whole seconds.
-pub(crate) fn shown(time: Time) -> String {
-    time.format("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
