@@ -4,7 +4,6 @@ use std::fmt;
 
 use kube::api::DynamicObject;
 use wfe_api::conditions::CLEARANCE_INEFFECTIVE;
-use wfe_core::Time;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Recorded;
 use wfe_core::name::ExecutionId;
