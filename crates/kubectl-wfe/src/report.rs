@@ -18,7 +18,6 @@ use crate::view::{Answer, Seen};
 use retries::OnAttempt;
 use words::{in_the_way, told_of_history};
 
-pub(crate) use retries::plan;
 pub(crate) use words::{shown, what_clearing_did};
 
 /// The reason for waiting that only this tool gives: an operator that decides writes another one.
@@ -170,7 +169,7 @@ impl Report {
             blocks: seen.blocks(target),
             history: told_of_history(seen, target, id, object.is_some()),
             nobody_decides: seen.installation.nobody_decides_in(&id.namespace),
-            plan: seen.plan(&record.execution).filter(|_| record.execution.is_undecided()),
+            plan: retries::plan_of(seen, &record.execution).filter(|_| record.execution.is_undecided()),
             basis: Basis { owners: seen.unread.clone(), ..Basis::of(&seen.installation) },
         };
         if let Some(object) = object.filter(|_| !record.execution.is_undecided()) {

@@ -9,6 +9,7 @@ use wfe_core::name::Uid;
 use wfe_core::retry::{Retry, RetryPolicy};
 
 use super::shown;
+use crate::view::{NOT_CREATED, Seen};
 
 /// How many waits are listed one by one.
 const LISTED: u32 = 5;
@@ -51,9 +52,17 @@ impl OnAttempt {
     }
 }
 
+/// Says what the retry policy of an execution provides for, where it has one.
+pub(super) fn plan_of(seen: &Seen, execution: &Execution) -> Option<String> {
+    let policy = &execution.retry.as_ref()?.policy;
+    let timeout = execution.timeout.unwrap_or(seen.installation.policy.default_timeout);
+    let uid = Some(&execution.id.uid).filter(|uid| **uid != Uid::new(NOT_CREATED));
+    Some(plan(policy, timeout, uid))
+}
+
 /// Says what a policy provides for: how many attempts of which length, the waits between them, and all together. `uid`
 /// is that of the execution, where it exists: jitter is drawn from it.
-pub(crate) fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -> String {
+fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -> String {
     let (attempts, each) = (policy.max_attempts, short(timeout.min(policy.max_duration)));
     if attempts < 2 {
         return format!("1 attempt of up to {each}");
