@@ -1,6 +1,5 @@
 //! What `explain` says, for people and for programs.
 
-mod retries;
 mod words;
 
 use kube::api::DynamicObject;
@@ -14,11 +13,12 @@ use wfe_core::verdict::Verdict;
 use wfe_view::index::ExecutionRecord;
 
 use crate::installation::{Installation, Leader};
+use crate::moment::shown;
+use crate::retries::OnAttempt;
 use crate::view::{Answer, Seen};
-use retries::OnAttempt;
 use words::{in_the_way, told_of_history};
 
-pub(crate) use words::{shown, what_clearing_did};
+pub(crate) use words::what_clearing_did;
 
 /// The reason for waiting that only this tool gives: an operator that decides writes another one.
 const NO_OPERATOR: &str = "NoOperator";
@@ -169,7 +169,7 @@ impl Report {
             blocks: seen.blocks(target),
             history: told_of_history(seen, target, id, object.is_some()),
             nobody_decides: seen.installation.nobody_decides_in(&id.namespace),
-            plan: retries::plan_of(seen, &record.execution).filter(|_| record.execution.is_undecided()),
+            plan: seen.plan(&record.execution).filter(|_| record.execution.is_undecided()),
             basis: Basis { owners: seen.unread.clone(), ..Basis::of(&seen.installation) },
         };
         if let Some(object) = object.filter(|_| !record.execution.is_undecided()) {

@@ -30,6 +30,7 @@ use wfe_view::source::{Pages, Selection, objects, place, selected};
 
 use crate::cli::{ClusterArgs, ViewArgs};
 use crate::installation::Installation;
+use crate::retries::plan;
 
 /// What the operator gives the API server too.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
@@ -37,7 +38,7 @@ pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 const NEVER_RAN: &str = "a-workflow-that-never-ran-here";
 /// The uid of an execution that does not exist: none of an API server's looks like this, and it comes after all of
 /// them.
-pub(crate) const NOT_CREATED: &str = "not-created";
+const NOT_CREATED: &str = "not-created";
 /// How many workflows of a target are answered for, the latest first: more than anybody has written for one target.
 const MOST_WORKFLOWS: usize = 50;
 
@@ -245,6 +246,14 @@ impl Seen {
             }
         }
         answers
+    }
+
+    /// Says what the retry policy of an execution provides for, where it has one.
+    pub(crate) fn plan(&self, execution: &Execution) -> Option<String> {
+        let policy = &execution.retry.as_ref()?.policy;
+        let timeout = execution.timeout.unwrap_or(self.installation.policy.default_timeout);
+        let uid = Some(&execution.id.uid).filter(|uid| **uid != Uid::new(NOT_CREATED));
+        Some(plan(policy, timeout, uid))
     }
 
     /// Returns the latest execution of a target's history.

@@ -8,8 +8,7 @@ use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::Uid;
 use wfe_core::retry::{Retry, RetryPolicy};
 
-use super::shown;
-use crate::view::{NOT_CREATED, Seen};
+use crate::moment::shown;
 
 /// How many waits are listed one by one.
 const LISTED: u32 = 5;
@@ -17,7 +16,7 @@ const LISTED: u32 = 5;
 /// Which attempt a Running execution is on.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OnAttempt {
+pub(crate) struct OnAttempt {
     number: u32,
     of: u32,
     /// When it begins, where it is waited for.
@@ -28,7 +27,7 @@ pub(super) struct OnAttempt {
 
 impl OnAttempt {
     /// Reads it of an execution that is Running by a policy.
-    pub(super) fn of(execution: &Execution) -> Option<Self> {
+    pub(crate) fn of(execution: &Execution) -> Option<Self> {
         let (ExecutionState::Running { .. }, Some(retry)) = (&execution.state, &execution.retry) else { return None };
         let next = execution.next_attempt();
         Some(Self {
@@ -40,7 +39,7 @@ impl OnAttempt {
     }
 
     /// Says it, with how the attempt before it failed.
-    pub(super) fn told(&self, retry: &Retry) -> String {
+    pub(crate) fn told(&self, retry: &Retry) -> String {
         let Self { number, of, not_before, ends_by } = self;
         let (Some(not_before), Some(ends_by)) = (not_before, ends_by) else { return format!("{number} of {of}") };
         let last = retry.ended().last().map(|(attempt, end)| {
@@ -52,17 +51,9 @@ impl OnAttempt {
     }
 }
 
-/// Says what the retry policy of an execution provides for, where it has one.
-pub(super) fn plan_of(seen: &Seen, execution: &Execution) -> Option<String> {
-    let policy = &execution.retry.as_ref()?.policy;
-    let timeout = execution.timeout.unwrap_or(seen.installation.policy.default_timeout);
-    let uid = Some(&execution.id.uid).filter(|uid| **uid != Uid::new(NOT_CREATED));
-    Some(plan(policy, timeout, uid))
-}
-
 /// Says what a policy provides for: how many attempts of which length, the waits between them, and all together. `uid`
 /// is that of the execution, where it exists: jitter is drawn from it.
-fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -> String {
+pub(crate) fn plan(policy: &RetryPolicy, timeout: Duration, uid: Option<&Uid>) -> String {
     let (attempts, each) = (policy.max_attempts, short(timeout.min(policy.max_duration)));
     if attempts < 2 {
         return format!("1 attempt of up to {each}");
