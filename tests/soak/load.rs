@@ -183,15 +183,15 @@ impl Player<'_> {
         }
     }
 
-    /// Draws a retry policy for every third: short waits, so that there are many attempts.
+    /// Draws a retry policy for every second: short waits, so that there are many attempts.
     fn retry(&mut self) -> Option<Value> {
         let policies = [
             json!(true),
             json!({"maxAttempts": 4, "retryWhen": "true", "retryExecutionFailures": true}),
-            json!({"initialDelay": "3s", "jitter": true, "retryWhen": "reason != 'Forbidden'"}),
-            json!({"maxAttempts": 5, "maxDuration": "20s", "stopWhen": "exitCode == 1 && attempt > 1"}),
+            json!({"initialDelay": "3s", "jitter": true, "retryWhen": "reason != 'Forbidden'", "retryExecutionFailures": true}),
+            json!({"maxAttempts": 5, "maxDuration": "20s", "stopWhen": "attempt > 2", "retryExecutionFailures": true}),
         ];
-        (self.rng.u8(..3) == 0).then(|| self.rng.choice(policies)).flatten()
+        self.rng.bool().then(|| self.rng.choice(policies)).flatten()
     }
 
     fn is_over(&self, burst: &str) -> bool {
