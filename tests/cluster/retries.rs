@@ -5,6 +5,7 @@
 
 mod conditions;
 mod timelines;
+mod waits;
 
 use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, FixedOffset, TimeDelta};
