@@ -4,6 +4,7 @@
 //! The pods of most workflows here wait for their image until the test says how the attempt ends.
 
 mod conditions;
+mod faults;
 mod timelines;
 mod waits;
 
