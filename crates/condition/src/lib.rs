@@ -23,6 +23,7 @@
 //! No error quotes a value of a variable, as values may be secrets. Errors of [`check`] quote names in the condition.
 
 mod evaluate;
+mod names;
 mod stack;
 mod syntax;
 mod types;

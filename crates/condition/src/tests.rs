@@ -130,7 +130,7 @@ fn answers_what_is_asked() {
 
 #[test]
 fn every_variable_that_messages_list_has_a_type_and_a_value() {
-    let names: Vec<&str> = crate::types::VARIABLE_NAMES.split([',', ' ']).filter(|name| !name.is_empty()).collect();
+    let names: Vec<&str> = crate::names::VARIABLES.split([',', ' ']).filter(|name| !name.is_empty()).collect();
     let (and, names): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| *name == "and");
     assert_eq!((and.len(), names.len()), (1, 12));
     for name in names {

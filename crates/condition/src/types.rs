@@ -10,14 +10,6 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExp
 
 use crate::unusable::Unusable;
 
-/// All variables, for messages.
-pub(crate) const VARIABLE_NAMES: &str = "attempt, maxAttempts, reason, error, success, exitCode, wasExecutionFailure, \
-                                         nodeId, executionId, result, statusCode and data";
-
-/// All functions, for messages.
-pub(crate) const FUNCTION_NAMES: &str =
-    "has, size, contains, startsWith, endsWith, int, double, string, dyn, type, and the operator in";
-
 /// How many characters of a name a message quotes.
 const MAX_QUOTED: usize = 40;
 

@@ -1,7 +1,7 @@
 //! Why a text cannot be used as a condition, in words for the person who wrote it.
 
 use crate::stack::NoAnswer;
-use crate::{MAX_CHARACTERS, MAX_NODES};
+use crate::{MAX_CHARACTERS, MAX_NODES, names};
 
 /// Why a text cannot be used as a condition. The messages follow the name of the field, as in `retryWhen is empty`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,13 +36,13 @@ pub enum Unusable {
     #[error("is not a CEL expression")]
     NotParsed,
     /// A name is not a variable.
-    #[error("uses {name}, which is not a variable: the variables are {}", crate::types::VARIABLE_NAMES)]
+    #[error("uses {name}, which is not a variable: the variables are {}", names::VARIABLES)]
     Variable {
         /// The name, shortened.
         name: String,
     },
     /// A function or macro is not allowed.
-    #[error("calls {name}, which is not allowed: the functions are {}", crate::types::FUNCTION_NAMES)]
+    #[error("calls {name}, which is not allowed: the functions are {}", names::FUNCTIONS)]
     Function {
         /// The name, shortened.
         name: String,

@@ -12,7 +12,7 @@ use crate::Time;
 use crate::by_uid::ByUid;
 use crate::chain::RunNumber;
 use crate::execution::{Execution, ExecutionState};
-use crate::name::{ExecutionId, RunId};
+use crate::name::{ExecutionId, RunId, Uid};
 use crate::residue::Residue;
 use crate::retry::NextAttempt;
 use crate::run::{Owner, Progress, Run};
@@ -46,7 +46,32 @@ pub struct TargetMemory {
     /// The highest number that a create found taken by an object that the watch does not show; 0 where none.
     pub highest_taken: RunNumber,
     /// What live reads have found of owners of finished runs that no watch delivers, by uid.
-    pub elsewhere: ByUid<Elsewhere>,
+    pub elsewhere: Owners,
+}
+
+/// What was read of executions that no watch delivers, by uid. Few targets have any, so that none takes no room.
+#[derive(Clone, Debug, Default)]
+pub struct Owners(Option<Box<ByUid<Elsewhere>>>);
+
+impl Owners {
+    /// Returns what was read of one.
+    #[must_use]
+    pub fn get(&self, owner: &Uid) -> Option<&Elsewhere> {
+        self.0.as_ref()?.get(owner)
+    }
+
+    /// Keeps what was read of one.
+    pub fn insert(&mut self, owner: Uid, read: Elsewhere) {
+        self.0.get_or_insert_default().insert(owner, read);
+    }
+
+    /// Forgets all but these.
+    pub fn retain(&mut self, stays: impl Fn(&Uid) -> bool) {
+        if let Some(owners) = &mut self.0 {
+            owners.retain(|owner, _| stays(owner));
+        }
+        self.0.take_if(|owners| owners.is_empty());
+    }
 }
 
 /// What a live read has found of an execution that no watch delivers.

@@ -16,7 +16,8 @@ use wfe_view::observe::observe_clearance;
 
 use crate::ask::{ask, somebody_is_there};
 use crate::cli::{ClearArgs, ClusterArgs};
-use crate::report::{Report, Scope, shown, what_clearing_did};
+use crate::moment::shown;
+use crate::report::{Report, Scope, what_clearing_did};
 use crate::view::{ANSWERS_WITHIN, Lookout};
 
 /// How long to wait for the operator to say what the clearance has done: it takes it well under a second.

@@ -9,7 +9,9 @@ mod cli;
 mod explain;
 mod file;
 mod installation;
+mod moment;
 mod report;
+mod retries;
 mod subject;
 mod view;
 

@@ -1,6 +1,5 @@
 //! What `explain` says, for people and for programs.
 
-mod retries;
 mod words;
 
 use kube::api::DynamicObject;
@@ -14,12 +13,12 @@ use wfe_core::verdict::Verdict;
 use wfe_view::index::ExecutionRecord;
 
 use crate::installation::{Installation, Leader};
+use crate::moment::shown;
+use crate::retries::OnAttempt;
 use crate::view::{Answer, Seen};
-use retries::OnAttempt;
 use words::{in_the_way, told_of_history};
 
-pub(crate) use retries::plan;
-pub(crate) use words::{shown, what_clearing_did};
+pub(crate) use words::what_clearing_did;
 
 /// The reason for waiting that only this tool gives: an operator that decides writes another one.
 const NO_OPERATOR: &str = "NoOperator";

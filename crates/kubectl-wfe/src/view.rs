@@ -30,7 +30,7 @@ use wfe_view::source::{Pages, Selection, objects, place, selected};
 
 use crate::cli::{ClusterArgs, ViewArgs};
 use crate::installation::Installation;
-use crate::report::plan;
+use crate::retries::plan;
 
 /// What the operator gives the API server too.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);

@@ -85,7 +85,11 @@ impl<'a> Check<'a> {
             Says::Progress { shown, .. } => self.show_progress(execution, shown),
             Says::Cleared { effective, .. } => self.record_clearance(execution, *effective),
             Says::Blocked(blocked) => self.show_blocked(execution, *blocked),
-            Says::Freed | Says::Waiting { .. } => {}
+            Says::Waiting { .. } => {
+                let undecided = self.execution(execution).is_none_or(|it| !it.started_once() && !it.is_terminal());
+                self.expect("16.3", undecided, || format!("says of {execution} that it is Pending"));
+            }
+            Says::Freed => {}
         }
     }
 

@@ -8,7 +8,7 @@ use crate::action::{Action, Decision, Says, Write};
 use crate::execution::{Execution, ExecutionState};
 use crate::history::History;
 use crate::moment::after;
-use crate::name::Uid;
+use crate::name::{ExecutionId, Uid};
 use crate::policy::Policy;
 use crate::target::Target;
 use crate::tries;
@@ -87,7 +87,9 @@ pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut D
             Action::Skip { skipped, .. } => skipped.iter().map(|(execution, _)| execution.clone()).collect(),
             _ => Vec::new(),
         });
-        let waiting = tries.map(|execution| (execution, trouble.waiting()));
+        // One that is tried again stays Running.
+        let is_undecided = |id: &ExecutionId| target.executions.get(&id.uid).is_some_and(Execution::is_undecided);
+        let waiting = tries.filter(is_undecided).map(|execution| (execution, trouble.waiting()));
         decision.waiting.extend(waiting.collect::<Vec<_>>());
     }
     let waiting = decision.waiting.clone();

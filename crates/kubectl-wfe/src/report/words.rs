@@ -4,7 +4,6 @@ use std::fmt;
 
 use kube::api::DynamicObject;
 use wfe_api::conditions::CLEARANCE_INEFFECTIVE;
-use wfe_core::Time;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Recorded;
 use wfe_core::name::ExecutionId;
@@ -86,9 +85,4 @@ pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
             format!("has had no effect ({CLEARANCE_INEFFECTIVE}): {why}")
         }
     })
-}
-
-/// Shows a time in whole seconds.
-pub(crate) fn shown(time: Time) -> String {
-    time.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

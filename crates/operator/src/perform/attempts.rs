@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use tokio::runtime::{Handle, RuntimeFlavor};
 use wfe_api::limits;
 use wfe_condition::Variables;
 use wfe_core::Time;
@@ -37,14 +38,13 @@ impl Performer {
         };
         let attempt = failed.attempt;
         let variables = variables(&execution, &failed, result);
-        // An evaluation may take memory and some time: few at once, and none where others wait for their turn to run.
+        // An evaluation may take memory and some time: few at once.
         let _turn = self.asking.acquire().await;
-        let evaluated = tokio::task::spawn_blocking(move || {
+        let answers = evaluate(move || {
             let ask = |condition: Option<Box<str>>| condition.map(|condition| ask(&condition, &variables));
             Answers { stop_when: ask(stop_when), retry_when: ask(retry_when) }
         });
-        // It ends by a panic alone, which is no answer to anything.
-        let answers = evaluated.await.unwrap_or_default();
+        let answers = answers.await;
         tracing::debug!(wfe = %execution, attempt, ?answers, "asked whether to try again");
         Ok(vec![Learned::Answered { execution: execution.uid, attempt, answers: Box::new(answers) }])
     }
@@ -61,6 +61,16 @@ impl Performer {
         let views: Vec<Object<'_>> = task_runs.iter().map(view).collect();
         Ok(wfe_tekton::results(view(&found), &views, task.map(|task| &*task.name)))
     }
+}
+
+/// Evaluates where nothing else waits for its turn to run. A runtime of one thread has no such place: there, as in a
+/// simulation, all goes on in one order, in which another thread would come in at a time of its own.
+async fn evaluate(work: impl FnOnce() -> Answers + Send + 'static) -> Answers {
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return work();
+    }
+    // It fails by a panic alone, which is no answer to anything.
+    tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }
 
 /// Makes what conditions can ask about an attempt.

@@ -135,7 +135,7 @@ pub(super) fn owns_a_run(target: &Target, owner: &Uid) -> bool {
 pub(super) fn forget_owners(target: &mut Target) {
     let Target { runs, memory, .. } = target;
     let owns = |owner: &Uid| runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner));
-    memory.elsewhere.retain(|owner, _| owns(owner));
+    memory.elsewhere.retain(owns);
 }
 
 pub(super) fn mark_gone(target: &mut Target, owner: &Uid) {

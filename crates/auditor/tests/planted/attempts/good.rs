@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wfe_auditor::Policy;
 
-use crate::story::{NODE, PERSON, Story};
+use crate::story::{NODE, PERSON, Story, run, uid};
 
 const NOTHING: [&str; 0] = [];
 
@@ -137,10 +137,13 @@ fn rules_2_to_5_are_asked_at_the_first_attempt_only() {
     // From here on backoff would forbid a first one to run.
     story.wfe("bad", NODE);
     story.fail("bad", "ConfigurationError", false);
+    // The next write rests on a version after that, so on no view that lacks the failure.
+    story.change(PERSON, &uid("one"), "", Value::Null, |wfe| wfe["metadata"]["labels"] = json!({}));
     story.begin_attempt("one", 2);
     story.run_ends("one", 2, "True");
     story.complete_attempt("one");
     assert_eq!(story.found_settled(), NOTHING);
+    assert_eq!(story.report(true).counts.of("raced-turns"), 0);
 }
 
 #[test]
@@ -173,6 +176,33 @@ fn what_somebody_released_is_committed_to_before_its_time_and_after_a_cancellati
     story.run_ends("one", 2, "False");
     story.is_cancelled_attempt("one");
     assert_eq!(story.found_settled(), NOTHING);
+}
+
+#[test]
+fn what_somebody_released_is_committed_to_beside_what_the_attempt_before_has_left() {
+    let mut story = Story::default();
+    story.retrying("one", NODE, &json!(true));
+    story.begin_attempt("one", 1);
+    story.task("one", 1);
+    story.run_ends("one", 1, "False");
+    story.try_again("one", "False", 1);
+    story.create("one", 2);
+    story.release_by(PERSON, "one", 2);
+    story.commit_attempt("one", 2);
+    story.task_ends("one", 1);
+    assert_eq!(story.found(), ["1 drain"], "that two drain at once is the person's doing");
+    // Of what is over at once nothing is seen beside the rest.
+    let mut stopped = Story::default();
+    stopped.retrying("one", NODE, &json!(true));
+    stopped.begin_attempt("one", 1);
+    stopped.task("one", 1);
+    stopped.run_ends("one", 1, "False");
+    stopped.try_again("one", "False", 1);
+    stopped.create("one", 2);
+    let cancelled = json!([{"op": "add", "path": "/spec/status", "value": "Cancelled"}]);
+    stopped.change(PERSON, &run("one", 2), "", cancelled, |run| run["spec"]["status"] = json!("Cancelled"));
+    stopped.commit_attempt("one", 2);
+    assert_eq!(stopped.found(), NOTHING);
 }
 
 #[test]
@@ -218,6 +248,16 @@ fn pending_second_run() -> Story {
     story.try_again("one", "False", 1);
     story.create("one", 2);
     story
+}
+
+#[test]
+fn a_pending_run_of_an_execution_that_is_being_deleted_may_go() {
+    let mut story = pending_second_run();
+    story.change(PERSON, &uid("one"), "", Value::Null, |wfe| {
+        wfe["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:05Z");
+    });
+    story.delete_run("one", 2);
+    assert_eq!(story.found(), NOTHING);
 }
 
 #[test]

@@ -59,9 +59,10 @@ fn a_run_that_is_released_before_the_end_of_the_attempt_before_is_recorded() {
     story.begin_attempt("one", 2);
     story.run_ends("one", 2, "False");
     let second = story.attempts("one")[1].clone();
+    assert_eq!(story.found(), ["2 second-run"], "it is not recorded at all");
     story.write("one", &json!({"attempts": [ended, second]}));
     story.fail_attempt("one", "False");
-    assert_eq!(story.found_settled(), ["2 second-run"]);
+    assert_eq!(story.found_settled(), ["2 second-run"], "it is recorded later");
 }
 
 #[test]

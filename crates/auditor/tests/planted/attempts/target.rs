@@ -32,6 +32,30 @@ fn a_rival_that_runs_before_the_end_of_an_attempt_is_recorded() {
 }
 
 #[test]
+fn without_a_policy_nobody_holds_a_target_between_a_run_and_its_record() {
+    let mut story = Story::default();
+    story.wfe("one", NODE);
+    story.start("one", 1);
+    story.run_ends("one", 1, "False");
+    story.live("two", NODE, 2);
+    story.fail("one", "ImagePullBackOff", false);
+    assert_eq!(story.found_settled(), Vec::<String>::new());
+}
+
+#[test]
+fn of_two_that_hold_one_target_the_first_release_is_the_offence() {
+    let mut story = waiting();
+    story.retrying("two", NODE, &json!(true));
+    story.try_in_vain("two", 2);
+    story.try_again("two", "False", 1);
+    for (name, number) in [("one", 3), ("two", 4)] {
+        story.try_in_vain(name, number);
+        story.fail_attempt(name, "False");
+    }
+    assert_eq!(story.found_settled(), ["1 held"]);
+}
+
+#[test]
 fn a_skip_for_a_holder_whose_attempt_is_done_and_not_recorded() {
     let mut story = Story::default();
     story.retrying("one", NODE, &json!(true));

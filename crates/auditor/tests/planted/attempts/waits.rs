@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::story::{NODE, PERSON, Story};
+use crate::story::{NODE, PERSON, Story, uid};
 
 /// One attempt has failed, and another is recorded with this wait.
 fn waiting(retry: &Value, delay: &str, seconds: u64) -> Story {
@@ -60,6 +60,10 @@ fn a_wait_that_is_over_at_another_time_than_that_long_after_it_was_written() {
 fn the_wait_after_a_refused_create_counts_from_its_end() {
     let refused = |seconds: u64| {
         let mut story = waiting(&json!(true), "1s", 1);
+        // Time goes by, in which nothing is written of it.
+        for _ in 0..5 {
+            story.change(PERSON, &uid("one"), "", Value::Null, |_| {});
+        }
         story.is_refused_attempt("one", 2, 2);
         let not_before = story.later(seconds);
         story.correct("one", |status| status["attempts"][2]["notBefore"] = json!(not_before));

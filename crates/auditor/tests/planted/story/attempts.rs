@@ -66,9 +66,10 @@ impl Story {
     pub(crate) fn is_refused_attempt(&mut self, name: &str, number: u64, delay: u64) {
         let object = self.run_object(name, number);
         self.ask(OPERATOR, "create", "", &object, object.clone(), 403);
+        // It was tried again before, and is since then.
+        let conditions = self.object(&uid(name))["status"]["conditions"].clone();
         self.try_again(name, "False", delay);
-        // It was tried again before, so since then.
-        self.correct(name, |status| status["conditions"] = json!([]));
+        self.correct(name, |status| status["conditions"] = conditions);
     }
 
     /// The execution ends with the attempt that it is on.

@@ -281,6 +281,16 @@ fn a_create_that_does_not_get_through_ends_it_at_the_start_deadline() {
 }
 
 #[test]
+fn one_that_is_running_never_says_that_it_is_pending() {
+    let mut tries = waits_until("a", 0);
+    tries.remember().waits_since = Some(at(-60));
+    let create = troubled(target(vec![tries.clone()], vec![done_run()]), Some(no_answer()));
+    assert!(matches!(actions(&create)[..], [Action::Create { .. }]), "{:?}", actions(&create));
+    let commit = troubled(target(vec![tries], vec![done_run(), pending(2)]), Some(no_answer()));
+    assert_eq!(actions(&commit), [commits_again(&[])]);
+}
+
+#[test]
 fn rivals_are_skipped_while_it_waits_also_those_that_have_a_run() {
     let next = NextAttempt { attempt: 2, of: 3, not_before: at(90), ends_by: at(86_400) };
     let conflict = Conflict {

@@ -8,7 +8,7 @@ use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::Uid;
 use wfe_core::retry::{Retry, RetryPolicy};
 
-use super::shown;
+use crate::moment::shown;
 
 /// How many waits are listed one by one.
 const LISTED: u32 = 5;
@@ -16,7 +16,7 @@ const LISTED: u32 = 5;
 /// Which attempt a Running execution is on.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct OnAttempt {
+pub(crate) struct OnAttempt {
     number: u32,
     of: u32,
     /// When it begins, where it is waited for.
@@ -27,7 +27,7 @@ pub(super) struct OnAttempt {
 
 impl OnAttempt {
     /// Reads it of an execution that is Running by a policy.
-    pub(super) fn of(execution: &Execution) -> Option<Self> {
+    pub(crate) fn of(execution: &Execution) -> Option<Self> {
         let (ExecutionState::Running { .. }, Some(retry)) = (&execution.state, &execution.retry) else { return None };
         let next = execution.next_attempt();
         Some(Self {
@@ -39,7 +39,7 @@ impl OnAttempt {
     }
 
     /// Says it, with how the attempt before it failed.
-    pub(super) fn told(&self, retry: &Retry) -> String {
+    pub(crate) fn told(&self, retry: &Retry) -> String {
         let Self { number, of, not_before, ends_by } = self;
         let (Some(not_before), Some(ends_by)) = (not_before, ends_by) else { return format!("{number} of {of}") };
         let last = retry.ended().last().map(|(attempt, end)| {
