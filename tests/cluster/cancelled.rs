@@ -9,7 +9,7 @@ use crate::audited::audited;
 use crate::clearing::await_free;
 use crate::expect::condition;
 
-async fn cancel(world: &World, name: &str) -> Result<()> {
+pub(crate) async fn cancel(world: &World, name: &str) -> Result<()> {
     let patch = json!({"spec": {"cancellation": {"reason": "wrong cluster", "requestedBy": "jo@example.com"}}});
     world.api(&wfe::resource(), world.namespace()).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
     Ok(())

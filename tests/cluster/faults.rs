@@ -3,7 +3,7 @@
 //! What must hold is judged from outside, by the recording and the audit log (`judge`). `WFE_TEST_ALL=1` makes the
 //! long ones long.
 
-mod answers;
+pub(crate) mod answers;
 mod crashes;
 pub(crate) mod judge;
 mod outages;

@@ -28,14 +28,14 @@ const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Somebody who uses the tool on the namespaces of a world.
-struct Caller<'w> {
+pub(crate) struct Caller<'w> {
     world: &'w World,
     kubeconfig: PathBuf,
 }
 
 impl<'w> Caller<'w> {
     /// Makes a person with these roles, in a cluster where an operator seems to lead.
-    async fn new(world: &'w World, name: &str, roles: &[&str]) -> Result<Self> {
+    pub(crate) async fn new(world: &'w World, name: &str, roles: &[&str]) -> Result<Self> {
         somebody_leads(world).await?;
         Ok(Self { world, kubeconfig: world.person(name, roles, None).await? })
     }
@@ -58,7 +58,7 @@ impl<'w> Caller<'w> {
     }
 
     /// Runs the tool without a terminal; it must end with this code. Returns what it said.
-    async fn says(&self, code: i32, words: &[&str]) -> Result<String> {
+    pub(crate) async fn says(&self, code: i32, words: &[&str]) -> Result<String> {
         said(self.command(words)?, code).await
     }
 }

@@ -33,6 +33,7 @@ mod process;
 mod prometheus;
 mod refused;
 mod restore;
+mod retries;
 mod rights;
 mod storm;
 mod strange;

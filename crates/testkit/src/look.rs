@@ -70,8 +70,18 @@ impl World {
 
     /// Waits until all WorkflowExecutions together are as `are` wants them, and returns them by name.
     pub async fn await_wfes(&self, what: &str, are: impl Fn(&Objects) -> bool) -> Result<Objects> {
+        self.await_wfes_within(DEADLINE, what, are).await
+    }
+
+    /// Waits as [`World::await_wfes`] does, with another deadline.
+    pub async fn await_wfes_within(
+        &self,
+        deadline: Duration,
+        what: &str,
+        are: impl Fn(&Objects) -> bool,
+    ) -> Result<Objects> {
         let api = self.api(&wfe::resource(), self.namespace());
-        self.search(api, watcher::Config::default(), what, DEADLINE, |objects| are(objects).then(|| objects.clone()))
+        self.search(api, watcher::Config::default(), what, deadline, |objects| are(objects).then(|| objects.clone()))
             .await
     }
 
@@ -140,6 +150,14 @@ impl World {
             objects.values().find(fits).cloned()
         })
         .await
+    }
+
+    /// Waits until an event of this name is in the namespace of the WorkflowExecutions, and returns it.
+    pub async fn await_event_named(&self, name: &str) -> Result<Value> {
+        let api = self.api(&manifests::resource("events.k8s.io/v1", "Event"), self.namespace());
+        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let what = format!("an event named {name}");
+        self.search(api, config, &what, DEADLINE, |objects| objects.get(name).cloned()).await
     }
 
     /// Returns the WorkflowExecutions of this world.

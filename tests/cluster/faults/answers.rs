@@ -18,22 +18,22 @@ const TOO_LATE: Duration = Duration::from_secs(16);
 const SOON: Duration = Duration::from_millis(300);
 
 /// What goes wrong in the life of one WorkflowExecution: each of these writes meets its fault, the first time.
-type Troubles = HashMap<String, Fault>;
+pub(crate) type Troubles = HashMap<String, Fault>;
 
 /// The troubles of all WorkflowExecutions, by name, as far as they are still to come.
 #[derive(Default)]
-struct Plan(HashMap<String, Troubles>);
+pub(crate) struct Plan(pub(crate) HashMap<String, Troubles>);
 
 impl Plan {
     /// For each write one WorkflowExecution, which meets the fault there and nowhere else.
-    fn each(&mut self, label: &str, fault: &Fault, writes: &[String]) {
+    pub(crate) fn each(&mut self, label: &str, fault: &Fault, writes: &[String]) {
         for (n, write) in writes.iter().enumerate() {
             self.0.insert(format!("{label}-{n}"), HashMap::from([(write.clone(), fault.clone())]));
         }
     }
 
     /// One WorkflowExecution, which meets the fault at all these writes.
-    fn every(&mut self, label: &str, fault: &Fault, writes: &[String]) {
+    pub(crate) fn every(&mut self, label: &str, fault: &Fault, writes: &[String]) {
         let troubles = writes.iter().map(|write| (write.clone(), fault.clone()));
         self.0.insert(label.to_owned(), troubles.collect());
     }
@@ -84,7 +84,7 @@ async fn carry_out(world: World, recording: Recording, plan: Plan) -> Result<()>
     let plan = plan.0;
     let proxy = Proxy::start(world.control_plane()).await?;
     let to_come = Arc::new(Mutex::new(plan.clone()));
-    proxy.on(meet(Arc::clone(&to_come)));
+    proxy.on(meet(sign, Arc::clone(&to_come)));
     let operator = world.operator().through(&proxy).start().await?;
 
     let begun = Instant::now();
@@ -135,13 +135,16 @@ fn is_answered_for_another(fault: &Fault) -> bool {
     matches!(fault, Fault::Duplicate { answer: Answer::Second, .. })
 }
 
-/// Makes the proxy's plan: what is to come for an execution happens to that write of it, once.
-fn meet(to_come: Arc<Mutex<HashMap<String, Troubles>>>) -> impl FnMut(&Request) -> Fault + Send + 'static {
+/// Makes the proxy's plan: what is to come for an execution happens to the write with that sign, once.
+pub(crate) fn meet(
+    sign: fn(&Request) -> String,
+    to_come: Arc<Mutex<HashMap<String, Troubles>>>,
+) -> impl FnMut(&Request) -> Fault + Send + 'static {
     let mut owners: HashMap<String, String> = HashMap::new();
     move |request| {
         let write = sign(request);
         let wfe = match request.resource.as_str() {
-            "pipelineruns" if write == CREATE => {
+            "pipelineruns" if request.is(CREATE) => {
                 let wfe = text(&request.body["metadata"]["labels"][OWNER]).to_owned();
                 owners.insert(request.name.clone(), wfe.clone());
                 wfe

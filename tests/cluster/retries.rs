@@ -1,0 +1,120 @@
+//! Retry inside an execution on real Tekton: timelines, conditions, what happens in the wait, and faults (SPEC section
+//! 11).
+//!
+//! The pods of most workflows here wait for their image until the test says how the attempt ends.
+
+mod conditions;
+mod faults;
+mod timelines;
+mod waits;
+
+use anyhow::{Context as _, Result, ensure};
+use chrono::{DateTime, FixedOffset, TimeDelta};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use wfe_testkit::{Outcome, Pipeline, WfeBuilder, World, look};
+
+use crate::expect::{condition, text};
+
+/// How late an attempt may begin.
+const LATE: TimeDelta = TimeDelta::seconds(2);
+/// The one condition that says how the retries of an execution go.
+const RETRYING: &str = "Retrying";
+
+/// Adds a policy.
+fn with_retry(wfe: WfeBuilder, policy: &Value) -> WfeBuilder {
+    wfe.patch(|wfe| wfe["spec"]["retry"] = policy.clone())
+}
+
+/// Pushes a pipeline of one task, whose pods wait for their image until [`end`].
+async fn undecided(world: &World) -> Result<String> {
+    let waiting = Pipeline::new().task("apply", Outcome::Waiting("ContainerCreating")).lasting("100ms");
+    world.push_pipeline("undecided", &waiting).await
+}
+
+/// Pushes a pipeline of one task that never gets its image: every attempt fails, and nothing runs.
+async fn unpullable(world: &World) -> Result<String> {
+    world.push_pipeline("unpullable", &Pipeline::new().task("apply", Outcome::ImagePull)).await
+}
+
+/// Ends the attempt of an execution that has this run: its pod gets its image and ends so, or does not get it.
+async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome) -> Result<()> {
+    let sequence = number.to_string();
+    let of_it = |pod: &Value| {
+        let label = |name: &str| text(&pod["metadata"]["labels"][name]);
+        label("kubernaut.ai/workflow-execution") == wfe && label("kubernaut.ai/run-sequence") == sequence
+    };
+    let waits = |pod: &Value| pod["status"]["containerStatuses"][0]["state"]["waiting"].is_object();
+    let what = format!("of run {sequence} of {wfe} waits for its image");
+    let pod = world.await_pod(&what, |pod| of_it(pod) && waits(pod)).await?;
+    let name = text(&pod["metadata"]["name"]);
+    if outcome != Outcome::ImagePull {
+        world.set_outcome(name, &outcome.annotation()).await?;
+        return Ok(());
+    }
+    // What a kubelet writes.
+    let mut containers = pod["status"]["containerStatuses"].clone();
+    for container in containers.as_array_mut().into_iter().flatten() {
+        container["state"] = json!({"waiting": {"reason": "ImagePullBackOff", "message": "played by a test"}});
+    }
+    let patch = Patch::Merge(json!({"status": {"containerStatuses": containers}}));
+    let pods = world.api(&look::pods(), &world.execution_namespace());
+    pods.patch_status(name, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// Returns the attempts of an execution.
+fn attempts(wfe: &Value) -> &[Value] {
+    wfe["status"]["attempts"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Waits until an execution waits for the attempt of this number, and returns it.
+async fn await_wait(world: &World, wfe: &str, attempt: usize) -> Result<Value> {
+    let waits = |wfe: &Value| {
+        let last = attempts(wfe).last().filter(|_| attempts(wfe).len() == attempt);
+        last.is_some_and(|last| last["notBefore"].is_string() && last["startTime"].is_null())
+    };
+    let wfe = world.await_wfe(wfe, &format!("waits for attempt {attempt}"), waits).await?;
+    ensure!(condition(&wfe, RETRYING) == "True Backoff", "{wfe:#}");
+    ensure!((condition(&wfe, "TargetLocked"), text(&wfe["status"]["phase"])) == ("True Held".into(), "Running"));
+    Ok(wfe)
+}
+
+/// Returns the message of a condition.
+fn message<'a>(wfe: &'a Value, kind: &str) -> &'a str {
+    let conditions = wfe["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    conditions.iter().find(|condition| condition["type"] == kind).map_or("", |condition| text(&condition["message"]))
+}
+
+fn time(value: &Value) -> Result<DateTime<FixedOffset>> {
+    DateTime::parse_from_rfc3339(text(value)).with_context(|| format!("not a time: {value}"))
+}
+
+/// Fails unless each attempt began when its wait was over, and soon, and Tekton did not get its run earlier.
+async fn check_starts(world: &World, wfe: &Value) -> Result<()> {
+    let runs = world.runs().await?;
+    for attempt in attempts(wfe).iter().skip(1).filter(|attempt| attempt["startTime"].is_string()) {
+        let run = runs.iter().find(|run| run["metadata"]["name"] == attempt["pipelineRun"]).context("no run")?;
+        let (not_before, begun) = (time(&attempt["notBefore"])?, time(&attempt["startTime"])?);
+        let created = time(&run["metadata"]["creationTimestamp"])?;
+        let released = time(&run["metadata"]["annotations"]["kubernaut.ai/released-at"])?;
+        ensure!(not_before <= created && not_before <= released, "{attempt:#} {run:#}");
+        ensure!(not_before <= begun && begun <= not_before + LATE, "{attempt:#}");
+    }
+    Ok(())
+}
+
+/// Returns the events about an execution by their times, such as `StepRetry 1`: what its name says of the attempt.
+async fn events_of(world: &World, wfe: &str) -> Result<Vec<String>> {
+    let mut events = world.events().await?;
+    events.retain(|event| event["regarding"]["name"] == wfe);
+    events.sort_by_key(|event| text(&event["eventTime"]).to_owned());
+    let times: Vec<&str> = events.iter().map(|event| text(&event["eventTime"])).collect();
+    ensure!(times.is_sorted_by(|one, next| one < next), "two at one time: {times:?}");
+    let told = events.iter().map(|event| {
+        let reason = text(&event["reason"]);
+        let attempt = text(&event["metadata"]["name"]).rsplit('.').next().filter(|last| last.parse::<u32>().is_ok());
+        attempt.map_or_else(|| reason.to_owned(), |attempt| format!("{reason} {attempt}"))
+    });
+    Ok(told.collect())
+}
