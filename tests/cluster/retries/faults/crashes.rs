@@ -12,6 +12,7 @@ use super::{STEPS, check_all, exits, hopeless, sign, writes};
 use crate::audited::audited;
 use crate::expect::condition;
 use crate::faults::all;
+use crate::leader::{await_standing, quick};
 
 /// How many worlds share the points. Each has one operator at a time.
 const WORLDS: usize = 5;
@@ -109,6 +110,29 @@ async fn an_attempt_that_no_operator_followed_to_its_record_is_not_tried_again_b
     assert_eq!((condition(&failed, RETRYING).as_str(), attempts(&failed).len()), ("False Ran", 1), "{failed:#}");
     assert_eq!((&attempts(&failed)[0]["started"], world.runs().await?.len()), (&json!("Unknown"), 1), "{failed:#}");
     next.terminate().await?;
+    audited(&world, recording).await?;
+    world.close().await
+}
+
+#[tokio::test]
+async fn a_follower_that_saw_the_attempt_tries_again_where_its_leader_was_killed() -> Result<()> {
+    let world = World::new("followed").await?;
+    let bundle = unpullable(&world).await?;
+    let recording = world.record_all().await?;
+    let proxy = Proxy::start(world.control_plane()).await?;
+    let mut gate = proxy.hold(When::Before, |request| sign(request) == "retry 1");
+    let leader = quick(world.operator().replica("one")).through(&proxy).start().await?;
+    await_standing(&leader, |status, said| status == 200 && said == "ok; leading\n").await?;
+    let follower = quick(world.operator().replica("two")).start().await?;
+    await_standing(&follower, |status, said| status == 200 && said.starts_with("ok; following one_")).await?;
+    with_retry(world.wfe("followed").image(&bundle), &json!({"maxDelay": "1s"})).create().await?;
+    gate.reached().await?;
+    leader.kill().await?;
+    gate.abort();
+    let failed = world.await_terminal("followed").await?;
+    assert_eq!((condition(&failed, RETRYING).as_str(), attempts(&failed).len()), ("False Exhausted", 3), "{failed:#}");
+    assert!(attempts(&failed).iter().all(|attempt| attempt["started"] == "False"), "{failed:#}");
+    follower.terminate().await?;
     audited(&world, recording).await?;
     world.close().await
 }
