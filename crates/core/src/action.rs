@@ -163,6 +163,11 @@ pub enum Says {
         /// When that may begin.
         not_before: Time,
     },
+    /// What holds back the next attempt of an execution, though its wait is over.
+    HeldBack {
+        /// What it waits for.
+        waiting: Waiting,
+    },
     /// The terminal write.
     Ended {
         /// How it ended.
@@ -286,6 +291,7 @@ impl Says {
             Self::Running { .. } => "running",
             Self::GaveUp { .. } => "gave up",
             Self::Retry { .. } => "retry",
+            Self::HeldBack { .. } => "held back",
             Self::Ended { .. } => "ended",
             Self::Progress { .. } => "progress",
             Self::Waiting { .. } => "waiting",
@@ -298,7 +304,7 @@ impl Says {
     /// Tells whether the write leaves conditions of others in the status as they are, so that they are read live first.
     #[must_use]
     pub fn keeps_conditions(&self) -> bool {
-        matches!(self, Self::Freed | Self::Cleared { .. } | Self::Blocked(_))
+        matches!(self, Self::Freed | Self::Cleared { .. } | Self::Blocked(_) | Self::HeldBack { .. })
     }
 }
 

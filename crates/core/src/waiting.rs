@@ -22,6 +22,10 @@ pub enum Waiting {
     OwnerLate,
     /// Tasks or pods that carry the target's label and name no execution are unfinished.
     Draining,
+    /// Between two attempts: tasks or pods of an earlier one, or of another run, are unfinished.
+    Remains,
+    /// Between two attempts: another run on the target is unfinished, or its owner has not ended.
+    Beside,
     /// Nothing new starts in its namespace, or on targets in the namespace of its target.
     Paused(Arc<Pause>),
     /// Nothing new starts anywhere, as this says.
@@ -64,9 +68,9 @@ impl Waiting {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Turn => "Turn",
-            Self::RivalUndecided => "RivalUndecided",
+            Self::RivalUndecided | Self::Beside => "RivalUndecided",
             Self::OwnerLate => "OwnerLate",
-            Self::Draining => "Draining",
+            Self::Draining | Self::Remains => "Draining",
             Self::Paused(_) | Self::PausedEverywhere(_) => "Paused",
             Self::ApiErrors(_) => "ApiErrors",
             Self::OperatorForbidden(_) => "OperatorForbidden",
@@ -99,6 +103,12 @@ impl Waiting {
             Self::Draining => {
                 "tasks or pods with the label of this target are unfinished, and name no WorkflowExecution; end them"
                     .to_owned()
+            }
+            Self::Remains => {
+                "tasks or pods of an earlier attempt, or of another run on the target, are still stopping".to_owned()
+            }
+            Self::Beside => {
+                "another PipelineRun on the target has not ended, or its WorkflowExecution has not".to_owned()
             }
             Self::Paused(pause) => {
                 let Pause { namespace, why } = &**pause;

@@ -79,6 +79,7 @@ pub fn says(
         Says::Ended { ending, draining } => ended(target, subject, ending, *draining),
         Says::Progress { run, shown, doing, started_at } => going(target, subject, run, shown, doing, *started_at, now),
         Says::Waiting { waiting: what, tried } => waiting(target, subject, what, *tried, now),
+        Says::HeldBack { waiting } => attempts::held_back(subject, kept, waiting, now),
         Says::Freed => freed(subject, kept, now),
         Says::Cleared { clearance, effective } => cleared(target, subject, kept, clearance, *effective, now),
         Says::Blocked(what) => blocked(target, subject, kept, *what, now),

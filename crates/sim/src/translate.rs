@@ -291,7 +291,11 @@ impl Translation {
             }
             Says::Freed => StatusWrite::Freed,
             // Conditions alone, which no decision of the protocol reads.
-            Says::Progress { .. } | Says::Waiting { .. } | Says::Cleared { .. } | Says::Blocked(_) => return None,
+            Says::Progress { .. }
+            | Says::Waiting { .. }
+            | Says::HeldBack { .. }
+            | Says::Cleared { .. }
+            | Says::Blocked(_) => return None,
         };
         let (premise, request) = (self.premise(facts), self.status(execution, version, write));
         // Also before the first commit of a chain, where the operator reads nothing: nothing is left then.

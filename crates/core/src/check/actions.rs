@@ -89,6 +89,11 @@ impl<'a> Check<'a> {
                 let undecided = self.execution(execution).is_none_or(|it| !it.started_once() && !it.is_terminal());
                 self.expect("16.3", undecided, || format!("says of {execution} that it is Pending"));
             }
+            Says::HeldBack { .. } => {
+                let found = self.execution(execution);
+                let is_due = found.and_then(waiting_entry).is_some_and(|(_, not_before)| not_before <= self.now);
+                self.expect("11.6", is_due, || format!("says of {execution} that it is held back"));
+            }
             Says::Freed => {}
         }
     }

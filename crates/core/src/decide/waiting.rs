@@ -16,7 +16,7 @@ use crate::waiting::Waiting;
 
 /// How long an execution may wait before its status says so. Counted from when this process first saw it wait: after a
 /// restart among thousands of undecided ones, the wait is not told of each before its turn has come.
-const SHOW_AFTER: Duration = Duration::from_secs(10);
+pub(super) const SHOW_AFTER: Duration = Duration::from_secs(10);
 
 /// Decides on a target that cannot be seen: nothing, but for saying so. An execution that was being tried when Tekton's
 /// kinds went missing goes on being tried, by the watches: the operator cannot see because they are missing, and the

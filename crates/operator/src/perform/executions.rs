@@ -181,6 +181,9 @@ fn log(execution: &ExecutionId, target: Option<&TargetName>, says: &Says) {
         Says::Waiting { waiting, .. } => tracing::info!(
             wfe = %execution, %target, phase = "Pending", reason = waiting.reason(), "waits: {}", waiting.message()
         ),
+        Says::HeldBack { waiting } => tracing::info!(
+            wfe = %execution, %target, reason = waiting.reason(), "the next attempt is held back: {}", waiting.message()
+        ),
         Says::Blocked(blocked) => {
             tracing::info!(wfe = %execution, %target, reason = blocked.reason(), "blocked: {}", blocked.message(name));
         }

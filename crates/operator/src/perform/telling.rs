@@ -150,7 +150,11 @@ impl Told {
             }),
             Says::Freed => Some(Self::Freed),
             Says::Cleared { clearance, effective } => Some(Self::Cleared(Box::new(clearance.clone()), *effective)),
-            Says::GaveUp { .. } | Says::Progress { .. } | Says::Waiting { .. } | Says::Blocked(_) => None,
+            Says::GaveUp { .. }
+            | Says::Progress { .. }
+            | Says::Waiting { .. }
+            | Says::HeldBack { .. }
+            | Says::Blocked(_) => None,
         }
     }
 

@@ -61,7 +61,7 @@ pub(super) fn cleared(
 }
 
 /// Renders conditions of which one is new; the others stay as they are, in their places.
-fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionStatus {
+pub(super) fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionStatus {
     match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
         Some(known) => *known = new,
         None => conditions.push(new),

@@ -11,9 +11,11 @@ use wfe_core::name::RunId;
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Attempt, AttemptEnd, Retry};
 use wfe_core::target::TargetName;
+use wfe_core::waiting::Waiting;
 use wfe_core::{Time, duration};
 use wfe_tekton::api_time;
 
+use super::after::amended;
 use super::end::api_reason;
 use super::{Subject, common, condition, held, started_condition};
 
@@ -132,6 +134,27 @@ pub(super) fn retried(
     );
     conditions.push(retrying(subject, now, "True", conditions::BACKOFF, &message));
     WorkflowExecutionStatus { attempts, conditions, ..common(target, subject) }
+}
+
+/// What goes before the words on what holds the next attempt back.
+const HELD_BACK: &str = "; it is held back: ";
+
+/// Renders what holds the next attempt back, though its wait is over: in the condition `Waiting`, and behind what the
+/// condition `Retrying` says already.
+pub(super) fn held_back(
+    subject: &Subject,
+    mut kept: Vec<Condition>,
+    waiting: &Waiting,
+    now: Time,
+) -> WorkflowExecutionStatus {
+    let why = waiting.message();
+    for retrying in kept.iter_mut().filter(|it| it.type_ == conditions::RETRYING) {
+        let said = retrying.message.split(HELD_BACK).next().unwrap_or_default();
+        // What is said of the failure gives way, so that the end is not cut off.
+        let room = limits::MESSAGE.saturating_sub(u32::try_from(HELD_BACK.len() + why.len()).unwrap_or(u32::MAX));
+        retrying.message = limits::cut(&format!("{}{HELD_BACK}{why}", limits::cut(said, room)), limits::MESSAGE);
+    }
+    amended(kept, condition(subject, now, conditions::WAITING, "True", waiting.reason(), &why))
 }
 
 /// Renders that an attempt runs: the condition of an execution with a policy, and none of one without. `begun` is when

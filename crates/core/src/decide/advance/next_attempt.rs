@@ -7,15 +7,18 @@ use std::time::Duration;
 use super::Running;
 use super::attempts::Failed;
 use crate::Time;
-use crate::action::{Action, Decision, Ending};
+use crate::action::{Action, Decision, Ending, Says};
 use crate::decide::contend;
+use crate::decide::waiting::SHOW_AFTER;
 use crate::ending::{Failure, Tried};
 use crate::evidence::{Absence, Started};
+use crate::moment::after;
 use crate::name::RunId;
 use crate::reason::FailureReason;
 use crate::retry::{NextAttempt, Retry, Stop};
 use crate::run::{Owner, Presence, Run};
 use crate::target::OwnerRead;
+use crate::waiting::Waiting;
 
 impl<'a> Running<'a> {
     /// Takes the step between two attempts. `last` is the finished run of the last one, where it is in view.
@@ -54,21 +57,41 @@ impl<'a> Running<'a> {
             let failure = self.refused(refusal.reason, &refusal.message);
             return self.fail(Failed { run: None, failure, ended_by: None, asked_until: Time::MAX_UTC }, decision);
         }
-        if self.execution.paused.is_some() || self.view.policy.paused_by.is_some() {
-            return; // whatever ends the pause says so
+        // Whatever ends what it waits for says so.
+        if let Some(waiting) = self.paused() {
+            return self.held_back(waiting, next, decision);
         }
         if now < next.not_before {
             return decision.wake_at(next.not_before);
         }
-        if !target.residue.is_empty() || self.runs_beside(mine) {
-            return; // what ends tells so
+        if !target.residue.is_empty() {
+            return self.held_back(Waiting::Remains, next, decision);
         }
         match mine {
+            _ if self.runs_beside(mine) => self.held_back(Waiting::Beside, next, decision),
             Some(run) if self.is_first(run) => {
                 decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfAll));
             }
-            Some(_) => {}
+            Some(_) => self.held_back(Waiting::Beside, next, decision),
             None => self.create(retry, next, decision),
+        }
+    }
+
+    fn paused(self) -> Option<Waiting> {
+        let everywhere = || self.view.policy.paused_by.clone().map(Waiting::PausedEverywhere);
+        self.execution.paused.clone().map(Waiting::Paused).or_else(everywhere)
+    }
+
+    /// Says what holds the next attempt back, when it could have begun for a while and the status does not say so.
+    fn held_back(self, waiting: Waiting, next: &NextAttempt, decision: &mut Decision) {
+        if self.execution.waiting_shown.as_ref().is_some_and(|shown| *shown.reason == *waiting.reason()) {
+            return;
+        }
+        let due = after(next.not_before, SHOW_AFTER);
+        if self.view.now < due {
+            decision.wake_at(due);
+        } else {
+            decision.actions.push(self.execution.says(Says::HeldBack { waiting }));
         }
     }
 

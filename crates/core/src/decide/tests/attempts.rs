@@ -4,7 +4,7 @@ use super::*;
 use crate::action::AttemptFacts;
 use crate::ending::{Failure, Tried};
 use crate::evidence::{Absence, Doubt, Proof, Ran, Started};
-use crate::execution::{Execution, RunShown};
+use crate::execution::{Execution, RunShown, WaitingShown};
 use crate::retry::{Answers, Attempt, AttemptEnd, NextAttempt, RetryPolicy, Stop};
 use crate::run::Run;
 use crate::target::{Elsewhere, OwnerRead};
@@ -234,10 +234,32 @@ fn while_it_waits_a_cancellation_a_deletion_or_the_end_of_its_time_ends_it() {
 fn a_pause_holds_the_next_attempt_back_and_ends_nothing() {
     let paused = Execution { paused: Some(pause("ask")), ..waits_until("a", 50) };
     let view = target(vec![paused], vec![done_run()]);
-    assert_eq!((actions(&view), wake(&view)), (vec![], Some(at(86_400))));
+    assert_eq!((actions(&view), wake(&view)), (vec![], Some(at(60))));
     let everywhere = Policy { paused_by: Some("a test".into()), ..Policy::default() };
     let view = target(vec![waits_until("a", 50)], vec![done_run(), pending(2)]);
     assert_eq!(decide(&view, &everywhere, at(50)).actions, []);
+}
+
+#[test]
+fn what_holds_it_back_is_said_ten_seconds_after_its_time_and_once() {
+    let says = |waiting| [written("a", vec![], Says::HeldBack { waiting })];
+    let shows = |reason: &str, mut execution: Execution| {
+        let shown = WaitingShown { reason: reason.into(), tried: Duration::ZERO };
+        execution.waiting_shown = Some(Box::new(shown));
+        execution
+    };
+    let paused = |second| Execution { paused: Some(pause("ask")), ..waits_until("a", second) };
+    let view = |execution: Execution| target(vec![execution], vec![done_run()]);
+    assert_eq!(actions(&view(paused(41))), []);
+    assert_eq!(actions(&view(paused(40))), says(Waiting::Paused(pause("ask"))));
+    assert_eq!(actions(&view(shows("Paused", paused(40)))), []);
+    let drains = |execution| left(view(execution), pod("a"));
+    assert_eq!(actions(&drains(waits_until("a", 40))), says(Waiting::Remains));
+    assert_eq!(actions(&drains(shows("Paused", waits_until("a", 40)))), says(Waiting::Remains));
+    assert_eq!(actions(&drains(shows("Draining", waits_until("a", 40)))), []);
+    let own = Run { number: 1, ..run(4, "a", Progress::Released) };
+    let beside = target(vec![waits_until("a", 40)], vec![done_run(), own]);
+    assert_eq!(actions(&beside), says(Waiting::Beside));
 }
 
 #[test]

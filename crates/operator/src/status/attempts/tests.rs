@@ -231,3 +231,33 @@ fn delays_are_read_back_as_they_are() {
         assert_eq!(duration::parse(text), Ok(delay));
     }
 }
+
+#[test]
+fn what_holds_the_next_attempt_back_is_said_beside_what_is_said_already() {
+    let subject = subject(vec![ran(1, 0, Some(first_end())), waits()], 1);
+    let (_, recorded) = (0, retrying(&subject, at(9), "True", conditions::BACKOFF, "attempt 2 of 3 begins at N"));
+    let said = |kept: Vec<Condition>, waiting| {
+        let status = says(None, &subject, &Says::HeldBack { waiting }, kept, "runs", at(60));
+        assert_eq!((status.phase, status.attempts.len()), (None, 0), "nothing but conditions");
+        status.conditions
+    };
+    let remains = said(vec![recorded], Waiting::Remains);
+    let told = |all: &[Condition]| {
+        all.iter().map(|it| format!("{} {} {}", it.type_, it.reason, it.message)).collect::<Vec<_>>()
+    };
+    let why = "tasks or pods of an earlier attempt, or of another run on the target, are still stopping";
+    let expected = [
+        format!("Retrying Backoff attempt 2 of 3 begins at N; it is held back: {why}"),
+        format!("Waiting Draining {why}"),
+    ];
+    assert_eq!(told(&remains), expected);
+    let since: Vec<i64> = remains.iter().map(|it| it.last_transition_time.0.as_second() - at(0).timestamp()).collect();
+    assert_eq!(since, [9, 60]);
+    let beside = told(&said(remains, Waiting::Beside));
+    assert!(
+        beside[0].matches("held back").count() == 1 && beside[1].starts_with("Waiting RivalUndecided"),
+        "{beside:?}"
+    );
+    let long = retrying(&subject, at(9), "True", conditions::BACKOFF, &"x".repeat(40_000));
+    assert!(said(vec![long], Waiting::Remains)[0].message.ends_with(why));
+}
