@@ -140,8 +140,7 @@ impl State {
             && !self.cluster.existing_runs().any(Run::is_unfinished)
     }
 
-    /// Tells whether somebody may release a run while nothing is under way: what follows from a race with a person is
-    /// the person's.
+    /// Tells whether somebody may release a run while nothing is under way.
     fn is_poked_without_a_race(&self, run: Run) -> bool {
         let owner = self.cluster.owner(run);
         let waits = |it: Execution| it.phase == Phase::Undecided || it.waits;
@@ -331,7 +330,13 @@ impl Model for Setting {
                 cluster.drain(run);
             }
             Move::EndInPart(run, end) => cluster.end_run(run, end),
-            Move::Poke(run) => cluster.poke(run),
+            Move::Poke(run) => {
+                cluster.poke(run);
+                // Everybody sees it before anything else: what follows from a race with a person is the person's.
+                for operator in operators.iter_mut() {
+                    while operator.deliver(Kind::Run, cluster) || operator.deliver(Kind::Residue, cluster) {}
+                }
+            }
             Move::Drain(run) => cluster.drain(run),
             Move::Crash(who) => operators[who].crash(),
             Move::List(who) => operators[who].list(cluster),

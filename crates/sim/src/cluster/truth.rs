@@ -31,7 +31,12 @@ impl Cluster {
         }
     }
 
+    /// Keeps that something of an execution may have run. A run that somebody has released, and that it never committed
+    /// to, is none of its attempts.
     pub(super) fn note_ran(&mut self, run: Run) {
+        if !self.runs[usize::from(run.uid.0)].committed {
+            return;
+        }
         let owner = run.owner.and_then(|owner| self.executions.get_mut(usize::from(owner.uid)));
         if let Some(made) = owner.filter(|_| self.terms.attempts > 1) {
             made.ran = true;
