@@ -17,17 +17,9 @@ use crate::limits;
 
 /// The field.
 const RETRY: &str = "spec.retry";
-/// Number of attempts where the policy does not give one.
-const MAX_ATTEMPTS: u32 = 3;
-/// First wait where the policy does not give one.
-const INITIAL_DELAY: Duration = Duration::from_secs(1);
-/// Multiplier where the policy does not give one.
-const MULTIPLIER: Thousandths = Thousandths::TWO;
-/// Longest wait where the policy does not give one; `initialDelay` where that is longer.
-const MAX_DELAY: Duration = Duration::from_mins(1);
 /// Longest wait that a policy may give.
 const LONGEST_DELAY: Duration = Duration::from_hours(1);
-/// Time for everything, both where the policy does not give one and at the most.
+/// Longest time for everything that a policy may give.
 const MAX_DURATION: Duration = Duration::from_hours(24);
 /// Longest key that a refusal repeats. Longer keys, and those with other characters than names have, are not repeated:
 /// the API server shows no message of several lines.
@@ -186,17 +178,18 @@ pub(crate) fn judge(value: Option<&Value>) -> Judged<Option<RetryPolicy>> {
     let retry_execution_failures = given.read("retryExecutionFailures", FLAG, Value::as_bool)?;
     let max_duration = given.read("maxDuration", DURATION, |value| seconds(value, 1, MAX_DURATION))?;
 
-    let initial_delay = initial_delay.unwrap_or(INITIAL_DELAY);
+    let absent = RetryPolicy::default();
+    let initial_delay = initial_delay.unwrap_or(absent.initial_delay);
     let policy = RetryPolicy {
-        max_attempts: max_attempts.unwrap_or(MAX_ATTEMPTS),
+        max_attempts: max_attempts.unwrap_or(absent.max_attempts),
         initial_delay,
-        multiplier: multiplier.unwrap_or(MULTIPLIER),
-        max_delay: max_delay.unwrap_or(MAX_DELAY.max(initial_delay)),
-        jitter: jitter.unwrap_or(false),
+        multiplier: multiplier.unwrap_or(absent.multiplier),
+        max_delay: max_delay.unwrap_or(absent.max_delay.max(initial_delay)),
+        jitter: jitter.unwrap_or(absent.jitter),
         retry_when,
         stop_when,
-        retry_execution_failures: retry_execution_failures.unwrap_or(false),
-        max_duration: max_duration.unwrap_or(MAX_DURATION),
+        retry_execution_failures: retry_execution_failures.unwrap_or(absent.retry_execution_failures),
+        max_duration: max_duration.unwrap_or(absent.max_duration),
     };
     fits(&policy)?;
     Ok(Some(policy))

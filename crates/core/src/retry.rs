@@ -39,6 +39,23 @@ pub struct RetryPolicy {
     pub max_duration: Duration,
 }
 
+impl Default for RetryPolicy {
+    /// The defaults of section 11, 1.
+    fn default() -> Self {
+        Self {
+            max_attempts: 3,
+            initial_delay: Duration::from_secs(1),
+            multiplier: Thousandths::TWO,
+            max_delay: Duration::from_mins(1),
+            jitter: false,
+            retry_when: None,
+            stop_when: None,
+            retry_execution_failures: false,
+            max_duration: Duration::from_hours(24),
+        }
+    }
+}
+
 /// How much longer a delay may become by jitter, where there is jitter.
 const JITTER: Thousandths = Thousandths(500);
 /// Each of at most twenty attempts but the first multiplies once.

@@ -55,17 +55,7 @@ pub(crate) fn running(uid: &str, run: &str) -> Execution {
 
 /// Three attempts, one second apart at first, whatever ran.
 pub(crate) fn retry_policy() -> RetryPolicy {
-    RetryPolicy {
-        max_attempts: 3,
-        initial_delay: Duration::from_secs(1),
-        multiplier: Thousandths::TWO,
-        max_delay: Duration::from_mins(1),
-        jitter: false,
-        retry_when: None,
-        stop_when: None,
-        retry_execution_failures: true,
-        max_duration: Duration::from_hours(24),
-    }
+    RetryPolicy { retry_execution_failures: true, ..RetryPolicy::default() }
 }
 
 /// An attempt that ended at second 20.

@@ -143,8 +143,7 @@ impl<'a> Running<'a> {
 
     /// Returns the proof that a step of this run ran: the one that the status has, or the one that was seen since.
     fn proof(self, run: &'a Run) -> Option<&'a Proof> {
-        let shown = self.execution.run_shown.proof.as_deref().filter(|_| !self.ran_before());
-        shown.or(run.memory.seen.proof.as_ref())
+        self.shown_proof().or(run.memory.seen.proof.as_ref())
     }
 
     /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish. They count from the

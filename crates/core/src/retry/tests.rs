@@ -5,23 +5,8 @@ use crate::execution::Execution;
 use crate::name::Uid;
 use crate::testing::at;
 
-/// The defaults of section 11, 1.
-fn defaults() -> RetryPolicy {
-    RetryPolicy {
-        max_attempts: 3,
-        initial_delay: Duration::from_secs(1),
-        multiplier: Thousandths::TWO,
-        max_delay: Duration::from_mins(1),
-        jitter: false,
-        retry_when: None,
-        stop_when: None,
-        retry_execution_failures: false,
-        max_duration: Duration::from_hours(24),
-    }
-}
-
 fn both_conditions() -> RetryPolicy {
-    RetryPolicy { retry_when: Some("r".into()), stop_when: Some("s".into()), ..defaults() }
+    RetryPolicy { retry_when: Some("r".into()), stop_when: Some("s".into()), ..RetryPolicy::default() }
 }
 
 fn answers(stop_when: Option<Answer>, retry_when: Option<Answer>) -> Answers {
@@ -30,18 +15,7 @@ fn answers(stop_when: Option<Answer>, retry_when: Option<Answer>) -> Answers {
 
 /// Asks of attempt 1 that failed before anything ran, at second 10 of an execution that began at 0.
 fn asked(policy: &RetryPolicy, change: impl FnOnce(FailedAttempt<'_>) -> Next) -> Next {
-    let (uid, none) = (Uid::new("u"), Answers::default());
-    change(FailedAttempt {
-        policy,
-        attempt: 1,
-        uid: &uid,
-        ended_by: None,
-        reason: FailureReason::Unknown,
-        started: Ran::No,
-        answers: &none,
-        since: at(0),
-        now: at(10),
-    })
+    change(base(policy))
 }
 
 fn retries(seconds: u64, not_before: i64) -> Next {
@@ -95,7 +69,7 @@ fn base(policy: &RetryPolicy) -> FailedAttempt<'_> {
 
 #[test]
 fn without_conditions_all_reasons_are_tried_again_but_what_is_set_up_wrong() {
-    let policy = defaults();
+    let policy = RetryPolicy::default();
     for reason in FailureReason::ALL {
         let expected = match reason {
             FailureReason::ConfigurationError => Next::Stop(Stop::RetryWhen),
@@ -113,8 +87,8 @@ fn without_conditions_all_reasons_are_tried_again_but_what_is_set_up_wrong() {
 #[test]
 fn a_condition_that_could_not_be_asked_is_no_retry() {
     for (policy, which) in [
-        (RetryPolicy { retry_when: Some("r".into()), ..defaults() }, "retryWhen"),
-        (RetryPolicy { stop_when: Some("s".into()), ..defaults() }, "stopWhen"),
+        (RetryPolicy { retry_when: Some("r".into()), ..RetryPolicy::default() }, "retryWhen"),
+        (RetryPolicy { stop_when: Some("s".into()), ..RetryPolicy::default() }, "stopWhen"),
     ] {
         assert!(policy.has_conditions());
         let Next::Stop(Stop::ConditionError(why)) = asked(&policy, |failed| next(&failed)) else {
@@ -122,12 +96,12 @@ fn a_condition_that_could_not_be_asked_is_no_retry() {
         };
         assert!(why.starts_with(which) && why.contains("could not be read in time"), "{why}");
     }
-    assert!(!defaults().has_conditions());
+    assert!(!RetryPolicy::default().has_conditions());
 }
 
 #[test]
 fn what_ran_is_tried_again_only_where_the_policy_says_so() {
-    let policy = RetryPolicy { retry_execution_failures: true, ..defaults() };
+    let policy = RetryPolicy { retry_execution_failures: true, ..RetryPolicy::default() };
     for started in Ran::ALL {
         assert_eq!(asked(&policy, |failed| next(&FailedAttempt { started, ..failed })), retries(1, 11));
     }
@@ -135,7 +109,7 @@ fn what_ran_is_tried_again_only_where_the_policy_says_so() {
 
 #[test]
 fn the_time_must_suffice_to_the_second() {
-    let policy = |seconds| RetryPolicy { max_duration: Duration::from_secs(seconds), ..defaults() };
+    let policy = |seconds| RetryPolicy { max_duration: Duration::from_secs(seconds), ..RetryPolicy::default() };
     let fits = policy(12);
     let late = |failed: FailedAttempt<'_>, millis: i64| {
         let now = at(10) + chrono::TimeDelta::milliseconds(millis);
@@ -155,7 +129,7 @@ fn the_time_must_suffice_to_the_second() {
 #[test]
 fn delays_double_up_to_their_maximum() {
     let uid = Uid::new("u");
-    let policy = RetryPolicy { max_attempts: 10, ..defaults() };
+    let policy = RetryPolicy { max_attempts: 10, ..RetryPolicy::default() };
     let seconds: Vec<u64> = (1..10).map(|attempt| policy.delay(attempt, &uid).as_secs()).collect();
     assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
     assert_eq!(policy.longest_wait(), Duration::from_secs(1 + 2 + 4 + 8 + 16 + 32 + 60 * 3));
@@ -182,7 +156,7 @@ fn an_execution_waits_only_between_two_attempts() {
     let second = Attempt { not_before: Some(at(30)), delay: Some(Duration::from_secs(1)), ..Attempt::default() };
     let begun = Attempt { run: Some("run2".into()), started_at: Some(at(31)), ..second.clone() };
     let with = |attempts: Vec<Attempt>| {
-        let retry = Some(Box::new(Retry { policy: defaults(), attempts }));
+        let retry = Some(Box::new(Retry { policy: RetryPolicy::default(), attempts }));
         Execution { retry, ..running("a", "r1") }
     };
     let waits = with(vec![first.clone(), second.clone()]);
@@ -193,7 +167,7 @@ fn an_execution_waits_only_between_two_attempts() {
     }
     let other = Execution { retry: waits.retry.clone(), ..undecided("a") };
     assert_eq!(other.next_attempt(), None);
-    let retry = Retry { policy: defaults(), attempts: vec![first, second] };
+    let retry = Retry { policy: RetryPolicy::default(), attempts: vec![first, second] };
     assert_eq!(retry.since(None), Some(at(20)), "from the end of the first where no status has a start");
     assert_eq!((retry.current(), retry.ended().count()), (2, 1));
 }
@@ -208,7 +182,7 @@ fn any_policy() -> impl Strategy<Value = RetryPolicy> {
             max_delay: Duration::from_secs((initial + more).max(1)),
             jitter,
             max_duration: Duration::from_secs(max_duration),
-            ..defaults()
+            ..RetryPolicy::default()
         },
     )
 }

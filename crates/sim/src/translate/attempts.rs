@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use wfe_core::backoff::Thousandths;
 use wfe_core::evidence::Ran;
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Attempt, AttemptEnd, NextAttempt, Retry, RetryPolicy};
@@ -41,17 +40,8 @@ impl Translation {
         if self.attempts < 2 || execution.phase.is_terminal() {
             return None;
         }
-        let policy = RetryPolicy {
-            max_attempts: self.attempts.into(),
-            initial_delay: Duration::from_secs(1),
-            multiplier: Thousandths::TWO,
-            max_delay: Duration::from_mins(1),
-            jitter: false,
-            retry_when: None,
-            stop_when: None,
-            retry_execution_failures: true,
-            max_duration: Duration::from_hours(24),
-        };
+        let max_attempts = self.attempts.into();
+        let policy = RetryPolicy { max_attempts, retry_execution_failures: true, ..RetryPolicy::default() };
         let started = if execution.ran && self.left_out != LeftOut::Worst { Ran::Unknown } else { Ran::No };
         let end = AttemptEnd {
             completed_at: moment(60),

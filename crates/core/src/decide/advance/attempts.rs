@@ -21,7 +21,7 @@ pub(super) struct Failed<'a> {
     pub(super) asked_until: Time,
 }
 
-impl Running<'_> {
+impl<'a> Running<'a> {
     /// Records a failed attempt and that there is another, or ends the execution.
     pub(super) fn fail(self, failed: Failed<'_>, decision: &mut Decision) {
         let Failed { run, failure, ended_by, asked_until } = failed;
@@ -128,9 +128,11 @@ impl Running<'_> {
         }
     }
 
-    /// Tells whether a step of an earlier attempt ran: its proof is on record, and says nothing of this one.
-    pub(super) fn ran_before(self) -> bool {
-        self.execution.retry.as_ref().is_some_and(|retry| retry.ended().any(|(_, end)| end.started == Ran::Yes))
+    /// Returns the proof on record that a step of the current attempt ran: that of an earlier one says nothing of it.
+    pub(super) fn shown_proof(self) -> Option<&'a Proof> {
+        let mut earlier = self.execution.retry.iter().flat_map(|retry| retry.ended());
+        let ran_before = earlier.any(|(_, end)| end.started == Ran::Yes);
+        self.execution.run_shown.proof.as_deref().filter(|_| !ran_before)
     }
 
     /// Returns the proof that is written with the record of an attempt: none where one is there already.

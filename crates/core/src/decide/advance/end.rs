@@ -175,8 +175,7 @@ impl<'a> Running<'a> {
 
     /// Makes a failure of which no run says more.
     pub(super) fn failed(self, message: &str, failed_at: Time) -> Failure {
-        let shown = self.execution.run_shown.proof.as_deref().filter(|_| !self.ran_before());
-        let shown = shown.cloned().map(Started::Started);
+        let shown = self.shown_proof().cloned().map(Started::Started);
         let lost = || match &self.execution.recall().lost_proof {
             Some(Lost::Vanished(started)) => Some(started.clone()),
             Some(Lost::Unreleased(_)) | None => None,
@@ -186,7 +185,7 @@ impl<'a> Running<'a> {
 
     /// Makes the failure of one whose run was never handed to Tekton.
     pub(super) fn never_started(self, message: &str, failed_at: Time) -> Failure {
-        let shown = self.execution.run_shown.proof.as_deref().filter(|_| !self.ran_before()).cloned();
+        let shown = self.shown_proof().cloned();
         self.failed_as(shown.map_or(Started::NotStarted(Absence::NoRun), Started::Started), message, failed_at)
     }
 

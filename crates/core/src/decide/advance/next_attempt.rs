@@ -120,8 +120,8 @@ impl<'a> Running<'a> {
     /// The look of a later attempt: every run of another that came before is finished, and its owner over.
     fn is_first(self, mine: &Run) -> bool {
         let target = self.view.target;
-        let others = target.runs.values().filter(|run| !run.is_owned_by(&self.execution.id) && run.precedes(mine));
-        others.into_iter().all(|run| {
+        let mut others = target.runs.values().filter(|run| !run.is_owned_by(&self.execution.id) && run.precedes(mine));
+        others.all(|run| {
             let owner = match &run.owner {
                 Owner::Nobody => target.committed_to(run),
                 Owner::Execution { .. } => target.owner_of(run),
