@@ -1,5 +1,6 @@
 //! What a decision asks for: writes with their preconditions, and the facts to read live before them.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -11,11 +12,13 @@ use crate::evidence::Proof;
 use crate::execution::{Clearance, Execution, RunShown};
 use crate::explain::Judgement;
 use crate::findings::FailedTask;
-use crate::name::{ExecutionId, RunId, Uid, Version};
+use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::ResidueId;
 use crate::retry::AttemptEnd;
 use crate::run::{CancelReason, Run};
+use crate::schedule::plan::NextRun;
+use crate::schedule::{HeldBy, ScheduleStatus};
 use crate::standing::{Blocked, Standing};
 use crate::verdict::Fact;
 use crate::waiting::Waiting;
@@ -30,10 +33,23 @@ pub struct Decision {
     pub waiting: Vec<(ExecutionId, Waiting)>,
     /// How the rules have judged those that ask for their turn.
     pub judged: Vec<(ExecutionId, Judgement)>,
+    /// How the schedules of the target were judged.
+    pub schedules: Vec<(ScheduleId, ScheduleJudgement)>,
     /// What stands in the way of whoever comes next. Nothing where nothing could be seen.
     pub standing: Standing,
     /// The first moment at which the answer changes by time alone.
     pub wake: Option<Time>,
+}
+
+/// How a schedule was judged: the rows of section 12.6 that were asked, in order; the last one decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScheduleJudgement {
+    /// The rows, by name, with what they found.
+    pub asked: Vec<(&'static str, Cow<'static, str>)>,
+    /// What holds it, where something does.
+    pub held: Option<HeldBy>,
+    /// Its next run.
+    pub next: Option<NextRun>,
 }
 
 /// One write, or one batch of like writes, each with its precondition; or a look, or a word.
@@ -88,6 +104,22 @@ pub enum Action {
         /// Which one.
         owner: ExecutionId,
     },
+    /// Creates the child of a schedule for a slot. Preconditions: the schedule, read live, has this uid and generation,
+    /// and the name of the child is absent.
+    CreateChild {
+        /// Which schedule.
+        schedule: ScheduleId,
+        /// The generation that the decision rests on: an edit or a suspension since then wins.
+        generation: i64,
+        /// The slot.
+        slot: Time,
+        /// The child's `spec.startBefore`.
+        start_before: Time,
+        /// An earlier slot whose create may have got through without an answer: its child must be absent too.
+        not_made: Option<Time>,
+    },
+    /// Writes the status of a schedule.
+    Record(Record),
     /// Reads a run live that its watch does not deliver any more. Changes nothing.
     Follow {
         /// Which run.
@@ -95,6 +127,19 @@ pub enum Action {
     },
     /// Tells people something that no status says. Changes nothing.
     Tell(Tell),
+}
+
+/// A write to a schedule's status. Preconditions: its uid and version, and the fact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Whose status.
+    pub schedule: ScheduleId,
+    /// The version that the decision rests on.
+    pub version: Version,
+    /// The slot whose child is absent, read live.
+    pub gone: Option<Time>,
+    /// What the status says then.
+    pub status: Box<ScheduleStatus>,
 }
 
 /// What is known of a failed attempt when the conditions are asked about it.
@@ -255,6 +300,15 @@ pub enum Tell {
         /// Since when it drains.
         since: Time,
     },
+    /// The hint of a schedule does not count.
+    HintIgnored {
+        /// Whose hint it is.
+        schedule: ScheduleId,
+        /// The generation that brought it: it is told once for each.
+        generation: i64,
+        /// Why it does not count.
+        why: &'static str,
+    },
 }
 
 /// What an action does, and to what: two actions with one mark do the same to the same object, on whatever view.
@@ -275,6 +329,9 @@ impl Action {
             Self::Write(Write { execution, says, .. }) => (says.name(), &execution.uid),
             Self::Skip { fact, .. } => ("skip", fact.object()),
             Self::Change(Change { run, to, .. }) => (to.name(), &run.uid),
+            Self::CreateChild { schedule, .. } => ("create child", &schedule.uid),
+            Self::Record(Record { schedule, .. }) => ("record", &schedule.uid),
+            Self::Tell(Tell::HintIgnored { schedule, .. }) => ("tell hint", &schedule.uid),
             Self::Remove { execution, .. } => ("remove", &execution.uid),
             Self::Examine { run } => ("examine", &run.uid),
             Self::Follow { run } => ("follow", &run.uid),

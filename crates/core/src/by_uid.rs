@@ -150,6 +150,65 @@ impl<T> Index<&Uid> for ByUid<T> {
     }
 }
 
+/// Records by uid, of which most targets have none: that takes the room of a pointer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Few<T>(Option<Box<ByUid<T>>>);
+
+impl<T> Few<T> {
+    /// Returns a record.
+    #[must_use]
+    pub fn get(&self, uid: &Uid) -> Option<&T> {
+        self.0.as_ref()?.get(uid)
+    }
+
+    /// Returns a record, to change it.
+    pub fn get_mut(&mut self, uid: &Uid) -> Option<&mut T> {
+        self.0.as_mut()?.get_mut(uid)
+    }
+
+    /// Puts a record in the place of what was there.
+    pub fn insert(&mut self, uid: Uid, record: T) {
+        self.0.get_or_insert_default().insert(uid, record);
+    }
+
+    /// Takes a record out.
+    pub fn remove(&mut self, uid: &Uid) -> Option<T> {
+        let record = self.0.as_mut()?.remove(uid);
+        self.0.take_if(|all| all.is_empty());
+        record
+    }
+
+    /// Keeps the records for which this holds.
+    pub fn retain(&mut self, stays: impl Fn(&Uid) -> bool) {
+        if let Some(all) = &mut self.0 {
+            all.retain(|uid, _| stays(uid));
+        }
+        self.0.take_if(|all| all.is_empty());
+    }
+
+    /// Returns the records, in the order of their uids.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flat_map(|all| all.values())
+    }
+
+    /// Returns the records, to change them.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().flat_map(|all| all.values_mut())
+    }
+
+    /// Tells whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

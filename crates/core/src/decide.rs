@@ -7,7 +7,7 @@
 //!
 //! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`follow`] what no watch
 //! delivers any more, [`contend`] who gets the next turn, [`waiting`] what
-//! waits, [`blocked`] what blocks, [`expire`] what is over and forgotten.
+//! waits, [`blocked`] what blocks, [`schedules`] which schedule makes a child, [`expire`] what is over and forgotten.
 
 mod advance;
 mod blocked;
@@ -16,6 +16,7 @@ mod contend;
 mod elsewhere;
 mod expire;
 mod follow;
+pub mod schedules;
 mod waiting;
 
 use crate::Time;
@@ -44,6 +45,7 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     contend::decide_contenders(view, &mut decision);
     waiting::show(target, policy, now, &mut decision);
     blocked::show(view, &mut decision);
+    schedules::decide_schedules(view, &mut decision);
     expire::expire(view, &mut decision);
     decision
 }

@@ -12,6 +12,7 @@ use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::reason::{FailureReason, Refusal};
 use crate::retry::{Answers, NextAttempt, Retry};
 use crate::run::Run;
+use crate::schedule::ChildOf;
 use crate::tries::Trouble;
 use crate::waiting::Pause;
 
@@ -58,6 +59,8 @@ pub struct Execution {
     pub run_shown: RunShown,
     /// Where it stands.
     pub state: ExecutionState,
+    /// What it is to the schedule that made it, where one did.
+    pub child: Option<Box<ChildOf>>,
     /// What this process remembers of it. Most have ended, and of these there is nothing to remember.
     pub memory: Option<Box<ExecutionMemory>>,
 }
@@ -256,6 +259,7 @@ impl Execution {
             blocked_shown: None,
             run_shown: RunShown::default(),
             state: ExecutionState::Undecided { unusable: None, start_before: None },
+            child: None,
             memory: None,
         }
     }
@@ -285,6 +289,13 @@ impl Execution {
     #[must_use]
     pub fn runs_the_same_as(&self, other: &Self) -> bool {
         self.workflow_id == other.workflow_id || self.bundle.is_same(other.bundle)
+    }
+
+    /// Tells whether another one was made by the same schedule.
+    #[must_use]
+    pub fn is_sibling_of(&self, other: &Self) -> bool {
+        let schedule = |it: &Self| it.child.as_ref().map(|child| child.schedule.clone());
+        schedule(self).is_some_and(|mine| schedule(other) == Some(mine))
     }
 
     /// Tells whether its phase is final.

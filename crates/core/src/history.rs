@@ -50,8 +50,8 @@ pub enum End {
     ExecutionFailure,
     /// Nothing of it ran: it counts.
     PreExecutionFailure,
-    /// Nothing of it ran, and it does not count (section 7): it came too late (`startBefore`), or a person cancelled
-    /// it.
+    /// Nothing of it ran, and it does not count (section 7): it came too late (`startBefore`), a person cancelled it,
+    /// or a schedule made it, which paces itself.
     Uncounted,
 }
 
@@ -201,7 +201,7 @@ fn end_of(execution: &Execution, failed: &FailedState) -> End {
     let is_too_late = failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none();
     if failed.was_execution_failure {
         End::ExecutionFailure
-    } else if failed.cancelled || is_too_late {
+    } else if failed.cancelled || is_too_late || execution.child.is_some() {
         End::Uncounted
     } else {
         End::PreExecutionFailure

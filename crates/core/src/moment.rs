@@ -13,6 +13,11 @@ pub(crate) fn after(time: Time, duration: Duration) -> Time {
     TimeDelta::from_std(duration).ok().and_then(|duration| time.checked_add_signed(duration)).unwrap_or(Time::MAX_UTC)
 }
 
+/// Returns the time that lies a duration before another; the first that any clock shows where that is out of range.
+pub(crate) fn before(time: Time, duration: Duration) -> Time {
+    TimeDelta::from_std(duration).ok().and_then(|duration| time.checked_sub_signed(duration)).unwrap_or(Time::MIN_UTC)
+}
+
 /// Returns the first whole second that is not before a time: statuses hold whole seconds, and cutting would let the
 /// next execution run up to a second early.
 pub(crate) fn round_up(time: Time) -> Time {
@@ -50,5 +55,7 @@ mod tests {
     fn sums_that_no_clock_reaches_are_the_last_moment() {
         assert_eq!(after(Time::MAX_UTC, Duration::from_secs(1)), Time::MAX_UTC);
         assert_eq!(after(Time::UNIX_EPOCH, Duration::MAX), Time::MAX_UTC);
+        assert_eq!(before(Time::MIN_UTC, Duration::from_secs(1)), Time::MIN_UTC);
+        assert_eq!(before(after(Time::UNIX_EPOCH, Duration::from_secs(1)), Duration::from_secs(1)), Time::UNIX_EPOCH);
     }
 }

@@ -102,6 +102,23 @@ impl fmt::Display for ExecutionId {
     }
 }
 
+/// Names one `WorkflowSchedule` object: where it is, and which of those that had this name over time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ScheduleId {
+    /// `metadata.namespace`.
+    pub namespace: Arc<str>,
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// `metadata.uid`.
+    pub uid: Uid,
+}
+
+impl fmt::Display for ScheduleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
 /// Names one run (a `PipelineRun` object in the execution namespace).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RunId {

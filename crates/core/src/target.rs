@@ -9,13 +9,14 @@ pub use kinds::{Scope, kind_spellings};
 pub use name::{TargetError, TargetName, is_dns_label};
 
 use crate::Time;
-use crate::by_uid::ByUid;
+use crate::by_uid::{ByUid, Few};
 use crate::chain::RunNumber;
 use crate::execution::{Execution, ExecutionState};
-use crate::name::{ExecutionId, RunId, Uid};
+use crate::name::{ExecutionId, RunId};
 use crate::residue::Residue;
 use crate::retry::NextAttempt;
 use crate::run::{Owner, Progress, Run};
+use crate::schedule::Schedule;
 use crate::tries::Trouble;
 
 /// Everything that is known of one target.
@@ -29,6 +30,10 @@ pub struct Target {
     pub runs: ByUid<Run>,
     /// The unfinished tasks and pods of this target's runs, by uid.
     pub residue: ByUid<Residue>,
+    /// The schedules whose template names this target, by uid.
+    pub schedules: Few<Schedule>,
+    /// Whether nobody can see which schedules there are: none of them is decided on, and no child is removed.
+    pub blind_to_schedules: bool,
     /// Whether nobody can read which target this is: its one execution stands alone, and what has ended here blocks
     /// nobody and counts for nobody.
     pub is_unreadable: bool,
@@ -46,32 +51,7 @@ pub struct TargetMemory {
     /// The highest number that a create found taken by an object that the watch does not show; 0 where none.
     pub highest_taken: RunNumber,
     /// What live reads have found of owners of finished runs that no watch delivers, by uid.
-    pub elsewhere: Owners,
-}
-
-/// What was read of executions that no watch delivers, by uid. Few targets have any, so that none takes no room.
-#[derive(Clone, Debug, Default)]
-pub struct Owners(Option<Box<ByUid<Elsewhere>>>);
-
-impl Owners {
-    /// Returns what was read of one.
-    #[must_use]
-    pub fn get(&self, owner: &Uid) -> Option<&Elsewhere> {
-        self.0.as_ref()?.get(owner)
-    }
-
-    /// Keeps what was read of one.
-    pub fn insert(&mut self, owner: Uid, read: Elsewhere) {
-        self.0.get_or_insert_default().insert(owner, read);
-    }
-
-    /// Forgets all but these.
-    pub fn retain(&mut self, stays: impl Fn(&Uid) -> bool) {
-        if let Some(owners) = &mut self.0 {
-            owners.retain(|owner, _| stays(owner));
-        }
-        self.0.take_if(|owners| owners.is_empty());
-    }
+    pub elsewhere: Few<Elsewhere>,
 }
 
 /// What a live read has found of an execution that no watch delivers.
@@ -160,6 +140,6 @@ impl Target {
     /// Tells whether nothing is known any more, so that the target can be forgotten.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty()
+        self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty() && self.schedules.is_empty()
     }
 }

@@ -220,6 +220,7 @@ struct Failing<'a> {
     message: Box<str>,
     number: Option<RunNumber>,
     counts: bool,
+    cancelled: bool,
 }
 
 impl<'a> Failures<'a> {
@@ -235,7 +236,11 @@ impl<'a> Failures<'a> {
         number: Option<RunNumber>,
         counts: bool,
     ) {
-        self.all.push(Failing { execution, reason, message: message.into(), number, counts });
+        // Nothing else does not count of what is cancelled: the rule of cancellation comes before that of startBefore.
+        let cancelled = !counts && execution.cancellation.is_some();
+        // A schedule counts the failures of its children itself.
+        let counts = counts && execution.child.is_none();
+        self.all.push(Failing { execution, reason, message: message.into(), number, counts, cancelled });
     }
 
     /// Adds one whose run could not be created before the start deadline.
@@ -262,7 +267,7 @@ impl<'a> Failures<'a> {
         let now = round_up(now);
         let ends = |action: &Action| matches!(action, Action::Write(Write { says: Says::Ended { .. }, .. }));
         let mut is_other_written = decision.actions.iter().any(ends);
-        for Failing { execution, reason, message, number, counts } in self.all {
+        for Failing { execution, reason, message, number, counts, cancelled } in self.all {
             if counts && is_other_written {
                 decision.waiting.push((execution.id.clone(), Waiting::Turn));
                 continue;
@@ -278,9 +283,7 @@ impl<'a> Failures<'a> {
                 ran_for: Duration::ZERO,
                 number,
                 outcome: None,
-                // Nothing else does not count of what is cancelled: the rule of cancellation comes before that of
-                // startBefore.
-                cancelled: !counts && execution.cancellation.is_some(),
+                cancelled,
                 charge: history.charge(policy, target.label(), now, counts),
                 tried: None,
             };

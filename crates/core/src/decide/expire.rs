@@ -2,6 +2,7 @@
 //! any more (section 7): what is removed changes no later decision.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::View;
 use crate::Time;
@@ -11,6 +12,7 @@ use crate::history::{End, Past};
 use crate::moment::after;
 use crate::name::Uid;
 use crate::run::Owner;
+use crate::schedule::Keep;
 use crate::target::Target;
 
 /// How many are removed at once. A target's work is serial, so those that wait for a turn wait for this too.
@@ -21,7 +23,7 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     if !decision.actions.is_empty() {
         return; // when that is done, the target is looked at again
     }
-    let ends_by_time = |it: &Execution| it.ttl.or(view.policy.ttl).is_some();
+    let ends_by_time = |it: &Execution| time_to_live(view, it).is_some();
     if !view.target.executions.values().any(ends_by_time) {
         return; // as on most targets
     }
@@ -47,7 +49,7 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
 
 /// Removes an execution whose time has come, and says whether it does.
 fn remove(view: View<'_>, execution: &Execution, not_before: Option<Time>, decision: &mut Decision) -> bool {
-    let Some((ended_at, ttl)) = execution.ended_at().zip(execution.ttl.or(view.policy.ttl)) else { return false };
+    let Some((ended_at, ttl)) = execution.ended_at().zip(time_to_live(view, execution)) else { return false };
     let expires = after(ended_at, ttl).max(not_before.unwrap_or(ended_at));
     if view.now < expires {
         decision.wake_at(expires);
@@ -58,6 +60,19 @@ fn remove(view: View<'_>, execution: &Execution, not_before: Option<Time>, decis
     }
     decision.actions.push(Action::Remove { execution: execution.id.clone(), version: execution.version.clone() });
     true
+}
+
+/// Returns how long it stays after its end; None where it is not removed at all.
+fn time_to_live(view: View<'_>, execution: &Execution) -> Option<Duration> {
+    let own = || execution.ttl.or(view.policy.ttl);
+    match execution.child.as_ref().map(|child| child.keep) {
+        None => own(),
+        // Its schedule may be there, and need it.
+        Some(_) if view.target.blind_to_schedules => None,
+        Some(Keep::Needed) => None,
+        Some(Keep::Own) => own(),
+        Some(Keep::Expendable) => Some(Duration::ZERO),
+    }
 }
 
 /// Tells until when a success keeps its workflow from running again.

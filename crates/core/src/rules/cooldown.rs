@@ -16,7 +16,9 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
         .history
         .all()
         .iter()
-        .filter(|past| past.end == End::Completed && past.execution.workflow_id == contender.execution.workflow_id);
+        .filter(|past| past.end == End::Completed && past.execution.workflow_id == contender.execution.workflow_id)
+        // A schedule says itself how often it runs.
+        .filter(|past| !past.execution.is_sibling_of(contender.execution));
     // One whose end is not known may have ended just now.
     let end_of = |past: &Past<'_>| past.ended_at.map_or(Time::MAX_UTC, |ended_at| round_up(after(ended_at, cooldown)));
     let Some(last) = successes.max_by_key(|past| end_of(past)).filter(|_| !cooldown.is_zero()) else {

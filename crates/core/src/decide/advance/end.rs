@@ -221,6 +221,8 @@ impl<'a> Running<'a> {
     }
 
     pub(super) fn charge(self, at: Time, counts: bool) -> Charge {
+        // A schedule counts the failures of its children itself.
+        let counts = counts && self.execution.child.is_none();
         self.view.history.charge(self.view.policy, self.view.target.label(), at, counts)
     }
 }

@@ -1,0 +1,170 @@
+//! What becomes of the schedules of a target: which of them makes a child now, and what their statuses say (SPEC section
+//! 12.6).
+
+mod rows;
+mod status;
+
+use std::borrow::Cow;
+
+use super::View;
+use crate::Time;
+use crate::action::{Action, Decision, Record, ScheduleJudgement, Tell};
+use crate::execution::Execution;
+use crate::moment::after;
+use crate::name::ScheduleId;
+use crate::schedule::plan::{NextRun, ignored};
+use crate::schedule::{HeldBy, Schedule, ScheduleStatus};
+
+pub use rows::ROWS;
+use status::{Wanted, hold};
+
+/// How long a slot may have passed before the status says what holds it: most holds end within seconds.
+pub(super) const SHOW_AFTER: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// How much later than now a time in a status may lie: with more, a clock was ahead, and the plan begins anew.
+pub(super) const MAX_AHEAD: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Without a starting deadline, a child may begin within this time after it is made: one that a backup makes again
+/// without its status does not run.
+const START_WITHIN: std::time::Duration = std::time::Duration::from_hours(1);
+
+/// A schedule that is decided on.
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    /// The schedule.
+    schedule: &'a Schedule,
+    /// What it is decided by.
+    view: View<'a>,
+    /// The executions that are Running on its target.
+    running: &'a [&'a Execution],
+    /// Its next run. None where there is none.
+    next: Option<NextRun>,
+}
+
+/// What a row says of a schedule.
+pub enum Row {
+    /// Nothing, and the next row is asked. With what was compared.
+    Passes(Cow<'static, str>),
+    /// It decides.
+    Decides(Step),
+}
+
+/// What is done about a schedule.
+pub struct Step {
+    /// What it is and why, for people.
+    because: Cow<'static, str>,
+    /// What its status is to say.
+    wanted: Wanted,
+    /// The slot whose child must be gone, read live, before that is written.
+    gone: Option<Time>,
+    /// What holds it.
+    held: Option<HeldBy>,
+    /// When time alone changes the answer.
+    wake: Option<Time>,
+}
+
+/// The name of what decides when no row does.
+pub const OTHERWISE: &str = "10 otherwise";
+
+/// Decides on the schedules of a target. At most one of them makes a child: the earliest slot first, then the smaller
+/// uid.
+pub(super) fn decide_schedules(view: View<'_>, decision: &mut Decision) {
+    if view.target.blind_to_schedules {
+        return;
+    }
+    let running = view.target.running();
+    let mut due = Vec::new();
+    for schedule in view.target.schedules.values() {
+        let case = Case { schedule, view, running: &running, next: schedule.next_run(view.now) };
+        match judge(case) {
+            (asked, Some(step)) => case.take(asked, step, decision),
+            (asked, None) => due.push((case, asked)),
+        }
+    }
+    due.sort_by_key(|(case, _)| (case.slot(), case.schedule.id.uid.clone()));
+    let mut first: Option<&ScheduleId> = None;
+    for (case, asked) in due {
+        let Some(other) = first else {
+            first = Some(&case.schedule.id);
+            case.create(asked, decision);
+            continue;
+        };
+        let message = format!("WorkflowSchedule {other} of the same target goes first");
+        let step = hold(case, HeldBy::ResourceBusy, message, None);
+        case.take(asked, step, decision);
+    }
+}
+
+/// Asks the rows in order. None where a child is due and nothing holds it.
+fn judge(case: Case<'_>) -> (Asked, Option<Step>) {
+    let mut asked = Vec::with_capacity(ROWS.len());
+    for (name, row) in ROWS {
+        match row(case) {
+            Row::Passes(because) => asked.push((*name, because)),
+            Row::Decides(step) => {
+                asked.push((*name, step.because.clone()));
+                return (asked, Some(step));
+            }
+        }
+    }
+    (asked, None)
+}
+
+type Asked = Vec<(&'static str, Cow<'static, str>)>;
+
+impl Case<'_> {
+    /// Returns the slot that it is decided on for; now where there is none.
+    fn slot(self) -> Time {
+        self.next.map_or(self.view.now, |next| next.planned.at)
+    }
+
+    /// Puts a step into the decision.
+    fn take(self, asked: Asked, step: Step, decision: &mut Decision) {
+        let Self { schedule, view, next, .. } = self;
+        if let Some(wake) = step.wake.filter(|wake| *wake > view.now) {
+            decision.wake_at(wake);
+        }
+        decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: step.held, next }));
+        let Wanted::Status(status) = step.wanted else { return };
+        self.tell_of_hint(&status, decision);
+        if *status != schedule.status {
+            decision.actions.push(Action::Record(Record {
+                schedule: schedule.id.clone(),
+                version: schedule.version.clone(),
+                gone: step.gone,
+                status,
+            }));
+        }
+    }
+
+    /// Asks for the child of the slot that is due.
+    fn create(self, mut asked: Asked, decision: &mut Decision) {
+        let Self { schedule, view, next, .. } = self;
+        let slot = self.slot();
+        asked.push((OTHERWISE, "a child is made for the slot".into()));
+        decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: None, next }));
+        let deadline = schedule.plan.as_ref().ok().and_then(|plan| plan.deadline);
+        let start_before = deadline.map_or(after(view.now, START_WITHIN), |deadline| after(slot, deadline));
+        let in_doubt = |tried: &Time| *tried != slot && Some(*tried) > schedule.used_up_to();
+        decision.actions.push(Action::CreateChild {
+            schedule: schedule.id.clone(),
+            generation: schedule.generation,
+            slot,
+            start_before: crate::moment::round_up(start_before),
+            not_made: schedule.memory.tried.filter(in_doubt),
+        });
+    }
+
+    /// Says that a hint does not count, when its generation is first written to the status.
+    fn tell_of_hint(self, wanted: &ScheduleStatus, decision: &mut Decision) {
+        let Self { schedule, view, .. } = self;
+        if wanted.observed_generation == schedule.status.observed_generation {
+            return;
+        }
+        let Some(hint) = schedule.hint.as_deref() else { return };
+        if let Some(why) = ignored(hint, schedule.past(view.now), view.now) {
+            let (schedule, generation) = (schedule.id.clone(), schedule.generation);
+            decision.actions.push(Action::Tell(Tell::HintIgnored { schedule, generation, why }));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The rows of SPEC section 12.6, in order: the first that matches decides. This list is the specification.
+
+use super::status::{Wanted, hold};
+use super::{Case, Row, Step};
+use crate::bundle::Bundle;
+use crate::execution::Execution;
+use crate::moment::{round_up, shown};
+use crate::name::{ExecutionId, Version};
+use crate::rules::{self, Contender};
+use crate::schedule::{ChildOf, ChildState, Held, HeldBy, Keep, LastRun, Outcome, Ready, ScheduleStatus, child_name};
+use crate::verdict::Verdict;
+use crate::waiting::Waiting;
+
+/// The rows, with their numbers in the specification. Row 10 ("otherwise: create") is what is left.
+pub const ROWS: &[(&str, fn(Case<'_>) -> Row)] = &[
+    ("0 spec", unusable),
+    ("1 plan", begins_anew),
+    ("2 outcome", outcome),
+    ("3 suspended", suspended),
+    ("5 child at work", at_work),
+    ("6 slot ahead", ahead),
+    ("7 target", target),
+    ("9 late", late),
+];
+
+fn passes(because: &'static str) -> Row {
+    Row::Passes(because.into())
+}
+
+/// Row 0: a spec that cannot be used makes no child, and neither does what is on its way out.
+fn unusable(case: Case<'_>) -> Row {
+    if case.schedule.leaving {
+        let because = "its deletion has begun, or that of its namespace".into();
+        return Row::Decides(Step { because, wanted: Wanted::AsItIs, gone: None, held: None, wake: None });
+    }
+    let Err(why) = &case.schedule.plan else { return passes("its spec can be used") };
+    let status = case.status();
+    let status = ScheduleStatus {
+        next: None,
+        ready: Ready::InvalidSpec(why.clone()),
+        held: status.held.released(),
+        // When it can be used again, its plan begins anew.
+        revision: None,
+        ..status
+    };
+    Row::Decides(Step::says(status, format!("its spec cannot be used: {why}")))
+}
+
+/// Row 1: what has changed since the plan was made makes it begin anew, and so does a clock that was ahead.
+fn begins_anew(case: Case<'_>) -> Row {
+    let (schedule, status) = (case.schedule, &case.schedule.status);
+    let last = status.last_run.as_ref();
+    let times = [status.planned_from, last.map(|last| last.slot), last.and_then(|last| last.ended_at)];
+    let because = if status.revision != Some(schedule.revision) || status.planned_from.is_none() {
+        "it is new, or was changed"
+    } else if status.held.by() == Some(HeldBy::Suspended) && !schedule.suspended {
+        "it was resumed"
+    } else if times.into_iter().flatten().any(|time| case.is_ahead(time)) {
+        "its status says a time that lies ahead: a clock was wrong"
+    } else {
+        return passes("its plan stands");
+    };
+    Row::Decides(Step::says(case.anew(), format!("the plan begins anew: {because}")))
+}
+
+/// Row 2: a child has ended or vanished, and the status does not say so. The earliest first.
+fn outcome(case: Case<'_>) -> Row {
+    let schedule = case.schedule;
+    let now = round_up(case.view.now);
+    let open = schedule.status.last_run.as_ref().filter(|last| last.outcome.is_none());
+    if let Some(last) = open.filter(|last| schedule.child_at(last.slot).is_none()) {
+        let what = format!("{} was deleted before its end was recorded", case.name(last.slot));
+        let run = LastRun {
+            ended_at: Some(now),
+            outcome: Some(Outcome::Deleted),
+            message: Some(what.clone().into()),
+            ..last.clone()
+        };
+        let gone = Some(last.slot);
+        return Row::Decides(Step { gone, ..Step::says(case.recorded(run, Outcome::Deleted), what) });
+    }
+    if let Some(child) = case.open_child() {
+        let Some((run, outcome)) = case.outcome_of(child) else { return passes("no child has ended") };
+        let because = format!("{} ended: {}", case.name(run.slot), outcome.as_str());
+        return Row::Decides(Step::says(case.recorded(run, outcome), because));
+    }
+    let refused = schedule.memory.refused.as_deref().filter(|refused| Some(refused.slot) > schedule.used_up_to());
+    let Some(refused) = refused else { return passes("every child has its outcome in the status") };
+    let run = LastRun {
+        slot: refused.slot,
+        started_at: None,
+        ended_at: Some(now),
+        outcome: Some(Outcome::Refused),
+        reason: Some(Outcome::Refused.as_str().into()),
+        message: Some(refused.message.clone()),
+    };
+    let because = format!("its child was refused: {}", refused.message);
+    Row::Decides(Step::says(case.recorded(run, Outcome::Refused), because))
+}
+
+/// Row 3: a person has suspended it. Its slots are lost until it is resumed.
+fn suspended(case: Case<'_>) -> Row {
+    if !case.schedule.suspended {
+        return passes("nobody has suspended it");
+    }
+    let message: Box<str> = "spec.suspend is true; slots are lost until it is false again".into();
+    let held = Held::By { reason: HeldBy::Suspended, message: message.clone() };
+    let status = ScheduleStatus { next: None, held, ..case.status() };
+    let step = Step::says(status, format!("held, Suspended: {message}"));
+    Row::Decides(Step { held: Some(HeldBy::Suspended), ..step })
+}
+
+/// Row 5: a child is at work, and is waited for.
+fn at_work(case: Case<'_>) -> Row {
+    let mut at_work = case.schedule.children.iter().filter(|child| child.state == ChildState::AtWork);
+    let Some(first) = at_work.next() else { return passes("no child is at work") };
+    let named = case.schedule.status.last_run.as_ref().map(|last| last.slot);
+    let status = case.status();
+    let status = match case.open_child() {
+        Some(child) if Some(child.slot) != named => case.at_work(child),
+        _ => ScheduleStatus { next: None, held: status.held.released(), ..status },
+    };
+    Row::Decides(Step::says(status, format!("{} is at work", case.name(first.slot))))
+}
+
+/// Row 6: its slot lies ahead.
+fn ahead(case: Case<'_>) -> Row {
+    let Some(next) = case.next else {
+        return Row::Decides(Step::says(case.ahead(None), "it has no slot any more"));
+    };
+    let (at, why) = (next.planned.at, next.planned.why.as_str());
+    if at <= case.view.now {
+        return Row::Passes(format!("the slot of {} is due ({why})", shown(at)).into());
+    }
+    let step = Step::says(case.ahead(Some(next.planned)), format!("the next slot is at {} ({why})", shown(at)));
+    Row::Decides(step.wake(Some(at)))
+}
+
+/// Row 7: a child that was made now would wait or be skipped, or others ask for a turn already.
+fn target(case: Case<'_>) -> Row {
+    let (schedule, view) = (case.schedule, case.view);
+    let child = child_of(case);
+    let contender = Contender {
+        target: view.target,
+        running: case.running,
+        history: view.history,
+        execution: &child,
+        run: None,
+        policy: view.policy,
+        now: view.now,
+    };
+    let judgement = rules::judge(&contender);
+    let (by, message) = match &judgement.verdict {
+        Verdict::Run | Verdict::Fail { .. } => {
+            let asks = |it: &&Execution| it.is_undecided() && it.paused.is_none();
+            let Some(other) = view.target.executions.values().find(asks) else {
+                return passes("a child that is made now would run");
+            };
+            (HeldBy::ResourceBusy, format!("WorkflowExecution {} asks for its turn on the same target", other.id))
+        }
+        Verdict::Skip { skip, .. } => {
+            let by = HeldBy::ALL.into_iter().find(|by| by.as_str() == skip.reason());
+            (by.unwrap_or(HeldBy::ResourceBusy), skip.message(view.target.label()))
+        }
+        Verdict::Wait(waiting @ (Waiting::Paused(_) | Waiting::PausedEverywhere(_))) => {
+            (HeldBy::Paused, waiting.message())
+        }
+        Verdict::Wait(waiting) => (HeldBy::ResourceBusy, waiting.message()),
+    };
+    debug_assert!(schedule.plan.is_ok(), "row 0 has passed");
+    Row::Decides(hold(case, by, message, judgement.until()))
+}
+
+/// Returns the child that would be made now.
+fn child_of(case: Case<'_>) -> Execution {
+    let schedule = case.schedule;
+    let id = ExecutionId {
+        namespace: schedule.id.namespace.clone(),
+        name: child_name(&schedule.id.name, case.slot()).into(),
+        // It has none yet, and must not be one of those that are there.
+        uid: schedule.id.uid.clone(),
+    };
+    let child = ChildOf { schedule: schedule.id.uid.clone(), slot: case.slot(), keep: Keep::Needed };
+    Execution {
+        workflow_id: schedule.workflow_id.clone(),
+        bundle: Bundle::default(),
+        paused: schedule.paused.clone(),
+        child: Some(Box::new(child)),
+        ..Execution::undecided(id, Version::new(""), case.view.now)
+    }
+}
+
+/// Row 9: the slot passed too long ago.
+fn late(case: Case<'_>) -> Row {
+    let Some((next, following)) = case.next.and_then(|next| Some((next, next.late?))) else {
+        return passes("it is not too late for the slot");
+    };
+    let status = case.ahead(following);
+    let status = ScheduleStatus { last_missed: next.missed, ..status };
+    let because = format!("the slot of {} passed longer ago than startingDeadlineSeconds", shown(next.planned.at));
+    Row::Decides(Step::says(status, because).wake(following.map(|next| next.at)))
+}

@@ -1,0 +1,158 @@
+//! What the status of a schedule is to say.
+
+use std::borrow::Cow;
+
+use super::{Case, MAX_AHEAD, SHOW_AFTER, Step};
+use crate::Time;
+use crate::moment::{after, round_up};
+use crate::schedule::plan::plan_next_run;
+use crate::schedule::{Child, ChildState, Held, HeldBy, LastRun, Outcome, Planned, Ready, ScheduleStatus, child_name};
+
+/// What the status is to say.
+pub(super) enum Wanted {
+    /// What it says, whatever that is: the object is on its way out.
+    AsItIs,
+    /// This.
+    Status(Box<ScheduleStatus>),
+}
+
+impl Step {
+    /// Makes a step that says this in the status.
+    pub(super) fn says(status: ScheduleStatus, because: impl Into<Cow<'static, str>>) -> Self {
+        let wanted = Wanted::Status(Box::new(status));
+        Self { because: because.into(), wanted, gone: None, held: None, wake: None }
+    }
+
+    /// Is looked at again at a time.
+    pub(super) fn wake(self, wake: Option<Time>) -> Self {
+        Self { wake, ..self }
+    }
+}
+
+impl<'a> Case<'a> {
+    /// Returns what the status says, with what holds of every usable schedule.
+    pub(super) fn status(self) -> ScheduleStatus {
+        let shown = &self.schedule.status;
+        let ready = match &shown.ready {
+            // Until a child is made, or the template changes.
+            Ready::ChildRefused(why) => Ready::ChildRefused(why.clone()),
+            Ready::Unsaid | Ready::Yes | Ready::InvalidSpec(_) => Ready::Yes,
+        };
+        ScheduleStatus { observed_generation: Some(self.schedule.generation), ready, ..shown.clone() }
+    }
+
+    /// Returns the child whose outcome is recorded next, where it is there. A clock that was ahead may have made one
+    /// whose slot lies far ahead: it is waited for, and nothing else.
+    pub(super) fn open_child(self) -> Option<&'a Child> {
+        self.schedule.unrecorded().find(|child| !self.is_ahead(child.slot))
+    }
+
+    /// Tells whether a time lies so far ahead that a clock was wrong.
+    pub(super) fn is_ahead(self, time: Time) -> bool {
+        time > after(self.view.now, MAX_AHEAD)
+    }
+
+    /// Returns what the status says when the plan begins anew.
+    pub(super) fn anew(self) -> ScheduleStatus {
+        let now = round_up(self.view.now);
+        let status = self.status();
+        let cut =
+            |last: LastRun| LastRun { slot: last.slot.min(now), ended_at: last.ended_at.map(|at| at.min(now)), ..last };
+        let is_suspended = status.held.by() == Some(HeldBy::Suspended);
+        let anew = ScheduleStatus {
+            revision: Some(self.schedule.revision),
+            planned_from: Some(now),
+            failure_count: 0,
+            last_run: status.last_run.clone().map(cut),
+            ready: Ready::Yes,
+            held: if is_suspended && !self.schedule.suspended { status.held.released() } else { status.held.clone() },
+            ..status
+        };
+        self.with_next(anew)
+    }
+
+    /// Returns what the status says when a slot has an outcome: outcome, count and next in one write.
+    pub(super) fn recorded(self, run: LastRun, outcome: Outcome) -> ScheduleStatus {
+        let status = self.status();
+        // What was made before the plan began says nothing of this plan.
+        let counts = Some(run.slot) > status.planned_from;
+        let ready = match &run.message {
+            Some(message) if outcome == Outcome::Refused => Ready::ChildRefused(message.clone()),
+            _ => Ready::Yes,
+        };
+        let failure_count = if counts { outcome.count(status.failure_count) } else { status.failure_count };
+        let last_success = run.ended_at.filter(|_| outcome == Outcome::Completed).max(status.last_success);
+        self.with_next(ScheduleStatus { failure_count, last_run: Some(run), last_success, ready, ..status })
+    }
+
+    /// Returns what the status says when a child is at work.
+    pub(super) fn at_work(self, child: &Child) -> ScheduleStatus {
+        let status = self.status();
+        let run = LastRun {
+            slot: child.slot,
+            started_at: Some(child.created),
+            ended_at: None,
+            outcome: None,
+            reason: None,
+            message: None,
+        };
+        // As it was when the child was made.
+        let missed = self.schedule.next_run(child.slot).filter(|next| next.planned.at == child.slot);
+        let last_missed = missed.and_then(|next| next.missed).or(status.last_missed);
+        let held = status.held.released();
+        ScheduleStatus { last_run: Some(run), last_missed, next: None, ready: Ready::Yes, held, ..status }
+    }
+
+    /// Adds what is planned by a status that is not written yet.
+    fn with_next(self, status: ScheduleStatus) -> ScheduleStatus {
+        let Self { schedule, view, .. } = self;
+        let past = schedule.past_by(&status, view.now);
+        let planned = || plan_next_run(schedule.plan.as_ref().ok()?, schedule.hint.as_deref(), past, view.now);
+        let next = if schedule.suspended { None } else { planned() };
+        ScheduleStatus { next: next.map(|next| next.planned), ..status }
+    }
+
+    /// Returns what the status says while nothing holds it and its slot lies ahead.
+    pub(super) fn ahead(self, planned: Option<Planned>) -> ScheduleStatus {
+        let status = self.status();
+        ScheduleStatus { next: planned, held: status.held.released(), ..status }
+    }
+
+    /// Names the execution of a slot.
+    pub(super) fn name(self, slot: Time) -> String {
+        let id = &self.schedule.id;
+        format!("WorkflowExecution {}/{}", id.namespace, child_name(&id.name, slot))
+    }
+
+    /// Returns what came of a child that has ended.
+    pub(super) fn outcome_of(self, child: &Child) -> Option<(LastRun, Outcome)> {
+        let ChildState::Ended { outcome, at, reason } = &child.state else { return None };
+        let now = round_up(self.view.now);
+        let message = reason.map(|reason| format!("{}: {reason}", self.name(child.slot)).into());
+        let run = LastRun {
+            slot: child.slot,
+            started_at: Some(child.created),
+            ended_at: Some(at.map_or(now, |at| at.min(now))),
+            outcome: Some(*outcome),
+            reason: reason.map(Into::into),
+            message,
+        };
+        Some((run, *outcome))
+    }
+}
+
+/// Holds a schedule whose slot is due.
+pub(super) fn hold(case: Case<'_>, by: HeldBy, message: String, until: Option<Time>) -> Step {
+    let shown_at = after(case.slot(), SHOW_AFTER);
+    let (now, status) = (case.view.now, case.status());
+    let because = format!("held, {}: {message}", by.as_str());
+    // The words of one and the same hold may change with each second.
+    let is_shown = status.held.by() == Some(by) && status.next.is_none();
+    let status = if is_shown || now < shown_at {
+        status
+    } else {
+        ScheduleStatus { next: None, held: Held::By { reason: by, message: message.into() }, ..status }
+    };
+    let wake = Some(shown_at).filter(|at| *at > now).into_iter().chain(until).min();
+    Step { held: Some(by), ..Step::says(status, because).wake(wake) }
+}

@@ -1,0 +1,408 @@
+//! One schedule (a `WorkflowSchedule` object), as far as decisions need it (SPEC section 12).
+//!
+//! A schedule makes an execution, its *child*, for each of its *slots*. It paces itself: a child that fails makes it
+//! wait longer, and everything else that a child does is what any execution does.
+
+pub mod cron;
+mod keep;
+pub mod plan;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Time;
+use crate::name::{ScheduleId, Uid, Version};
+use crate::waiting::Pause;
+
+pub use keep::Keep;
+pub use plan::{Planned, PlannedBy};
+
+/// The most failures that a status can say (`int32`).
+pub const MOST_FAILURES: u32 = i32::MAX.unsigned_abs();
+
+/// What the index keeps of one `WorkflowSchedule`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    /// Which object it is.
+    pub id: ScheduleId,
+    /// The version that was seen; what a write to it carries back.
+    pub version: Version,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Whether its deletion has begun, or that of its namespace: nothing is made for it any more.
+    pub leaving: bool,
+    /// What its spec asks for; or why it cannot be used, in words for people (row 0).
+    pub plan: Result<Plan, Box<str>>,
+    /// `spec.suspend`.
+    pub suspended: bool,
+    /// `spec.hint`, where there is one that can be read.
+    pub hint: Option<Box<Hint>>,
+    /// `spec.history`.
+    pub history: HistoryLimits,
+    /// What its plan was made of: another revision begins the plan anew.
+    pub revision: Revision,
+    /// `spec.template.spec.workflowRef.workflowId`: what its child would run.
+    pub workflow_id: Box<str>,
+    /// The pause of its namespace or of its target's, where there is one.
+    pub paused: Option<Arc<Pause>>,
+    /// What its status says.
+    pub status: ScheduleStatus,
+    /// The executions that were made for it and are there, also on a target that it had before; by slot.
+    pub children: Vec<Child>,
+    /// What this process remembers of it.
+    pub memory: ScheduleMemory,
+}
+
+/// When a schedule runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What its slots are counted by.
+    pub every: Every,
+    /// `spec.minInterval`: how soon after a slot a hint may bring the next one.
+    pub min_interval: Duration,
+    /// `spec.maxInterval`: how far backoff and hints may move a slot.
+    pub max_interval: Duration,
+    /// `spec.spread`: all slots are later by one constant share of it.
+    pub spread: Duration,
+    /// `spec.startingDeadlineSeconds`: how late after its slot a child may be made. None: whenever it can.
+    pub deadline: Option<Duration>,
+}
+
+/// What the slots of a schedule are counted by.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Every {
+    /// `spec.interval`.
+    Interval(Duration),
+    /// `spec.cron`, in its zone.
+    Cron(Arc<cron::Cron>),
+}
+
+/// A wish of an advisor for the next slot (`spec.hint`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// What it wishes.
+    pub wish: Wish,
+    /// Until when it counts.
+    pub expires_at: Time,
+}
+
+/// What a hint wishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// `nextRunAt`: one slot at this time.
+    At(Time),
+    /// `interval`: this long after the last slot.
+    Interval(Duration),
+}
+
+/// How many children of each kind stay after their end (`spec.history`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// Of those that completed.
+    pub successful: u8,
+    /// Of all others.
+    pub failed: u8,
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self { successful: 3, failed: 3 }
+    }
+}
+
+/// What a plan is made of, as a number: the first 64 bits of a digest over uid, interval, cron, zone and template.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Revision(pub u64);
+
+/// What this process remembers of a schedule. A process that begins remembers nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScheduleMemory {
+    /// The child whose create the API server refused for good, until the status says so.
+    pub refused: Option<Box<RefusedChild>>,
+    /// The slot for which this process has tried last to create a child: the answer may have been lost.
+    pub tried: Option<Time>,
+}
+
+/// A child that the API server will not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedChild {
+    /// Its slot.
+    pub slot: Time,
+    /// What the API server said, cut to what a status may hold.
+    pub message: Box<str>,
+}
+
+/// An execution that was made for a slot of a schedule, as the schedule sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Child {
+    /// The uid of the execution.
+    pub uid: Uid,
+    /// The slot that it was made for.
+    pub slot: Time,
+    /// When it was made.
+    pub created: Time,
+    /// Where it stands.
+    pub state: ChildState,
+}
+
+/// Where a child stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChildState {
+    /// It has not ended.
+    AtWork,
+    /// It has ended.
+    Ended {
+        /// How.
+        outcome: Outcome,
+        /// When, where its status says so.
+        at: Option<Time>,
+        /// Why, in one word of the API, where it did not complete.
+        reason: Option<&'static str>,
+    },
+}
+
+/// What came of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Its child completed.
+    Completed,
+    /// Its child failed.
+    Failed,
+    /// Its child was skipped.
+    Skipped,
+    /// A person cancelled its child.
+    Cancelled,
+    /// Its child was decided on later than its `startBefore`.
+    TooLate,
+    /// Its child vanished before its end was recorded.
+    Deleted,
+    /// The API server refused its child for good.
+    Refused,
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Completed, Self::Failed, Self::Skipped, Self::Cancelled, Self::TooLate, Self::Deleted, Self::Refused];
+
+    /// Returns the spelling of the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Skipped => "Skipped",
+            Self::Cancelled => "Cancelled",
+            Self::TooLate => "TooLate",
+            Self::Deleted => "Deleted",
+            Self::Refused => "Refused",
+        }
+    }
+
+    /// Returns the length of a streak of failures after this outcome.
+    #[must_use]
+    pub fn count(self, streak: u32) -> u32 {
+        match self {
+            Self::Completed => 0,
+            Self::Failed | Self::Refused => streak.saturating_add(1).min(MOST_FAILURES),
+            // Nothing was learned of whether the workflow works.
+            Self::Skipped | Self::Cancelled | Self::TooLate | Self::Deleted => streak,
+        }
+    }
+}
+
+/// The status of a schedule: what it says, and what a decision wants it to say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScheduleStatus {
+    /// `observedGeneration`.
+    pub observed_generation: Option<i64>,
+    /// `revision`.
+    pub revision: Option<Revision>,
+    /// `plannedFrom`: no earlier slot runs or counts.
+    pub planned_from: Option<Time>,
+    /// `failureCount`: the length of the streak.
+    pub failure_count: u32,
+    /// `lastRun`.
+    pub last_run: Option<LastRun>,
+    /// `lastSuccessTime`.
+    pub last_success: Option<Time>,
+    /// `lastMissed`.
+    pub last_missed: Option<Missed>,
+    /// `nextRunTime` and `nextRunReason`.
+    pub next: Option<Planned>,
+    /// Condition `Ready`.
+    pub ready: Ready,
+    /// Condition `Held`.
+    pub held: Held,
+}
+
+/// The latest slot that was used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastRun {
+    /// The slot. The name of the child follows from it.
+    pub slot: Time,
+    /// When the child was made. None where the API server refused it.
+    pub started_at: Option<Time>,
+    /// When it ended; when that was seen, where nothing says when.
+    pub ended_at: Option<Time>,
+    /// What came of it. None while it is at work.
+    pub outcome: Option<Outcome>,
+    /// Why, in one word of the API.
+    pub reason: Option<Box<str>>,
+    /// What happened, for people.
+    pub message: Option<Box<str>>,
+}
+
+/// The slots that passed without a child since the last one that was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The latest of them.
+    pub slot: Time,
+    /// How many there are; of a cron expression 100 at the most.
+    pub count: u32,
+}
+
+/// What the condition `Ready` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ready {
+    /// Nothing yet.
+    #[default]
+    Unsaid,
+    /// True.
+    Yes,
+    /// False: its spec cannot be used, and why.
+    InvalidSpec(Box<str>),
+    /// False: the API server refuses its child, and why.
+    ChildRefused(Box<str>),
+}
+
+/// What the condition `Held` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Held {
+    /// Nothing: it was never held.
+    #[default]
+    Never,
+    /// False, `Released`: it was held once.
+    Released,
+    /// True: no child is made, though a slot is there.
+    By {
+        /// What holds it.
+        reason: HeldBy,
+        /// The same in words, with what would end it.
+        message: Box<str>,
+    },
+}
+
+impl Held {
+    /// Returns what holds it, where something does.
+    #[must_use]
+    pub fn by(&self) -> Option<HeldBy> {
+        match self {
+            Self::Never | Self::Released => None,
+            Self::By { reason, .. } => Some(*reason),
+        }
+    }
+
+    /// Returns what the condition says when nothing holds it any more.
+    #[must_use]
+    pub fn released(&self) -> Self {
+        match self {
+            Self::Never => Self::Never,
+            Self::Released | Self::By { .. } => Self::Released,
+        }
+    }
+}
+
+/// What holds a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HeldBy {
+    /// A person has suspended it.
+    Suspended,
+    /// Everything is paused, its namespace, or its target's.
+    Paused,
+    /// Its target is not free.
+    ResourceBusy,
+    /// The last execution on its target broke half way.
+    PreviousExecutionFailed,
+    /// Too many executions in a row failed on its target.
+    ExhaustedRetries,
+    /// Its target is in backoff or cooldown.
+    RecentlyRemediated,
+}
+
+impl HeldBy {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Suspended,
+        Self::Paused,
+        Self::ResourceBusy,
+        Self::PreviousExecutionFailed,
+        Self::ExhaustedRetries,
+        Self::RecentlyRemediated,
+    ];
+
+    /// Returns the reason of the condition.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Suspended => "Suspended",
+            Self::Paused => "Paused",
+            Self::ResourceBusy => "ResourceBusy",
+            Self::PreviousExecutionFailed => "PreviousExecutionFailed",
+            Self::ExhaustedRetries => "ExhaustedRetries",
+            Self::RecentlyRemediated => "RecentlyRemediated",
+        }
+    }
+}
+
+/// What an execution is to the schedule that made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildOf {
+    /// The uid of the schedule.
+    pub schedule: Uid,
+    /// The slot that it was made for.
+    pub slot: Time,
+    /// Whether the schedule needs it still.
+    pub keep: Keep,
+}
+
+/// Returns the name of the child of a slot: the same for ever, so that no slot has two.
+#[must_use]
+pub fn child_name(schedule: &str, slot: Time) -> String {
+    format!("{schedule}-{}", slot.timestamp())
+}
+
+/// Reads the slot from the name of a child.
+#[must_use]
+pub fn slot_of(schedule: &str, child: &str) -> Option<Time> {
+    let seconds: i64 = child.strip_prefix(schedule)?.strip_prefix('-')?.parse().ok()?;
+    let slot = Time::from_timestamp(seconds, 0)?;
+    (child_name(schedule, slot) == child).then_some(slot)
+}
+
+impl Schedule {
+    /// Returns up to which slot all are used: none of them runs any more.
+    #[must_use]
+    pub fn used_up_to(&self) -> Option<Time> {
+        let last = self.status.last_run.as_ref().map(|last| last.slot);
+        last.max(self.status.planned_from)
+    }
+
+    /// Returns the child of a slot, where it is there.
+    #[must_use]
+    pub fn child_at(&self, slot: Time) -> Option<&Child> {
+        self.children.iter().find(|child| child.slot == slot)
+    }
+
+    /// Returns the children that it has not recorded the outcome of, the earliest first: that of its last run, where it
+    /// is there, and those with a later slot in this plan.
+    pub fn unrecorded(&self) -> impl Iterator<Item = &Child> {
+        let last = self.status.last_run.as_ref();
+        let open = last.filter(|last| last.outcome.is_none()).map(|last| last.slot);
+        let used = self.used_up_to();
+        self.children.iter().filter(move |child| Some(child.slot) == open || Some(child.slot) > used)
+    }
+}
+
+#[cfg(test)]
+mod tests;

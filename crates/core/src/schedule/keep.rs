@@ -1,0 +1,43 @@
+//! Which children stay, and for how long (SPEC section 12.7, "History").
+
+use std::collections::HashMap;
+
+use super::{Child, ChildState, Outcome, Schedule};
+use crate::name::Uid;
+
+/// Whether a child that has ended stays, as far as its schedule is concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Its outcome is not recorded yet, or nobody can see whether it is: it is never removed.
+    #[default]
+    Needed,
+    /// It stays for its own time to live.
+    Own,
+    /// Newer ones fill the history: it goes, as if its time to live were over.
+    Expendable,
+}
+
+impl Schedule {
+    /// Tells of each child whether it stays.
+    #[must_use]
+    pub fn keeps(&self) -> HashMap<Uid, Keep> {
+        let needed: Vec<&Uid> = self.unrecorded().map(|child| &child.uid).collect();
+        let (mut successful, mut failed) = (self.history.successful, self.history.failed);
+        let mut keeps = HashMap::with_capacity(self.children.len());
+        // The newest first, so that the limits count them.
+        for Child { uid, state, .. } in self.children.iter().rev() {
+            let keep = match state {
+                ChildState::AtWork => Keep::Needed,
+                ChildState::Ended { .. } if needed.contains(&uid) => Keep::Needed,
+                ChildState::Ended { outcome, .. } => {
+                    let room = if *outcome == Outcome::Completed { &mut successful } else { &mut failed };
+                    let stays = *room > 0;
+                    *room = room.saturating_sub(1);
+                    if stays { Keep::Own } else { Keep::Expendable }
+                }
+            };
+            keeps.insert(uid.clone(), keep);
+        }
+        keeps
+    }
+}

@@ -1,0 +1,255 @@
+//! When a schedule runs next (SPEC section 12.2): pure and total.
+
+use std::time::Duration;
+
+use super::{Every, Hint, Missed, Plan, Schedule, ScheduleStatus, Wish};
+use crate::Time;
+use crate::backoff::{Backoff, share_of};
+use crate::moment::{after, before, round_up};
+use crate::name::Uid;
+
+/// How often the wait of an interval is doubled at the most.
+const MAX_EXPONENT: u32 = 5;
+
+/// How many missed slots of a cron expression are counted.
+pub const MOST_MISSED: u32 = 100;
+
+/// Slots are whole seconds.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A slot that lies ahead, with the reason for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The slot.
+    pub at: Time,
+    /// Why then.
+    pub why: PlannedBy,
+}
+
+/// Why a slot is when it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PlannedBy {
+    /// An interval after the last one.
+    Interval,
+    /// The cron expression says so.
+    Cron,
+    /// It rests after failures.
+    Backoff,
+    /// The hint says so.
+    Hint,
+    /// The hint asks for an earlier one than `minInterval` allows.
+    ClampedMin,
+    /// Backoff or the hint ask for a later one than `maxInterval` allows.
+    ClampedMax,
+    /// Several slots were missed, and this is the latest of them.
+    CatchUp,
+}
+
+impl PlannedBy {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Interval, Self::Cron, Self::Backoff, Self::Hint, Self::ClampedMin, Self::ClampedMax, Self::CatchUp];
+
+    /// Returns the spelling of the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Interval => "Interval",
+            Self::Cron => "Cron",
+            Self::Backoff => "Backoff",
+            Self::Hint => "Hint",
+            Self::ClampedMin => "ClampedMin",
+            Self::ClampedMax => "ClampedMax",
+            Self::CatchUp => "CatchUp",
+        }
+    }
+}
+
+/// What of a schedule's past its next slot depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// Where the plan begins: no slot up to this one runs.
+    pub since: Time,
+    /// The last slot of this plan that was used.
+    pub last: Option<Last>,
+    /// How many failures there are in a row.
+    pub failures: u32,
+    /// By how much all slots are later.
+    pub offset: Duration,
+}
+
+/// A slot that was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Last {
+    /// The slot.
+    pub slot: Time,
+    /// When its child ended, where it has.
+    pub ended_at: Option<Time>,
+}
+
+/// The next slot of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextRun {
+    /// The slot: ahead, or due where it is not later than now.
+    pub planned: Planned,
+    /// The slots that passed between the last one that was used and this one, where it is due. One that is late has
+    /// passed too.
+    pub missed: Option<Missed>,
+    /// Whether it is due for longer than `startingDeadlineSeconds` allows; then the slot that comes after it.
+    pub late: Option<Option<Planned>>,
+}
+
+/// Plans the next run. None only for a cron expression that has no slot any more.
+#[must_use]
+pub fn plan_next_run(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<NextRun> {
+    let due = due(plan, hint, past, now)?;
+    if now < due.at {
+        return Some(NextRun { planned: due, missed: None, late: None });
+    }
+    let (at, missed) = latest(plan, due, past, now);
+    let why = if missed.is_some() { PlannedBy::CatchUp } else { due.why };
+    let planned = Planned { at, why };
+    let is_late = plan.deadline.is_some_and(|deadline| after(at, deadline) < now);
+    if !is_late {
+        return Some(NextRun { planned, missed, late: None });
+    }
+    let count = missed.map_or(0, |missed| missed.count).saturating_add(1).min(most_missed(plan));
+    Some(NextRun { planned, missed: Some(Missed { slot: at, count }), late: Some(following(plan, at, past)) })
+}
+
+/// Returns the first slot that is to run, be it ahead or in the past.
+fn due(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<Planned> {
+    let usual = without_hint(plan, past);
+    let Some(hint) = hint.filter(|hint| ignored(hint, past, now).is_none()) else { return usual };
+    let from = past.last.map_or(past.since, |last| last.slot);
+    let wished = match hint.wish {
+        Wish::At(at) => round_up(at),
+        Wish::Interval(interval) => after(from, interval),
+    };
+    // What was due anyway is not forbidden, so that a monthly schedule can be moved within its month.
+    let latest = after(from, plan.max_interval).max(usual.map_or(Time::MIN_UTC, |usual| usual.at));
+    let earliest = past.last.map(|last| after(last.slot, plan.min_interval)).filter(|earliest| wished < *earliest);
+    Some(match earliest {
+        Some(earliest) => Planned { at: earliest.min(latest), why: PlannedBy::ClampedMin },
+        None if wished > latest => Planned { at: latest, why: PlannedBy::ClampedMax },
+        None => Planned { at: wished, why: PlannedBy::Hint },
+    })
+}
+
+/// Says why a hint does not count, where it does not.
+#[must_use]
+pub fn ignored(hint: &Hint, past: Past, now: Time) -> Option<&'static str> {
+    let is_used = |at: Time| past.last.is_some_and(|last| at <= last.slot) || at <= past.since;
+    match hint.wish {
+        _ if hint.expires_at <= now => Some("spec.hint: it has expired (expiresAt); set a later one, or remove it"),
+        Wish::At(at) if is_used(round_up(at)) => {
+            Some("spec.hint: nextRunAt is not after the last slot, or not after the plan began; it has no effect")
+        }
+        Wish::At(_) | Wish::Interval(_) => None,
+    }
+}
+
+fn without_hint(plan: &Plan, past: Past) -> Option<Planned> {
+    match &plan.every {
+        Every::Interval(interval) => {
+            let failures = past.last.map_or(0, |_| past.failures);
+            let longest = plan.max_interval.max(*interval);
+            let wait = Backoff::doubling(*interval, longest, MAX_EXPONENT).after(failures.saturating_add(1));
+            let unlimited = Backoff::doubling(*interval, Duration::MAX, MAX_EXPONENT).after(failures.saturating_add(1));
+            let base = match past.last {
+                None => after(past.since, past.offset),
+                Some(last) if failures == 0 => last.slot,
+                // It rests after a failure.
+                Some(last) => last.ended_at.map_or(last.slot, |ended_at| round_up(ended_at).max(last.slot)),
+            };
+            let why = match failures {
+                0 => PlannedBy::Interval,
+                _ if wait < unlimited => PlannedBy::ClampedMax,
+                _ => PlannedBy::Backoff,
+            };
+            Some(Planned { at: after(base, wait), why })
+        }
+        Every::Cron(_) => following(plan, past.last.map_or(past.since, |last| last.slot), past),
+    }
+}
+
+/// Returns the slot that comes after another.
+fn following(plan: &Plan, slot: Time, past: Past) -> Option<Planned> {
+    match &plan.every {
+        Every::Interval(interval) => Some(Planned { at: after(slot, *interval), why: PlannedBy::Interval }),
+        Every::Cron(cron) => {
+            let at = after(cron.first_after(before(slot, past.offset))?, past.offset);
+            Some(Planned { at, why: PlannedBy::Cron })
+        }
+    }
+}
+
+/// Returns the latest slot that is not later than now, and those that passed before it since the first that was due.
+fn latest(plan: &Plan, due: Planned, past: Past, now: Time) -> (Time, Option<Missed>) {
+    match &plan.every {
+        // A hint asks for one slot.
+        _ if matches!(due.why, PlannedBy::Hint | PlannedBy::ClampedMin) => (due.at, None),
+        Every::Interval(interval) => {
+            let passed = (now - due.at).num_seconds().max(0).unsigned_abs() / interval.as_secs().max(1);
+            let count = u32::try_from(passed).unwrap_or(u32::MAX);
+            let at = after(due.at, interval.saturating_mul(count));
+            (at, (count > 0).then(|| Missed { slot: before(at, *interval), count }))
+        }
+        Every::Cron(cron) => {
+            // The last slot that is later than `from` and not later than `until`, with how many there are.
+            let last_in = |from: Time, until: Time| {
+                let (slot, count) = cron.last_in(before(from, past.offset), before(until, past.offset))?;
+                Some((after(slot, past.offset), count))
+            };
+            let Some((at, _)) = last_in(due.at, now) else { return (due.at, None) };
+            // The one that was due has passed, and those between it and the latest.
+            let between = last_in(due.at, before(at, SECOND));
+            let (slot, between) = between.unwrap_or((due.at, 0));
+            (at, Some(Missed { slot, count: between.saturating_add(1).min(MOST_MISSED) }))
+        }
+    }
+}
+
+fn most_missed(plan: &Plan) -> u32 {
+    match plan.every {
+        Every::Interval(_) => u32::MAX,
+        Every::Cron(_) => MOST_MISSED,
+    }
+}
+
+/// Returns by how much all slots of a schedule are later: the same share of the spread for ever.
+#[must_use]
+pub fn offset(uid: &Uid, spread: Duration) -> Duration {
+    Duration::from_secs(share_of(&uid.to_string(), spread.as_secs()))
+}
+
+impl Schedule {
+    /// Returns what of its past its next slot depends on; the plan begins now where none has begun.
+    #[must_use]
+    pub fn past(&self, now: Time) -> Past {
+        self.past_by(&self.status, now)
+    }
+
+    /// Returns the same by a status that is not written yet.
+    #[must_use]
+    pub fn past_by(&self, status: &ScheduleStatus, now: Time) -> Past {
+        let since = status.planned_from.unwrap_or(now);
+        let last = status.last_run.as_ref().filter(|last| last.slot > since);
+        let spread = self.plan.as_ref().map_or(Duration::ZERO, |plan| plan.spread);
+        Past {
+            since,
+            last: last.map(|last| Last { slot: last.slot, ended_at: last.ended_at }),
+            failures: status.failure_count,
+            offset: offset(&self.id.uid, spread),
+        }
+    }
+
+    /// Plans its next run. None where its spec cannot be used, and where it has no slot any more.
+    #[must_use]
+    pub fn next_run(&self, now: Time) -> Option<NextRun> {
+        plan_next_run(self.plan.as_ref().ok()?, self.hint.as_deref(), self.past(now), now)
+    }
+}
+
+#[cfg(test)]
+mod tests;
