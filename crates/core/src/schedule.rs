@@ -6,6 +6,7 @@
 pub mod cron;
 mod keep;
 pub mod plan;
+mod status;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +17,7 @@ use crate::waiting::Pause;
 
 pub use keep::Keep;
 pub use plan::{Planned, PlannedBy};
-
-/// The most failures that a status can say (`int32`).
-pub const MOST_FAILURES: u32 = i32::MAX.unsigned_abs();
+pub use status::{Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Ready, ScheduleStatus};
 
 /// What the index keeps of one `WorkflowSchedule`.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,200 +158,6 @@ pub enum ChildState {
         /// Why, in one word of the API, where it did not complete.
         reason: Option<&'static str>,
     },
-}
-
-/// What came of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// Its child completed.
-    Completed,
-    /// Its child failed.
-    Failed,
-    /// Its child was skipped.
-    Skipped,
-    /// A person cancelled its child.
-    Cancelled,
-    /// Its child was decided on later than its `startBefore`.
-    TooLate,
-    /// Its child vanished before its end was recorded.
-    Deleted,
-    /// The API server refused its child for good.
-    Refused,
-}
-
-impl Outcome {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Completed, Self::Failed, Self::Skipped, Self::Cancelled, Self::TooLate, Self::Deleted, Self::Refused];
-
-    /// Returns the spelling of the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Skipped => "Skipped",
-            Self::Cancelled => "Cancelled",
-            Self::TooLate => "TooLate",
-            Self::Deleted => "Deleted",
-            Self::Refused => "Refused",
-        }
-    }
-
-    /// Returns the length of a streak of failures after this outcome.
-    #[must_use]
-    pub fn count(self, streak: u32) -> u32 {
-        match self {
-            Self::Completed => 0,
-            Self::Failed | Self::Refused => streak.saturating_add(1).min(MOST_FAILURES),
-            // Nothing was learned of whether the workflow works.
-            Self::Skipped | Self::Cancelled | Self::TooLate | Self::Deleted => streak,
-        }
-    }
-}
-
-/// The status of a schedule: what it says, and what a decision wants it to say.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ScheduleStatus {
-    /// `observedGeneration`.
-    pub observed_generation: Option<i64>,
-    /// `revision`.
-    pub revision: Option<Revision>,
-    /// `plannedFrom`: no earlier slot runs or counts.
-    pub planned_from: Option<Time>,
-    /// `failureCount`: the length of the streak.
-    pub failure_count: u32,
-    /// `lastRun`.
-    pub last_run: Option<LastRun>,
-    /// `lastSuccessTime`.
-    pub last_success: Option<Time>,
-    /// `lastMissed`.
-    pub last_missed: Option<Missed>,
-    /// `nextRunTime` and `nextRunReason`.
-    pub next: Option<Planned>,
-    /// Condition `Ready`.
-    pub ready: Ready,
-    /// Condition `Held`.
-    pub held: Held,
-}
-
-/// The latest slot that was used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastRun {
-    /// The slot. The name of the child follows from it.
-    pub slot: Time,
-    /// When the child was made. None where the API server refused it.
-    pub started_at: Option<Time>,
-    /// When it ended; when that was seen, where nothing says when.
-    pub ended_at: Option<Time>,
-    /// What came of it. None while it is at work.
-    pub outcome: Option<Outcome>,
-    /// Why, in one word of the API.
-    pub reason: Option<Box<str>>,
-    /// What happened, for people.
-    pub message: Option<Box<str>>,
-}
-
-/// The slots that passed without a child since the last one that was used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missed {
-    /// The latest of them.
-    pub slot: Time,
-    /// How many there are; of a cron expression 100 at the most.
-    pub count: u32,
-}
-
-/// What the condition `Ready` says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Ready {
-    /// Nothing yet.
-    #[default]
-    Unsaid,
-    /// True.
-    Yes,
-    /// False: its spec cannot be used, and why.
-    InvalidSpec(Box<str>),
-    /// False: the API server refuses its child, and why.
-    ChildRefused(Box<str>),
-}
-
-/// What the condition `Held` says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Held {
-    /// Nothing: it was never held.
-    #[default]
-    Never,
-    /// False, `Released`: it was held once.
-    Released,
-    /// True: no child is made, though a slot is there.
-    By {
-        /// What holds it.
-        reason: HeldBy,
-        /// The same in words, with what would end it.
-        message: Box<str>,
-    },
-}
-
-impl Held {
-    /// Returns what holds it, where something does.
-    #[must_use]
-    pub fn by(&self) -> Option<HeldBy> {
-        match self {
-            Self::Never | Self::Released => None,
-            Self::By { reason, .. } => Some(*reason),
-        }
-    }
-
-    /// Returns what the condition says when nothing holds it any more.
-    #[must_use]
-    pub fn released(&self) -> Self {
-        match self {
-            Self::Never => Self::Never,
-            Self::Released | Self::By { .. } => Self::Released,
-        }
-    }
-}
-
-/// What holds a schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HeldBy {
-    /// A person has suspended it.
-    Suspended,
-    /// Everything is paused, its namespace, or its target's.
-    Paused,
-    /// Its target is not free.
-    ResourceBusy,
-    /// The last execution on its target broke half way.
-    PreviousExecutionFailed,
-    /// Too many executions in a row failed on its target.
-    ExhaustedRetries,
-    /// Its target is in backoff or cooldown.
-    RecentlyRemediated,
-}
-
-impl HeldBy {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Suspended,
-        Self::Paused,
-        Self::ResourceBusy,
-        Self::PreviousExecutionFailed,
-        Self::ExhaustedRetries,
-        Self::RecentlyRemediated,
-    ];
-
-    /// Returns the reason of the condition.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Suspended => "Suspended",
-            Self::Paused => "Paused",
-            Self::ResourceBusy => "ResourceBusy",
-            Self::PreviousExecutionFailed => "PreviousExecutionFailed",
-            Self::ExhaustedRetries => "ExhaustedRetries",
-            Self::RecentlyRemediated => "RecentlyRemediated",
-        }
-    }
 }
 
 /// What an execution is to the schedule that made it.

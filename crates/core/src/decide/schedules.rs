@@ -5,6 +5,7 @@ mod rows;
 mod status;
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use super::View;
 use crate::Time;
@@ -18,15 +19,12 @@ use crate::schedule::{HeldBy, Schedule, ScheduleStatus};
 pub use rows::ROWS;
 use status::{Wanted, hold};
 
-/// How long a slot may have passed before the status says what holds it: most holds end within seconds.
-pub(super) const SHOW_AFTER: std::time::Duration = std::time::Duration::from_secs(10);
-
 /// How much later than now a time in a status may lie: with more, a clock was ahead, and the plan begins anew.
-pub(super) const MAX_AHEAD: std::time::Duration = std::time::Duration::from_secs(60);
+pub(super) const MAX_AHEAD: Duration = Duration::from_secs(60);
 
 /// Without a starting deadline, a child may begin within this time after it is made: one that a backup makes again
 /// without its status does not run.
-const START_WITHIN: std::time::Duration = std::time::Duration::from_hours(1);
+const START_WITHIN: Duration = Duration::from_hours(1);
 
 /// A schedule that is decided on.
 #[derive(Clone, Copy)]

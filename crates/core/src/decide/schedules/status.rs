@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Case, MAX_AHEAD, SHOW_AFTER, Step};
+use super::super::waiting::SHOW_AFTER;
+use super::{Case, MAX_AHEAD, Step};
 use crate::Time;
 use crate::moment::{after, round_up};
 use crate::schedule::plan::plan_next_run;
