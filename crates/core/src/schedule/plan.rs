@@ -92,6 +92,8 @@ pub struct Last {
 pub struct NextRun {
     /// The slot: ahead, or due where it is not later than now.
     pub planned: Planned,
+    /// The first slot that was due: an earlier one, where several were missed.
+    pub due: Time,
     /// The slots that passed between the last one that was used and this one, where it is due. One that is late has
     /// passed too.
     pub missed: Option<Missed>,
@@ -104,17 +106,17 @@ pub struct NextRun {
 pub fn plan_next_run(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<NextRun> {
     let due = due(plan, hint, past, now)?;
     if now < due.at {
-        return Some(NextRun { planned: due, missed: None, late: None });
+        return Some(NextRun { planned: due, due: due.at, missed: None, late: None });
     }
     let (at, missed) = latest(plan, due, past, now);
     let why = if missed.is_some() { PlannedBy::CatchUp } else { due.why };
-    let planned = Planned { at, why };
+    let (planned, due) = (Planned { at, why }, due.at);
     let is_late = plan.deadline.is_some_and(|deadline| after(at, deadline) < now);
     if !is_late {
-        return Some(NextRun { planned, missed, late: None });
+        return Some(NextRun { planned, due, missed, late: None });
     }
     let count = missed.map_or(0, |missed| missed.count).saturating_add(1).min(most_missed(plan));
-    Some(NextRun { planned, missed: Some(Missed { slot: at, count }), late: Some(following(plan, at, past)) })
+    Some(NextRun { planned, due, missed: Some(Missed { slot: at, count }), late: Some(following(plan, at, past)) })
 }
 
 /// Returns the first slot that is to run, be it ahead or in the past.

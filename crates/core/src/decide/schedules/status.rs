@@ -144,7 +144,8 @@ impl<'a> Case<'a> {
 
 /// Holds a schedule whose slot is due.
 pub(super) fn hold(case: Case<'_>, by: HeldBy, message: String, until: Option<Time>) -> Step {
-    let shown_at = after(case.slot(), SHOW_AFTER);
+    // Since the first slot was due: the latest one moves on with time.
+    let shown_at = after(case.next.map_or(case.view.now, |next| next.due), SHOW_AFTER);
     let (now, status) = (case.view.now, case.status());
     let because = format!("held, {}: {message}", by.as_str());
     // The words of one and the same hold may change with each second.
