@@ -7,6 +7,7 @@ mod faults;
 mod holds;
 mod pacing;
 mod plans;
+mod upgrade;
 
 use anyhow::{Context as _, Result};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -30,7 +31,7 @@ fn schedules(world: &World) -> Api<DynamicObject> {
 }
 
 /// Makes a schedule of a workflow with this bundle; `spec` has what else it says.
-async fn create(world: &World, name: &str, target: &str, bundle: &str, spec: &Value) -> Result<Value> {
+pub(crate) async fn create(world: &World, name: &str, target: &str, bundle: &str, spec: &Value) -> Result<Value> {
     let mut schedule = json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
         "kind": "WorkflowSchedule",
@@ -59,7 +60,7 @@ async fn edit(world: &World, name: &str, spec: Value) -> Result<()> {
 }
 
 /// Asks for a run at once, as `kubectl wfe schedule run` does.
-async fn hurry(world: &World, name: &str) -> Result<()> {
+pub(crate) async fn hurry(world: &World, name: &str) -> Result<()> {
     let now = Utc::now() + TimeDelta::seconds(1);
     edit(world, name, json!({"hint": hint(&json!({"nextRunAt": shown(now)}))})).await
 }
@@ -84,7 +85,12 @@ fn moment(value: &Value) -> Result<DateTime<Utc>> {
 }
 
 /// Waits until a schedule is as `is` wants it, and returns it. `what` completes "awaited that it ...".
-async fn await_schedule(world: &World, name: &str, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+pub(crate) async fn await_schedule(
+    world: &World,
+    name: &str,
+    what: &str,
+    is: impl Fn(&Value) -> bool,
+) -> Result<Value> {
     world.await_one(&resource(), world.namespace(), name, what, is).await
 }
 
@@ -97,7 +103,7 @@ async fn await_failures(world: &World, name: &str, failures: u32) -> Result<Valu
     .await
 }
 
-async fn await_outcome(world: &World, name: &str, outcome: &str) -> Result<Value> {
+pub(crate) async fn await_outcome(world: &World, name: &str, outcome: &str) -> Result<Value> {
     let is = |it: &Value| it["status"]["lastRun"]["outcome"] == outcome;
     await_schedule(world, name, &format!("says that its last run is {outcome}"), is).await
 }
@@ -113,7 +119,7 @@ fn children<'a>(all: &'a Objects, schedule: &str) -> Vec<&'a Value> {
 }
 
 /// Waits until a schedule has so many children, and returns them.
-async fn await_children(world: &World, schedule: &str, count: usize) -> Result<Vec<Value>> {
+pub(crate) async fn await_children(world: &World, schedule: &str, count: usize) -> Result<Vec<Value>> {
     let what = format!("{count} children of {schedule}");
     let all = world.await_wfes(&what, |all| children(all, schedule).len() == count).await?;
     Ok(children(&all, schedule).into_iter().cloned().collect())
