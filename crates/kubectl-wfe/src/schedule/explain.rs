@@ -63,8 +63,10 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Re
     let added = match &args.file {
         Some(path) => {
             let shown = path.display();
-            let text = file::read(path).with_context(|| format!("cannot read {shown}; check the path and its rights"))?;
-            let object = file::the_one_in(&text, "WorkflowSchedule").with_context(|| format!("{shown} cannot be used"))?;
+            let text =
+                file::read(path).with_context(|| format!("cannot read {shown}; check the path and its rights"))?;
+            let object =
+                file::the_one_in(&text, "WorkflowSchedule").with_context(|| format!("{shown} cannot be used"))?;
             Some(lookout.completed(object).with_context(|| format!("{shown} cannot be used"))?)
         }
         None => None,
@@ -72,7 +74,9 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Re
     let seen = lookout.look_at_schedules(added.as_ref()).await?;
     let (namespace, name) = match (&added, &args.name) {
         (Some(added), _) => (added.metadata.namespace.clone(), added.metadata.name.clone()),
-        (None, name) => (Some(lookout.namespace.clone()), name.as_deref().map(|it| it.rsplit('/').next().unwrap_or(it).to_owned())),
+        (None, name) => {
+            (Some(lookout.namespace.clone()), name.as_deref().map(|it| it.rsplit('/').next().unwrap_or(it).to_owned()))
+        }
     };
     let (namespace, name) = (namespace.unwrap_or_default(), name.unwrap_or_default());
     let (schedule, target, judgement) = seen.schedule(&namespace, &name).with_context(|| {
@@ -99,7 +103,8 @@ impl Report {
             Some(Every::Cron(cron)) => Some(cron.in_zone(time)),
             _ => None,
         };
-        let slot = |planned: Planned| Slot { utc: shown(planned.at), zone: zone(planned.at), why: planned.why.as_str() };
+        let slot =
+            |planned: Planned| Slot { utc: shown(planned.at), zone: zone(planned.at), why: planned.why.as_str() };
         Self {
             namespace: schedule.id.namespace.to_string(),
             name: schedule.id.name.to_string(),

@@ -36,7 +36,11 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Resul
         let rows: Vec<Value> = found.iter().map(|it| json!(row(it))).collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
     } else if found.is_empty() {
-        writeln!(out, "There is no WorkflowSchedule{}.", within_namespace.map(|it| format!(" in {it}")).unwrap_or_default())?;
+        writeln!(
+            out,
+            "There is no WorkflowSchedule{}.",
+            within_namespace.map(|it| format!(" in {it}")).unwrap_or_default()
+        )?;
     } else {
         write!(out, "{}", table(&found))?;
     }
@@ -61,7 +65,8 @@ async fn all(schedules: &Api<DynamicObject>) -> Result<Vec<DynamicObject>> {
 
 /// Returns the cells of a schedule by the names of their columns, in lower case.
 fn row(schedule: &DynamicObject) -> serde_json::Map<String, Value> {
-    let whole = json!({"metadata": schedule.metadata, "spec": schedule.data["spec"], "status": schedule.data["status"]});
+    let whole =
+        json!({"metadata": schedule.metadata, "spec": schedule.data["spec"], "status": schedule.data["status"]});
     let cell = |(name, path): &(&str, &str)| {
         let value = match *name {
             "HELD" => json!(held(schedule)),

@@ -32,7 +32,11 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: &str) -> Resu
     if let Some(held) = held(&found) {
         writeln!(out, "It is held ({held}), and runs when that ends within ten minutes.")?;
     }
-    writeln!(out, "See what it does: kubectl wfe schedule explain {} -n {namespace}", found.metadata.name.unwrap_or_default())?;
+    writeln!(
+        out,
+        "See what it does: kubectl wfe schedule explain {} -n {namespace}",
+        found.metadata.name.unwrap_or_default()
+    )?;
     Ok(true)
 }
 
@@ -43,7 +47,11 @@ pub(super) async fn suspend(cluster: &ClusterArgs, name: &str, suspend: bool) ->
     let shown = describe(&found);
     let mut out = stdout();
     if found.data["spec"]["suspend"].as_bool().unwrap_or(false) == suspend {
-        writeln!(out, "{shown} is {} already; nothing was written.", if suspend { "suspended" } else { "not suspended" })?;
+        writeln!(
+            out,
+            "{shown} is {} already; nothing was written.",
+            if suspend { "suspended" } else { "not suspended" }
+        )?;
         return Ok(true);
     }
     patch(&schedules, &found, &json!({"spec": {"suspend": suspend}})).await?;
