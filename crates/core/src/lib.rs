@@ -34,6 +34,7 @@ pub mod residue;
 pub mod retry;
 pub mod rules;
 pub mod run;
+pub mod schedule;
 pub mod standing;
 pub mod target;
 #[cfg(test)]
