@@ -2,6 +2,7 @@
 
 mod anew;
 mod counts;
+mod fold;
 mod holds;
 mod outcomes;
 
