@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::leadership::{Leadership, Term};
-use crate::metrics::{BusyGauges, Metrics, PANIC, StandingGauges};
+use crate::metrics::{BusyGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
 use crate::perform::{Performer, Report, Task, Work};
 use crate::queue::Queue;
 use crate::untold::Untold;
@@ -61,6 +61,7 @@ pub struct Engine {
     settings: Settings,
     metrics: Metrics,
     standing: StandingGauges,
+    schedules: ScheduleGauges,
     busy: BusyGauges,
     health: Health,
     hearing: Hearing,
@@ -121,6 +122,7 @@ impl Engine {
             deliveries,
             settings,
             standing: metrics.standing(),
+            schedules: metrics.schedules().gauges(),
             busy: metrics.busy(),
             metrics,
             health,
@@ -197,6 +199,7 @@ impl Engine {
         } else {
             // Whoever leads shows them.
             self.standing.forget_all();
+            self.schedules.forget_all();
             self.busy.forget_all();
         }
     }
@@ -231,6 +234,7 @@ impl Engine {
         let Some(entry) = self.index.entry(&key) else {
             self.failures.remove(&key);
             self.standing.forget(&key);
+            self.schedules.forget(&key);
             self.busy.forget(&key);
             return;
         };
@@ -260,6 +264,7 @@ impl Engine {
                 witness.show(Decided { target: &entry.target, policy: &config.policy, now, decision: &decision });
             }
             self.standing.show(&key, entry.target.name.as_ref().map(TargetName::as_str), &decision.standing);
+            self.schedules.show(&key, &entry.target, &decision.schedules);
             decision
         } else if let Some((expected, read_at)) = self.index.awaits(&key).filter(|_| !self.index.is_listing()) {
             if read_at <= now {
@@ -313,6 +318,7 @@ impl Engine {
         for task in work.tasks.iter().filter_map(|(_, task)| task.as_ref().ok()) {
             match task {
                 Task::Create(creation) => self.index.tried(&key, &creation.execution.uid, now),
+                Task::CreateChild(creation) => self.index.schedule_tried(&key, &creation.schedule.uid, creation.slot),
                 Task::Write(write, _) if matches!(write.says, Says::Progress { .. }) => {
                     self.index.showed_progress(&key, &write.execution.uid, now);
                 }

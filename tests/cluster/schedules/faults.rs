@@ -77,9 +77,10 @@ async fn an_answer_that_is_lost_makes_no_second_child() -> Result<()> {
             let name = format!("lost-{n}-{m}");
             let proxy = Proxy::start(world.control_plane()).await?;
             let struck = std::sync::atomic::AtomicBool::new(false);
+            let strike = fault.clone();
             proxy.on(move |request| {
                 let strikes = sign(request) == Some(write) && !struck.swap(true, std::sync::atomic::Ordering::Relaxed);
-                if strikes { fault.clone() } else { Fault::Pass }
+                if strikes { strike.clone() } else { Fault::Pass }
             });
             let operator = world.operator().through(&proxy).start().await?;
             create(&world, &name, &format!("node/{name}"), &bundle, &json!({"interval": "1h", "minInterval": "1s"}))

@@ -113,9 +113,9 @@ async fn of_two_schedules_of_one_target_both_run() -> Result<()> {
     let (one, other) = tokio::join!(hurry(&world, "one"), hurry(&world, "other"));
     one.and(other)?;
     let is_at_work = |it: &Value| it["status"]["lastRun"]["name"].is_string();
+    let what = "one of them runs";
     let begun =
-        world.await_many(&super::resource(), world.namespace(), "one of them runs", |all| all.values().any(is_at_work));
-    let begun = begun.await?;
+        world.await_many(&super::resource(), world.namespace(), what, |all| all.values().any(is_at_work)).await?;
     let (first, second) = if is_at_work(&begun["one"]) { ("one", "other") } else { ("other", "one") };
     await_held(&world, second, "ResourceBusy").await?;
     let child = await_at_work(&world, first).await?;

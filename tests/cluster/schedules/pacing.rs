@@ -116,7 +116,8 @@ async fn hints_move_a_slot_within_the_clamps_and_lift_no_suspension() -> Result<
         (json!({"nextRunAt": far}), TimeDelta::minutes(30), "ClampedMin"),
     ] {
         edit(&world, "hinted", json!({"hint": hint(&wish)})).await?;
-        let planned = await_schedule(&world, "hinted", &format!("is planned by {wish}"), |it| {
+        let what = format!("is planned by {wish}");
+        let planned = await_schedule(&world, "hinted", &what, |it| {
             it["status"]["nextRunReason"] == reason
                 && it["status"]["observedGeneration"] == it["metadata"]["generation"]
         });

@@ -213,7 +213,7 @@ mod tests {
         #[allow(clippy::cast_possible_truncation)] // small whole numbers
         let one = |metric: prometheus::proto::Metric| {
             let name = metric.get_label().iter().find(|it| it.name() == "schedule").unwrap().value().to_owned();
-            (name, metric.get_gauge().value() as i64)
+            (name, metric.get_gauge().get_value() as i64)
         };
         let mut all: Vec<_> = metrics.map(one).collect();
         all.sort();
