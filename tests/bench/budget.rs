@@ -156,6 +156,24 @@ pub(crate) const BUDGETS: &[Budget] = &[
         value: |results| median(results, "idle/cpu/50000"),
     },
     Budget {
+        what: "requests in half a minute with 5,000 schedules at rest",
+        limit: Limit::AtMost(0.0),
+        unit: "",
+        value: |results| median(results, "schedules/requests_at_rest"),
+    },
+    Budget {
+        what: "a slot to its child, 50 of 5,000 schedules due together: p99",
+        limit: Limit::AtMost(1000.0),
+        unit: "ms",
+        value: |results| median(results, "schedules/creation/p99"),
+    },
+    Budget {
+        what: "memory of the index for a schedule with a child",
+        limit: Limit::AtMost(2000.0),
+        unit: "bytes",
+        value: |results| median(results, "index/bytes_per_schedule_with_a_child"),
+    },
+    Budget {
         what: "`decide` with a history of 10",
         limit: Limit::AtMost(5.0),
         unit: "µs",

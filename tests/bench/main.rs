@@ -28,6 +28,7 @@ mod player;
 mod poison;
 mod results;
 mod rounds;
+mod schedules;
 mod subject;
 mod template;
 
@@ -91,7 +92,7 @@ struct RunArgs {
     /// Fewer and smaller rounds, within five minutes
     #[arg(long)]
     quick: bool,
-    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, past, poison, disturbed
+    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, past, poison, schedules, disturbed
     #[arg(long)]
     only: Option<String>,
     /// The most executions of any step; the largest ones are left out
@@ -219,6 +220,8 @@ struct Size {
     targets: Option<usize>,
     /// Executions of the storm beside poison, and pairs.
     poison: (usize, usize),
+    /// Schedules, and rounds of those that fall due together.
+    schedules: (usize, usize),
     past: &'static [usize],
     starts: usize,
     idle: Duration,
@@ -232,6 +235,7 @@ const FULL: Size = Size {
     storms: &[(100, 2), (1000, 4), (3000, 1), (10_000, 2)],
     targets: Some(5000),
     poison: (10_000, 2),
+    schedules: (5000, 6),
     past: &[0, 2500, 10_000, 50_000, 100_000],
     starts: 5,
     idle: Duration::from_secs(30),
@@ -245,6 +249,7 @@ const QUICK: Size = Size {
     storms: &[(100, 2), (1000, 2)],
     targets: None,
     poison: (500, 1),
+    schedules: (200, 2),
     past: &[0, 2500],
     starts: 1,
     idle: Duration::from_secs(5),
@@ -254,7 +259,8 @@ const QUICK: Size = Size {
 async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
     let size = if args.quick { QUICK } else { FULL };
     // The past stays in the API server's caches: nothing but what is disturbed in any case comes after it.
-    let all = ["binary", "throughput", "latency", "storm", "tasks", "targets", "poison", "past", "disturbed"];
+    let all =
+        ["binary", "throughput", "latency", "storm", "tasks", "targets", "poison", "schedules", "past", "disturbed"];
     // To disturb somebody's API server, or to fill their etcd, is not for a benchmark to do.
     let is_ours = !bench.worlds.operator.control_plane().is_given();
     let wanted = |step: &&str| {
@@ -304,6 +310,7 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
             None => Ok(()),
         },
         "poison" => poison::poison(bench, size.poison.0.min(most), size.poison.1).await,
+        "schedules" => schedules::schedules(bench, size.schedules.0.min(most), size.schedules.1, size.idle).await,
         "disturbed" => faults::faults(bench).await,
         _ => Ok(()),
     }

@@ -82,6 +82,13 @@ impl Operator {
         Ok(troubles)
     }
 
+    /// Returns how many requests it has sent, but for its Lease.
+    pub(crate) async fn requests(&self) -> Result<f64> {
+        let metrics = self.0.metrics().await?;
+        let of = |labels: &[(&str, &str)]| metrics.value("workflowexecution_api_requests_total", labels);
+        Ok(of(&[]) - of(&[("resource", "leases")]))
+    }
+
     /// Returns its health endpoint's address, when it listens.
     pub(crate) async fn health(&self) -> Option<bool> {
         let (status, _) = self.0.get("health", "/healthz").await.ok()?;

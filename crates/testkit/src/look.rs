@@ -126,9 +126,37 @@ impl World {
         what: &str,
         are: impl Fn(&Objects) -> bool,
     ) -> Result<Objects> {
-        let api = self.api(resource, &self.execution_namespace());
+        self.await_many(resource, &self.execution_namespace(), what, are).await
+    }
+
+    /// Waits until all objects of a kind in a namespace together are as `are` wants them, and returns them by name.
+    pub async fn await_many(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        what: &str,
+        are: impl Fn(&Objects) -> bool,
+    ) -> Result<Objects> {
+        let api = self.api(resource, namespace);
         self.search(api, watcher::Config::default(), what, DEADLINE, |objects| are(objects).then(|| objects.clone()))
             .await
+    }
+
+    /// Waits until one object is as `is` wants it, and returns it. `what` completes "awaited that it ...".
+    pub async fn await_one(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        name: &str,
+        what: &str,
+        is: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let what = format!("{} {name} {what}", resource.kind);
+        self.search(self.api(resource, namespace), config, &what, DEADLINE, |objects| {
+            objects.get(name).filter(|object| is(object)).cloned()
+        })
+        .await
     }
 
     /// Waits until all pods of the execution namespace together are as `are` wants them, and returns them by name.

@@ -1,5 +1,5 @@
-//! What becomes of the schedules of a target: which of them makes a child now, and what their statuses say (SPEC section
-//! 12.6).
+//! What becomes of the schedules of a target: which of them makes a child now, and what their statuses say (SPEC
+//! section 12.6).
 
 mod rows;
 mod status;
@@ -17,10 +17,10 @@ use crate::schedule::plan::{NextRun, ignored};
 use crate::schedule::{HeldBy, Schedule, ScheduleStatus};
 
 pub use rows::ROWS;
-use status::{Wanted, hold};
+use status::hold;
 
 /// How much later than now a time in a status may lie: with more, a clock was ahead, and the plan begins anew.
-pub(super) const MAX_AHEAD: Duration = Duration::from_secs(60);
+pub(super) const MAX_AHEAD: Duration = Duration::from_mins(1);
 
 /// Without a starting deadline, a child may begin within this time after it is made: one that a backup makes again
 /// without its status does not run.
@@ -52,7 +52,7 @@ pub struct Step {
     /// What it is and why, for people.
     because: Cow<'static, str>,
     /// What its status is to say.
-    wanted: Wanted,
+    wanted: Box<ScheduleStatus>,
     /// The slot whose child must be gone, read live, before that is written.
     gone: Option<Time>,
     /// What holds it.
@@ -81,7 +81,7 @@ pub(super) fn decide_schedules(view: View<'_>, decision: &mut Decision) {
     }
     due.sort_by_key(|(case, _)| (case.slot(), case.schedule.id.uid.clone()));
     let mut first: Option<&ScheduleId> = None;
-    for (case, asked) in due {
+    for (case, mut asked) in due {
         let Some(other) = first else {
             first = Some(&case.schedule.id);
             case.create(asked, decision);
@@ -89,6 +89,7 @@ pub(super) fn decide_schedules(view: View<'_>, decision: &mut Decision) {
         };
         let message = format!("WorkflowSchedule {other} of the same target goes first");
         let step = hold(case, HeldBy::ResourceBusy, message, None);
+        asked.push((OTHERWISE, step.because.clone()));
         case.take(asked, step, decision);
     }
 }
@@ -123,7 +124,7 @@ impl Case<'_> {
             decision.wake_at(wake);
         }
         decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: step.held, next }));
-        let Wanted::Status(status) = step.wanted else { return };
+        let status = step.wanted;
         self.tell_of_hint(&status, decision);
         if *status != schedule.status {
             decision.actions.push(Action::Record(Record {

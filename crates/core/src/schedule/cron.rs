@@ -113,6 +113,12 @@ impl Cron {
         self.zone.name()
     }
 
+    /// Shows a time to people as the clocks of the zone do, such as `2026-03-29 03:00:00 CEST`.
+    #[must_use]
+    pub fn in_zone(&self, time: Time) -> String {
+        time.with_timezone(&self.zone).format("%Y-%m-%d %H:%M:%S %Z").to_string()
+    }
+
     /// Returns the first slot after a time. None after the year 4707, where reckoning ends.
     #[must_use]
     pub fn first_after(&self, time: Time) -> Option<Time> {

@@ -360,6 +360,14 @@ fn refusals_are_for_people() {
 }
 
 #[test]
+fn a_time_is_shown_as_the_clocks_of_the_zone_do() {
+    let berlin = Cron::parse("0 3 * * *", "Europe/Berlin").unwrap();
+    let at = |text: &str| text.parse::<Time>().unwrap();
+    assert_eq!(berlin.in_zone(at("2026-03-29T00:59:59Z")), "2026-03-29 01:59:59 CET");
+    assert_eq!(berlin.in_zone(at("2026-03-29T01:00:00Z")), "2026-03-29 03:00:00 CEST");
+}
+
+#[test]
 fn shows_what_was_written_and_is_small() {
     let berlin = cron("30 2 * * *", "Europe/Berlin");
     assert_eq!((berlin.expression(), berlin.zone_name()), ("30 2 * * *", "Europe/Berlin"));
