@@ -111,6 +111,8 @@ fn a_hint_takes_the_place_of_what_was_due_within_the_clamps() {
     assert_eq!(soon(&half_an_hour, Some(&late), 0), (day("12:30:00"), PlannedBy::ClampedMax));
     let exact = wants(Wish::At(day("12:30:00")), "13:00:00");
     assert_eq!(soon(&half_an_hour, Some(&exact), 0), (day("12:30:00"), PlannedBy::Hint));
+    let odd = wants(Wish::At(day("12:10:00.001")), "13:00:00");
+    assert_eq!(soon(&every(60), Some(&odd), 0).0, day("12:10:01"), "a slot is a whole second");
     let long = Plan { max_interval: seconds(60), ..every(60) };
     assert_eq!(soon(&long, Some(&late), 5), (day("12:01:10"), PlannedBy::ClampedMax), "what backoff says is cut too");
 }
@@ -177,6 +179,7 @@ fn the_slot_of_a_hint_is_one_slot_however_late_it_is() {
         let in_time = planned(deadline, day(slot) + seconds(20));
         assert_eq!((in_time.planned, in_time.late), (expected, None));
         assert_eq!(in_time.hinted_until, Some(just_after(day(slot) + seconds(20))));
+        assert_eq!(planned(deadline, just_after(day(slot) + seconds(20))).hinted_until, None, "it is late at once");
         let late = planned(Some(seconds(40)), now);
         assert_eq!((late.planned.at, late.hinted_until), (day("12:20:00"), None), "what is due without it");
     }
