@@ -15,6 +15,7 @@ use crate::configuration;
 use crate::expect::{condition, text};
 use crate::leader;
 use crate::refused::await_unready;
+use crate::schedules;
 
 /// One test per right. A right that is shipped and stands not here fails a test.
 macro_rules! taken_away {
@@ -58,6 +59,11 @@ taken_away! {
     without_create_events: "create events.k8s.io/events" => all_goes_on_untold;
     without_get_leases: "get coordination.k8s.io/leases" => nobody_leads;
     without_create_leases: "create coordination.k8s.io/leases" => nobody_leads;
+    without_list_workflowschedules: "list kubernaut.ai/workflowschedules" => schedules_wait_and_executions_go_on;
+    without_watch_workflowschedules: "watch kubernaut.ai/workflowschedules" => schedules_wait_and_executions_go_on;
+    without_get_workflowschedules: "get kubernaut.ai/workflowschedules" => no_child_is_made;
+    without_create_workflowexecutions: "create kubernaut.ai/workflowexecutions" => no_child_is_made;
+    without_patch_schedule_status: "patch kubernaut.ai/workflowschedules/status" => nothing_is_planned;
     without_update_leases: "update coordination.k8s.io/leases" => nobody_leads;
 }
 
@@ -301,6 +307,49 @@ async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Re
     assert!(waiting.iter().any(|name| ended[name]["status"]["phase"] == "Completed"), "{ended:#?}");
     operator.await_ready().await?;
     operator.await_value("workflowexecution_operator_forbidden_targets", 0.0).await?;
+    world.close().await
+}
+
+async fn schedules_wait_and_executions_go_on(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    // It is ready all the same.
+    let _operator = world.operator().start().await?;
+    schedules::create(&world, "unseen", "node/unseen", &bundle, &json!({"interval": "1h"})).await?;
+    another_target_works(&world, &bundle).await?;
+    let unseen = schedules::await_schedule(&world, "unseen", "is there", |_| true).await?;
+    assert_eq!(unseen["status"], Value::Null, "{unseen:#}");
+    world.give_back(&right).await?;
+    schedules::await_schedule(&world, "unseen", "is planned", |it| it["status"]["nextRunTime"].is_string()).await?;
+    world.close().await
+}
+
+async fn no_child_is_made(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    let operator = world.operator().start().await?;
+    schedules::create(&world, "childless", "node/childless", &bundle, &json!({"interval": "1h"})).await?;
+    schedules::await_schedule(&world, "childless", "is planned", |it| it["status"]["nextRunTime"].is_string()).await?;
+    world.take_away(&right).await?;
+    schedules::hurry(&world, "childless").await?;
+    await_warning(&operator, &right).await?;
+    another_target_works(&world, &bundle).await?;
+    schedules::await_children(&world, "childless", 0).await?;
+    world.give_back(&right).await?;
+    let done = schedules::await_outcome(&world, "childless", "Completed").await?;
+    assert_eq!(done["status"]["failureCount"], 0, "what the operator lacks counts for nobody: {done:#}");
+    schedules::await_children(&world, "childless", 1).await?;
+    world.close().await
+}
+
+async fn nothing_is_planned(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let operator = world.operator().start().await?;
+    schedules::create(&world, "unplanned", "node/unplanned", &bundle, &json!({"interval": "1h"})).await?;
+    await_warning(&operator, &right).await?;
+    another_target_works(&world, &bundle).await?;
+    world.give_back(&right).await?;
+    schedules::await_schedule(&world, "unplanned", "is planned", |it| it["status"]["nextRunTime"].is_string()).await?;
     world.close().await
 }
 

@@ -7,30 +7,27 @@ mod faults;
 mod holds;
 mod pacing;
 mod plans;
+mod upgrade;
 
 use anyhow::{Context as _, Result};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::ApiResource;
 use serde_json::{Value, json};
+use wfe_testkit::World;
 use wfe_testkit::awaits::Objects;
-use wfe_testkit::{World, manifests};
+use wfe_testkit::wfe::schedules as resource;
 
 use crate::expect::text;
 
 /// The label of a child with the name of its schedule.
 const SCHEDULE: &str = "kubernaut.ai/schedule";
 
-fn resource() -> ApiResource {
-    manifests::resource("kubernaut.ai/v1alpha1", "WorkflowSchedule")
-}
-
 fn schedules(world: &World) -> Api<DynamicObject> {
     world.api(&resource(), world.namespace())
 }
 
 /// Makes a schedule of a workflow with this bundle; `spec` has what else it says.
-async fn create(world: &World, name: &str, target: &str, bundle: &str, spec: &Value) -> Result<Value> {
+pub(crate) async fn create(world: &World, name: &str, target: &str, bundle: &str, spec: &Value) -> Result<Value> {
     let mut schedule = json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
         "kind": "WorkflowSchedule",
@@ -59,7 +56,7 @@ async fn edit(world: &World, name: &str, spec: Value) -> Result<()> {
 }
 
 /// Asks for a run at once, as `kubectl wfe schedule run` does.
-async fn hurry(world: &World, name: &str) -> Result<()> {
+pub(crate) async fn hurry(world: &World, name: &str) -> Result<()> {
     let now = Utc::now() + TimeDelta::seconds(1);
     edit(world, name, json!({"hint": hint(&json!({"nextRunAt": shown(now)}))})).await
 }
@@ -84,7 +81,12 @@ fn moment(value: &Value) -> Result<DateTime<Utc>> {
 }
 
 /// Waits until a schedule is as `is` wants it, and returns it. `what` completes "awaited that it ...".
-async fn await_schedule(world: &World, name: &str, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+pub(crate) async fn await_schedule(
+    world: &World,
+    name: &str,
+    what: &str,
+    is: impl Fn(&Value) -> bool,
+) -> Result<Value> {
     world.await_one(&resource(), world.namespace(), name, what, is).await
 }
 
@@ -97,7 +99,7 @@ async fn await_failures(world: &World, name: &str, failures: u32) -> Result<Valu
     .await
 }
 
-async fn await_outcome(world: &World, name: &str, outcome: &str) -> Result<Value> {
+pub(crate) async fn await_outcome(world: &World, name: &str, outcome: &str) -> Result<Value> {
     let is = |it: &Value| it["status"]["lastRun"]["outcome"] == outcome;
     await_schedule(world, name, &format!("says that its last run is {outcome}"), is).await
 }
@@ -113,7 +115,7 @@ fn children<'a>(all: &'a Objects, schedule: &str) -> Vec<&'a Value> {
 }
 
 /// Waits until a schedule has so many children, and returns them.
-async fn await_children(world: &World, schedule: &str, count: usize) -> Result<Vec<Value>> {
+pub(crate) async fn await_children(world: &World, schedule: &str, count: usize) -> Result<Vec<Value>> {
     let what = format!("{count} children of {schedule}");
     let all = world.await_wfes(&what, |all| children(all, schedule).len() == count).await?;
     Ok(children(&all, schedule).into_iter().cloned().collect())

@@ -7,11 +7,13 @@ mod execution;
 mod life;
 mod piece;
 mod run;
+mod schedule;
 
 pub(crate) use attempt::{Attempt, listed, waits};
 pub(crate) use execution::{Commit, Execution, Written, phase};
 pub(crate) use piece::Piece;
 pub(crate) use run::{Chain, Run};
+pub(crate) use schedule::{Schedule, last_run};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +33,8 @@ pub(crate) struct History<'a> {
     pub(crate) executions: BTreeMap<&'a str, Execution<'a>>,
     /// The runs of chains that carry our uid annotation, by uid.
     pub(crate) runs: BTreeMap<&'a str, Run<'a>>,
+    /// By uid.
+    pub(crate) schedules: BTreeMap<&'a str, Schedule<'a>>,
     /// What Tekton made from these runs, by the uid of the run.
     pieces: BTreeMap<&'a str, Vec<Piece<'a>>>,
     /// Uids of the PipelineRuns that are neither ours nor made from ours.
@@ -51,6 +55,7 @@ impl<'a> History<'a> {
         let mut history = Self {
             executions: BTreeMap::new(),
             runs: BTreeMap::new(),
+            schedules: BTreeMap::new(),
             pieces: BTreeMap::new(),
             strangers: BTreeSet::new(),
             shows_pieces: lives.values().any(|life| matches!(life.kind, "TaskRun" | "Pod")),
@@ -63,6 +68,9 @@ impl<'a> History<'a> {
             match life.kind {
                 "WorkflowExecution" => {
                     history.executions.insert(uid, Execution::read(life));
+                }
+                "WorkflowSchedule" => {
+                    history.schedules.insert(uid, Schedule::read(life));
                 }
                 "PipelineRun" if life.controller().is_none() => match Run::read(life) {
                     Some(run) => {

@@ -23,6 +23,8 @@
 //! | 6 | `undecided`, `leftover`, `abandoned`: what is left when faults have stopped ([`Options::settled`]) |
 //! | 7 | by the audit log: `foreign`, `create`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed`, `deleted-needed`, `removed-early` |
 //! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row |
+//! | 10 | `slot-twice`: two executions of one slot of a schedule at a time |
+//! | 12 | `count`, `outcome`, `slot`: what the status of a schedule says of its runs is the fold of their outcomes |
 //! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
 //!
 //! # What it cannot judge

@@ -145,7 +145,7 @@ impl<'e> Past<'e> {
             End::Completed
         } else if details["wasExecutionFailure"] != false {
             End::ExecutionFailure
-        } else if is_cancelled(status) {
+        } else if is_cancelled(status) || execution.schedule().is_some() {
             End::Uncounted
         } else if number.is_none() && details["reason"] == FailureReason::DeadlineExceeded.as_str() {
             // A time-out has a run, and a run has a number (ADR 5).

@@ -107,6 +107,12 @@ impl Cluster {
         objects(&self.client, Kind::Execution, Some(namespace))
     }
 
+    /// Returns the `WorkflowSchedules` of one namespace, whole: a child is made from all of a template.
+    #[must_use]
+    pub fn schedules_in(&self, namespace: &str) -> Api<DynamicObject> {
+        objects(&self.client, Kind::Schedule, Some(namespace))
+    }
+
     /// Returns the `PipelineRuns` of the execution namespace.
     #[must_use]
     pub fn runs(&self) -> Api<LeanObject> {

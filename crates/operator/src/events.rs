@@ -3,9 +3,11 @@
 //! An event has a deterministic name, made of the execution's uid and the transition, and is created after the status
 //! write that it tells of, or when the watch shows a write whose answer was lost (`untold`); "already exists" means
 //! done. A crash between the two loses it: the conditions hold the truth.
+//! One about a schedule is named by its uid and what tells one transition from the next: a slot, a generation, a version.
 //! One about the `ConfigMap` is named by its uid and version, so that several replicas tell of a version once.
 
 mod attempts;
+mod schedules;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +22,7 @@ use wfe_core::action::Skew;
 use wfe_core::backoff::Backoff;
 use wfe_core::ending::{Failure, Skip, Success};
 use wfe_core::execution::Clearance;
-use wfe_core::name::{ExecutionId, RunId};
+use wfe_core::name::{ExecutionId, RunId, ScheduleId};
 use wfe_core::residue::ResidueId;
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
@@ -54,6 +56,8 @@ const RETRY: Backoff = Backoff::doubling(std::time::Duration::from_millis(250), 
 #[derive(Clone, Debug)]
 enum About {
     Execution(ExecutionId),
+    /// A schedule, and which of several transitions with one reason it is.
+    Schedule(ScheduleId, String),
     ConfigMap(ConfigVersion),
 }
 
@@ -215,6 +219,7 @@ impl Announcement {
     fn name(&self) -> String {
         let (name, uid, transition) = match &self.about {
             About::Execution(id) => (&*id.name, id.uid.to_string(), String::new()),
+            About::Schedule(id, transition) => (&*id.name, id.uid.to_string(), format!("{transition}.")),
             About::ConfigMap(config) => (config.name.as_str(), config.uid.clone(), format!("{}.", config.version)),
         };
         let head = name[..name.len().min(MAX_NAME)].trim_end_matches(['.', '-']);
@@ -227,6 +232,14 @@ impl Announcement {
             About::Execution(id) => ObjectReference {
                 api_version: Some(format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION)),
                 kind: Some("WorkflowExecution".to_owned()),
+                namespace: Some(id.namespace.to_string()),
+                name: Some(id.name.to_string()),
+                uid: Some(id.uid.to_string()),
+                ..ObjectReference::default()
+            },
+            About::Schedule(id, _) => ObjectReference {
+                api_version: Some(format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION)),
+                kind: Some(wfe_api::workflow_schedule::KIND.to_owned()),
                 namespace: Some(id.namespace.to_string()),
                 name: Some(id.name.to_string()),
                 uid: Some(id.uid.to_string()),

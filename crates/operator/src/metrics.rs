@@ -3,6 +3,7 @@
 mod busy;
 mod labels;
 mod now;
+mod schedules;
 mod standing;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::verb::Verb;
 pub use busy::BusyGauges;
 pub use labels::{AttemptLabel, OutcomeLabel};
 use now::Now;
+pub use schedules::{ScheduleGauges, ScheduleMetrics};
 pub use standing::StandingGauges;
 use wfe_view::index::Kind;
 
@@ -67,6 +69,7 @@ struct Inner {
     foreign_runs: IntCounter,
     slow_drains: IntCounter,
     expired: IntCounter,
+    schedules: ScheduleMetrics,
     now: Now,
 }
 
@@ -172,6 +175,7 @@ impl Metrics {
                 "workflowexecution_expired_total",
                 "Executions that were removed, as their time to live was over.",
             )?,
+            schedules: ScheduleMetrics::new()?,
             now: Now::new()?,
             registry,
         };
@@ -217,6 +221,12 @@ impl Metrics {
     pub fn busy(&self) -> BusyGauges {
         let now = &self.0.now;
         BusyGauges::new(now.waiting.clone(), now.draining.clone(), now.retry_waits.clone())
+    }
+
+    /// Returns the metrics of schedules.
+    #[must_use]
+    pub fn schedules(&self) -> &ScheduleMetrics {
+        &self.0.schedules
     }
 
     /// Counts a run that was created.
@@ -352,6 +362,7 @@ impl Inner {
         registry.register(Box::new(self.foreign_runs.clone()))?;
         registry.register(Box::new(self.slow_drains.clone()))?;
         registry.register(Box::new(self.expired.clone()))?;
+        self.schedules.register(registry)?;
         self.now.register(registry)?;
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         self.show_zeros();

@@ -10,6 +10,7 @@ mod live;
 mod marks;
 mod refusal;
 mod runs;
+mod schedules;
 mod task;
 mod telling;
 
@@ -26,6 +27,7 @@ use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::reason::Refusal;
 use wfe_core::retry::Answers;
 use wfe_core::run::Run;
+use wfe_core::schedule::RefusedChild;
 use wfe_core::target::{Elsewhere, TargetName};
 use wfe_core::tries::{Trouble, TroubleKind};
 use wfe_view::call::CallError;
@@ -96,6 +98,8 @@ pub enum Learned {
     Unwatched(ChainName, Box<Run>),
     /// A run that is gone, as a live read says.
     RunGone(Uid),
+    /// A child of this schedule that the API server has refused for good.
+    ChildRefused(Uid, RefusedChild),
     /// It has been told that steps of a run have run again.
     ReplayTold(Uid),
     /// It has been said that the target does not drain.
@@ -195,6 +199,7 @@ impl PerformError {
 /// What one write has brought, and why it failed, where it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
+pub use schedules::ChildCreation;
 pub use task::{Common, Creation, Question, Task, Work};
 #[cfg(test)]
 pub(crate) use telling::Told;
@@ -260,6 +265,8 @@ impl Performer {
             Task::Ask(question) => self.ask(question).await,
             Task::ReadOwner(owner) => self.read_owner(&owner, common.now).await,
             Task::Follow(run) => self.follow(&run).await,
+            Task::CreateChild(creation) => self.create_child(&creation, common.now).await,
+            Task::Record(record, shown) => self.record(&record, &shown, common.now).await,
             Task::Tell(tell, attempt) => Ok(self.tell_people(&common, tell, attempt)),
         };
         vec![split(result)]

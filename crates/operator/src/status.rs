@@ -3,6 +3,7 @@
 mod after;
 mod attempts;
 mod end;
+mod schedule;
 
 use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -25,6 +26,7 @@ use end::{ended, lock_after_the_end};
 
 pub(crate) use attempts::delay_text;
 pub use end::skipped;
+pub use schedule::schedule;
 
 /// The execution that a status is about, as far as it is needed here.
 #[derive(Clone, Debug, Default)]

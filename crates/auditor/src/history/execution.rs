@@ -133,6 +133,15 @@ impl<'a> Execution<'a> {
         (repository, of_spec("containerDigest").or(inside))
     }
 
+    /// Returns the uid of the schedule that made it, where one did (section 12.5). It never changes.
+    pub(crate) fn schedule(&self) -> Option<&'a str> {
+        let object = self.versions.first()?.1;
+        let by = &object["spec"]["remediationRequestRef"];
+        let schedule = text(by, "/name").filter(|_| by["kind"] == "WorkflowSchedule")?;
+        let slot = self.object.name.strip_prefix(schedule)?.strip_prefix('-')?;
+        slot.parse::<i64>().ok().and_then(|_| text(by, "/uid"))
+    }
+
     /// Returns `spec.recoveryOf`, which never changes.
     pub(crate) fn recovery_of(&self) -> Option<&'a str> {
         text(self.versions.first()?.1, "/spec/recoveryOf")

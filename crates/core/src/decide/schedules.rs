@@ -17,7 +17,7 @@ use crate::schedule::plan::{NextRun, ignored};
 use crate::schedule::{HeldBy, Schedule, ScheduleStatus};
 
 pub use rows::ROWS;
-use status::{Wanted, hold};
+use status::hold;
 
 /// How much later than now a time in a status may lie: with more, a clock was ahead, and the plan begins anew.
 pub(super) const MAX_AHEAD: Duration = Duration::from_mins(1);
@@ -52,7 +52,7 @@ pub struct Step {
     /// What it is and why, for people.
     because: Cow<'static, str>,
     /// What its status is to say.
-    wanted: Wanted,
+    wanted: Box<ScheduleStatus>,
     /// The slot whose child must be gone, read live, before that is written.
     gone: Option<Time>,
     /// What holds it.
@@ -124,7 +124,7 @@ impl Case<'_> {
             decision.wake_at(wake);
         }
         decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: step.held, next }));
-        let Wanted::Status(status) = step.wanted else { return };
+        let status = step.wanted;
         self.tell_of_hint(&status, decision);
         if *status != schedule.status {
             decision.actions.push(Action::Record(Record {

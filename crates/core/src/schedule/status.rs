@@ -79,6 +79,10 @@ pub struct ScheduleStatus {
     pub ready: Ready,
     /// Condition `Held`.
     pub held: Held,
+    /// Since when the condition `Ready` has its status: what is shown, kept by whoever writes.
+    pub ready_since: Option<Time>,
+    /// Since when the condition `Held` has its status.
+    pub held_since: Option<Time>,
 }
 
 /// The latest slot that was used.
@@ -119,6 +123,8 @@ pub enum Ready {
     InvalidSpec(Box<str>),
     /// False: the API server refuses its child, and why.
     ChildRefused(Box<str>),
+    /// False: its deletion has begun, or that of its namespace.
+    Deleting,
 }
 
 /// What the condition `Held` says.

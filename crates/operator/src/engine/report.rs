@@ -64,6 +64,7 @@ impl Engine {
                 Learned::Read(expected, live) => self.index.read_live(key, &expected, live),
                 Learned::Unwatched(chain, run) => self.index.follow_live(chain, *run, self.settings.clock.now()),
                 Learned::RunGone(run) => self.index.vanish(key, Kind::Run, &run),
+                Learned::ChildRefused(schedule, refused) => self.index.child_refused(key, &schedule, refused),
                 Learned::ReplayTold(run) => self.index.replay_told(key, &run),
                 Learned::DrainWarned => self.index.drain_warned(key),
             }

@@ -2,7 +2,7 @@
 
 use futures::{StreamExt, stream};
 use kube::api::DynamicObject;
-use wfe_core::name::{ExecutionId, RunId};
+use wfe_core::name::{ExecutionId, RunId, ScheduleId};
 use wfe_core::run::Order;
 use wfe_tekton::observe_run;
 use wfe_view::index::{Expected, Key, Kind, Live};
@@ -33,6 +33,10 @@ impl Performer {
             Kind::Execution => {
                 let (namespace, name, uid) = (object.namespace.clone(), object.name.clone(), object.uid.clone());
                 self.read_execution(&ExecutionId { namespace, name, uid }).await?
+            }
+            Kind::Schedule => {
+                let (namespace, name, uid) = (object.namespace.clone(), object.name.clone(), object.uid.clone());
+                self.read_schedule(&ScheduleId { namespace, name, uid }).await?
             }
             _ => self.read_run(&object.name).await?,
         };

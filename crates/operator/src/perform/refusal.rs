@@ -33,10 +33,11 @@ fn is_starting(message: &str) -> bool {
     message.ends_with(" is forbidden: not yet ready to handle request")
 }
 
-/// Says what the API server said, without the value of any parameter, cut to a limit.
-pub(super) fn message(error: &CallError, parameters: &BTreeMap<String, String>) -> String {
+/// Says what the API server said when it refused to create an object of a kind, without the value of any parameter, cut
+/// to a limit.
+pub(super) fn message(kind: &str, error: &CallError, parameters: &BTreeMap<String, String>) -> String {
     let text = redact(&error.to_string(), parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-    cut(&format!("the API server refused to create the PipelineRun: {text}"), MAX_MESSAGE)
+    cut(&format!("the API server refused to create the {kind}: {text}"), MAX_MESSAGE)
 }
 
 #[cfg(test)]
@@ -104,7 +105,8 @@ mod tests {
     #[test]
     fn messages_do_not_quote_parameter_values() {
         let parameters = [("TOKEN", "s3cr3t-value"), ("N", "1")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-        let text = message(&refused(422, "spec.params[0]: invalid value \"s3cr3t-value\" at 1"), &parameters);
+        let text =
+            message("PipelineRun", &refused(422, "spec.params[0]: invalid value \"s3cr3t-value\" at 1"), &parameters);
         assert!(text.ends_with("invalid value \"<TOKEN>\" at 1"), "{text}");
     }
 }

@@ -76,7 +76,7 @@ impl Performer {
             }
             Err(error) => match refusal::judge(&error) {
                 Some(reason) => {
-                    let message = refusal::message(&error, &request.parameters);
+                    let message = refusal::message("PipelineRun", &error, &request.parameters);
                     tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {message}");
                     Ok(vec![creation.refused(reason, &message)])
                 }

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::action::{Action, AttemptFacts, Change, Mark, Tell, Write};
+use wfe_core::action::{Action, AttemptFacts, Change, Mark, Record, Tell, Write};
 use wfe_core::chain::RunNumber;
 use wfe_core::ending::Skip;
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::{FailureReason, Refusal};
+use wfe_core::schedule::ScheduleStatus;
 use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
 use wfe_tekton::{Defaults, Evidence, RunRequest};
 use wfe_view::index::{Entry, Key};
 
-use super::{Learned, PerformError, Result};
+use super::{ChildCreation, Learned, PerformError, Result};
 use crate::status::Subject;
 
 /// The tasks of one decision.
@@ -70,6 +71,10 @@ pub enum Task {
     Ask(Question),
     /// Reads an execution that no watch delivers.
     ReadOwner(ExecutionId),
+    /// Creates the child of a schedule.
+    CreateChild(ChildCreation),
+    /// Writes the status of a schedule, which says this now.
+    Record(Box<Record>, Box<ScheduleStatus>),
     /// Reads a run that its watch does not deliver.
     Follow(RunId),
     /// Tells people something, of this attempt of the execution where it is a later one.
@@ -173,11 +178,20 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
             Task::Ask(Question { execution, run, failed: Box::new(failed), stop_when, retry_when })
         }
         Action::ReadOwner { owner } => Task::ReadOwner(owner),
+        Action::CreateChild { schedule, generation, slot, start_before, not_made } => {
+            Task::CreateChild(ChildCreation { schedule, generation, slot, start_before, not_made })
+        }
+        Action::Record(record) => {
+            let known = entry.target.schedules.get(&record.schedule.uid);
+            let gone = || PerformError::Changed { what: format!("WorkflowSchedule {}", record.schedule) };
+            let shown = known.ok_or_else(gone)?.status.clone();
+            Task::Record(Box::new(record), Box::new(shown))
+        }
         Action::Follow { run } => Task::Follow(run),
         Action::Tell(tell) => {
             let of = match &tell {
                 Tell::Replay { execution, .. } => entry.target.executions.get(&execution.uid),
-                Tell::DrainSlow { .. } => None,
+                Tell::DrainSlow { .. } | Tell::HintIgnored { .. } => None,
             };
             let attempt = of.and_then(|of| of.retry.as_ref()).map(|retry| retry.current());
             Task::Tell(tell, attempt.filter(|attempt| *attempt > 1))

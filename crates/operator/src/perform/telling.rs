@@ -195,6 +195,11 @@ impl Performer {
                 self.events.announce(Announcement::drain_slow(&holder, &residue, since));
                 vec![Learned::DrainWarned]
             }
+            Tell::HintIgnored { schedule, generation, why } => {
+                tracing::info!(%schedule, "hint ignored: {why}");
+                self.events.announce(Announcement::hint_ignored(&schedule, generation, why));
+                Vec::new()
+            }
         }
     }
 

@@ -34,7 +34,8 @@ fn judge_time(evidence: &Evidence<'_>, execution: &Execution<'_>, removed_at: &s
     // Without one, the operator's configuration has one, which is not known here.
     let ttl = execution.object_at(gone).pointer("/spec/ttlSecondsAfterFinished").and_then(serde_json::Value::as_i64);
     let lived = seconds_of(removed_at).zip(seconds(status, "/completionTime")).map(|(removed, ended)| removed - ended);
-    if ttl.zip(lived).is_some_and(|(ttl, lived)| lived < ttl) {
+    // The history of a schedule may be full (section 12.7).
+    if execution.schedule().is_none() && ttl.zip(lived).is_some_and(|(ttl, lived)| lived < ttl) {
         return Some("removed an execution before its time to live was over");
     }
     let others: Vec<&Execution<'_>> = {

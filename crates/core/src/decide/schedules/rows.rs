@@ -1,6 +1,6 @@
 //! The rows of SPEC section 12.6, in order: the first that matches decides. This list is the specification.
 
-use super::status::{Wanted, hold};
+use super::status::hold;
 use super::{Case, Row, Step};
 use crate::bundle::Bundle;
 use crate::execution::Execution;
@@ -35,8 +35,8 @@ fn passes(because: &'static str) -> Row {
 /// Row 0: a spec that cannot be used makes no child, and neither does what is on its way out.
 fn unusable(case: Case<'_>) -> Row {
     if case.schedule.leaving {
-        let because = "its deletion has begun, or that of its namespace".into();
-        return Row::Decides(Step { because, wanted: Wanted::AsItIs, gone: None, held: None, wake: None });
+        let status = ScheduleStatus { ready: Ready::Deleting, next: None, ..case.status() };
+        return Row::Decides(Step::says(status, "its deletion has begun, or that of its namespace"));
     }
     let Err(why) = &case.schedule.plan else { return passes("its spec can be used") };
     let status = case.status();

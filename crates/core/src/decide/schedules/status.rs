@@ -11,19 +11,10 @@ use crate::schedule::{
     Child, ChildState, Held, HeldBy, LastRun, Missed, Outcome, Planned, Ready, ScheduleStatus, child_name,
 };
 
-/// What the status is to say.
-pub(super) enum Wanted {
-    /// What it says, whatever that is: the object is on its way out.
-    AsItIs,
-    /// This.
-    Status(Box<ScheduleStatus>),
-}
-
 impl Step {
     /// Makes a step that says this in the status.
     pub(super) fn says(status: ScheduleStatus, because: impl Into<Cow<'static, str>>) -> Self {
-        let wanted = Wanted::Status(Box::new(status));
-        Self { because: because.into(), wanted, gone: None, held: None, wake: None }
+        Self { because: because.into(), wanted: Box::new(status), gone: None, held: None, wake: None }
     }
 
     /// Is looked at again at a time.
@@ -39,7 +30,7 @@ impl<'a> Case<'a> {
         let ready = match &shown.ready {
             // Until a child is made, or the template changes.
             Ready::ChildRefused(why) => Ready::ChildRefused(why.clone()),
-            Ready::Unsaid | Ready::Yes | Ready::InvalidSpec(_) => Ready::Yes,
+            Ready::Unsaid | Ready::Yes | Ready::InvalidSpec(_) | Ready::Deleting => Ready::Yes,
         };
         ScheduleStatus { observed_generation: Some(self.schedule.generation), ready, ..shown.clone() }
     }

@@ -1,0 +1,84 @@
+//! The events about a schedule (SPEC section 13.7): never on the plain path.
+
+use wfe_core::Time;
+use wfe_core::name::ScheduleId;
+use wfe_core::schedule::{HeldBy, Missed};
+
+use super::{About, Announcement};
+
+impl Announcement {
+    /// Slots passed without a run.
+    #[must_use]
+    pub fn slots_missed(schedule: &ScheduleId, missed: Missed) -> Self {
+        let Missed { slot, count } = missed;
+        let note = match count {
+            1 => format!("the slot of {} passed without a run", shown(slot)),
+            _ => format!("{count} slots passed without a run, the latest at {}", shown(slot)),
+        };
+        let about = About::Schedule(schedule.clone(), slot.timestamp().to_string());
+        Self { warning: true, ..Self::normal(about, "SlotsMissed", "Plan", note) }
+    }
+
+    /// Something keeps it from running. `version` is that of the status that said nothing of it.
+    #[must_use]
+    pub fn held(schedule: &ScheduleId, version: &str, by: HeldBy, message: &str) -> Self {
+        let about = About::Schedule(schedule.clone(), version.to_owned());
+        // Somebody has to do something before it runs again.
+        let warning = matches!(by, HeldBy::PreviousExecutionFailed | HeldBy::ExhaustedRetries);
+        Self { warning, ..Self::normal(about, "Held", "Hold", format!("{}: {message}", by.as_str())) }
+    }
+
+    /// Nothing keeps it from running any more.
+    #[must_use]
+    pub fn released(schedule: &ScheduleId, version: &str, was: HeldBy) -> Self {
+        let about = About::Schedule(schedule.clone(), version.to_owned());
+        Self::normal(about, "Released", "Release", format!("it is not held any more ({})", was.as_str()))
+    }
+
+    /// The API server will not have its child.
+    #[must_use]
+    pub fn child_refused(schedule: &ScheduleId, slot: Time, message: &str) -> Self {
+        let about = About::Schedule(schedule.clone(), slot.timestamp().to_string());
+        let note = format!("{message}; correct spec.template, it is tried again at its next slot");
+        Self { warning: true, ..Self::normal(about, "ChildRefused", "Create", note) }
+    }
+
+    /// Its hint does not count.
+    #[must_use]
+    pub fn hint_ignored(schedule: &ScheduleId, generation: i64, why: &str) -> Self {
+        let about = About::Schedule(schedule.clone(), generation.to_string());
+        Self::normal(about, "HintIgnored", "Plan", why.to_owned())
+    }
+}
+
+fn shown(time: Time) -> impl std::fmt::Display {
+    time.format("%Y-%m-%dT%H:%M:%SZ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::rendered;
+    use super::*;
+    use wfe_core::name::Uid;
+
+    #[test]
+    fn an_event_of_a_schedule_has_one_name_for_one_transition() {
+        let id = ScheduleId { namespace: "ops".into(), name: "nightly".into(), uid: Uid::new("u-1") };
+        let slot = Time::from_timestamp(1_800_000_000, 0).unwrap();
+        let event = |announcement: &Announcement| {
+            let event = rendered(announcement);
+            (event.metadata.name.unwrap(), event.type_.unwrap(), event.note.unwrap())
+        };
+        let (name, kind, note) = event(&Announcement::slots_missed(&id, Missed { slot, count: 6 }));
+        assert_eq!((&*name, &*kind), ("nightly.u-1.1800000000.slotsmissed", "Warning"));
+        assert_eq!(note, "6 slots passed without a run, the latest at 2027-01-15T08:00:00Z");
+        let (name, kind, note) = event(&Announcement::held(&id, "77", HeldBy::PreviousExecutionFailed, "clear it"));
+        assert_eq!((&*name, &*kind, &*note), ("nightly.u-1.77.held", "Warning", "PreviousExecutionFailed: clear it"));
+        let (_, kind, _) = event(&Announcement::held(&id, "78", HeldBy::Suspended, "spec.suspend is true"));
+        assert_eq!(kind, "Normal");
+        assert_eq!(event(&Announcement::released(&id, "79", HeldBy::Suspended)).0, "nightly.u-1.79.released");
+        assert_eq!(event(&Announcement::hint_ignored(&id, 3, "late")).0, "nightly.u-1.3.hintignored");
+        let regarding = rendered(&Announcement::child_refused(&id, slot, "no")).regarding.unwrap();
+        assert_eq!(regarding.kind.as_deref(), Some("WorkflowSchedule"));
+    }
+}

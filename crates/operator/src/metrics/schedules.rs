@@ -1,0 +1,239 @@
+//! What Prometheus sees of schedules (SPEC section 13.7).
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
+use wfe_core::action::ScheduleJudgement;
+use wfe_core::name::{ScheduleId, Uid};
+use wfe_core::schedule::{HeldBy, Outcome};
+use wfe_core::target::Target;
+use wfe_view::index::Key;
+
+/// How many schedules have a series of their own, as targets have (SPEC section 15).
+const MAX_SERIES: usize = 10_000;
+/// The labels of what has none: no namespace is called so, as it has a capital.
+const OVERFLOW: [&str; 2] = ["OVERFLOW", "OVERFLOW"];
+
+/// The metrics of schedules. Cheap to clone.
+#[derive(Clone)]
+pub struct ScheduleMetrics {
+    runs: IntCounterVec,
+    missed: IntCounter,
+    held: IntGaugeVec,
+    failures: IntGaugeVec,
+    creation_delay: Histogram,
+}
+
+impl ScheduleMetrics {
+    pub(super) fn new() -> prometheus::Result<Self> {
+        let gauges = |name: &str, help: &str, labels: &[&str]| IntGaugeVec::new(Opts::new(name, help), labels);
+        let delays = vec![0.05, 0.1, 0.25, 0.5, 1., 2.5, 5., 10., 30., 60., 300., 1800., 3600.];
+        let all = Self {
+            runs: IntCounterVec::new(
+                Opts::new("workflowschedule_runs_total", "Slots of schedules that have an outcome, by outcome."),
+                &["outcome"],
+            )?,
+            missed: IntCounter::new(
+                "workflowschedule_missed_slots_total",
+                "Slots of schedules that passed without a run; of a cron expression 100 at once are counted at the most.",
+            )?,
+            held: gauges(
+                "workflowschedule_held",
+                "Schedules that make no execution though a slot is there, by what holds them.",
+                &["reason"],
+            )?,
+            failures: gauges(
+                "workflowschedule_failure_count",
+                "Failures in a row, by schedule; a schedule without one has no series.",
+                &["namespace", "schedule"],
+            )?,
+            creation_delay: Histogram::with_opts(
+                HistogramOpts::new(
+                    "workflowschedule_creation_delay_seconds",
+                    "Time from a slot to the creation of its execution.",
+                )
+                .buckets(delays),
+            )?,
+        };
+        for outcome in Outcome::ALL {
+            let _ = all.runs.with_label_values(&[outcome.as_str()]);
+        }
+        for by in HeldBy::ALL {
+            let _ = all.held.with_label_values(&[by.as_str()]);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn register(&self, registry: &Registry) -> prometheus::Result<()> {
+        registry.register(Box::new(self.runs.clone()))?;
+        registry.register(Box::new(self.missed.clone()))?;
+        registry.register(Box::new(self.held.clone()))?;
+        registry.register(Box::new(self.failures.clone()))?;
+        registry.register(Box::new(self.creation_delay.clone()))
+    }
+
+    /// Counts a slot that has an outcome.
+    pub fn ran(&self, outcome: Outcome) {
+        self.runs.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    /// Counts slots that were missed.
+    pub fn missed(&self, count: u32) {
+        self.missed.inc_by(count.into());
+    }
+
+    /// Records how long after its slot a child was made.
+    pub fn child_created(&self, late: Duration) {
+        self.creation_delay.observe(late.as_secs_f64());
+    }
+
+    /// Returns the gauges of how schedules stand.
+    #[must_use]
+    pub fn gauges(&self) -> ScheduleGauges {
+        ScheduleGauges {
+            held: self.held.clone(),
+            failures: self.failures.clone(),
+            shown: HashMap::new(),
+            series: 0,
+            max_series: MAX_SERIES,
+            beyond: BTreeMap::new(),
+        }
+    }
+}
+
+/// Shows how the schedules of targets stand. Owned by whoever decides.
+pub struct ScheduleGauges {
+    held: IntGaugeVec,
+    failures: IntGaugeVec,
+    shown: HashMap<Key, HashMap<Uid, Shown>>,
+    series: usize,
+    max_series: usize,
+    /// The counts of the schedules without a series, and how many have each.
+    beyond: BTreeMap<u32, usize>,
+}
+
+/// What is shown of a schedule.
+struct Shown {
+    id: ScheduleId,
+    has_series: bool,
+    failures: u32,
+    held: Option<HeldBy>,
+}
+
+impl ScheduleGauges {
+    /// Shows the schedules of a target as they were judged.
+    pub fn show(&mut self, key: &Key, target: &Target, judged: &[(ScheduleId, ScheduleJudgement)]) {
+        if target.schedules.is_empty() && !self.shown.contains_key(key) {
+            return; // as on most targets
+        }
+        self.forget(key);
+        for schedule in target.schedules.values() {
+            let judgement = judged.iter().find(|(id, _)| id.uid == schedule.id.uid);
+            let held = judgement.and_then(|(_, judgement)| judgement.held);
+            self.show_one(key, schedule.id.clone(), schedule.status.failure_count, held);
+        }
+    }
+
+    fn show_one(&mut self, key: &Key, id: ScheduleId, failures: u32, held: Option<HeldBy>) {
+        if failures == 0 && held.is_none() {
+            return;
+        }
+        if let Some(held) = held {
+            self.held.with_label_values(&[held.as_str()]).inc();
+        }
+        let has_series = failures > 0 && self.series < self.max_series;
+        if has_series {
+            self.series += 1;
+            self.failures.with_label_values(&[&*id.namespace, &*id.name]).set(i64::from(failures));
+        } else if failures > 0 {
+            *self.beyond.entry(failures).or_default() += 1;
+            self.show_overflow();
+        }
+        let uid = id.uid.clone();
+        self.shown.entry(key.clone()).or_default().insert(uid, Shown { id, has_series, failures, held });
+    }
+
+    /// Shows nothing of the schedules of a target any more.
+    pub fn forget(&mut self, key: &Key) {
+        for Shown { id, has_series, failures, held } in
+            self.shown.remove(key).into_iter().flat_map(HashMap::into_values)
+        {
+            if let Some(held) = held {
+                self.held.with_label_values(&[held.as_str()]).dec();
+            }
+            if has_series {
+                self.series -= 1;
+                // It was there, as this is the only place that removes it.
+                let _ = self.failures.remove_label_values(&[&*id.namespace, &*id.name]);
+            } else if failures > 0 {
+                if let Some(count) = self.beyond.get_mut(&failures) {
+                    *count -= 1;
+                }
+                self.beyond.retain(|_, count| *count > 0);
+                self.show_overflow();
+            }
+        }
+    }
+
+    /// Shows nothing of any schedule any more.
+    pub fn forget_all(&mut self) {
+        let shown: Vec<Key> = self.shown.keys().cloned().collect();
+        for key in &shown {
+            self.forget(key);
+        }
+    }
+
+    /// The series of those without one shows the highest of their counts.
+    fn show_overflow(&self) {
+        match self.beyond.last_key_value() {
+            Some((highest, _)) => self.failures.with_label_values(&OVERFLOW).set(i64::from(*highest)),
+            None => {
+                let _ = self.failures.remove_label_values(&OVERFLOW);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus::core::Collector;
+
+    fn key(number: u8) -> Key {
+        Key::Unreadable(Uid::new(&number.to_string()))
+    }
+
+    fn id(name: &str) -> ScheduleId {
+        ScheduleId { namespace: "ops".into(), name: name.into(), uid: Uid::new(name) }
+    }
+
+    fn series(gauges: &ScheduleGauges) -> Vec<(String, i64)> {
+        let metrics = gauges.failures.collect().into_iter().flat_map(|mut family| family.take_metric());
+        #[allow(clippy::cast_possible_truncation)] // small whole numbers
+        let one = |metric: prometheus::proto::Metric| {
+            let name = metric.get_label().iter().find(|it| it.name() == "schedule").unwrap().value().to_owned();
+            (name, metric.get_gauge().value() as i64)
+        };
+        let mut all: Vec<_> = metrics.map(one).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn a_series_lasts_as_long_as_the_streak_and_their_number_is_limited() {
+        let metrics = ScheduleMetrics::new().unwrap();
+        let mut gauges = metrics.gauges();
+        gauges.max_series = 1;
+        gauges.show_one(&key(1), id("a"), 2, None);
+        gauges.show_one(&key(2), id("b"), 5, Some(HeldBy::ResourceBusy));
+        gauges.show_one(&key(3), id("c"), 0, None);
+        assert_eq!(series(&gauges), [("OVERFLOW".to_owned(), 5), ("a".to_owned(), 2)]);
+        assert_eq!(gauges.held.with_label_values(&["ResourceBusy"]).get(), 1);
+        gauges.forget(&key(2));
+        assert_eq!(series(&gauges), [("a".to_owned(), 2)]);
+        assert_eq!(gauges.held.with_label_values(&["ResourceBusy"]).get(), 0);
+        gauges.forget_all();
+        assert!(series(&gauges).is_empty());
+    }
+}

@@ -1,0 +1,246 @@
+//! What is done for schedules: their children are made, and their statuses written (SPEC section 12.5, 12.7).
+
+use std::collections::BTreeMap;
+
+use chrono::{SecondsFormat, TimeDelta};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Map, Value, json};
+use wfe_api::labels::{ANNOTATION_SCHEDULED_FOR, LABEL_SCHEDULE, MANAGED_BY};
+use wfe_api::limits;
+use wfe_api::workflow_schedule::KIND;
+use wfe_core::Time;
+use wfe_core::action::Record;
+use wfe_core::name::ScheduleId;
+use wfe_core::schedule::{Held, Outcome, RefusedChild, ScheduleStatus, child_name};
+use wfe_view::call::CallError;
+use wfe_view::index::Kind;
+use wfe_view::lean::LeanObject;
+
+use super::facts::is;
+use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call, changed_or_call, expect_object, refusal};
+use crate::events::Announcement;
+use crate::status;
+use crate::verb::Verb;
+
+const SCHEDULES: &str = "workflowschedules";
+const SCHEDULE_STATUS: &str = "workflowschedules/status";
+
+/// The child of a schedule that is to be created.
+#[derive(Debug)]
+pub struct ChildCreation {
+    /// For which schedule.
+    pub schedule: ScheduleId,
+    /// The generation of it that the decision rests on.
+    pub generation: i64,
+    /// For which slot.
+    pub slot: Time,
+    /// Until when it may begin.
+    pub start_before: Time,
+    /// The slot of an earlier create whose answer may have been lost.
+    pub not_made: Option<Time>,
+}
+
+impl ChildCreation {
+    fn refused(&self, message: &str) -> Vec<Learned> {
+        let message = limits::cut(message, limits::RUN_MESSAGE).into();
+        vec![Learned::ChildRefused(self.schedule.uid.clone(), RefusedChild { slot: self.slot, message })]
+    }
+}
+
+impl Performer {
+    /// Creates a child from the template as it is now, unless the schedule has changed since it was decided on. A create
+    /// whose outcome is unknown is tried again under the same name.
+    pub(super) async fn create_child(&self, creation: &ChildCreation, now: Time) -> Result<Vec<Learned>> {
+        let ChildCreation { schedule, generation, slot, start_before, not_made } = creation;
+        if let Some(earlier) = not_made {
+            let name = child_name(&schedule.name, *earlier);
+            if let Some(found) = self.read_child(schedule, &name).await?.filter(|found| is_child_of(found, schedule)) {
+                return Ok(expect_object(Kind::Execution, &found));
+            }
+        }
+        let is_as_decided = |found: &DynamicObject| {
+            let meta = &found.metadata;
+            is(meta, &schedule.uid) && meta.generation == Some(*generation) && meta.deletion_timestamp.is_none()
+        };
+        let Some(found) = self.read_schedule(schedule).await?.filter(is_as_decided) else {
+            return Err(PerformError::Changed { what: format!("WorkflowSchedule {schedule}") });
+        };
+        let name = child_name(&schedule.name, *slot);
+        let child = render(schedule, &name, &found.data["spec"]["template"], *slot, *start_before);
+        let child: DynamicObject = serde_json::from_value(child).map_err(|error| {
+            let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
+            call(format!("render WorkflowExecution {}/{name}", schedule.namespace), source)
+        })?;
+        let params = PostParams { field_manager: Some(MANAGED_BY.to_owned()), ..PostParams::default() };
+        let executions = self.cluster.executions_in(&schedule.namespace);
+        let sent = LeanObject::from(child);
+        match self.cluster.call(Verb::Create, EXECUTIONS, executions.create(&params, &sent)).await {
+            Ok(LeanObject { object: created, .. }) => {
+                let late = (now - *slot).max(TimeDelta::zero());
+                self.metrics.schedules().child_created(late.to_std().unwrap_or_default());
+                tracing::info!(%schedule, wfe = name, "child created");
+                Ok(expect_object(Kind::Execution, &created))
+            }
+            Err(CallError::Refused(status)) if status.is_already_exists() => self.child_exists(creation, &name).await,
+            Err(error) if is_going_away(&error) => {
+                Err(PerformError::Changed { what: format!("the namespace {}", schedule.namespace) })
+            }
+            Err(error) => match refusal::judge(&error) {
+                Some(_) => {
+                    let message = refusal::message("WorkflowExecution", &error, &parameters(&found));
+                    tracing::warn!(%schedule, wfe = name, "child refused: {message}");
+                    Ok(creation.refused(&message))
+                }
+                None => Err(call(format!("create WorkflowExecution {}/{name}", schedule.namespace), error)),
+            },
+        }
+    }
+
+    /// The name is there already: that of the child (a crash, an answer that was lost, another operator), or a
+    /// stranger's.
+    async fn child_exists(&self, creation: &ChildCreation, name: &str) -> Result<Vec<Learned>> {
+        let schedule = &creation.schedule;
+        match self.read_child(schedule, name).await? {
+            Some(found) if is_child_of(&found, schedule) => Ok(expect_object(Kind::Execution, &found)),
+            Some(_) => Ok(creation.refused(&format!(
+                "another WorkflowExecution has the name {name}; delete it, or create the schedule again under another name"
+            ))),
+            None => Err(PerformError::Changed { what: format!("WorkflowExecution {}/{name}", schedule.namespace) }),
+        }
+    }
+
+    /// Writes what a decision wants the status of a schedule to say. `shown` is what it said when that was decided.
+    pub(super) async fn record(&self, record: &Record, shown: &ScheduleStatus, now: Time) -> Result<Vec<Learned>> {
+        let Record { schedule, version, gone, status } = record;
+        if let Some(slot) = gone {
+            let name = child_name(&schedule.name, *slot);
+            if self.read_child(schedule, &name).await?.is_some_and(|found| is_child_of(&found, schedule)) {
+                let what = format!("WorkflowExecution {}/{name} is there after all", schedule.namespace);
+                return Err(PerformError::Refuted { what });
+            }
+        }
+        let patch = Patch::Merge(json!({
+            "metadata": {"uid": schedule.uid.to_string(), "resourceVersion": version.as_str()},
+            "status": status::schedule(schedule, shown, status, now),
+        }));
+        let params = PatchParams { field_manager: Some(MANAGED_BY.to_owned()), ..PatchParams::default() };
+        let schedules = self.schedules(schedule);
+        match self
+            .cluster
+            .call(Verb::Patch, SCHEDULE_STATUS, schedules.patch_status(&schedule.name, &params, &patch))
+            .await
+        {
+            Ok(written) => {
+                self.tell_of_schedule(record, shown);
+                Ok(expect_object(Kind::Schedule, &written))
+            }
+            Err(error) => Err(changed_or_call(error, format!("WorkflowSchedule {schedule}"), "write the status of")),
+        }
+    }
+
+    pub(super) async fn read_schedule(&self, schedule: &ScheduleId) -> Result<Option<DynamicObject>> {
+        let schedules = self.schedules(schedule);
+        let found = self.cluster.call(Verb::Get, SCHEDULES, schedules.get_opt(&schedule.name)).await;
+        found.map_err(|error| call(format!("read WorkflowSchedule {schedule}"), error))
+    }
+
+    /// Tells of a status that was written: `shown` is what it said before.
+    fn tell_of_schedule(&self, record: &Record, shown: &ScheduleStatus) {
+        let Record { schedule, version, status: wanted, .. } = record;
+        let metrics = self.metrics.schedules();
+        if let Some(run) = wanted.last_run.as_ref().filter(|run| shown.last_run.as_ref() != Some(run))
+            && let Some(outcome) = run.outcome
+        {
+            let name = child_name(&schedule.name, run.slot);
+            let (failures, outcome_shown) = (wanted.failure_count, outcome.as_str());
+            metrics.ran(outcome);
+            tracing::info!(%schedule, wfe = name, outcome = outcome_shown, failures, "run recorded");
+            if outcome == Outcome::Refused {
+                let message = run.message.as_deref().unwrap_or_default();
+                self.events.announce(Announcement::child_refused(schedule, run.slot, message));
+            }
+        }
+        if let Some(missed) = wanted.last_missed.filter(|missed| shown.last_missed != Some(*missed)) {
+            // Those that passed since the same run are counted already.
+            let told = shown.last_missed.filter(|told| told.count < missed.count && wanted.last_run == shown.last_run);
+            metrics.missed(missed.count - told.map_or(0, |told| told.count));
+            tracing::warn!(%schedule, count = missed.count, slot = %missed.slot, "slots missed");
+            self.events.announce(Announcement::slots_missed(schedule, missed));
+        }
+        match (shown.held.by(), &wanted.held) {
+            (was, Held::By { reason, message }) if was != Some(*reason) => {
+                tracing::info!(%schedule, reason = reason.as_str(), "held: {message}");
+                self.events.announce(Announcement::held(schedule, version.as_str(), *reason, message));
+            }
+            (Some(was), Held::Never | Held::Released) => {
+                tracing::info!(%schedule, reason = was.as_str(), "not held any more");
+                self.events.announce(Announcement::released(schedule, version.as_str(), was));
+            }
+            _ => {}
+        }
+    }
+
+    async fn read_child(&self, schedule: &ScheduleId, name: &str) -> Result<Option<DynamicObject>> {
+        let executions = self.cluster.executions_in(&schedule.namespace);
+        let found = self.cluster.call(Verb::Get, EXECUTIONS, executions.get_opt(name)).await;
+        found
+            .map(|found| found.map(|LeanObject { object, .. }| object))
+            .map_err(|error| call(format!("read WorkflowExecution {}/{name}", schedule.namespace), error))
+    }
+
+    fn schedules(&self, schedule: &ScheduleId) -> Api<DynamicObject> {
+        self.cluster.schedules_in(&schedule.namespace)
+    }
+}
+
+/// Makes the child of a slot. It has no owner: whoever deletes a schedule neither cancels a run nor lifts a block.
+fn render(schedule: &ScheduleId, name: &str, template: &Value, slot: Time, start_before: Time) -> Value {
+    let moment = |time: Time| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let object = |value: &Value| value.as_object().cloned().unwrap_or_default();
+    let mut labels: Map<String, Value> = object(&template["metadata"]["labels"]);
+    labels.insert(LABEL_SCHEDULE.to_owned(), json!(schedule.name));
+    let mut annotations: Map<String, Value> = object(&template["metadata"]["annotations"]);
+    annotations.insert(ANNOTATION_SCHEDULED_FOR.to_owned(), json!(moment(slot)));
+    let mut spec = object(&template["spec"]);
+    let by = json!({
+        "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
+        "kind": KIND,
+        "name": schedule.name,
+        "uid": schedule.uid.to_string(),
+    });
+    spec.insert("remediationRequestRef".to_owned(), by);
+    spec.insert("startBefore".to_owned(), json!(moment(start_before)));
+    json!({
+        "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
+        "kind": "WorkflowExecution",
+        "metadata": {
+            "name": name,
+            "namespace": schedule.namespace,
+            "labels": labels,
+            "annotations": annotations,
+        },
+        "spec": spec,
+    })
+}
+
+/// Tells whether an execution was made for a schedule.
+fn is_child_of(execution: &DynamicObject, schedule: &ScheduleId) -> bool {
+    let by = &execution.data["spec"]["remediationRequestRef"];
+    by["kind"] == KIND && by["uid"].as_str().is_some_and(|uid| schedule.uid == *uid)
+}
+
+/// Tells whether a create was refused as its namespace is being deleted: nobody has judged the child.
+fn is_going_away(error: &CallError) -> bool {
+    let CallError::Refused(status) = error else { return false };
+    status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+/// Returns the parameters of a template, which no message may quote.
+fn parameters(schedule: &DynamicObject) -> BTreeMap<String, String> {
+    let parameters = schedule.data.pointer("/spec/template/spec/parameters").and_then(Value::as_object);
+    let texts = parameters.into_iter().flatten();
+    texts.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Renders the status of a `WorkflowSchedule` (SPEC section 12.1).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Map, Value, json};
+use wfe_api::limits;
+use wfe_api::workflow_schedule::conditions;
+use wfe_core::Time;
+use wfe_core::name::ScheduleId;
+use wfe_core::schedule::{Held, LastRun, MOST_FAILURES, Ready, ScheduleStatus, child_name};
+use wfe_tekton::api_time;
+
+/// Renders a status as a merge patch: what it does not have is null, so that it goes. `shown` is what the status says
+/// now: a condition keeps its time while it stays as it is.
+#[must_use]
+pub fn schedule(id: &ScheduleId, shown: &ScheduleStatus, wanted: &ScheduleStatus, now: Time) -> Value {
+    let ScheduleStatus { last_run, last_missed, next, .. } = wanted;
+    let time = |time: Time| json!(api_time(time));
+    json!({
+        "observedGeneration": wanted.observed_generation,
+        "revision": wanted.revision.map(|revision| format!("{:016x}", revision.0)),
+        "plannedFrom": wanted.planned_from.map(time),
+        "failureCount": wanted.failure_count.min(MOST_FAILURES),
+        "lastRun": last_run.as_ref().map(|run| render_run(id, run)),
+        "lastSuccessTime": wanted.last_success.map(time),
+        "lastMissed": last_missed.map(|missed| {
+            json!({"slot": api_time(missed.slot), "count": missed.count.min(MOST_FAILURES)})
+        }),
+        "nextRunTime": next.map(|next| time(next.at)),
+        "nextRunReason": next.map(|next| next.why.as_str()),
+        "conditions": render_conditions(shown, wanted, now),
+    })
+}
+
+fn render_run(id: &ScheduleId, run: &LastRun) -> Value {
+    let LastRun { slot, started_at, ended_at, outcome, reason, message } = run;
+    let mut rendered = Map::new();
+    // One that was refused was never there.
+    let name = started_at.map(|_| child_name(&id.name, *slot));
+    rendered.insert("name".to_owned(), json!(name));
+    rendered.insert("slot".to_owned(), json!(api_time(*slot)));
+    rendered.insert("startedAt".to_owned(), json!(started_at.map(api_time)));
+    rendered.insert("endedAt".to_owned(), json!(ended_at.map(api_time)));
+    rendered.insert("outcome".to_owned(), json!(outcome.map(wfe_core::schedule::Outcome::as_str)));
+    let text = |text: &Option<Box<str>>, most| text.as_ref().map(|text| limits::cut(text, most));
+    rendered.insert("reason".to_owned(), json!(text(reason, limits::REASON)));
+    rendered.insert("message".to_owned(), json!(text(message, limits::RUN_MESSAGE)));
+    Value::Object(rendered)
+}
+
+fn render_conditions(shown: &ScheduleStatus, wanted: &ScheduleStatus, now: Time) -> Vec<Condition> {
+    let ready = |ready: &Ready| match ready {
+        Ready::Unsaid => None,
+        Ready::Yes => Some(("True", conditions::PLANNED, "its spec can be used".to_owned())),
+        Ready::InvalidSpec(why) => Some(("False", conditions::INVALID_SPEC, why.to_string())),
+        Ready::ChildRefused(why) => Some(("False", conditions::CHILD_REFUSED, why.to_string())),
+        Ready::Deleting => {
+            let why = "its deletion has begun, or that of its namespace: nothing is made for it any more";
+            Some(("False", conditions::DELETING, why.to_owned()))
+        }
+    };
+    let held = |held: &Held| match held {
+        Held::Never => None,
+        Held::Released => Some(("False", conditions::RELEASED, "nothing keeps it from running any more".to_owned())),
+        Held::By { reason, message } => Some(("True", reason.as_str(), message.to_string())),
+    };
+    let since =
+        |was: Option<&'static str>, is: &str, since: Option<Time>| since.filter(|_| was == Some(is)).unwrap_or(now);
+    let status = |condition: Option<(&'static str, &'static str, String)>| condition.map(|(status, ..)| status);
+    let all = [
+        (conditions::READY, ready(&wanted.ready), status(ready(&shown.ready)), shown.ready_since),
+        (conditions::HELD, held(&wanted.held), status(held(&shown.held)), shown.held_since),
+    ];
+    let render = |(type_, is, was, at): (&str, Option<(&'static str, &str, String)>, _, _)| {
+        let (status, reason, message) = is?;
+        Some(Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: limits::cut(&message, limits::MESSAGE),
+            last_transition_time: api_time(since(was, status, at)),
+            observed_generation: wanted.observed_generation,
+        })
+    };
+    all.into_iter().filter_map(render).collect()
+}
+
+#[cfg(test)]
+mod tests;
