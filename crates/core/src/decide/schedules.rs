@@ -119,7 +119,7 @@ impl Case<'_> {
 
     /// Puts a step into the decision.
     fn take(self, asked: Asked, step: Step, decision: &mut Decision) {
-        let Self { schedule, view, next, .. } = self;
+        let Self { schedule, next, .. } = self;
         if let Some(wake) = step.wake {
             decision.wake_at(wake);
         }
