@@ -274,6 +274,8 @@ pub(crate) fn schedule(uid: &str) -> Schedule {
             next: Some(Planned { at: at(60), why: PlannedBy::Interval }),
             ready: Ready::Yes,
             held: Held::Never,
+            ready_since: Some(at(-1000)),
+            held_since: None,
         },
         children: vec![],
         memory: ScheduleMemory::default(),

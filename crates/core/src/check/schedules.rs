@@ -19,6 +19,11 @@ fn secs(time: Time) -> i128 {
     i128::from(time.timestamp()) + i128::from(time.timestamp_subsec_nanos() > 0)
 }
 
+/// Tells whether a time lies more than a minute ahead.
+fn is_far(time: Time, now: Time) -> bool {
+    time.signed_duration_since(now) > chrono::TimeDelta::minutes(1)
+}
+
 fn whole(duration: Duration) -> i128 {
     i128::from(duration.as_secs()) + i128::from(duration.subsec_nanos() > 0)
 }
@@ -103,7 +108,7 @@ impl Check<'_> {
         };
         let last = status.last_run.as_ref();
         let used = [status.planned_from, last.map(|last| last.slot)].into_iter().flatten().max();
-        let is_far = |time: &Time| secs(*time) > secs(now) + 60;
+        let is_far = |time: &Time| is_far(*time, now);
         forbids("12.6.0", it.leaving, "which is on its way out");
         forbids("12.6.0", it.plan.is_err(), "whose spec cannot be used");
         forbids("12.6.1", status.revision != Some(it.revision), "whose plan is of another revision");

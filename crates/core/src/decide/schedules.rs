@@ -119,8 +119,8 @@ impl Case<'_> {
 
     /// Puts a step into the decision.
     fn take(self, asked: Asked, step: Step, decision: &mut Decision) {
-        let Self { schedule, view, next, .. } = self;
-        if let Some(wake) = step.wake.filter(|wake| *wake > view.now) {
+        let Self { schedule, next, .. } = self;
+        if let Some(wake) = step.wake {
             decision.wake_at(wake);
         }
         decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: step.held, next }));

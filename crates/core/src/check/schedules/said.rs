@@ -1,7 +1,7 @@
 //! What no status of a schedule may say (SPEC sections 12.1, 12.6 and 16.12).
 
 use super::super::actions::Check;
-use super::{hinted, secs, usual};
+use super::{hinted, is_far, secs, usual};
 use crate::action::Record;
 use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, Ready, Schedule, ScheduleStatus, child_name};
 
@@ -15,7 +15,6 @@ impl Check<'_> {
         let (was, is) = (&it.status, &*record.status);
         self.expect("12.7", record.version == it.version, || format!("writes to {id} on another version"));
         self.expect("12.6", is != was, || format!("says of {id} what it says already"));
-        self.expect("12.6.0", !it.leaving, || format!("writes to {id}, which is on its way out"));
         self.expect("12.1", is.observed_generation == Some(it.generation), || format!("{id} is of no generation"));
         let is_deleted = is.last_run.as_ref().filter(|run| run.outcome == Some(Outcome::Deleted));
         let vanished = is_deleted.filter(|run| {
@@ -24,7 +23,9 @@ impl Check<'_> {
         let reads = vanished.map(|run| run.slot) == record.gone;
         self.expect("12.6.2", reads, || format!("{id} is not read right: {:?}, {:?}", record.gone, is.last_run));
         self.says_what_is_next(it, is);
-        if it.plan.is_err() {
+        if it.leaving {
+            self.says_deleting(it, is);
+        } else if it.plan.is_err() {
             self.says_unusable(it, is);
         } else if self.must_begin_anew(it) {
             self.begins_anew(it, is);
@@ -35,6 +36,15 @@ impl Check<'_> {
             self.says_missed(it, is);
             self.says_held(it, is);
         }
+    }
+
+    fn says_deleting(&mut self, it: &Schedule, is: &ScheduleStatus) {
+        let was = &it.status;
+        let fits = is.ready == Ready::Deleting && is.next.is_none();
+        self.expect("12.6.0", fits, || format!("{} is on its way out, and says {is:?}", it.id));
+        let (observed_generation, next, ready) = (was.observed_generation, was.next, was.ready.clone());
+        let same = ScheduleStatus { observed_generation, next, ready, ..is.clone() };
+        self.expect("12.6.0", same == *was, || format!("{} says more than that it goes: {is:?}", it.id));
     }
 
     fn says_unusable(&mut self, it: &Schedule, is: &ScheduleStatus) {
@@ -55,9 +65,9 @@ impl Check<'_> {
     }
 
     fn must_begin_anew(&self, it: &Schedule) -> bool {
-        let (was, now) = (&it.status, secs(self.now));
+        let was = &it.status;
         let last = was.last_run.as_ref();
-        let is_far = |time: Option<crate::Time>| time.is_some_and(|time| secs(time) > now + 60);
+        let is_far = |time: Option<crate::Time>| time.is_some_and(|time| is_far(time, self.now));
         let clock =
             is_far(was.planned_from) || is_far(last.map(|it| it.slot)) || is_far(last.and_then(|it| it.ended_at));
         let resumed = was.held.by() == Some(HeldBy::Suspended) && !it.suspended;
@@ -98,7 +108,7 @@ impl Check<'_> {
         let is_new = Some(run.slot) == open || open.is_none() && Some(run.slot) > used;
         self.expect("16.12", is_new, || format!("{id} records {} again, or out of order", run.slot));
         let earlier = it.children.iter().find(|child| {
-            let is_far = secs(child.slot) > secs(self.now) + 60;
+            let is_far = is_far(child.slot, self.now);
             (Some(child.slot) == open || Some(child.slot) > used) && child.slot < run.slot && !is_far
         });
         self.expect("16.12", earlier.is_none(), || format!("{id} records {} before {earlier:?}", run.slot));

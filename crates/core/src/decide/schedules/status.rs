@@ -93,11 +93,10 @@ impl<'a> Case<'a> {
         ScheduleStatus { last_run: Some(run), last_missed, next: None, ready: Ready::Yes, held, ..status }
     }
 
-    /// Returns what the status says of missed slots when it first names a slot: those missed when the child was made.
+    /// Returns what the status says of missed slots when it names a slot: those missed when the child was made, if any.
     fn missed_before(self, slot: Time) -> Option<Missed> {
         let status = &self.schedule.status;
-        let is_named = status.last_run.as_ref().is_some_and(|last| last.slot == slot);
-        let planned = self.schedule.next_run(slot).filter(|next| next.planned.at == slot && !is_named);
+        let planned = self.schedule.next_run(slot).filter(|next| next.planned.at == slot);
         planned.and_then(|next| next.missed).or(status.last_missed)
     }
 

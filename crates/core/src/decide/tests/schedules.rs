@@ -233,12 +233,20 @@ fn a_spec_that_cannot_be_used_is_said_once() {
 }
 
 #[test]
-fn nothing_is_said_of_what_is_on_its_way_out() {
-    for second in [50, 60, 1000] {
-        let leaving = Schedule { leaving: true, ..at_work(0) };
-        assert_eq!(decided(&Schedule { children: vec![], ..leaving }, second).actions, []);
-        let changed = with(|it| (it.leaving, it.revision, it.generation) = (true, Revision(8), 2));
-        assert_eq!(decided(&changed, second).actions, []);
+fn what_is_on_its_way_out_says_so_once() {
+    let changed = |it: &mut Schedule| (it.leaving, it.revision, it.generation) = (true, Revision(8), 2);
+    for leaving in
+        [with(|it| it.leaving = true), with(changed), Schedule { leaving: true, children: vec![], ..at_work(0) }]
+    {
+        let status = said(&leaving, 60);
+        let expected = ScheduleStatus {
+            observed_generation: Some(leaving.generation),
+            ready: Ready::Deleting,
+            next: None,
+            ..leaving.status.clone()
+        };
+        assert_eq!(status, expected);
+        assert_eq!(decided(&Schedule { status, ..leaving }, 1000).actions, []);
     }
 }
 

@@ -111,6 +111,8 @@ fn a_hint_takes_the_place_of_what_was_due_within_the_clamps() {
     assert_eq!(soon(&half_an_hour, Some(&late), 0), (day("12:30:00"), PlannedBy::ClampedMax));
     let exact = wants(Wish::At(day("12:30:00")), "13:00:00");
     assert_eq!(soon(&half_an_hour, Some(&exact), 0), (day("12:30:00"), PlannedBy::Hint));
+    let odd = wants(Wish::At(day("12:10:00.001")), "13:00:00");
+    assert_eq!(soon(&every(60), Some(&odd), 0).0, day("12:10:01"), "a slot is a whole second");
     let long = Plan { max_interval: seconds(60), ..every(60) };
     assert_eq!(soon(&long, Some(&late), 5), (day("12:01:10"), PlannedBy::ClampedMax), "what backoff says is cut too");
 }
@@ -177,6 +179,7 @@ fn the_slot_of_a_hint_is_one_slot_however_late_it_is() {
         let in_time = planned(deadline, day(slot) + seconds(20));
         assert_eq!((in_time.planned, in_time.late), (expected, None));
         assert_eq!(in_time.hinted_until, Some(just_after(day(slot) + seconds(20))));
+        assert_eq!(planned(deadline, just_after(day(slot) + seconds(20))).hinted_until, None, "it is late at once");
         let late = planned(Some(seconds(40)), now);
         assert_eq!((late.planned.at, late.hinted_until), (day("12:20:00"), None), "what is due without it");
     }
@@ -221,6 +224,77 @@ fn a_plan_that_begins_anew_runs_nothing_at_once() {
     assert_eq!(first(&every(60), later, day("13:00:20")).0, day("13:01:27"), "its share of the spread");
     let spread = Past { offset: seconds(7), ..past(0) };
     assert_eq!(first(&every(60), spread, day("12:00:20")).0, day("12:01:00"), "the last slot has it already");
+}
+
+/// Slots of a cron expression in UTC, with the clamps that the API gives them.
+fn cron(expression: &str) -> Plan {
+    let cron = crate::schedule::cron::Cron::parse(expression, "UTC").unwrap();
+    Plan { every: Every::Cron(std::sync::Arc::new(cron)), min_interval: seconds(60), ..every(60) }
+}
+
+#[test]
+fn cron_reads_no_failures_and_runs_nothing_at_once() {
+    let five = cron("*/5 * * * *");
+    for failures in [0, 1, 7, u32::MAX] {
+        assert_eq!(soon(&five, None, failures), (day("12:05:00"), PlannedBy::Cron), "after {failures} failures");
+    }
+    let began = |clock| next(&five, None, fresh(day(clock)), day(clock));
+    assert_eq!(began("13:00:20"), (day("13:05:00"), PlannedBy::Cron));
+    assert_eq!(began("13:05:00"), (day("13:10:00"), PlannedBy::Cron), "a slot at the beginning is of the plan before");
+}
+
+#[test]
+fn a_hint_moves_a_cron_slot_within_its_month() {
+    let monthly = cron("0 2 1 * *");
+    let used = Last { slot: day("02:00:00"), ended_at: Some(day("02:00:10")) };
+    let past = Past { since: time("2026-05-01T00:00:00Z"), last: Some(used), failures: 0, offset: Duration::ZERO };
+    let at = |wish: &str| {
+        let hint = Hint { wish: Wish::At(time(wish)), expires_at: time("2026-08-01T00:00:00Z") };
+        next(&monthly, Some(&hint), past, day("03:00:00"))
+    };
+    assert_eq!(at("2026-06-20T12:00:00Z"), (time("2026-06-20T12:00:00Z"), PlannedBy::Hint));
+    assert_eq!(at("2026-07-03T12:00:00Z"), (time("2026-07-01T02:00:00Z"), PlannedBy::ClampedMax));
+}
+
+#[test]
+fn missed_cron_slots_become_one_and_are_counted_to_a_hundred() {
+    let at = |plan: &Plan, now| plan_next_run(plan, None, past(0), now).unwrap();
+    let five = cron("*/5 * * * *");
+    let found = at(&five, day("12:17:00"));
+    assert_eq!(
+        (found.planned.at, found.planned.why, found.due),
+        (day("12:15:00"), PlannedBy::CatchUp, day("12:05:00"))
+    );
+    assert_eq!(found.missed, Some(Missed { slot: day("12:10:00"), count: 2 }));
+    let one = at(&five, day("12:09:59"));
+    assert_eq!((one.planned.why, one.missed), (PlannedBy::Cron, None));
+    let two = at(&five, day("12:10:00"));
+    assert_eq!((two.planned.at, two.missed), (day("12:10:00"), Some(Missed { slot: day("12:05:00"), count: 1 })));
+    let many = at(&five, time("2026-06-03T12:00:00Z")).missed.unwrap();
+    assert_eq!((many.slot, many.count), (time("2026-06-03T11:55:00Z"), MOST_MISSED));
+
+    let strict = Plan { deadline: Some(seconds(20)), ..cron("*/5 * * * *") };
+    let late = at(&strict, day("12:15:21"));
+    assert_eq!(late.missed, Some(Missed { slot: day("12:15:00"), count: 3 }));
+    assert_eq!(late.late, Some(Some(Planned { at: day("12:20:00"), why: PlannedBy::Cron })));
+    assert_eq!(at(&strict, day("12:15:20")).late, None);
+    let days = at(&strict, time("2026-06-03T12:00:21Z")).missed.unwrap();
+    assert_eq!(days.count, MOST_MISSED, "with the one that is late");
+}
+
+#[test]
+fn a_spread_moves_every_cron_slot_by_the_same() {
+    let later = Past { offset: seconds(42), ..past(0) };
+    let five = cron("*/5 * * * *");
+    let used = |slot: &str| Past { last: Some(Last { slot: day(slot), ended_at: None }), ..later };
+    assert_eq!(next(&five, None, used("12:00:42"), day("12:01:00")).0, day("12:05:42"));
+    assert_eq!(next(&five, None, used("12:00:42"), day("12:05:41")).0, day("12:05:42"));
+    assert_eq!(next(&five, None, used("12:00:42"), day("12:11:00")).0, day("12:10:42"));
+    assert_eq!(
+        next(&five, None, Past { last: None, ..later }, day("11:00:00")).0,
+        day("11:00:42"),
+        "later than 11:00:00"
+    );
 }
 
 #[test]

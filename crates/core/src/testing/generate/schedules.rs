@@ -1,6 +1,7 @@
 //! Schedules in all states, odd statuses included, with children on their target and off it.
 
 use super::*;
+use crate::schedule::cron::Cron;
 use crate::schedule::{
     HeldBy, HistoryLimits, LastRun, MOST_FAILURES, Missed, Outcome, Plan, Planned, PlannedBy, RefusedChild,
     ScheduleStatus,
@@ -22,10 +23,11 @@ fn seconds(from: u64, to: u64) -> impl Strategy<Value = Duration> {
 
 fn any_plan() -> impl Strategy<Value = Plan> {
     let interval = prop::sample::select(vec![1, 10, 30, 60, 3600]).prop_map(Duration::from_secs);
+    let cron = prop::option::weighted(0.2, prop::sample::select(vec!["* * * * *", "0 * * * *", "*/5 9 * * MON"]));
     let deadline = prop::option::weighted(0.4, prop::sample::select(vec![10, 20, 60, 600]));
-    (interval, seconds(0, 60), seconds(0, 4000), 0..10_u64, deadline).prop_map(
-        |(interval, less, more, spread, deadline)| Plan {
-            every: Every::Interval(interval),
+    (interval, seconds(0, 60), seconds(0, 4000), 0..10_u64, deadline, cron).prop_map(
+        |(interval, less, more, spread, deadline, cron)| Plan {
+            every: cron.map_or(Every::Interval(interval), |it| Every::Cron(Cron::parse(it, "UTC").unwrap().into())),
             min_interval: interval.saturating_sub(less).max(Duration::from_secs(1)),
             max_interval: interval + more,
             spread: Duration::from_secs(spread.min(interval.as_secs().saturating_sub(1))),
@@ -96,6 +98,8 @@ fn any_status() -> impl Strategy<Value = ScheduleStatus> {
                     next,
                     ready,
                     held,
+                    ready_since: None,
+                    held_since: None,
                 }
             },
         )

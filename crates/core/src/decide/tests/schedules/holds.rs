@@ -113,6 +113,30 @@ fn a_hold_is_shown_ten_seconds_after_the_slot_and_once() {
 }
 
 #[test]
+fn a_hold_is_shown_at_once_where_an_earlier_slot_was_due_before() {
+    let view = beside(vec![broke("p", "x", 1, 0)], vec![]);
+    for (second, is_shown) in [(69, false), (70, true), (125, true)] {
+        assert_eq!(shown(&view, &Policy::default(), second).is_some(), is_shown, "at {second}");
+    }
+}
+
+#[test]
+fn a_hold_that_is_shown_already_is_written_only_where_something_is_next_beside_it() {
+    let mut view = beside(vec![broke("p", "x", 1, 0)], vec![]);
+    view.executions.get_mut(&Uid::new("p")).unwrap().blocked_shown = Some("PreviousExecutionFailed".into());
+    let mut decided = |next, second| {
+        let it = view.schedules.get_mut(&Uid::new("s")).unwrap();
+        (it.status.held, it.status.next) = (held(HeldBy::PreviousExecutionFailed), next);
+        let decision = decide(&view, &Policy::default(), at(second));
+        (decision.actions.len(), decision.wake)
+    };
+    assert_eq!(decided(None, 65), (0, None));
+    let next = Some(Planned { at: at(60), why: PlannedBy::Interval });
+    assert_eq!(decided(next, 65), (0, Some(at(70))));
+    assert_eq!(decided(next, 70), (1, None));
+}
+
+#[test]
 fn a_hold_of_another_kind_is_shown_at_once_and_a_process_that_begins_says_the_same() {
     let held = |reason| {
         let mut view = beside(vec![broke("p", "x", 1, 0)], vec![]);

@@ -163,7 +163,7 @@ fn scan(zone: Tz, expressions: &[&str], from: Time, to: Time) -> usize {
 fn check_last(slots: &super::super::slots::Slots, from: Time, seen: &[Time], expression: &str) {
     let newest = seen.len() - 1;
     for back in [0, 1, 7, 99, 150] {
-        if newest % 13 == 0 && back <= newest {
+        if newest.is_multiple_of(13) && back <= newest {
             let after = if back == newest { from } else { seen[newest - back - 1] };
             let count = u32::try_from(back + 1).unwrap().min(100);
             assert_eq!(slots.last_in(after, seen[newest]), Some((seen[newest], count)), "{expression} after {after}");
