@@ -7,6 +7,7 @@ mod exclusion;
 mod facts;
 mod forbidden;
 mod phases;
+mod schedules;
 mod settled;
 mod writes;
 
@@ -29,6 +30,7 @@ const INVARIANTS: &[Invariant] = &[
     writes::judge,
     counter::judge,
     chain::judge,
+    schedules::judge,
 ];
 
 /// Judges all invariants. Within one, violations come in the order in which they happened.

@@ -211,7 +211,7 @@ pub fn judge(server: &Server, begin: Time, policy: Option<Policy>, record: &Reco
         .chain(unpatched)
         .collect();
     let are_clocks_right = policy.is_some();
-    let options = Options { operators: BTreeSet::from([OPERATOR.to_owned()]), settled: true, policy };
+    let options = Options { operators: BTreeSet::from([OPERATOR.to_owned()]), settled: true, policy, ..Options::default() };
     let report = audit(&changes, &requests, &options);
     // What is too early by the clock of the server was late enough by the clock of a replica whose clock is wrong.
     let is_early = |rule: &str| matches!(rule, "removed-early" | "deleted-early");

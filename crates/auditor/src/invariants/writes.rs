@@ -3,6 +3,7 @@
 //! By the audit log, so of the operator alone. A request that was refused is judged as well, where the log has what was
 //! sent: a precondition that is missing is a fault whether or not it was needed this time.
 
+mod child_create;
 mod execution_delete;
 mod run_delete;
 mod run_patch;
@@ -31,7 +32,10 @@ pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
 fn judge_request(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let Request { group, resource, subresource, verb, .. } = request;
     match (group.as_str(), resource.as_str(), subresource.as_str(), verb.as_str()) {
-        ("kubernaut.ai", "workflowexecutions", "status", "patch" | "update") => judge_status(request),
+        ("kubernaut.ai", "workflowexecutions" | "workflowschedules", "status", "patch" | "update") => {
+            judge_status(request)
+        }
+        ("kubernaut.ai", "workflowexecutions", "", "create") => child_create::judge(evidence, request),
         ("kubernaut.ai", "workflowexecutions", "", "delete") => execution_delete::judge(evidence, request),
         ("tekton.dev", "pipelineruns", "", "create") => judge_create(request),
         ("tekton.dev", "pipelineruns", "", "patch") => run_patch::judge(evidence, request),
@@ -66,8 +70,8 @@ fn judge_status(request: &Request) -> Option<Flaw> {
     };
     match (uid, version, elsewhere) {
         (true, true, false) => None,
-        (false, ..) => Some(("status", "wrote a status without the execution's uid".to_owned())),
-        (_, false, _) => Some(("status", "wrote a status without the execution's resourceVersion".to_owned())),
+        (false, ..) => Some(("status", "wrote a status without the object's uid".to_owned())),
+        (_, false, _) => Some(("status", "wrote a status without the object's resourceVersion".to_owned())),
         (.., true) => Some(("status", "wrote more than a status".to_owned())),
     }
 }

@@ -1,0 +1,80 @@
+//! Invariants 10 to 12 and 15: schedules.
+
+mod children;
+mod fold;
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use crate::Evidence;
+use crate::history::{ChildOf, Execution, Schedule};
+use crate::record::Seconds;
+use crate::report::{Counts, Moment, Violation};
+
+pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
+    let mut found = slots_twice(evidence);
+    found.extend(children::judge(evidence, counts));
+    found.extend(fold::judge(evidence, counts));
+    found.extend(specs(evidence));
+    found
+}
+
+impl Finding {
+    /// About a schedule.
+    fn of_schedule(self, schedule: &Schedule<'_>, at: Moment) -> Violation {
+        let target = schedule.last()["spec"]["template"]["spec"]["targetResource"].as_str().unwrap_or_default();
+        self.on(target.to_owned(), vec![schedule.object.clone()], &[at])
+    }
+}
+
+/// Returns the executions that were made for a slot of a schedule.
+fn made_for<'e, 'a>(
+    evidence: &'e Evidence<'a>,
+    schedule: &'e Schedule<'_>,
+) -> impl Iterator<Item = (Seconds, &'e Execution<'a>)> {
+    let uid = schedule.object.uid.as_str();
+    let slot = move |child: ChildOf<'_>| (child.schedule == uid).then_some(child.slot);
+    evidence.history.executions.values().filter_map(move |it| Some((it.child.and_then(slot)?, it)))
+}
+
+/// Invariant 10: at most one execution at a time was made for a slot, whatever its name.
+fn slots_twice(evidence: &Evidence<'_>) -> Vec<Violation> {
+    let mut by_slot: BTreeMap<(&str, Seconds), Vec<&Execution<'_>>> = BTreeMap::new();
+    for execution in evidence.history.executions.values() {
+        if let Some(ChildOf { schedule, slot }) = execution.claim.or(execution.child) {
+            by_slot.entry((schedule, slot)).or_default().push(execution);
+        }
+    }
+    let mut found = Vec::new();
+    for executions in by_slot.values_mut() {
+        executions.sort_by_key(|it| it.created);
+        for pair in executions.windows(2) {
+            if let [first, second] = pair
+                && first.exists_at(second.created)
+            {
+                let text = format!("{} was made for the slot of {}, which was there", second.object, first.object);
+                let objects = vec![second.object.clone(), first.object.clone()];
+                let at = [second.created, first.created];
+                found.push(Finding::new(10, "slot-twice", text).on(second.shown_target(), objects, &at));
+            }
+        }
+    }
+    found
+}
+
+/// Invariant 15: no operator changes the spec of a schedule.
+fn specs(evidence: &Evidence<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for schedule in evidence.history.schedules.values() {
+        for pair in schedule.versions.windows(2) {
+            if let [(_, before), (at, after)] = pair
+                && before["spec"] != after["spec"]
+                && evidence.authors.is_operators(*at)
+            {
+                let text = format!("an operator changed the spec of {}", schedule.object);
+                found.push(Finding::new(15, "spec", text).of_schedule(schedule, *at));
+            }
+        }
+    }
+    found
+}
