@@ -12,19 +12,15 @@ mod upgrade;
 use anyhow::{Context as _, Result};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::ApiResource;
 use serde_json::{Value, json};
+use wfe_testkit::World;
 use wfe_testkit::awaits::Objects;
-use wfe_testkit::{World, manifests};
+use wfe_testkit::wfe::schedules as resource;
 
 use crate::expect::text;
 
 /// The label of a child with the name of its schedule.
 const SCHEDULE: &str = "kubernaut.ai/schedule";
-
-fn resource() -> ApiResource {
-    manifests::resource("kubernaut.ai/v1alpha1", "WorkflowSchedule")
-}
 
 fn schedules(world: &World) -> Api<DynamicObject> {
     world.api(&resource(), world.namespace())

@@ -95,7 +95,7 @@ fn draw(key: &str, failures: u32) -> u32 {
 
 /// Returns a share of a number, the same for a key for ever, and evenly spread over keys: from 0 to one less than it.
 pub(crate) fn share_of(key: &str, whole: u64) -> u64 {
-    let share = u128::from(whole) * u128::from(draw(key, 0)) >> 32;
+    let share = (u128::from(whole) * u128::from(draw(key, 0))) >> 32;
     u64::try_from(share).unwrap_or(0) // less than the whole
 }
 

@@ -11,11 +11,16 @@ use crate::bundle::Bundle;
 use crate::evidence::{Absence, Doubt, Proof, Ran, Started};
 use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
 use crate::findings::Findings;
-use crate::name::{ExecutionId, RunId, Uid, Version};
+use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::{Residue, ResidueId, ResidueKind};
 use crate::retry::{Attempt, AttemptEnd, Retry, RetryPolicy};
 use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, Seen};
+use crate::schedule::{
+    Child, ChildOf, ChildState, Every, Held, HistoryLimits, Keep, LastRun, Plan, Planned, PlannedBy, Ready, Revision,
+    Schedule, ScheduleMemory, ScheduleStatus,
+};
+use crate::schedule::{Hint, Wish};
 use crate::target::{Target, TargetMemory};
 use crate::tries::{Trouble, TroubleKind};
 use crate::waiting::Pause;
@@ -225,4 +230,93 @@ pub(crate) fn target(executions: Vec<Execution>, runs: Vec<Run>) -> Target {
 /// It cannot be carried out what is decided on it, where there is something in the way.
 pub(crate) fn troubled(target: Target, trouble: Option<Trouble>) -> Target {
     Target { memory: TargetMemory { trouble: trouble.map(Box::new), ..target.memory }, ..target }
+}
+
+/// Slots every so many seconds, with the clamps that the API gives them.
+pub(crate) fn every(seconds: u64) -> Plan {
+    let interval = Duration::from_secs(seconds);
+    Plan {
+        every: Every::Interval(interval),
+        min_interval: interval.min(Duration::from_mins(1)),
+        max_interval: interval.max(Duration::from_hours(24)),
+        spread: Duration::ZERO,
+        deadline: None,
+    }
+}
+
+pub(crate) fn schedule_id(uid: &str) -> ScheduleId {
+    ScheduleId { namespace: "ops".into(), name: format!("wfs-{uid}").into(), uid: Uid::new(uid) }
+}
+
+/// A schedule at rest: every 60 seconds, its last child was that of second 0 and completed at second 10, and its status
+/// says all that it is to say.
+pub(crate) fn schedule(uid: &str) -> Schedule {
+    Schedule {
+        id: schedule_id(uid),
+        version: Version::new("sv"),
+        generation: 1,
+        leaving: false,
+        plan: Ok(every(60)),
+        suspended: false,
+        hint: None,
+        history: HistoryLimits::default(),
+        revision: Revision(7),
+        workflow_id: "wf".into(),
+        paused: None,
+        status: ScheduleStatus {
+            observed_generation: Some(1),
+            revision: Some(Revision(7)),
+            planned_from: Some(at(-1000)),
+            failure_count: 0,
+            last_run: Some(last_run(0, Some((crate::schedule::Outcome::Completed, 10)))),
+            last_success: Some(at(10)),
+            last_missed: None,
+            next: Some(Planned { at: at(60), why: PlannedBy::Interval }),
+            ready: Ready::Yes,
+            held: Held::Never,
+        },
+        children: vec![],
+        memory: ScheduleMemory::default(),
+    }
+}
+
+/// What a status says of the child of a slot: how it ended and when, where it says so.
+pub(crate) fn last_run(slot: i64, end: Option<(crate::schedule::Outcome, i64)>) -> LastRun {
+    LastRun {
+        slot: at(slot),
+        started_at: Some(at(slot)),
+        ended_at: end.map(|(_, second)| at(second)),
+        outcome: end.map(|(outcome, _)| outcome),
+        reason: None,
+        message: None,
+    }
+}
+
+/// The child of a slot, at work.
+pub(crate) fn child(slot: i64) -> Child {
+    Child { uid: Uid::new(&format!("c{slot}")), slot: at(slot), created: at(slot), state: ChildState::AtWork }
+}
+
+/// The child of a slot, ended at a second.
+pub(crate) fn ended_child(slot: i64, outcome: crate::schedule::Outcome, second: i64) -> Child {
+    let reason = (outcome != crate::schedule::Outcome::Completed).then_some("Unknown");
+    Child { state: ChildState::Ended { outcome, at: Some(at(second)), reason }, ..child(slot) }
+}
+
+/// An execution that a schedule made.
+pub(crate) fn made_by(schedule: &str, slot: i64, keep: Keep, execution: Execution) -> Execution {
+    let child = ChildOf { schedule: Uid::new(schedule), slot: at(slot), keep };
+    Execution { child: Some(Box::new(child)), ..execution }
+}
+
+/// A hint that expires at a second.
+pub(crate) fn hint(wish: Wish, expires: i64) -> Hint {
+    Hint { wish, expires_at: at(expires) }
+}
+
+pub(crate) fn scheduled(mut target: Target, schedules: Vec<Schedule>) -> Target {
+    for schedule in schedules {
+        target.schedules.insert(schedule.id.uid.clone(), schedule);
+    }
+    target
 }

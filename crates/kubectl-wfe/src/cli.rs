@@ -20,6 +20,13 @@ Examples:
 
 Exit code: 0 it would run now, runs, or has completed; 1 it would not run now, or has ended otherwise; 2 an error.";
 
+const EXPLAIN_SCHEDULE: &str = "\
+Examples:
+  kubectl wfe schedule explain nightly-disk-cleanup
+  kubectl wfe schedule explain -f nightly.yaml     when would it run, were it created now?
+
+Exit code: 0 nothing holds it; 1 something does; 2 an error.";
+
 const CLEAR: &str = "\
 Example:
   kubectl wfe clear payment/deployment/payment-api --reason 'looked at it, all in order'
@@ -48,6 +55,80 @@ pub(crate) enum Command {
     /// Lift the block that a failure has left on a target, in your own name.
     #[command(after_help = CLEAR)]
     Clear(Box<ClearArgs>),
+    /// Show WorkflowSchedules, say when they run next and why, and steer them.
+    Schedule {
+        /// What to do.
+        #[command(subcommand)]
+        command: ScheduleCommand,
+    },
+}
+
+/// What it can do with schedules.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScheduleCommand {
+    /// List them, a line each: when they run next and why, and what holds them.
+    List(ScheduleListArgs),
+    /// Say when one runs next, what was compared for that, and what holds it. Writes nothing.
+    #[command(after_help = EXPLAIN_SCHEDULE)]
+    Explain(Box<ScheduleExplainArgs>),
+    /// Ask for a run now: a hint, which lifts nothing that holds the schedule.
+    Run(ScheduleRunArgs),
+    /// Start nothing new until it is resumed; what runs goes on.
+    Suspend(ScheduleNameArgs),
+    /// Go on: the plan begins anew, and nothing of the time between is made up for.
+    Resume(ScheduleNameArgs),
+}
+
+/// The flags of `schedule list`.
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleListArgs {
+    /// Those of all namespaces.
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+
+    /// How to answer. Default: for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+}
+
+/// The flags of `schedule explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleExplainArgs {
+    /// The name of a WorkflowSchedule.
+    #[arg(value_name = "NAME", required_unless_present = "file", conflicts_with = "file")]
+    pub(crate) name: Option<String>,
+
+    /// A file with a WorkflowSchedule (YAML or JSON) that does not have to exist; - for standard input.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// How to answer. Default: for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+
+    /// How to look.
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    pub(crate) view: ViewArgs,
+}
+
+/// The flags of `schedule run`.
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleRunArgs {
+    /// The name of the WorkflowSchedule.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// Why. It is kept in the hint.
+    #[arg(long, value_name = "TEXT", default_value = "asked for by kubectl wfe schedule run", value_parser = parse_reason)]
+    pub(crate) reason: String,
+}
+
+/// Which schedule is meant.
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleNameArgs {
+    /// The name of the WorkflowSchedule.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
 }
 
 /// The flags that are kubectl's own.
@@ -199,7 +280,7 @@ impl FromArgMatches for Overrides {
 fn parse_reason(text: &str) -> Result<String, String> {
     let limit = wfe_api::limits::CLEARANCE_REASON;
     match u32::try_from(text.chars().count()) {
-        _ if text.trim().is_empty() => Err("say why the target is in order again".to_owned()),
+        _ if text.trim().is_empty() => Err("say why".to_owned()),
         Ok(length) if length <= limit => Ok(text.to_owned()),
         _ => Err(format!("must not be longer than {limit} characters")),
     }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write, stdout};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use serde_json::Value;
 
@@ -82,45 +82,10 @@ fn none_of_that_name(lookout: &Lookout, name: &str) -> String {
 fn from_file(lookout: &Lookout, file: &Path, namespace: Option<&str>) -> Result<DynamicObject> {
     let shown = file.display();
     let text = file::read(file).with_context(|| format!("cannot read {shown}; check the path and its rights"))?;
-    let object = the_one_in(&text).with_context(|| format!("{shown} cannot be used"))?;
+    let object = file::the_one_in(&text, "WorkflowExecution").with_context(|| format!("{shown} cannot be used"))?;
     let own = object.pointer("/metadata/namespace").and_then(Value::as_str);
     if let (Some(own), Some(asked)) = (own, namespace) {
         ensure!(own == asked, "{shown} is for the namespace {own}; leave -n {asked} out, or change the file");
     }
     lookout.completed(object).with_context(|| format!("{shown} cannot be used"))
-}
-
-/// Reads the one execution of a file.
-fn the_one_in(text: &str) -> Result<Value> {
-    let objects: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| anyhow!("it is not YAML: {error}"))?;
-    let mut found = objects.into_iter().filter(|object| !object.is_null());
-    match (found.next(), found.count()) {
-        (Some(object), 0) if object["kind"] == "WorkflowExecution" => Ok(object),
-        (_, 0) => Err(anyhow!("it holds no WorkflowExecution; give a file with one, and nothing else")),
-        (_, more) => {
-            let count = more + 1;
-            Err(anyhow!("it holds {count} objects; give a file with one WorkflowExecution, and nothing else"))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_holds_one_execution_or_the_message_says_what_it_holds() {
-        let one = "kind: WorkflowExecution\nmetadata: {name: a}\n";
-        assert_eq!(the_one_in(one).unwrap()["metadata"]["name"], "a");
-        assert!(the_one_in(&format!("---\n{one}---\n")).is_ok());
-        for (text, said) in [
-            ("kind: ConfigMap\n".to_owned(), "it holds no WorkflowExecution; give a file with one, and nothing else"),
-            (String::new(), "it holds no WorkflowExecution; give a file with one, and nothing else"),
-            ([one; 10].join("---\n"), "it holds 10 objects; give a file with one WorkflowExecution, and nothing else"),
-        ] {
-            assert_eq!(the_one_in(&text).unwrap_err().to_string(), said, "{text}");
-        }
-        let broken = the_one_in("a: [").unwrap_err().to_string();
-        assert!(broken.starts_with("it is not YAML: ") && !broken.contains("from_"), "{broken}");
-    }
 }

@@ -12,6 +12,7 @@ mod installation;
 mod moment;
 mod report;
 mod retries;
+mod schedule;
 mod subject;
 mod view;
 
@@ -47,6 +48,7 @@ fn run(cli: Cli) -> anyhow::Result<bool> {
         match cli.command {
             Command::Explain(args) => explain::run(&cli.cluster, *args).await,
             Command::Clear(args) => clear::run(&cli.cluster, *args).await,
+            Command::Schedule { command } => schedule::run(&cli.cluster, command).await,
         }
     })
 }

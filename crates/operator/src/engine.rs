@@ -169,6 +169,12 @@ impl Engine {
         if !synced && self.index.is_synced() {
             self.begin()?;
         }
+        self.mark_dirty();
+        Ok(())
+    }
+
+    /// Marks the targets that have changed.
+    fn mark_dirty(&mut self) {
         for key in self.index.take_dirty() {
             if self.leads {
                 self.queue.mark(key);
@@ -176,7 +182,6 @@ impl Engine {
                 self.index.settle(&key);
             }
         }
-        Ok(())
     }
 
     /// Begins to decide, on all targets at once, or ceases to. What is under way when a term ends comes to its end: its
@@ -218,6 +223,7 @@ impl Engine {
 
     /// Decides on one target and starts what was decided.
     fn decide_on(&mut self, key: Key) {
+        self.index.settle(&key); // whoever has its turn has no write on its way
         let target = self.index.entry(&key).map(|entry| &entry.target);
         for telling in self.untold.take_shown(&key, target) {
             self.performer.tell(&telling);
@@ -277,6 +283,10 @@ impl Engine {
             let rule = judgement.rule();
             tracing::debug!(wfe = %execution, rule, "judged:\n{}", judgement.explain(entry.target.label()));
         }
+        for (schedule, judgement) in &decision.schedules {
+            let (row, because) = judgement.asked.last().map_or(("", ""), |(row, because)| (*row, because));
+            tracing::debug!(%schedule, row, "judged: {because}");
+        }
         if is_decided {
             self.index.waits(&key, &decision, now);
         } else {
@@ -300,7 +310,6 @@ impl Engine {
             return;
         }
         let work = Work::prepare(key.clone(), entry, decision.actions, &config.defaults, now);
-        self.index.settle(&key);
         for task in work.tasks.iter().filter_map(|(_, task)| task.as_ref().ok()) {
             match task {
                 Task::Create(creation) => self.index.tried(&key, &creation.execution.uid, now),

@@ -32,6 +32,8 @@ struct State {
     failing: HashMap<Kind, (Instant, String)>,
     /// What people have paused, in words. It keeps nobody from being ready.
     paused: Option<String>,
+    /// Why schedules cannot be seen. Executions go on without them, so it keeps nobody from being ready either.
+    unscheduled: Option<String>,
     /// The right that the operator lacks, and how many targets wait for it.
     denied: Option<(usize, String)>,
 }
@@ -48,6 +50,7 @@ impl Health {
             awaits: None,
             failing: HashMap::new(),
             paused: None,
+            unscheduled: None,
             denied: None,
         };
         Self(Arc::new(Mutex::new(state)))
@@ -91,10 +94,18 @@ impl Health {
         self.update(|state| state.paused = (!said.is_empty()).then(|| said.join("; ")));
     }
 
-    /// Returns what is paused, in words.
+    /// Schedules cannot be seen, as this says; `None`: they can.
+    pub fn unscheduled(&self, why: Option<String>) {
+        self.update(|state| state.unscheduled = why.map(|why| format!("no WorkflowSchedule runs: {why}")));
+    }
+
+    /// Returns what else people should know of a process that is ready: what is paused, and whether schedules run.
     #[must_use]
-    pub fn pauses(&self) -> Option<String> {
-        self.read(|state| state.paused.clone())
+    pub fn notes(&self) -> Option<String> {
+        self.read(|state| {
+            let notes: Vec<&str> = state.paused.iter().chain(&state.unscheduled).map(String::as_str).collect();
+            (!notes.is_empty()).then(|| notes.join("; "))
+        })
     }
 
     /// A watch has brought something.
@@ -143,10 +154,7 @@ impl Health {
             if let Some(what) = &state.awaits {
                 return Err(what.clone());
             }
-            let failing = state.failing.iter().filter(|(_, (since, _))| since.elapsed() < FAILING_FOR || !state.synced);
-            let mut failing: Vec<String> =
-                failing.map(|(kind, (_, error))| format!("cannot watch {}: {error}", kind.label())).collect();
-            failing.sort();
+            let mut failing = state.failing(|since| since.elapsed() < FAILING_FOR || !state.synced);
             failing.extend(state.stale.clone());
             match (failing.is_empty(), state.synced) {
                 (false, _) => Err(failing.join("; ")),
@@ -161,18 +169,17 @@ impl Health {
         })
     }
 
-    /// Returns what fails, where something does.
+    /// Returns what fails of the watches that every target needs, where something does.
     #[must_use]
     pub fn failing(&self) -> Option<String> {
-        self.read(|state| {
-            let mut failing: Vec<String> = state
-                .failing
-                .iter()
-                .map(|(kind, (_, error))| format!("cannot watch {}: {error}", kind.label()))
-                .collect();
-            failing.sort();
-            (!failing.is_empty()).then(|| failing.join("; "))
-        })
+        let failing = self.read(|state| state.failing(|_| true));
+        (!failing.is_empty()).then(|| failing.join("; "))
+    }
+
+    /// Returns why one watch fails, where it does.
+    #[must_use]
+    pub fn failure(&self, kind: Kind) -> Option<String> {
+        self.read(|state| state.failing.get(&kind).map(|(_, error)| cannot_watch(kind, error)))
     }
 
     fn update(&self, change: impl FnOnce(&mut State)) {
@@ -182,6 +189,20 @@ impl Health {
     fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+impl State {
+    /// Returns the failures of the watches that every target needs, and that began at such a time.
+    fn failing(&self, counts: impl Fn(&Instant) -> bool) -> Vec<String> {
+        let needed = self.failing.iter().filter(|(kind, (since, _))| Kind::NEEDED.contains(kind) && counts(since));
+        let mut failing: Vec<String> = needed.map(|(kind, (_, error))| cannot_watch(*kind, error)).collect();
+        failing.sort();
+        failing
+    }
+}
+
+fn cannot_watch(kind: Kind, error: &str) -> String {
+    format!("cannot watch {}: {error}", kind.label())
 }
 
 impl Default for Health {
@@ -210,11 +231,29 @@ mod tests {
     }
 
     #[test]
+    fn schedules_that_cannot_be_seen_are_told_and_keep_nobody_from_being_ready() {
+        let health = Health::new();
+        health.engine_alive(true, None);
+        health.watch_failed(Kind::Schedule, "not found; install the CRD".to_owned());
+        assert_eq!((health.ready(), health.failing()), (Ok(()), None));
+        let why = health.failure(Kind::Schedule);
+        assert_eq!(why.as_deref(), Some("cannot watch workflowschedules: not found; install the CRD"));
+        health.unscheduled(why);
+        health.paused(None, &["a"]);
+        let said = "namespace a is paused; no WorkflowSchedule runs: cannot watch workflowschedules: not found; install \
+                    the CRD";
+        assert_eq!(health.notes().as_deref(), Some(said));
+        health.watch_delivered(Kind::Schedule);
+        health.unscheduled(health.failure(Kind::Schedule));
+        assert_eq!(health.notes().as_deref(), Some("namespace a is paused"));
+    }
+
+    #[test]
     fn pauses_are_named_and_their_number_has_a_limit() {
         let health = Health::new();
         let said = |by, namespaces: &[&str]| {
             health.paused(by, namespaces);
-            health.pauses()
+            health.notes()
         };
         assert_eq!(said(None, &[]), None);
         let by = Some("ConfigMap ops/config");

@@ -57,10 +57,10 @@ impl Hearing {
         heard.get(&kind).map(Instant::elapsed).unwrap_or_default()
     }
 
-    /// Returns the watch that has been silent for longest, and for how long.
+    /// Returns the watch that has been silent for longest, and for how long, of those that every target needs.
     #[must_use]
     pub fn longest_silence(&self) -> (Kind, Duration) {
-        let silences = Kind::ALL.map(|kind| (kind, self.silence(kind)));
+        let silences = Kind::NEEDED.map(|kind| (kind, self.silence(kind)));
         silences.into_iter().max_by_key(|(_, silence)| *silence).unwrap_or((Kind::Execution, Duration::ZERO))
     }
 }
@@ -146,6 +146,7 @@ mod tests {
         assert_eq!(kind("/apis/tekton.dev/v1/namespaces/x/pipelineruns?watch=true&timeoutSeconds=9"), Some(Kind::Run));
         assert_eq!(kind("/api/v1/namespaces/x/pods?labelSelector=a&watch=true"), Some(Kind::Pod));
         assert_eq!(kind("/api/v1/namespaces?watch=true"), Some(Kind::Namespace));
+        assert_eq!(kind("/apis/kubernaut.ai/v1alpha1/workflowschedules?watch=true"), Some(Kind::Schedule));
         assert_eq!(kind("/apis/tekton.dev/v1/namespaces/x/pipelineruns?limit=500"), None);
         assert_eq!(kind("/apis/tekton.dev/v1/namespaces/x/pipelineruns/name"), None);
     }
@@ -159,6 +160,14 @@ mod tests {
         tokio::time::advance(Duration::from_secs(5)).await;
         hearing.heard(Kind::Pod);
         assert_eq!(hearing.longest_silence(), (Kind::Run, Duration::from_secs(5)));
+        hearing.heard(Kind::Schedule);
+        hearing.heard(Kind::Run);
+        hearing.heard(Kind::Pod);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        hearing.heard(Kind::Run);
+        hearing.heard(Kind::Pod);
+        assert_eq!(hearing.silence(Kind::Schedule), Duration::from_secs(1));
+        assert_eq!(hearing.longest_silence().1, Duration::ZERO, "schedules are needed for schedules alone");
     }
 
     #[tokio::test(start_paused = true)]

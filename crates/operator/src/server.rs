@@ -41,8 +41,8 @@ pub async fn serve_health(
     let alive = health.clone();
     let ready = move || {
         let standing = health.ready().and_then(|()| leadership.standing())?;
-        let pauses = health.pauses().map(|said| format!("; {said}")).unwrap_or_default();
-        Ok(format!("ok; {standing}{pauses}"))
+        let notes = health.notes().map(|said| format!("; {said}")).unwrap_or_default();
+        Ok(format!("ok; {standing}{notes}"))
     };
     let router = Router::new()
         .route("/healthz", get(move || std::future::ready(answer(alive.alive().map(|()| "ok".to_owned())))))

@@ -33,6 +33,8 @@ const CALM: Duration = Duration::from_secs(30);
 const SILENCE_CHECK: Duration = Duration::from_secs(1);
 /// How fast a broken watch is tried again: at once for a hiccup, never more often than every ten seconds for long.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(10), 6);
+/// How fast the watch of schedules is tried again: their CRD may not be installed for days. Shorter than [`CALM`].
+const RETRY_SCHEDULES: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(20), 7);
 
 /// One watch.
 #[derive(Clone)]
@@ -138,9 +140,11 @@ impl Watch {
         let advice = advice(self.kind, error);
         let error = said(error);
         self.health.watch_failed(self.kind, format!("{error}; {advice}"));
-        let wait = RETRY.after(failures.count);
-        // The first failure is often an expired watch: worth a line only when it goes on.
-        if failures.count > 1 {
+        let is_schedule = self.kind == Kind::Schedule;
+        let wait = if is_schedule { RETRY_SCHEDULES } else { RETRY }.after(failures.count);
+        // The first failure is often an expired watch: worth a line only when it goes on. Executions do not need
+        // schedules, so one line is enough.
+        if failures.count == 2 || failures.count > 2 && !is_schedule {
             tracing::warn!(resource = self.kind.label(), %error, retry_in = ?wait, "watch failed: {advice}");
         } else {
             tracing::debug!(resource = self.kind.label(), %error, "watch interrupted");
@@ -187,6 +191,7 @@ impl Watch {
                 Some(Delivery::RunDeleted(uid, last))
             }
             Kind::Namespace => Some(Delivery::NamespaceDeleted(uid)),
+            Kind::Schedule => Some(Delivery::ScheduleDeleted(uid)),
             Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
                 let last = match read(kind, object, &self.execution_namespace) {
                     Some(Delivery::Descendant(_, last)) => Some(last),
@@ -234,10 +239,10 @@ fn said(error: &watcher::Error) -> String {
 fn advice(kind: Kind, error: &watcher::Error) -> &'static str {
     let code = answer(error).map_or(0, |status| status.code);
     match (code, kind) {
-        (404, Kind::Execution) => "install the CRD: wfe-operator crd | kubectl apply -f -",
+        (404, Kind::Execution | Kind::Schedule) => "install the CRD: wfe-operator crd | kubectl apply -f -",
         (404, Kind::Run | Kind::TaskRun | Kind::CustomRun) => "install Tekton Pipelines in this cluster",
         (401, _) => "the credentials are not accepted: check KUBECONFIG, or the pod's service account",
-        (403, Kind::Execution) => "give the operator the ClusterRole of config/rbac",
+        (403, Kind::Execution | Kind::Schedule) => "give the operator the ClusterRole of config/rbac",
         (403, Kind::Namespace) => "give the operator the ClusterRole for namespaces of config/rbac",
         (403, _) => "make the execution namespace and give the operator the Role of config/rbac in it",
         (0, _) => "check that the API server can be reached",

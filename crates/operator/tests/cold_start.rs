@@ -4,6 +4,8 @@
 // All of it is test code, so that a helper may panic as a test does.
 #![cfg(test)]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -86,23 +88,37 @@ enum Watching {
     Brings(&'static [&'static str]),
     /// It is refused, as its version is too old.
     Expired,
+    /// So many requests find that the kind is not there. Then its CRD is installed, and a watch stays open.
+    NotInstalled(u32),
 }
+
+const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
+    {\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"NotFound\",\"code\":404,\"message\":\"no such kind\"}";
 
 const GONE: &[u8] = b"HTTP/1.1 410 Gone\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
     {\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410,\"message\":\"too old\"}";
 
 /// Plays an API server: each list has the objects that `objects` makes, and each watch is answered as `watching` says.
 async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = String> + Send>, watching: Watching) {
+    let requests = Arc::new(AtomicU32::new(0));
     loop {
         let Ok((mut connection, _)) = listener.accept().await else { return };
+        let requests = Arc::clone(&requests);
         tokio::spawn(async move {
             let Some(path) = asked(&mut connection).await else { return };
+            let before = requests.fetch_add(1, Ordering::Relaxed);
+            if matches!(watching, Watching::NotInstalled(until) if before < until) {
+                connection.write_all(NOT_FOUND).await.unwrap();
+                connection.shutdown().await.unwrap();
+                return;
+            }
             if !path.contains("watch=true") {
                 let _ = list(&mut connection, objects()).await; // a client that has seen enough goes away
                 return;
             }
             match watching {
-                Watching::Brings(changes) => {
+                Watching::Brings(_) | Watching::NotInstalled(_) => {
+                    let changes = if let Watching::Brings(changes) = watching { changes } else { &[] };
                     connection.write_all(HEAD).await.unwrap();
                     for change in changes {
                         connection.write_all(format!("{change}\n").as_bytes()).await.unwrap();
@@ -125,6 +141,16 @@ async fn follow(
     objects: fn() -> Box<dyn Iterator<Item = String> + Send>,
     watching: Watching,
 ) -> (mpsc::Receiver<Delivery>, Metrics) {
+    let (deliveries, metrics, _) = follow_kind(Kind::Execution, objects, watching).await;
+    (deliveries, metrics)
+}
+
+/// Follows the objects of a kind of an API server that is played.
+async fn follow_kind(
+    kind: Kind,
+    objects: fn() -> Box<dyn Iterator<Item = String> + Send>,
+    watching: Watching,
+) -> (mpsc::Receiver<Delivery>, Metrics, Health) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(play(listener, objects, watching));
@@ -132,18 +158,19 @@ async fn follow(
     let config = kube::Config::new(url.parse().unwrap());
     let leadership = Leadership::without_election();
     let cluster = Cluster::connect(config, "runs", leadership, metrics.clone(), hearing.clone()).unwrap();
+    let health = Health::new();
     let watch = Watch {
-        kind: Kind::Execution,
-        api: cluster.watched(Kind::Execution, None),
+        kind,
+        api: cluster.watched(kind, None),
         execution_namespace: "runs".to_owned(),
         max_staleness: Duration::from_mins(3),
-        health: Health::new(),
+        health: health.clone(),
         hearing,
         metrics: metrics.clone(),
     };
     let (sender, deliveries) = mpsc::channel(1024);
     tokio::spawn(watch.follow(sender));
-    (deliveries, metrics)
+    (deliveries, metrics, health)
 }
 
 async fn next(deliveries: &mut mpsc::Receiver<Delivery>) -> Delivery {
@@ -218,4 +245,25 @@ async fn a_watch_that_is_refused_as_its_version_is_too_old_begins_anew_with_a_li
         // No watch follows the list, so nobody says that it is complete.
         assert!(matches!(next(&mut deliveries).await, Delivery::Execution(_)), "{turn}");
     }
+}
+
+#[tokio::test]
+async fn schedules_are_followed_as_soon_as_their_crd_is_installed_and_nothing_else_waits_for_that() {
+    let one = || -> Box<dyn Iterator<Item = String> + Send> {
+        Box::new([json!({"metadata": {"name": "s", "namespace": "ops", "uid": "s"}}).to_string()].into_iter())
+    };
+    let missing = 3;
+    let (mut deliveries, _, health) = follow_kind(Kind::Schedule, one, Watching::NotInstalled(missing)).await;
+    health.engine_alive(true, None);
+    for turn in 0..=missing {
+        assert!(matches!(next(&mut deliveries).await, Delivery::ListBegins(Kind::Schedule)), "{turn}");
+        assert_eq!((health.ready(), health.failing()), (Ok(()), None), "{turn}");
+        if turn > 0 {
+            let why = health.failure(Kind::Schedule).unwrap();
+            assert!(why.contains("no such kind; install the CRD"), "{turn}: {why}");
+        }
+    }
+    assert!(matches!(next(&mut deliveries).await, Delivery::Schedule(_)));
+    assert!(matches!(next(&mut deliveries).await, Delivery::ListEnds(Kind::Schedule)));
+    assert_eq!(health.failure(Kind::Schedule), None);
 }

@@ -67,7 +67,7 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 const WATCH_SECONDS: u32 = 280;
 
 impl World {
-    /// Begins to record WorkflowExecutions and PipelineRuns. Nothing that happens after this returns is missed.
+    /// Begins to record WorkflowExecutions, WorkflowSchedules and PipelineRuns. Nothing that happens after this returns is missed.
     pub async fn record(&self) -> Result<Recording> {
         self.record_kinds([look::pipeline_runs()]).await
     }
@@ -81,6 +81,13 @@ impl World {
         let begun = Instant::now();
         let (watched, execution) = (self.namespace().to_owned(), self.execution_namespace());
         let mut tapes = vec![Tape::start(self.api(&wfe::resource(), &watched), wfe::resource(), begun).await?];
+        // A control plane may be from before schedules.
+        let schedules = self.api(&wfe::schedules(), &watched);
+        match schedules.list(&ListParams::default().limit(1)).await {
+            Ok(_) => tapes.push(Tape::start(schedules, wfe::schedules(), begun).await?),
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error).context("no list of workflowschedules"),
+        }
         for resource in of_runs {
             tapes.push(Tape::start(self.api(&resource, &execution), resource, begun).await?);
         }

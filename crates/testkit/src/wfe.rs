@@ -14,6 +14,12 @@ pub fn resource() -> ApiResource {
     manifests::resource("kubernaut.ai/v1alpha1", "WorkflowExecution")
 }
 
+/// Names the resource `workflowschedules`.
+#[must_use]
+pub fn schedules() -> ApiResource {
+    manifests::resource("kubernaut.ai/v1alpha1", "WorkflowSchedule")
+}
+
 /// A bundle that is nowhere, under the workflow's name as far as a repository can have it.
 fn image_of(workflow: &str) -> String {
     let path: String = workflow.to_lowercase().chars().filter(char::is_ascii_alphanumeric).take(200).collect();

@@ -37,6 +37,7 @@ fn brought() -> [(&'static str, Kind, Value); 5] {
     [
         ("execution-undecided", Kind::Execution, objects::execution(0, BUSY)),
         ("execution-ended", Kind::Execution, objects::ended(0, BUSY)),
+        ("schedule", Kind::Schedule, objects::schedule(0, BUSY)),
         ("run", Kind::Run, objects::run(0, BUSY, 2, false)),
         ("task-run", Kind::TaskRun, objects::task_run(0, BUSY, 0, true)),
         ("pod", Kind::Pod, objects::pod(0, BUSY, 0, true)),

@@ -11,6 +11,7 @@ mod keep;
 mod learn;
 mod live;
 mod pause;
+mod schedules;
 mod take_in;
 
 use std::collections::{HashMap, HashSet};
@@ -23,7 +24,7 @@ use wfe_core::target::Target;
 use wfe_core::waiting::Pause;
 use wfe_tekton::{Evidence, RunRequest};
 
-pub use delivery::{Delivery, ExecutionRecord, Key, Kind};
+pub use delivery::{Delivery, ExecutionRecord, Key, Kind, ScheduleRecord};
 use expect::Expectations;
 pub use expect::{Expected, Live, READ_AFTER, Written};
 
@@ -34,7 +35,8 @@ pub struct Entry {
     pub target: Target,
     beside: ByUid<Beside>,
     expected: Expectations,
-    /// The runs that were deleted since the last decision: a write of it that answers late waits for none of them.
+    /// The executions and runs that were deleted since the last decision: a write of it that answers late waits for none
+    /// of them.
     vanished: ByUid<()>,
     /// What was seen of the runs, by uid, until their executions have ended.
     evidence: ByUid<Evidence>,
@@ -52,6 +54,11 @@ pub struct Beside {
 }
 
 impl Entry {
+    /// Makes the entry of a target of which nothing is known yet.
+    fn new(blind_to_schedules: bool) -> Self {
+        Self { target: Target { blind_to_schedules, ..Target::default() }, ..Self::default() }
+    }
+
     /// Returns what the shell keeps of an execution.
     #[must_use]
     pub fn beside(&self, uid: &Uid) -> Beside {
@@ -64,18 +71,26 @@ impl Entry {
 pub struct Index {
     /// The one namespace whose executions are watched; `None`: all.
     watch_namespace: Option<String>,
-    /// Boxed, since a table has room for half as many entries again.
-    targets: HashMap<Key, Box<Entry>>,
+    targets: Targets,
     /// Where each object is, by kind: also what a list must hold for it to be still there.
     places: HashMap<Kind, HashMap<Uid, Key>>,
     /// The namespaces, by uid.
     namespaces: HashMap<Uid, Box<str>>,
     /// The paused namespaces, by name.
     paused: HashMap<Box<str>, Arc<Pause>>,
+    /// The names of the namespaces that are being deleted.
+    leaving: HashSet<Box<str>>,
+    /// The names of the namespaces that have executions or schedules, which all of these share.
+    shared: HashSet<Arc<str>>,
+    /// Whether the watch of schedules works, as far as the shell knows.
+    hears_schedules: bool,
     lists: HashMap<Kind, List>,
     next_order: u64,
     dirty: HashSet<Key>,
 }
+
+/// The targets by key. Boxed, since a table has room for half as many entries again.
+type Targets = HashMap<Key, Box<Entry>>;
 
 /// How far the lists of one watch are.
 #[derive(Debug, Default)]
@@ -96,26 +111,29 @@ impl Index {
     pub fn new(watch_namespace: Option<String>) -> Self {
         Self {
             watch_namespace,
-            targets: HashMap::new(),
+            targets: Targets::new(),
             places: HashMap::from(Kind::ALL.map(|kind| (kind, HashMap::new()))),
             namespaces: HashMap::new(),
             paused: HashMap::new(),
+            leaving: HashSet::new(),
+            shared: HashSet::new(),
+            hears_schedules: true,
             lists: HashMap::from(Kind::ALL.map(|kind| (kind, List::default()))),
             next_order: 0,
             dirty: HashSet::new(),
         }
     }
 
-    /// Tells whether all watches have delivered their first list. Before that every view is blind.
+    /// Tells whether all watches but that of schedules have delivered their first list. Before that every view is blind.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.lists.values().all(|list| list.complete_once)
+        Kind::NEEDED.iter().all(|kind| self.lists[kind].complete_once)
     }
 
-    /// Returns the watches that have not delivered their first list, in order.
+    /// Returns the watches of these that have not delivered their first list, in order.
     #[must_use]
     pub fn unsynced(&self) -> Vec<Kind> {
-        Kind::ALL.into_iter().filter(|kind| !self.lists[kind].complete_once).collect()
+        Kind::NEEDED.into_iter().filter(|kind| !self.lists[kind].complete_once).collect()
     }
 
     /// Returns the executions whose run lives in another execution namespace.
@@ -137,6 +155,7 @@ impl Index {
     pub fn apply(&mut self, delivery: Delivery, now: Time) {
         match delivery {
             Delivery::ListBegins(kind) => {
+                let saw_schedules = self.sees_schedules();
                 self.next_order += 1;
                 let list = self.lists.entry(kind).or_default();
                 list.place = self.next_order;
@@ -145,6 +164,7 @@ impl Index {
                 if matches!(kind, Kind::TaskRun | Kind::Pod) {
                     self.targets.values_mut().for_each(|entry| entry.interrupt());
                 }
+                self.note_sight(saw_schedules);
             }
             Delivery::ListEnds(kind) => self.end_list(kind),
             Delivery::Execution(record) => self.apply_execution(*record),
@@ -163,8 +183,12 @@ impl Index {
                 }
                 self.delete(kind, &uid);
             }
-            Delivery::Namespace(uid, name, paused) => self.apply_namespace(uid, &name, paused.as_deref()),
+            Delivery::Namespace { uid, name, paused, leaving } => {
+                self.apply_namespace(uid, &name, paused.as_deref(), leaving);
+            }
             Delivery::NamespaceDeleted(uid) => self.delete_namespace(&uid),
+            Delivery::Schedule(record) => self.apply_schedule(*record),
+            Delivery::ScheduleDeleted(uid) => self.delete(Kind::Schedule, &uid),
         }
     }
 
@@ -177,16 +201,18 @@ impl Index {
     }
 
     /// Returns a target that may be decided on now: all watches have spoken, none is in the middle of a list, and its
-    /// own writes are seen. Half a list can hold one's own run and not yet the one that came before it.
+    /// own writes are seen. Half a list can hold one's own run and not yet the one that came before it. None of this is
+    /// asked of the watch of schedules: without it, the schedules alone are not decided on.
     #[must_use]
     pub fn ready(&self, key: &Key) -> Option<&Entry> {
-        self.entry(key).filter(|entry| self.is_synced() && !self.is_listing() && entry.expected.is_empty())
+        let is_awaited = |entry: &Entry| entry.expected.holds(entry.target.blind_to_schedules);
+        self.entry(key).filter(|entry| self.is_synced() && !self.is_listing() && !is_awaited(entry))
     }
 
-    /// Tells whether a list is under way: until it ends, nothing is decided.
+    /// Tells whether a list is under way, but for one of schedules: until it ends, nothing is decided.
     #[must_use]
     pub fn is_listing(&self) -> bool {
-        self.lists.values().any(|list| list.seen.is_some())
+        Kind::NEEDED.iter().any(|kind| self.lists[kind].seen.is_some())
     }
 
     /// Returns a target, whether or not it may be decided on.
@@ -211,6 +237,11 @@ impl Index {
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
+}
+
+/// Returns the entry of a target; a new one where there is none.
+fn open<'a>(targets: &'a mut Targets, key: &Key, blind_to_schedules: bool) -> &'a mut Entry {
+    targets.entry(key.clone()).or_insert_with(|| Box::new(Entry::new(blind_to_schedules)))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! bad object never stops the watch of the others.
 
 mod retry;
+mod schedule;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +22,14 @@ use wfe_core::findings::TaskCount;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Retry, RetryPolicy};
+use wfe_core::schedule::{ChildOf, Keep, slot_of};
 use wfe_core::target::{OwnerRead, TargetName};
 use wfe_core::{Time, duration, tries};
 use wfe_tekton::{RunRequest, bundle_reference, moment, parse_moment};
 
 use crate::index::ExecutionRecord;
+
+pub use schedule::observe_schedule;
 
 /// Reads one `WorkflowExecution`; a run in another namespace than `execution_namespace` is another operator's. `None`
 /// only for an object without name, namespace or uid, which no API server makes.
@@ -97,11 +101,25 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
             ExecutionState::Running { .. } => run_shown(&object.data["status"], &conditions),
             _ => RunShown::default(),
         },
+        child: child_of(&id, &spec["remediationRequestRef"]).map(Box::new),
         id,
         state,
         memory: None, // the index keeps it
     };
     Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
+}
+
+/// Reads what an execution is to the schedule that made it: it names the schedule, with its uid, in its own namespace, and
+/// its name has the slot (SPEC section 12.5).
+fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
+    let text = |key: &str| made_for[key].as_str();
+    let (group, _) = text("apiVersion")?.split_once('/')?;
+    let is_here = text("namespace").is_none_or(|namespace| namespace == &*id.namespace);
+    if group != wfe_api::GROUP || text("kind") != Some("WorkflowSchedule") || !is_here {
+        return None;
+    }
+    let (schedule, slot) = (Uid::new(text("uid")?), slot_of(text("name")?, &id.name)?);
+    Some(ChildOf { schedule, slot, keep: Keep::Needed }) // the index knows what the schedule needs
 }
 
 /// Reads what a live read has found under the name of the owner of a finished run: an execution that is terminal or
@@ -220,7 +238,7 @@ fn start_before(spec: &Value) -> Result<Option<Time>, String> {
 fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> {
     let spec: WorkflowExecutionSpec = serde_json::from_value(spec.clone()).map_err(|_| {
         "spec: does not have the shape of kubernaut.ai/v1alpha1 as this operator knows it; install the CRD that belongs \
-         to this operator and create the WorkflowExecution again"
+         to this operator and apply the object again"
             .to_owned()
     })?;
     let target = TargetName::parse(&spec.target_resource).map_err(|error| format!("spec.targetResource: {error}"))?;

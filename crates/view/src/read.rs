@@ -8,11 +8,12 @@ use wfe_core::run::Order;
 use wfe_tekton::{observe_descendant, observe_run};
 
 use crate::index::{Delivery, Kind};
-use crate::observe::observe_execution;
+use crate::observe::{observe_execution, observe_schedule};
 
 /// How much of the reason of a pause is kept, in characters: enough for a person to read, where an annotation may have
 /// 256 kB.
 const PAUSE_REASON: u32 = 1024;
+
 /// Reads an object that is there; `None` for one that is not ours to know.
 #[must_use]
 pub fn read(kind: Kind, object: DynamicObject, execution_namespace: &str) -> Option<Delivery> {
@@ -36,8 +37,13 @@ pub fn read(kind: Kind, object: DynamicObject, execution_namespace: &str) -> Opt
         Kind::Namespace => {
             let meta = object.metadata;
             let why = meta.annotations.and_then(|mut all| all.remove(wfe_api::labels::ANNOTATION_PAUSED));
-            let paused = why.map(|why| limits::cut(&why, PAUSE_REASON).into());
-            Some(Delivery::Namespace(Uid::new(meta.uid.as_deref()?), meta.name?.into(), paused))
+            Some(Delivery::Namespace {
+                uid: Uid::new(meta.uid.as_deref()?),
+                name: meta.name?.into(),
+                paused: why.map(|why| limits::cut(&why, PAUSE_REASON).into()),
+                leaving: meta.deletion_timestamp.is_some(),
+            })
         }
+        Kind::Schedule => Some(Delivery::Schedule(Box::new(observe_schedule(&object)?))),
     }
 }

@@ -25,7 +25,7 @@ pub fn selected(kind: Kind) -> Selection {
     match kind {
         // All namespaces, even if the executions of one alone are watched: their targets may be in any namespace, and
         // a pause of the target's namespace counts.
-        Kind::Execution | Kind::Namespace => Selection::All,
+        Kind::Execution | Kind::Namespace | Kind::Schedule => Selection::All,
         Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
             Selection::Label(wfe_api::labels::LABEL_WORKFLOW_EXECUTION)
         }
@@ -36,7 +36,7 @@ pub fn selected(kind: Kind) -> Selection {
 #[must_use]
 pub fn place<'a>(kind: Kind, execution_namespace: &'a str, watch_namespace: Option<&'a str>) -> Option<&'a str> {
     match kind {
-        Kind::Execution => watch_namespace,
+        Kind::Execution | Kind::Schedule => watch_namespace,
         Kind::Namespace => None,
         Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => Some(execution_namespace),
     }
@@ -98,6 +98,7 @@ fn resource(kind: Kind) -> ApiResource {
         Kind::CustomRun => (wfe_tekton::GROUP, "v1beta1", "CustomRun"),
         Kind::Pod => ("", "v1", "Pod"),
         Kind::Namespace => ("", "v1", "Namespace"),
+        Kind::Schedule => (wfe_api::GROUP, wfe_api::VERSION, "WorkflowSchedule"),
     };
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), kind.label())
 }

@@ -22,6 +22,8 @@ fn all_kinds() -> Vec<(Kind, Value)> {
         (Kind::Execution, objects::execution(1, TARGET)),
         (Kind::Execution, objects::running(1, TARGET)),
         (Kind::Execution, objects::ended(1, TARGET)),
+        (Kind::Execution, objects::child(1, TARGET)),
+        (Kind::Schedule, objects::schedule(1, TARGET)),
         (Kind::Run, objects::run(1, TARGET, 2, false)),
         (Kind::Run, objects::run(1, TARGET, 2, true)),
         (Kind::TaskRun, objects::task_run(1, TARGET, 0, true)),
@@ -72,6 +74,14 @@ fn it_is_so_with_each_part_null_missing_or_of_another_shape() {
             assert_eq!(lean, whole, "{object}");
         }
     }
+}
+
+#[test]
+fn of_the_parameters_of_a_schedule_nothing_is_kept() {
+    let mut schedule = objects::schedule(1, TARGET);
+    schedule["spec"]["template"]["spec"]["parameters"]["PASSWORD"] = "hunter2".into();
+    let [lean, _] = records(Kind::Schedule, &schedule);
+    assert!(lean.contains("plan: Ok(") && !lean.contains("hunter2") && !lean.contains("PASSWORD"), "{lean}");
 }
 
 /// JSON that is nested as deep as this.

@@ -26,6 +26,10 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const EXECUTIONS: u32 = 5000;
 /// The most that a terminal execution may cost, with its finished run and, where it is alone on it, its target.
 const PER_EXECUTION: usize = 1500;
+/// The most that it may cost more where a schedule made it.
+const PER_CHILD: usize = 16;
+/// The most that a schedule may cost with its target and a child that has ended: 10 MB for 5,000 of them.
+const PER_SCHEDULE: usize = 2000;
 /// The most that a Running execution may cost with its run, of which nothing is there yet.
 const PER_RUNNING: usize = 2500;
 /// The most that a task that runs or waits may cost, with its pod.
@@ -76,6 +80,19 @@ fn terminal(name: &'static str, per_target: u32, has_run: bool) -> Measure {
     })
 }
 
+/// Terminal executions that a schedule made, each alone on its target, with their runs. The schedules are gone, or there.
+fn scheduled(name: &'static str, limit: usize, has_schedule: bool) -> Measure {
+    measure(name, limit, EXECUTIONS, |index, number| {
+        let target = format!("payment/deployment/payment-api-{number}");
+        put(index, Kind::Execution, objects::child(number, &target));
+        if has_schedule {
+            put(index, Kind::Schedule, objects::schedule(number, &target));
+        } else {
+            put(index, Kind::Run, objects::run(number, &target, 2, true));
+        }
+    })
+}
+
 /// A Running execution with its run, and the TaskRuns and pods that it has.
 fn running(name: &'static str, tasks: u32, runs: bool) -> Measure {
     let limit = PER_RUNNING + PER_TASK * tasks as usize;
@@ -97,6 +114,8 @@ fn the_index_is_small() {
         terminal("bytes_per_terminal_execution_without_run", 10, false),
         terminal("bytes_per_terminal_execution_alone_on_its_target", 1, true),
         terminal("bytes_per_terminal_execution_alone_on_its_target_without_run", 1, false),
+        scheduled("bytes_per_terminal_child_alone_on_its_target", PER_EXECUTION + PER_CHILD, false),
+        scheduled("bytes_per_schedule_with_a_child", PER_SCHEDULE, true),
         running("bytes_per_running_execution", 0, true),
         running("bytes_per_running_execution_with_1_task", 1, true),
         running("bytes_per_running_execution_with_5_tasks", 5, true),

@@ -56,6 +56,7 @@ impl<'a> Check<'a> {
             }
         }
         self.whole(decision);
+        self.schedules(decision);
         self.steps_of_attempts(decision);
         self.removals(decision);
         self.standing(decision);
@@ -364,7 +365,7 @@ impl<'a> Check<'a> {
     fn remove(&mut self, execution: &ExecutionId) {
         let Some(found) = self.execution(execution) else { return };
         self.expect("3.1", found.is_terminal(), || format!("removed {execution}, which is not over"));
-        let ttl = found.ttl.or(self.policy.ttl).and_then(|ttl| chrono::TimeDelta::from_std(ttl).ok());
+        let ttl = self.time_to_live(found).and_then(|ttl| chrono::TimeDelta::from_std(ttl).ok());
         let lasted = found.ended_at().map(|ended_at| self.now - ended_at);
         let due = ttl.zip(lasted).is_some_and(|(ttl, lasted)| lasted >= ttl);
         self.expect("3.1", due, || format!("removed {execution} {lasted:?} after its end"));

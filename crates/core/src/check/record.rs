@@ -48,7 +48,7 @@ impl<'a> Record<'a> {
         if let Some(latest) = self.backs_off() {
             reasons.push(("RecentlyRemediated", vec![latest]));
         }
-        let hot: Vec<_> = self.ended.iter().copied().filter(|it| self.cools_down(it, &contender.workflow_id)).collect();
+        let hot: Vec<_> = self.ended.iter().copied().filter(|it| self.cools_down(it, contender)).collect();
         if !hot.is_empty() {
             reasons.push(("RecentlyRemediated", hot));
         }
@@ -146,11 +146,18 @@ impl<'a> Record<'a> {
         next.is_none_or(|next| self.now < next).then_some(latest)
     }
 
-    fn cools_down(&self, ended: &Execution, workflow: &str) -> bool {
+    fn cools_down(&self, ended: &Execution, contender: &Execution) -> bool {
+        let schedule = |it: &Execution| it.child.as_ref().map(|child| child.schedule.clone());
+        if schedule(ended).is_some() && schedule(ended) == schedule(contender) {
+            return false;
+        }
         let cooldown =
             i64::try_from(self.policy.cooldown_period.as_nanos().div_ceil(1_000_000_000)).unwrap_or(i64::MAX);
         let is_early = |completed_at: Time| self.now.timestamp() < completed_at.timestamp().saturating_add(cooldown);
-        is_success(ended) && &*ended.workflow_id == workflow && cooldown > 0 && ended_at(ended).is_none_or(is_early)
+        is_success(ended)
+            && ended.workflow_id == contender.workflow_id
+            && cooldown > 0
+            && ended_at(ended).is_none_or(is_early)
     }
 
     fn is_cleared(&self, it: &Execution) -> bool {
@@ -211,11 +218,12 @@ fn is_broken(it: &Execution) -> bool {
     matches!(&it.state, ExecutionState::Failed(failed) if failed.was_execution_failure)
 }
 
-/// It came too late, or a person cancelled it, and nothing of it ran: it neither counts nor makes others wait.
+/// It came too late, a person cancelled it, or a schedule made it, and nothing of it ran: it neither counts nor makes
+/// others wait.
 fn is_excused(it: &Execution) -> bool {
     let is_too_late = |reason| reason == FailureReason::DeadlineExceeded && it.run_sequence.is_none();
     matches!(&it.state, ExecutionState::Failed(failed)
-        if !failed.was_execution_failure && (failed.cancelled || is_too_late(failed.reason)))
+        if !failed.was_execution_failure && (failed.cancelled || is_too_late(failed.reason) || it.child.is_some()))
 }
 
 fn is_stalled(it: &Execution) -> bool {

@@ -1,3 +1,5 @@
+mod schedules;
+
 use super::*;
 use crate::action::{Action, Change, Ending, RunChange, Says, Write};
 use crate::decide::decide;
@@ -8,7 +10,7 @@ use crate::name::Version;
 use crate::reason::BlockReason;
 use crate::run::Progress;
 use crate::standing::Blocked;
-use crate::testing::generate::{NOW, any_history, any_policy, any_target};
+use crate::testing::generate::{NOW, any_history, any_policy, any_scheduled, any_target};
 use crate::testing::*;
 use crate::verdict::Fact;
 use proptest::prelude::*;
@@ -22,6 +24,11 @@ proptest! {
 
     #[test]
     fn no_decision_on_any_view_does_what_none_may_do(target in any_target(), policy in any_policy()) {
+        prop_assert_eq!(found(&target, &policy), []);
+    }
+
+    #[test]
+    fn no_decision_on_any_schedule_does_what_none_may_do(target in any_scheduled(), policy in any_policy()) {
         prop_assert_eq!(found(&target, &policy), []);
     }
 

@@ -64,14 +64,12 @@ fn remove(view: View<'_>, execution: &Execution, not_before: Option<Time>, decis
 
 /// Returns how long it stays after its end; None where it is not removed at all.
 fn time_to_live(view: View<'_>, execution: &Execution) -> Option<Duration> {
-    let own = || execution.ttl.or(view.policy.ttl);
     match execution.child.as_ref().map(|child| child.keep) {
-        None => own(),
         // Its schedule may be there, and need it.
         Some(_) if view.target.blind_to_schedules => None,
         Some(Keep::Needed) => None,
-        Some(Keep::Own) => own(),
         Some(Keep::Expendable) => Some(Duration::ZERO),
+        Some(Keep::Own) | None => execution.ttl.or(view.policy.ttl),
     }
 }
 

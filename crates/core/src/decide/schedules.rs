@@ -1,5 +1,5 @@
-//! What becomes of the schedules of a target: which of them makes a child now, and what their statuses say (SPEC section
-//! 12.6).
+//! What becomes of the schedules of a target: which of them makes a child now, and what their statuses say (SPEC
+//! section 12.6).
 
 mod rows;
 mod status;
@@ -20,7 +20,7 @@ pub use rows::ROWS;
 use status::hold;
 
 /// How much later than now a time in a status may lie: with more, a clock was ahead, and the plan begins anew.
-pub(super) const MAX_AHEAD: Duration = Duration::from_secs(60);
+pub(super) const MAX_AHEAD: Duration = Duration::from_mins(1);
 
 /// Without a starting deadline, a child may begin within this time after it is made: one that a backup makes again
 /// without its status does not run.
@@ -81,7 +81,7 @@ pub(super) fn decide_schedules(view: View<'_>, decision: &mut Decision) {
     }
     due.sort_by_key(|(case, _)| (case.slot(), case.schedule.id.uid.clone()));
     let mut first: Option<&ScheduleId> = None;
-    for (case, asked) in due {
+    for (case, mut asked) in due {
         let Some(other) = first else {
             first = Some(&case.schedule.id);
             case.create(asked, decision);
@@ -89,6 +89,7 @@ pub(super) fn decide_schedules(view: View<'_>, decision: &mut Decision) {
         };
         let message = format!("WorkflowSchedule {other} of the same target goes first");
         let step = hold(case, HeldBy::ResourceBusy, message, None);
+        asked.push((OTHERWISE, step.because.clone()));
         case.take(asked, step, decision);
     }
 }

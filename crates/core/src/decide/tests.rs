@@ -13,6 +13,7 @@ mod look;
 mod progress;
 mod properties;
 mod rivals;
+mod schedules;
 mod steps;
 mod waiting;
 

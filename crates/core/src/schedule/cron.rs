@@ -1,12 +1,183 @@
-//! stub
+//! Cron: the slots of an expression in a time zone (SPEC section 12.3).
+//!
+//! croner parses the expression and walks the minutes of the wall clock. Which moments these minutes are is decided in
+//! [`slots`], with the zone database that is compiled in. croner could reckon in zones itself, but it gives up on a gap
+//! of more than two hours, and it treats an hour field of `2,14` as a wildcard.
+
+mod slots;
+#[cfg(test)]
+mod tests;
+
+use chrono::{NaiveDate, NaiveTime};
+use chrono_tz::Tz;
+use croner::parser::{CronParser, Seconds, Year};
+
+use self::slots::Slots;
 use crate::Time;
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cron;
+
+/// The longest expression that the CRD accepts. Five fields of common shapes need less than 40 characters.
+const LONGEST: usize = 128;
+
+/// The first of the last eight years of croner's calendar. A search that starts here cannot take longer than eight
+/// years. Every expression that has slots has one in eight years, even 29 February across a year such as 2100.
+const EIGHT_YEARS_BEFORE_THE_END: i32 = croner::YEAR_UPPER_LIMIT - 8;
+
+/// Why an expression and a zone have no slots. The text is for the person who wrote them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CronError {
+    /// The expression is longer than the CRD allows.
+    #[error("spec.cron is longer than {LONGEST} characters: shorten it, or make several schedules")]
+    Long,
+    /// The expression does not have five fields.
+    #[error(
+        "spec.cron is not five fields with one blank between them: write minute, hour, day of month, month and day of \
+         week, as in \"30 2 * * MON\"; seconds, years and names such as @daily are not supported"
+    )]
+    Shape,
+    /// One field is not one that croner and section 12.1 accept.
+    #[error(
+        "spec.cron has {text:?} for the {field}: use numbers {range}, \"*\", lists such as \"1,2\", ascending ranges \
+         such as \"1-5\", and steps such as \"*/2\" or \"1-5/2\""
+    )]
+    Field {
+        /// The name of the field.
+        field: &'static str,
+        /// The field as written.
+        text: String,
+        /// The values that the field may have.
+        range: &'static str,
+    },
+    /// No day of the calendar matches.
+    #[error(
+        "spec.cron {0:?} has no slot within 8 years: no such day of the month exists, so change the day or the month"
+    )]
+    Never(String),
+    /// The zone database does not have the zone.
+    #[error(
+        "spec.timeZone {0:?} is not in the operator's time zone database ({version}): use a name such as \
+         \"Europe/Berlin\" or \"UTC\", or update the operator if the zone is new",
+        version = chrono_tz::IANA_TZDB_VERSION
+    )]
+    Zone(String),
+}
+
+/// The slots of a cron expression in a zone (SPEC section 12.3).
+///
+/// croner's form of an expression takes 7 kB, most of it a byte for each of 5,000 years. It is made anew for each
+/// question, which takes some microseconds, so that thousands of schedules fit in little memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cron {
+    expression: Box<str>,
+    zone: Tz,
+}
+
 impl Cron {
-    pub fn first_after(&self, time: Time) -> Option<Time> {
-        Some(time)
+    /// Parses an expression of section 12.1 and an IANA zone name.
+    pub fn parse(expression: &str, zone: &str) -> Result<Self, CronError> {
+        if expression.chars().count() > LONGEST {
+            return Err(CronError::Long);
+        }
+        let texts: Vec<&str> = expression.split(' ').collect();
+        let texts: [&str; 5] = texts.try_into().map_err(|_| CronError::Shape)?;
+        if texts.iter().any(|text| text.is_empty() || text.starts_with('@')) {
+            return Err(CronError::Shape);
+        }
+        for (index, (field, text)) in FIELDS.iter().zip(texts).enumerate() {
+            // croner's errors do not name the field, so each field is parsed once without the others.
+            let mut alone = ["*"; 5];
+            alone[index] = text;
+            if !field.allows(text) || clock(&alone.join(" ")).is_none() {
+                return Err(CronError::Field { field: field.name, text: text.into(), range: field.range });
+            }
+        }
+        let clock = clock(expression).ok_or(CronError::Shape)?;
+        let start =
+            NaiveDate::from_ymd_opt(EIGHT_YEARS_BEFORE_THE_END, 1, 1).unwrap_or_default().and_time(NaiveTime::MIN);
+        if clock.find_next_occurrence(&start, true).is_err() {
+            return Err(CronError::Never(expression.into()));
+        }
+        // The CRD allows 64 characters; nothing longer is repeated to the reader.
+        let zone = zone.parse().map_err(|_| CronError::Zone(zone.chars().take(64).collect()))?;
+        Ok(Self { expression: expression.into(), zone })
     }
-    pub fn last_in(&self, _after: Time, until: Time) -> Option<(Time, u32)> {
-        Some((until, 1))
+
+    /// The expression as written.
+    #[must_use]
+    pub fn expression(&self) -> &str {
+        &self.expression
+    }
+
+    /// The name of the zone.
+    #[must_use]
+    pub fn zone_name(&self) -> &'static str {
+        self.zone.name()
+    }
+
+    /// Shows a time to people as the clocks of the zone do, such as `2026-03-29 03:00:00 CEST`.
+    #[must_use]
+    pub fn in_zone(&self, time: Time) -> String {
+        time.with_timezone(&self.zone).format("%Y-%m-%d %H:%M:%S %Z").to_string()
+    }
+
+    /// Returns the first slot after a time. None after the year 4707, where reckoning ends.
+    #[must_use]
+    pub fn first_after(&self, time: Time) -> Option<Time> {
+        self.slots()?.first_after(time)
+    }
+
+    /// Returns the last slot that is after `after` and not after `until`, and how many slots there are between the
+    /// two, counted to 100.
+    #[must_use]
+    pub fn last_in(&self, after: Time, until: Time) -> Option<(Time, u32)> {
+        self.slots()?.last_in(after, until)
+    }
+
+    /// Always there, as `parse` has parsed the same expression.
+    fn slots(&self) -> Option<Slots> {
+        let clock = clock(&self.expression)?;
+        let real_time = self.expression.split(' ').nth(1)?.starts_with('*');
+        Some(Slots::new(clock, self.zone, real_time))
+    }
+}
+
+fn clock(expression: &str) -> Option<croner::Cron> {
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    parser.parse(expression).ok()
+}
+
+/// What section 12.1 allows in one field.
+struct Field {
+    name: &'static str,
+    range: &'static str,
+    names: &'static [&'static str],
+}
+
+const FIELDS: [Field; 5] = [
+    Field { name: "minute", range: "from 0 to 59", names: &[] },
+    Field { name: "hour", range: "from 0 to 23", names: &[] },
+    Field { name: "day of month", range: "from 1 to 31", names: &[] },
+    Field {
+        name: "month",
+        range: "from 1 to 12 or names from JAN to DEC",
+        names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
+    },
+    Field {
+        name: "day of week",
+        range: "from 0 (Sunday) to 7 (Sunday) or names from SUN to SAT",
+        names: &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"],
+    },
+];
+
+impl Field {
+    /// Refuses what croner accepts beyond section 12.1: `L`, `W`, `#`, `?` and `+`, empty items of a list, names of
+    /// another field, small letters and names that stick together (`JANFEB` would be December).
+    fn allows(&self, text: &str) -> bool {
+        let number = |text: &str| matches!(text.len(), 1 | 2) && text.bytes().all(|byte| byte.is_ascii_digit());
+        let value = |text: &str| number(text) || self.names.contains(&text);
+        text.split(',').all(|item| {
+            let (range, step) = item.split_once('/').unwrap_or((item, "1"));
+            let (from, to) = range.split_once('-').unwrap_or((range, range));
+            number(step) && (range == "*" || value(from) && value(to))
+        })
     }
 }

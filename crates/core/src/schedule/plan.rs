@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Every, Hint, Missed, Plan, Schedule, ScheduleStatus, Wish};
 use crate::Time;
 use crate::backoff::{Backoff, share_of};
-use crate::moment::{after, before, round_up};
+use crate::moment::{after, before, just_after, round_up};
 use crate::name::Uid;
 
 /// How often the wait of an interval is doubled at the most.
@@ -99,30 +99,39 @@ pub struct NextRun {
     pub missed: Option<Missed>,
     /// Whether it is due for longer than `startingDeadlineSeconds` allows; then the slot that comes after it.
     pub late: Option<Option<Planned>>,
+    /// Until when a hint counts that asks for this slot. None where no hint does.
+    pub hinted_until: Option<Time>,
 }
 
 /// Plans the next run. None only for a cron expression that has no slot any more.
 #[must_use]
 pub fn plan_next_run(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<NextRun> {
-    let due = due(plan, hint, past, now)?;
+    let usual = without_hint(plan, past);
+    if let Some(next) = hint.and_then(|hint| hinted(plan, hint, past, usual, now)) {
+        return Some(next);
+    }
+    let due = usual?;
+    let ahead = NextRun { planned: due, due: due.at, missed: None, late: None, hinted_until: None };
     if now < due.at {
-        return Some(NextRun { planned: due, due: due.at, missed: None, late: None });
+        return Some(ahead);
     }
     let (at, missed) = latest(plan, due, past, now);
     let why = if missed.is_some() { PlannedBy::CatchUp } else { due.why };
-    let (planned, due) = (Planned { at, why }, due.at);
+    let next = NextRun { planned: Planned { at, why }, missed, ..ahead };
     let is_late = plan.deadline.is_some_and(|deadline| after(at, deadline) < now);
     if !is_late {
-        return Some(NextRun { planned, due, missed, late: None });
+        return Some(next);
     }
     let count = missed.map_or(0, |missed| missed.count).saturating_add(1).min(most_missed(plan));
-    Some(NextRun { planned, due, missed: Some(Missed { slot: at, count }), late: Some(following(plan, at, past)) })
+    Some(NextRun { missed: Some(Missed { slot: at, count }), late: Some(following(plan, at, past)), ..next })
 }
 
-/// Returns the first slot that is to run, be it ahead or in the past.
-fn due(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<Planned> {
-    let usual = without_hint(plan, past);
-    let Some(hint) = hint.filter(|hint| ignored(hint, past, now).is_none()) else { return usual };
+/// Plans the one slot that a hint asks for. None where the hint does not count: a slot that is late is spent too, so
+/// that what is due without the hint goes on.
+fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Time) -> Option<NextRun> {
+    if ignored(hint, past, now).is_some() {
+        return None;
+    }
     let from = past.last.map_or(past.since, |last| last.slot);
     let wished = match hint.wish {
         Wish::At(at) => round_up(at),
@@ -131,11 +140,15 @@ fn due(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<Planne
     // What was due anyway is not forbidden, so that a monthly schedule can be moved within its month.
     let latest = after(from, plan.max_interval).max(usual.map_or(Time::MIN_UTC, |usual| usual.at));
     let earliest = past.last.map(|last| after(last.slot, plan.min_interval)).filter(|earliest| wished < *earliest);
-    Some(match earliest {
+    let planned = match earliest {
         Some(earliest) => Planned { at: earliest.min(latest), why: PlannedBy::ClampedMin },
         None if wished > latest => Planned { at: latest, why: PlannedBy::ClampedMax },
         None => Planned { at: wished, why: PlannedBy::Hint },
-    })
+    };
+    let late = plan.deadline.map(|deadline| just_after(after(planned.at, deadline)));
+    let until = late.map_or(hint.expires_at, |late| late.min(hint.expires_at));
+    let next = NextRun { planned, due: planned.at, missed: None, late: None, hinted_until: Some(until) };
+    (now < until).then_some(next)
 }
 
 /// Says why a hint does not count, where it does not.
@@ -189,12 +202,11 @@ fn following(plan: &Plan, slot: Time, past: Past) -> Option<Planned> {
 /// Returns the latest slot that is not later than now, and those that passed before it since the first that was due.
 fn latest(plan: &Plan, due: Planned, past: Past, now: Time) -> (Time, Option<Missed>) {
     match &plan.every {
-        // A hint asks for one slot.
-        _ if matches!(due.why, PlannedBy::Hint | PlannedBy::ClampedMin) => (due.at, None),
         Every::Interval(interval) => {
-            let passed = (now - due.at).num_seconds().max(0).unsigned_abs() / interval.as_secs().max(1);
+            let every = interval.as_secs().max(1);
+            let passed = (now - due.at).num_seconds().max(0).unsigned_abs() / every;
+            let at = after(due.at, Duration::from_secs(passed * every)); // no later than now
             let count = u32::try_from(passed).unwrap_or(u32::MAX);
-            let at = after(due.at, interval.saturating_mul(count));
             (at, (count > 0).then(|| Missed { slot: before(at, *interval), count }))
         }
         Every::Cron(cron) => {

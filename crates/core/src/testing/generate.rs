@@ -1,7 +1,10 @@
 //! Generators of views: small worlds in which everything meets everything, odd statuses included.
 
+mod schedules;
+
 use proptest::prelude::*;
 
+use self::schedules::{any_schedules, with_schedules};
 use super::*;
 use crate::backoff::Backoff;
 use crate::execution::{Cancellation, ExecutionMemory, RunShown};
@@ -252,10 +255,10 @@ pub(crate) fn any_target() -> impl Strategy<Value = Target> {
     let residue = prop::option::weighted(0.2, prop::sample::select(vec!["a", "b", "x"]));
     let trouble = prop::option::weighted(0.3, prop::sample::select(vec![no_answer(), forbidden(), without_tekton()]));
     let elsewhere = prop::option::of((any_owner_read(), prop::sample::select(vec!["a", "b", "x"])));
-    let residue = (residue, elsewhere);
-    (prop::collection::vec(any_execution(2), 0..6), prop::collection::vec(any_run(), 0..4), residue, trouble).prop_map(
-        |(executions, runs, (residue, elsewhere), trouble)| {
-            let mut target = troubled(target(executions, runs), trouble);
+    let beside = (residue, elsewhere, any_schedules());
+    (prop::collection::vec(any_execution(2), 0..6), prop::collection::vec(any_run(), 0..4), beside, trouble).prop_map(
+        |(executions, runs, (residue, elsewhere, schedules), trouble)| {
+            let mut target = with_schedules(troubled(target(executions, runs), trouble), schedules);
             if let Some((read, owner)) = elsewhere {
                 target.memory.elsewhere.insert(Uid::new(owner), read);
             }
@@ -269,9 +272,18 @@ pub(crate) fn any_target() -> impl Strategy<Value = Target> {
 
 /// A view in which nothing runs: long histories, and some that ask for their turn.
 pub(crate) fn any_history() -> impl Strategy<Value = Target> {
-    prop::collection::vec(any_execution(6), 1..9).prop_map(|executions| {
+    (prop::collection::vec(any_execution(6), 1..9), any_schedules()).prop_map(|(executions, schedules)| {
         let ended = executions.into_iter().filter(|it| !matches!(it.state, ExecutionState::Running { .. }));
-        target(ended.collect(), vec![])
+        with_schedules(target(ended.collect(), vec![]), schedules)
+    })
+}
+
+/// Schedules on a target of which little else is known, so that most of them may make a child.
+pub(crate) fn any_scheduled() -> impl Strategy<Value = Target> {
+    (prop::collection::vec(any_execution(6), 0..3), any_schedules()).prop_map(|(executions, schedules)| {
+        let is_past =
+            |it: &Execution| matches!(it.state, ExecutionState::Completed { .. } | ExecutionState::Skipped { .. });
+        with_schedules(target(executions.into_iter().filter(is_past).collect(), vec![]), schedules)
     })
 }
 

@@ -1,5 +1,7 @@
 //! What the engine shows of itself: metrics, health, and the lines of the log about what is delivered and paused.
 
+use std::time::Duration;
+
 use wfe_core::run::Owner;
 use wfe_view::index::{Delivery, Kind};
 
@@ -22,7 +24,7 @@ impl Engine {
             }
             Delivery::RunDeleted(..) => self.metrics.delivered(Kind::Run),
             Delivery::Descendant(kind, _) | Delivery::DescendantDeleted(kind, ..) => self.metrics.delivered(*kind),
-            Delivery::Namespace(_, name, why) => {
+            Delivery::Namespace { name, paused: why, .. } => {
                 self.metrics.delivered(Kind::Namespace);
                 let before = self.index.pause_of(name).map(|pause| &*pause.why);
                 match why {
@@ -36,6 +38,7 @@ impl Engine {
                 }
             }
             Delivery::NamespaceDeleted(_) => self.metrics.delivered(Kind::Namespace),
+            Delivery::Schedule(_) | Delivery::ScheduleDeleted(_) => self.metrics.delivered(Kind::Schedule),
         }
         self.index.apply(delivery, self.settings.clock.now());
     }
@@ -44,6 +47,7 @@ impl Engine {
         self.health.engine_alive(self.index.is_synced(), self.stale());
         self.metrics.load(self.queue.depth(), self.index.len(), self.index.is_synced());
         self.show_pauses();
+        self.hear_schedules();
         // What a process knew when it led says nothing any more.
         let denied = || self.failures.values().filter(|_| self.leads).filter_map(|failures| failures.denied.as_deref());
         self.health.denied(denied().count(), denied().next());
@@ -67,11 +71,21 @@ impl Engine {
         self.paused_by = paused_by;
     }
 
+    /// Finds out whether the watch of schedules works. Where it does not, schedules make no executions, and nothing else
+    /// is held back.
+    fn hear_schedules(&mut self) {
+        let silence = self.hearing.silence(Kind::Schedule);
+        let silent = || (silence > self.settings.max_staleness).then(|| silent(Kind::Schedule, silence));
+        let why = self.health.failure(Kind::Schedule).or_else(silent);
+        self.index.hear_schedules(why.is_none());
+        self.health.unscheduled(why);
+        self.mark_dirty();
+    }
+
     /// Says which watch has been silent for so long that its view is not trusted any more, where one has.
     pub(super) fn stale(&self) -> Option<String> {
         let (kind, silence) = self.hearing.longest_silence();
-        (silence > self.settings.max_staleness)
-            .then(|| format!("the watch of {} has been silent for {} s", kind.label(), silence.as_secs()))
+        (silence > self.settings.max_staleness).then(|| silent(kind, silence))
     }
 
     /// Why no view can be trusted now, where that is so.
@@ -86,4 +100,8 @@ impl Engine {
         }
         self.stale()
     }
+}
+
+fn silent(kind: Kind, silence: Duration) -> String {
+    format!("the watch of {} has been silent for {} s", kind.label(), silence.as_secs())
 }

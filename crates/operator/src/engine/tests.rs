@@ -46,13 +46,13 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     (Engine::new(settings, performer, leadership, deliveries, metrics, Health::new(), hearing), sender)
 }
 
-/// Delivers all lists, with one execution in them.
+/// Delivers all lists that targets need, with one execution in them. The CRD of schedules is not installed.
 async fn deliver(sender: &mpsc::Sender<Delivery>, record: ExecutionRecord) {
     for kind in Kind::ALL {
         sender.send(Delivery::ListBegins(kind)).await.unwrap();
     }
     sender.send(Delivery::Execution(Box::new(record))).await.unwrap();
-    for kind in Kind::ALL {
+    for kind in Kind::NEEDED {
         sender.send(Delivery::ListEnds(kind)).await.unwrap();
     }
 }

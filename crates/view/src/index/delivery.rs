@@ -6,6 +6,7 @@ use wfe_core::chain::ChainName;
 use wfe_core::execution::Execution;
 use wfe_core::name::Uid;
 use wfe_core::run::Run;
+use wfe_core::schedule::Schedule;
 use wfe_core::target::TargetName;
 use wfe_tekton::{Descendant, RunRequest};
 
@@ -14,7 +15,7 @@ use wfe_tekton::{Descendant, RunRequest};
 pub enum Key {
     /// A target, by the name of its chain.
     Chain(ChainName),
-    /// An execution whose target cannot be read: it locks nothing and stands alone.
+    /// An execution or a schedule whose target cannot be read: it locks nothing and stands alone.
     Unreadable(Uid),
 }
 
@@ -33,11 +34,17 @@ pub enum Kind {
     Pod,
     /// `Namespace`, for its pause.
     Namespace,
+    /// `WorkflowSchedule`.
+    Schedule,
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 6] = [Self::Execution, Self::Run, Self::TaskRun, Self::CustomRun, Self::Pod, Self::Namespace];
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Self; 7] =
+        [Self::Execution, Self::Run, Self::TaskRun, Self::CustomRun, Self::Pod, Self::Namespace, Self::Schedule];
+    /// Those without which no target is decided on. Where schedules cannot be seen, only schedules wait.
+    pub const NEEDED: [Self; 6] =
+        [Self::Execution, Self::Run, Self::TaskRun, Self::CustomRun, Self::Pod, Self::Namespace];
 
     /// Returns the plural of the resource: the closed label for metrics and logs.
     #[must_use]
@@ -49,6 +56,7 @@ impl Kind {
             Self::CustomRun => "customruns",
             Self::Pod => "pods",
             Self::Namespace => "namespaces",
+            Self::Schedule => "workflowschedules",
         }
     }
 }
@@ -77,6 +85,26 @@ impl ExecutionRecord {
     }
 }
 
+/// What the index keeps of one `WorkflowSchedule`.
+#[derive(Clone, Debug)]
+pub struct ScheduleRecord {
+    /// What decisions need. The index adds its children, its pause, and what this process remembers of it.
+    pub schedule: Schedule,
+    /// The target of its template, where it can be read.
+    pub target: Option<TargetName>,
+}
+
+impl ScheduleRecord {
+    /// Returns what it is decided with.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        match &self.target {
+            Some(target) => Key::Chain(target.chain()),
+            None => Key::Unreadable(self.schedule.id.uid.clone()),
+        }
+    }
+}
+
 /// What one watch has delivered.
 #[derive(Debug)]
 pub enum Delivery {
@@ -97,8 +125,21 @@ pub enum Delivery {
     Descendant(Kind, Box<Descendant>),
     /// A descendant of a run was deleted; with its last version, which may be the only one that shows what it did.
     DescendantDeleted(Kind, Uid, Option<Box<Descendant>>),
-    /// A namespace was listed or changed; with why nothing new starts in it, where that is so.
-    Namespace(Uid, Box<str>, Option<Box<str>>),
+    /// A namespace was listed or changed.
+    Namespace {
+        /// Its uid.
+        uid: Uid,
+        /// Its name.
+        name: Box<str>,
+        /// Why nothing new starts in it, where that is so.
+        paused: Option<Box<str>>,
+        /// Whether its deletion has begun: nothing can be created in it any more.
+        leaving: bool,
+    },
     /// A namespace was deleted.
     NamespaceDeleted(Uid),
+    /// A schedule was listed or changed.
+    Schedule(Box<ScheduleRecord>),
+    /// A schedule was deleted.
+    ScheduleDeleted(Uid),
 }

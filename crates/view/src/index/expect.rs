@@ -34,6 +34,7 @@ impl fmt::Display for Written {
         match self.kind {
             Kind::Execution => write!(f, "WorkflowExecution {}/{}", self.namespace, self.name),
             Kind::Run => write!(f, "PipelineRun {}", self.name),
+            Kind::Schedule => write!(f, "WorkflowSchedule {}/{}", self.namespace, self.name),
             kind => write!(f, "{} {}", kind.label(), self.name), // nothing else is written
         }
     }
@@ -115,8 +116,10 @@ impl Expectations {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Tells whether the next decision has to wait. Where schedules cannot be seen none of them is decided on, and
+    /// nothing is waited for that their watch would deliver.
+    pub(super) fn holds(&self, blind_to_schedules: bool) -> bool {
+        self.0.values().any(|awaited| !blind_to_schedules || awaited.expected.kind() != Kind::Schedule)
     }
 
     pub(super) fn contains(&self, object: &Uid) -> bool {

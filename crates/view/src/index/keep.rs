@@ -13,19 +13,25 @@ use super::Kind;
 use super::expect::{self, Expected};
 
 /// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of
-/// what was written: an execution that is not there was deleted, as we make none, and of runs it is known which
-/// vanished.
+/// what was written: of executions and runs it is known which vanished, and a schedule that is not there was deleted or
+/// has another target now, as this process makes none.
 pub(super) fn already_seen(target: &Target, vanished: &ByUid<()>, expected: &Expected) -> bool {
     let object = expected.object();
     let is_there = match object.kind {
         Kind::Execution => target.executions.contains_key(&object.uid),
+        Kind::Schedule => target.schedules.get(&object.uid).is_some(),
         _ => target.runs.contains_key(&object.uid),
     };
     match (expected, object.kind) {
         (Expected::Absence { .. }, _) => !is_there,
         (Expected::Version { version, .. }, Kind::Execution) => {
             let known = target.executions.get(&object.uid);
-            known.is_none_or(|execution| expect::at_least(&execution.version, version))
+            vanished.contains_key(&object.uid)
+                || known.is_some_and(|execution| expect::at_least(&execution.version, version))
+        }
+        (Expected::Version { version, .. }, Kind::Schedule) => {
+            let known = target.schedules.get(&object.uid);
+            known.is_none_or(|schedule| expect::at_least(&schedule.version, version))
         }
         (Expected::Version { version, .. }, Kind::Run) => {
             let known = target.runs.get(&object.uid);
@@ -38,12 +44,14 @@ pub(super) fn already_seen(target: &Target, vanished: &ByUid<()>, expected: &Exp
     }
 }
 
-/// What came of earlier tries to create or release a run says nothing any more.
+/// What came of earlier tries to create or release a run, or to create a child, says nothing any more. A create of a
+/// child whose answer was lost may have got through, whoever has led since.
 pub(super) fn forget_tries(target: &mut Target) {
     target.memory.trouble = None;
     let remembered = target.executions.values_mut().filter_map(|execution| execution.memory.as_mut());
     remembered.for_each(|memory| memory.forget_tries());
     target.runs.values_mut().for_each(|run| run.memory.release_tried = None);
+    target.schedules.values_mut().for_each(|schedule| schedule.memory.refused = None);
 }
 
 /// The tries that a decision does not go on with have ended: time in which this process does not try does not count. A

@@ -12,6 +12,7 @@ use wfe_core::findings::Findings;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::reason::Refusal;
 use wfe_core::retry::Answers;
+use wfe_core::schedule::RefusedChild;
 use wfe_core::target::Elsewhere;
 use wfe_core::tries::Trouble;
 
@@ -96,6 +97,26 @@ impl Index {
     pub fn release_tried(&mut self, key: &Key, run: &Uid, now: Time) {
         if let Some(run) = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run)) {
             run.memory.release_tried.get_or_insert(now);
+        }
+    }
+
+    /// Records that a child of a schedule is tried to be created for a slot: the answer may get lost.
+    pub fn schedule_tried(&mut self, key: &Key, schedule: &Uid, slot: Time) {
+        if let Some(entry) = self.targets.get_mut(key)
+            && let Some(schedule) = entry.target.schedules.get_mut(schedule)
+        {
+            schedule.memory.tried = Some(slot);
+        }
+    }
+
+    /// Records that the API server refused for good to create a child of a schedule.
+    pub fn child_refused(&mut self, key: &Key, schedule: &Uid, refused: RefusedChild) {
+        if let Some(entry) = self.targets.get_mut(key)
+            && let Some(schedule) = entry.target.schedules.get_mut(schedule)
+            && Some(refused.slot) > schedule.used_up_to()
+        {
+            schedule.memory.tried.take_if(|tried| *tried == refused.slot);
+            schedule.memory.refused = Some(Box::new(refused));
         }
     }
 

@@ -20,6 +20,10 @@ impl Index {
         {
             return self.vanish(key, Kind::Run, &object.uid.clone()); // no watch will say so
         }
+        let object = expected.object();
+        if self.places[&object.kind].get(&object.uid).is_some_and(|place| place != key) {
+            return; // the watch has delivered it, with another target
+        }
         let epoch = self.lists.get(&expected.kind()).map_or(0, |list| list.epoch);
         if let Some(entry) = self.targets.get_mut(key)
             && !already_seen(&entry.target, &entry.vanished, &expected)
@@ -59,7 +63,10 @@ impl Index {
 
     /// Records that a live read has found an object gone.
     pub fn vanish(&mut self, key: &Key, kind: Kind, uid: &Uid) {
-        self.places.entry(kind).or_default().remove(uid);
+        let place = self.places.entry(kind).or_default().remove(uid);
+        if let Some(place) = place.filter(|place| place != key) {
+            self.remove(kind, &place, uid);
+        }
         self.remove(kind, key, uid);
     }
 

@@ -1,4 +1,4 @@
-//! Which namespaces are paused, and which executions that holds back.
+//! Which namespaces are paused or being deleted, and which executions and schedules that holds back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use wfe_core::waiting::Pause;
 use super::{Index, Kind};
 
 impl Index {
-    pub(super) fn apply_namespace(&mut self, uid: Uid, name: &str, paused: Option<&str>) {
+    pub(super) fn apply_namespace(&mut self, uid: Uid, name: &str, paused: Option<&str>, leaving: bool) {
         self.note_seen(Kind::Namespace, &uid);
         self.namespaces.insert(uid, name.into());
         let pause = paused.map(|why| Arc::new(Pause { namespace: name.into(), why: why.into() }));
@@ -21,24 +21,42 @@ impl Index {
         if previous != pause {
             self.spread_pause(name);
         }
+        if leaving && self.leaving.insert(name.into()) {
+            self.leave(name);
+        }
     }
 
     pub(super) fn delete_namespace(&mut self, uid: &Uid) {
-        if let Some(name) = self.namespaces.remove(uid)
-            && self.paused.remove(&name).is_some()
-        {
+        let Some(name) = self.namespaces.remove(uid) else { return };
+        self.leaving.remove(&name);
+        self.shared.remove(&*name);
+        if self.paused.remove(&name).is_some() {
             self.spread_pause(&name);
         }
     }
 
-    /// Pauses or resumes the executions that a namespace concerns: those in it, and those whose target is in it. Goes
-    /// through all executions, as people do this by hand and rarely.
+    /// Pauses or resumes the executions and schedules that a namespace concerns: those in it, and those whose target is
+    /// in it. Goes through all of them, as people do this by hand and rarely.
     fn spread_pause(&mut self, namespace: &str) {
         for (key, entry) in &mut self.targets {
-            let Target { name, executions, .. } = &mut entry.target;
+            let Target { name, executions, schedules, .. } = &mut entry.target;
             let is_target_in_it = name.as_ref().and_then(TargetName::namespace) == Some(namespace);
-            for execution in executions.values_mut().filter(|e| is_target_in_it || &*e.id.namespace == namespace) {
-                execution.paused = pause_for(&self.paused, &execution.id.namespace, name.as_ref());
+            let executions = executions.values_mut().map(|it| (&it.id.namespace, &mut it.paused));
+            let schedules = schedules.values_mut().map(|it| (&it.id.namespace, &mut it.paused));
+            for (its_own, paused) in
+                executions.chain(schedules).filter(|(it, _)| is_target_in_it || &***it == namespace)
+            {
+                *paused = pause_for(&self.paused, its_own, name.as_ref());
+                self.dirty.insert(key.clone());
+            }
+        }
+    }
+
+    /// Marks the schedules of a namespace whose deletion has begun. That is never taken back.
+    fn leave(&mut self, namespace: &str) {
+        for (key, entry) in &mut self.targets {
+            for schedule in entry.target.schedules.values_mut().filter(|it| &*it.id.namespace == namespace) {
+                schedule.leaving = true;
                 self.dirty.insert(key.clone());
             }
         }
@@ -60,7 +78,7 @@ impl Index {
     }
 }
 
-/// Returns the pause that holds an execution back: that of its own namespace, else that of its target's.
+/// Returns the pause that holds an execution or a schedule back: that of its own namespace, else that of its target's.
 pub(super) fn pause_for(
     paused: &HashMap<Box<str>, Arc<Pause>>,
     namespace: &str,

@@ -10,7 +10,8 @@ use wfe_tekton::Descendant;
 use super::expect::at_least;
 use super::keep::{end_tries, forget_owners, keep_presence, keep_release, mark_gone, place_owner, share_strings};
 use super::pause::pause_for;
-use super::{Beside, ExecutionRecord, Index, Key, Kind};
+use super::schedules::child_of;
+use super::{Beside, ExecutionRecord, Index, Key, Kind, open};
 
 impl Index {
     pub(super) fn apply_execution(&mut self, record: ExecutionRecord) {
@@ -19,8 +20,15 @@ impl Index {
         if let Some(previous) = self.place(Kind::Execution, &uid, &key) {
             self.remove(Kind::Execution, &previous, &uid);
         }
-        let entry = self.targets.entry(key.clone()).or_default();
-        entry.expected.seen(Kind::Execution, &uid, &record.execution.version);
+        let mut execution = record.execution;
+        execution.id.namespace = self.share(&execution.id.namespace);
+        let child = child_of(&execution);
+        if let Some((schedule, _)) = &child {
+            self.find_child(schedule, &execution);
+        }
+        let blind = !self.sees_schedules();
+        let entry = open(&mut self.targets, &key, blind);
+        entry.expected.seen(Kind::Execution, &uid, &execution.version);
         entry.target.name = record.target;
         entry.target.is_unreadable = matches!(key, Key::Unreadable(_));
         let beside = Beside {
@@ -29,19 +37,21 @@ impl Index {
             had_run: entry.beside.get(&uid).is_some_and(|known| known.had_run),
         };
         entry.beside.insert(uid.clone(), beside);
-        let mut execution = record.execution;
         execution.paused = pause_for(&self.paused, &execution.id.namespace, entry.target.name.as_ref());
+        let mut made_for = None;
         if let Some(known) = entry.target.executions.get_mut(&uid) {
             let memory = known.memory.take();
             execution.memory = memory.and_then(|memory| memory.kept(known, &execution));
+            made_for = known.child.take().map(|child| child.schedule);
         }
         let has_ended =
             execution.is_terminal() || execution.retry.as_ref().is_some_and(|it| it.ended().next().is_some());
-        entry.target.executions.insert(uid, execution);
+        entry.target.executions.insert(uid.clone(), execution);
         if has_ended {
             entry.forget();
         }
         self.dirty.insert(key);
+        self.relate(&uid, made_for, child);
     }
 
     pub(super) fn apply_run(&mut self, chain: ChainName, run: Run, now: Time) {
@@ -57,7 +67,8 @@ impl Index {
 
     pub(super) fn keep_run(&mut self, key: Key, mut run: Run, listing: Option<u64>, now: Time) {
         let uid = run.id.uid.clone();
-        let entry = self.targets.entry(key.clone()).or_default();
+        let blind = !self.sees_schedules();
+        let entry = open(&mut self.targets, &key, blind);
         keep_release(&mut run, entry.target.runs.get(&uid), now);
         if let Some(known) = entry.target.runs.get_mut(&uid) {
             run.order = known.order;
@@ -110,7 +121,8 @@ impl Index {
             return self.touch(&key);
         }
         self.place(kind, &uid, &key);
-        let entry = self.targets.entry(key.clone()).or_default();
+        let blind = !self.sees_schedules();
+        let entry = open(&mut self.targets, &key, blind);
         share_strings(&mut descendant.residue.owner, &entry.target.executions);
         entry.target.residue.insert(uid, descendant.residue);
         self.dirty.insert(key);
@@ -123,7 +135,8 @@ impl Index {
         let is_listing = !self.is_synced() || self.is_listing();
         if is_listing {
             // Nothing else of the target may be known yet: the lists come in any order.
-            self.targets.entry(key.clone()).or_default();
+            let blind = !self.sees_schedules();
+            open(&mut self.targets, &key, blind);
         }
         if self.targets.get_mut(&key).is_some_and(|entry| entry.see(sighting, is_deleted, is_listing)) {
             self.dirty.insert(key);
@@ -131,7 +144,7 @@ impl Index {
     }
 
     /// Notes where an object is. Returns where it was, if that was elsewhere.
-    fn place(&mut self, kind: Kind, uid: &Uid, key: &Key) -> Option<Key> {
+    pub(super) fn place(&mut self, kind: Kind, uid: &Uid, key: &Key) -> Option<Key> {
         self.note_seen(kind, uid);
         let previous = self.places.entry(kind).or_default().insert(uid.clone(), key.clone());
         previous.filter(|previous| previous != key)
@@ -144,10 +157,13 @@ impl Index {
     }
 
     pub(super) fn remove(&mut self, kind: Kind, key: &Key, uid: &Uid) {
+        let (mut made_for, mut children) = (None, Vec::new());
         if let Some(entry) = self.targets.get_mut(key) {
             match kind {
                 Kind::Execution => {
-                    entry.target.executions.remove(uid);
+                    let removed = entry.target.executions.remove(uid);
+                    made_for = removed.and_then(|removed| removed.child).map(|child| child.schedule);
+                    entry.vanished.insert(uid.clone(), ());
                     entry.beside.remove(uid);
                     mark_gone(&mut entry.target, uid);
                 }
@@ -162,12 +178,19 @@ impl Index {
                 Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
                     entry.target.residue.remove(uid);
                 }
+                Kind::Schedule => {
+                    children = entry.target.schedules.remove(uid).map(|removed| removed.children).unwrap_or_default();
+                }
                 Kind::Namespace => {}
             }
             entry.expected.gone(kind, uid);
             entry.target.memory.drain_warned &= !entry.target.residue.is_empty();
         }
         self.touch(key);
+        if let Some(schedule) = made_for {
+            self.part(&schedule, uid);
+        }
+        self.abandon(&children);
     }
 
     pub(super) fn note_seen(&mut self, kind: Kind, uid: &Uid) {
@@ -178,6 +201,7 @@ impl Index {
 
     /// What a complete list does not hold was deleted while nobody watched, and expectations from before it are moot.
     pub(super) fn end_list(&mut self, kind: Kind) {
+        let saw_schedules = self.sees_schedules();
         let list = self.lists.entry(kind).or_default();
         let seen = list.seen.take().unwrap_or_default();
         let epoch = list.epoch;
@@ -198,17 +222,22 @@ impl Index {
             self.dirty.extend(emptied.map(|(key, _)| key));
         }
         let is_listing = self.is_listing();
-        // All of them: nothing was decided on while the list was under way.
+        let is_needed = kind != Kind::Schedule;
+        // All of them: nothing was decided on while the list was under way. A list of schedules held back schedules alone.
         for (key, entry) in &mut self.targets {
-            if !is_listing {
+            if is_needed && !is_listing {
                 entry.forget();
                 // Lists come in any order: a run may have come before its execution.
                 let Target { executions, runs, .. } = &mut entry.target;
                 runs.values_mut().for_each(|run| share_strings(&mut run.owner, executions));
             }
             entry.expected.listed(kind, epoch, &seen);
-            self.dirty.insert(key.clone());
+            if is_needed {
+                self.dirty.insert(key.clone());
+            }
         }
+        self.note_sight(saw_schedules);
+        self.gather_children();
     }
 
     /// Marks a target as changed, and forgets it when nothing is left of it and nothing of it can be still to come.

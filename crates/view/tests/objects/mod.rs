@@ -12,6 +12,10 @@ const EXECUTION: u16 = 0xe;
 const RUN: u16 = 0xa;
 const TASK_RUN: u16 = 0xb;
 const POD: u16 = 0xc;
+const SCHEDULE: u16 = 0xd;
+
+/// The name of all schedules, which one in earnest has alone in its namespace.
+const SCHEDULE_NAME: &str = "remediation-7c9f4d2b";
 
 /// A uid as the API server makes them: of no order.
 fn uid(kind: u16, number: u32, part: u32) -> String {
@@ -20,7 +24,7 @@ fn uid(kind: u16, number: u32, part: u32) -> String {
 }
 
 fn name(number: u32) -> String {
-    format!("remediation-7c9f4d2b-{number}")
+    format!("{SCHEDULE_NAME}-{number}") // as if made for the slot of this second
 }
 
 fn run_name(target: &str, number: u32) -> String {
@@ -119,6 +123,47 @@ pub(crate) fn ended(number: u32, target: &str) -> Value {
         ),
     ]);
     object
+}
+
+/// An execution that has ended, and that a schedule made.
+pub(crate) fn child(number: u32, target: &str) -> Value {
+    let mut object = ended(number, target);
+    object["spec"]["remediationRequestRef"] = json!({
+        "apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule", "name": SCHEDULE_NAME,
+        "uid": uid(SCHEDULE, number, 0),
+    });
+    object
+}
+
+/// A schedule that has recorded the end of its child.
+pub(crate) fn schedule(number: u32, target: &str) -> Value {
+    let child = child(number, target);
+    let time = |second: u32| format!("1970-01-01T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60);
+    json!({
+        "apiVersion": "kubernaut.ai/v1alpha1",
+        "kind": "WorkflowSchedule",
+        "metadata": {
+            "name": SCHEDULE_NAME, "namespace": NAMESPACE, "uid": uid(SCHEDULE, number, 0), "generation": 3,
+            "resourceVersion": (1_894_001 + number).to_string(), "creationTimestamp": "1970-01-01T00:00:00Z",
+        },
+        "spec": {
+            "cron": "30 2 * * MON-FRI", "timeZone": "Europe/Berlin", "history": {"successful": 2, "failed": 5},
+            "template": {"metadata": {"labels": {"team": "payment"}}, "spec": {
+                "workflowRef": child["spec"]["workflowRef"], "targetResource": target, "parameters": {"REPLICAS": "3"},
+            }},
+        },
+        "status": {
+            "observedGeneration": 3, "revision": "00000000000000ff", "plannedFrom": "1969-12-31T23:59:59Z",
+            "failureCount": 1,
+            "lastRun": {
+                "name": name(number), "slot": time(number), "startedAt": time(number), "endedAt": time(number + 8),
+                "outcome": "Failed", "reason": "ImagePullBackOff", "message": "WorkflowExecution kubernaut-system/remediation: ImagePullBackOff",
+            },
+            "lastSuccessTime": "1970-01-01T00:00:00Z", "nextRunTime": time(number + 60), "nextRunReason": "Cron",
+            "conditions": [condition("Ready", "True", "Accepted", "its spec can be used"),
+                           condition("Held", "False", "Released", "nothing holds it")],
+        },
+    })
 }
 
 /// What a run and all that it makes have from the execution.

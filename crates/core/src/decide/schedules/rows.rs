@@ -7,12 +7,17 @@ use crate::execution::Execution;
 use crate::moment::{round_up, shown};
 use crate::name::{ExecutionId, Version};
 use crate::rules::{self, Contender};
-use crate::schedule::{ChildOf, ChildState, Held, HeldBy, Keep, LastRun, Outcome, Ready, ScheduleStatus, child_name};
+use crate::schedule::{
+    ChildOf, ChildState, Held, HeldBy, Keep, LastRun, Outcome, Ready, RefusedChild, ScheduleStatus, child_name,
+};
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
+/// A row: what it says of a schedule.
+type Ask = fn(Case<'_>) -> Row;
+
 /// The rows, with their numbers in the specification. Row 10 ("otherwise: create") is what is left.
-pub const ROWS: &[(&str, fn(Case<'_>) -> Row)] = &[
+pub const ROWS: &[(&str, Ask)] = &[
     ("0 spec", unusable),
     ("1 plan", begins_anew),
     ("2 outcome", outcome),
@@ -84,7 +89,10 @@ fn outcome(case: Case<'_>) -> Row {
         let because = format!("{} ended: {}", case.name(run.slot), outcome.as_str());
         return Row::Decides(Step::says(case.recorded(run, outcome), because));
     }
-    let refused = schedule.memory.refused.as_deref().filter(|refused| Some(refused.slot) > schedule.used_up_to());
+    let refused = schedule.memory.refused.as_deref();
+    // Recorded for a slot far ahead, it would make the plan begin anew, and be recorded again.
+    let counts = |refused: &&RefusedChild| Some(refused.slot) > schedule.used_up_to() && !case.is_ahead(refused.slot);
+    let refused = refused.filter(counts);
     let Some(refused) = refused else { return passes("every child has its outcome in the status") };
     let run = LastRun {
         slot: refused.slot,
@@ -133,7 +141,8 @@ fn ahead(case: Case<'_>) -> Row {
         return Row::Passes(format!("the slot of {} is due ({why})", shown(at)).into());
     }
     let step = Step::says(case.ahead(Some(next.planned)), format!("the next slot is at {} ({why})", shown(at)));
-    Row::Decides(step.wake(Some(at)))
+    // A hint may expire before its slot, and then what is due without it is due.
+    Row::Decides(step.wake(next.hinted_until.map_or(Some(at), |until| Some(until.min(at)))))
 }
 
 /// Row 7: a child that was made now would wait or be skipped, or others ask for a turn already.

@@ -7,7 +7,9 @@ use super::{Case, MAX_AHEAD, Step};
 use crate::Time;
 use crate::moment::{after, round_up};
 use crate::schedule::plan::plan_next_run;
-use crate::schedule::{Child, ChildState, Held, HeldBy, LastRun, Outcome, Planned, Ready, ScheduleStatus, child_name};
+use crate::schedule::{
+    Child, ChildState, Held, HeldBy, LastRun, Missed, Outcome, Planned, Ready, ScheduleStatus, child_name,
+};
 
 impl Step {
     /// Makes a step that says this in the status.
@@ -50,14 +52,12 @@ impl<'a> Case<'a> {
         let status = self.status();
         let cut =
             |last: LastRun| LastRun { slot: last.slot.min(now), ended_at: last.ended_at.map(|at| at.min(now)), ..last };
-        let is_suspended = status.held.by() == Some(HeldBy::Suspended);
         let anew = ScheduleStatus {
             revision: Some(self.schedule.revision),
             planned_from: Some(now),
             failure_count: 0,
             last_run: status.last_run.clone().map(cut),
             ready: Ready::Yes,
-            held: if is_suspended && !self.schedule.suspended { status.held.released() } else { status.held.clone() },
             ..status
         };
         self.with_next(anew)
@@ -74,7 +74,8 @@ impl<'a> Case<'a> {
         };
         let failure_count = if counts { outcome.count(status.failure_count) } else { status.failure_count };
         let last_success = run.ended_at.filter(|_| outcome == Outcome::Completed).max(status.last_success);
-        self.with_next(ScheduleStatus { failure_count, last_run: Some(run), last_success, ready, ..status })
+        let (last_missed, last_run) = (self.missed_before(run.slot), Some(run));
+        self.with_next(ScheduleStatus { failure_count, last_run, last_success, last_missed, ready, ..status })
     }
 
     /// Returns what the status says when a child is at work.
@@ -88,20 +89,29 @@ impl<'a> Case<'a> {
             reason: None,
             message: None,
         };
-        // As it was when the child was made.
-        let missed = self.schedule.next_run(child.slot).filter(|next| next.planned.at == child.slot);
-        let last_missed = missed.and_then(|next| next.missed).or(status.last_missed);
-        let held = status.held.released();
+        let (last_missed, held) = (self.missed_before(child.slot), status.held.released());
         ScheduleStatus { last_run: Some(run), last_missed, next: None, ready: Ready::Yes, held, ..status }
     }
 
-    /// Adds what is planned by a status that is not written yet.
+    /// Returns what the status says of missed slots when it first names a slot: those missed when the child was made.
+    fn missed_before(self, slot: Time) -> Option<Missed> {
+        let status = &self.schedule.status;
+        let is_named = status.last_run.as_ref().is_some_and(|last| last.slot == slot);
+        let planned = self.schedule.next_run(slot).filter(|next| next.planned.at == slot && !is_named);
+        planned.and_then(|next| next.missed).or(status.last_missed)
+    }
+
+    /// Adds what is planned by a status that is not written yet. The hold of an earlier slot says nothing of it.
     fn with_next(self, status: ScheduleStatus) -> ScheduleStatus {
         let Self { schedule, view, .. } = self;
+        if schedule.suspended {
+            return ScheduleStatus { next: None, ..status };
+        }
         let past = schedule.past_by(&status, view.now);
         let planned = || plan_next_run(schedule.plan.as_ref().ok()?, schedule.hint.as_deref(), past, view.now);
-        let next = if schedule.suspended { None } else { planned() };
-        ScheduleStatus { next: next.map(|next| next.planned), ..status }
+        let is_at_work = schedule.children.iter().any(|child| child.state == ChildState::AtWork);
+        let next = if is_at_work { None } else { planned() };
+        ScheduleStatus { next: next.map(|next| next.planned), held: status.held.released(), ..status }
     }
 
     /// Returns what the status says while nothing holds it and its slot lies ahead.
@@ -146,6 +156,8 @@ pub(super) fn hold(case: Case<'_>, by: HeldBy, message: String, until: Option<Ti
     } else {
         ScheduleStatus { next: None, held: Held::By { reason: by, message: message.into() }, ..status }
     };
-    let wake = Some(shown_at).filter(|at| *at > now).into_iter().chain(until).min();
+    let shows = Some(shown_at).filter(|at| *at > now && !is_shown);
+    let hinted = case.next.and_then(|next| next.hinted_until);
+    let wake = shows.into_iter().chain(until).chain(hinted).min();
     Step { held: Some(by), ..Step::says(status, because).wake(wake) }
 }

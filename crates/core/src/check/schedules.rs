@@ -1,0 +1,262 @@
+//! What no decision on schedules may be (SPEC sections 12.6 and 16.10 to 16.12).
+
+mod said;
+
+use std::time::Duration;
+
+use super::actions::Check;
+use crate::Time;
+use crate::action::{Action, Decision, Tell};
+use crate::execution::{Execution, ExecutionState};
+use crate::name::{ExecutionId, Uid, Version};
+use crate::run::{Owner, Presence, Progress, Run};
+use crate::schedule::plan::offset;
+use crate::schedule::{ChildOf, ChildState, Every, HeldBy, Keep, Plan, Schedule, Wish};
+use crate::target::OwnerRead;
+
+/// A time in whole seconds, rounded up. Sums of them cannot overflow.
+fn secs(time: Time) -> i128 {
+    i128::from(time.timestamp()) + i128::from(time.timestamp_subsec_nanos() > 0)
+}
+
+fn whole(duration: Duration) -> i128 {
+    i128::from(duration.as_secs()) + i128::from(duration.subsec_nanos() > 0)
+}
+
+impl Check<'_> {
+    /// What holds of each action on a schedule, and of all of them together.
+    pub(super) fn schedules(&mut self, decision: &Decision) {
+        let mut made = Vec::new();
+        let mut written = Vec::new();
+        for action in &decision.actions {
+            match action {
+                Action::CreateChild { schedule, generation, slot, start_before, not_made } => {
+                    made.push(&schedule.uid);
+                    let Some(found) = self.target.schedules.get(&schedule.uid) else {
+                        self.expect("12.6", false, || format!("makes a child for {schedule}, which is unknown"));
+                        continue;
+                    };
+                    let current = *generation == found.generation;
+                    self.expect("12.7", current, || format!("makes a child of generation {generation} of {schedule}"));
+                    self.makes(found, *slot, *start_before, *not_made);
+                }
+                Action::Record(record) => {
+                    written.push(&record.schedule.uid);
+                    self.records(record);
+                }
+                Action::Tell(Tell::HintIgnored { .. }) => {
+                    let sees = !self.target.blind_to_schedules;
+                    self.expect("12.7", sees, || "speaks of a hint that it cannot see".to_owned());
+                }
+                _ => {}
+            }
+        }
+        self.expect("12.6", made.len() <= 1, || format!("makes children for {made:?}"));
+        let gives_turn = decision.actions.iter().any(|action| matches!(action, Action::Create { .. }));
+        self.expect("12.6", made.is_empty() || !gives_turn, || "makes a child beside a turn".to_owned());
+        let blind = self.target.blind_to_schedules;
+        self.expect("12.7", !blind || made.is_empty() && written.is_empty(), || {
+            "acts on what it cannot see".to_owned()
+        });
+        for schedule in self.target.schedules.values() {
+            let uid = &schedule.id.uid;
+            let touched = made.iter().chain(&written).filter(|it| **it == uid).count();
+            self.expect("12.6", touched <= 1, || format!("acts twice on {}", schedule.id));
+            let judged = decision.schedules.iter().filter(|(id, _)| id.uid == *uid).count();
+            self.expect("12.6", judged == usize::from(!blind), || format!("judges {} {judged} times", schedule.id));
+            if touched == 0 && !blind {
+                self.rests(schedule, decision);
+            }
+        }
+    }
+
+    /// Nothing is done about it: then something is, when its slot comes.
+    fn rests(&mut self, schedule: &Schedule, decision: &Decision) {
+        let Ok(plan) = &schedule.plan else { return };
+        let is_held = decision.schedules.iter().any(|(id, it)| *id == schedule.id && it.held.is_some());
+        let at_work = schedule.children.iter().any(|child| child.state == ChildState::AtWork);
+        if schedule.leaving || is_held || at_work {
+            return;
+        }
+        self.expect("12.6.3", !schedule.suspended, || format!("{} is suspended, and is not held", schedule.id));
+        let Some(usual) = usual(schedule, plan) else { return };
+        let now = secs(self.now);
+        let due = match (hinted(schedule, self.now), &plan.every) {
+            (Some((slot, until)), _) => slot.min(until),
+            (None, _) if usual > now => usual,
+            // It was late for that one.
+            (None, Every::Interval(interval)) => now + whole(*interval),
+            (None, Every::Cron(_)) => return,
+        };
+        // Where reckoning ends, nothing is due.
+        let never = due >= secs(Time::MAX_UTC);
+        let wakes = never || decision.wake.is_some_and(|wake| secs(wake) <= due);
+        let wake = decision.wake;
+        self.expect("12.6.6", wakes, || format!("{} is forgotten until {wake:?}, and due at {due}", schedule.id));
+    }
+
+    /// A child is made where no row of the table forbids it.
+    fn makes(&mut self, it: &Schedule, slot: Time, start_before: Time, not_made: Option<Time>) {
+        let (status, now) = (&it.status, self.now);
+        let mut forbids = |row: &'static str, forbidden: bool, why: &str| {
+            self.expect(row, !forbidden, || format!("makes a child of {} for {slot}, {why}", it.id));
+        };
+        let last = status.last_run.as_ref();
+        let used = [status.planned_from, last.map(|last| last.slot)].into_iter().flatten().max();
+        let is_far = |time: &Time| secs(*time) > secs(now) + 60;
+        forbids("12.6.0", it.leaving, "which is on its way out");
+        forbids("12.6.0", it.plan.is_err(), "whose spec cannot be used");
+        forbids("12.6.1", status.revision != Some(it.revision), "whose plan is of another revision");
+        forbids("12.6.1", status.planned_from.is_none(), "whose plan has not begun");
+        let resumed = status.held.by() == Some(HeldBy::Suspended) && !it.suspended;
+        forbids("12.6.1", resumed, "which was just resumed");
+        let times = [status.planned_from, last.map(|last| last.slot), last.and_then(|last| last.ended_at)];
+        forbids("12.6.1", times.iter().flatten().any(is_far), "by a clock that was ahead");
+        forbids("12.6.2", last.is_some_and(|last| last.outcome.is_none()), "while its last run is open");
+        let open = |child: &&crate::schedule::Child| Some(child.slot) > used && !is_far(&child.slot);
+        forbids("12.6.2", it.children.iter().any(|child| open(&child)), "while a child is not recorded");
+        let refused = it.memory.refused.as_ref();
+        let refused = refused.is_some_and(|refused| Some(refused.slot) > used && !is_far(&refused.slot));
+        forbids("12.6.2", refused, "while a refusal is not recorded");
+        forbids("12.6.3", it.suspended, "which is suspended");
+        let at_work = it.children.iter().any(|child| child.state == ChildState::AtWork);
+        forbids("12.6.5", at_work, "which has one at work");
+        forbids("12.2", it.children.iter().any(|child| child.slot == slot), "which has one");
+        forbids("12.2", used.is_some_and(|used| slot <= used), "which is used");
+        forbids("12.2", slot.timestamp_subsec_nanos() > 0, "which is no whole second");
+        forbids("12.6.6", slot > now, "which lies ahead");
+        let paused = it.paused.is_some() || self.policy.paused_by.is_some();
+        self.expect("12.6.7", !paused, || format!("makes a child of {}, which is paused", it.id));
+        let tried = it.memory.tried.filter(|tried| *tried != slot && Some(*tried) > used);
+        self.expect("12.7", tried.is_none() || not_made == tried, || {
+            format!("makes a child of {} and does not read what became of {tried:?}", it.id)
+        });
+        self.is_time(it, slot, start_before);
+        self.is_free_for_a_child(it, slot);
+    }
+
+    /// Neither before its slot, nor after its deadline, and for no slot but the latest that passed.
+    fn is_time(&mut self, it: &Schedule, slot: Time, start_before: Time) {
+        let Ok(plan) = &it.plan else { return };
+        let (now, at) = (secs(self.now), secs(slot));
+        let ends = plan.deadline.map_or(now + 3600, |deadline| at + whole(deadline));
+        let fits = secs(start_before) == ends.min(secs(Time::MAX_UTC)) && start_before >= self.now;
+        self.expect("12.5", fits, || format!("the child of {} may start before {start_before}", it.id));
+        if let Some((hinted, _)) = hinted(it, self.now) {
+            self.expect("12.2", at == hinted, || format!("makes {} run at {at}, not at the hint's {hinted}", it.id));
+            return;
+        }
+        let Some(earliest) = usual(it, plan) else { return };
+        self.expect("16.11", at >= earliest, || format!("makes {} run at {at}, before {earliest}", it.id));
+        let is_latest = match &plan.every {
+            Every::Interval(interval) => (at - earliest) % whole(*interval) == 0 && now - at < whole(*interval),
+            Every::Cron(cron) => {
+                let share = offset(&it.id.uid, plan.spread);
+                let on_clock = slot - share;
+                let is_slot = cron.first_after(on_clock - Duration::from_secs(1)) == Some(on_clock);
+                is_slot && cron.first_after(on_clock).is_none_or(|next| next + share > self.now)
+            }
+        };
+        self.expect("12.2", is_latest, || format!("makes {} run at {at}, and is due since {earliest}", it.id));
+    }
+
+    /// Nothing on the target makes a child that is made now wait, or be skipped, but what its schedule does itself.
+    fn is_free_for_a_child(&mut self, it: &Schedule, slot: Time) {
+        let id =
+            ExecutionId { uid: Uid::new("no such child"), namespace: it.id.namespace.clone(), name: "child".into() };
+        let child = ChildOf { schedule: it.id.uid.clone(), slot, keep: Keep::Needed };
+        let child = Execution {
+            workflow_id: it.workflow_id.clone(),
+            child: Some(Box::new(child)),
+            ..Execution::undecided(id, Version::new(""), self.now)
+        };
+        let reasons = self.record.forbids(&child);
+        self.expect("12.6.7", reasons.is_empty(), || format!("makes a child of {}, but {reasons:?}", it.id));
+        let target = self.target;
+        let in_the_way = target.executions.values().find(|other| match other.state {
+            ExecutionState::Running { .. } => true,
+            ExecutionState::Undecided { .. } => !other.deleting && other.paused.is_none(),
+            _ => false,
+        });
+        let other = in_the_way.map(|other| &other.id);
+        self.expect("12.6.7", other.is_none(), || format!("makes a child of {} beside {other:?}", it.id));
+        let holds = |run: &&Run| match (&run.owner, &run.progress) {
+            (Owner::Nobody, _) => false,
+            (Owner::Execution { .. }, Progress::Pending | Progress::Released) => !run.never_starts(),
+            (Owner::Execution { id, presence, .. }, Progress::Done(_)) => {
+                let read = || target.memory.elsewhere.get(&id.uid).map(|read| &read.found);
+                match target.executions.get(&id.uid) {
+                    Some(owner) => !owner.is_terminal(),
+                    None => *presence == Presence::Elsewhere && read() != Some(&OwnerRead::Over),
+                }
+            }
+        };
+        let run = target.runs.values().find(holds).map(|run| &run.id);
+        self.expect("12.6.7", run.is_none(), || format!("makes a child of {} beside {run:?}", it.id));
+        let drains = !target.residue.is_empty();
+        self.expect("12.6.7", !drains, || format!("makes a child of {} while the target drains", it.id));
+    }
+
+    /// Returns how long an execution stays after its end. None where it may not be removed at all.
+    pub(super) fn time_to_live(&self, found: &Execution) -> Option<Duration> {
+        let own = found.ttl.or(self.policy.ttl);
+        let Some(child) = &found.child else { return own };
+        let schedule = self.target.schedules.get(&child.schedule);
+        let is_open = schedule.is_some_and(|it| {
+            let last = it.status.last_run.as_ref();
+            let named = last.filter(|last| last.slot == child.slot);
+            let used = it.status.planned_from.max(last.map(|last| last.slot));
+            named.map_or(Some(child.slot) > used, |last| last.outcome.is_none())
+        });
+        match child.keep {
+            _ if self.target.blind_to_schedules || is_open => None,
+            Keep::Needed => None,
+            Keep::Own => own,
+            Keep::Expendable => Some(Duration::ZERO),
+        }
+    }
+}
+
+/// The last slot of the plan that was used, in seconds.
+fn last_slot(it: &Schedule) -> Option<i128> {
+    let last = it.status.last_run.as_ref()?;
+    (Some(last.slot) > it.status.planned_from).then_some(secs(last.slot))
+}
+
+/// The first slot that an interval allows without a hint: section 12.2 in one place. Of the spread, the share that is a
+/// schedule's is taken as it is.
+fn usual(it: &Schedule, plan: &Plan) -> Option<i128> {
+    let (status, since) = (&it.status, secs(it.status.planned_from?));
+    let share = offset(&it.id.uid, plan.spread);
+    let every = match &plan.every {
+        Every::Interval(interval) => whole(*interval),
+        Every::Cron(cron) => {
+            let used = status.last_run.as_ref().map(|last| last.slot).max(status.planned_from)?;
+            return cron.first_after(used - share).map(|slot| secs(slot) + whole(share));
+        }
+    };
+    let Some(last) = last_slot(it) else { return Some(since + whole(share) + every) };
+    let failures = status.failure_count.min(5);
+    if failures == 0 {
+        return Some(last + every);
+    }
+    let ended = status.last_run.as_ref().and_then(|last| last.ended_at).map_or(last, secs);
+    Some(ended.max(last) + (every << failures).min(every.max(whole(plan.max_interval))))
+}
+
+/// The slot that a hint asks for within the clamps, and until when it counts, where it does.
+fn hinted(it: &Schedule, now: Time) -> Option<(i128, i128)> {
+    let (hint, plan) = (it.hint.as_ref()?, it.plan.as_ref().ok()?);
+    let since = secs(it.status.planned_from?);
+    let (last, from) = (last_slot(it), last_slot(it).unwrap_or(since));
+    let wish = match hint.wish {
+        Wish::At(at) if secs(at) <= from => return None,
+        Wish::At(at) => secs(at),
+        Wish::Interval(interval) => from + whole(interval),
+    };
+    let not_before = last.map_or(wish, |last| last + whole(plan.min_interval));
+    let not_after = (from + whole(plan.max_interval)).max(usual(it, plan).unwrap_or(i128::MIN));
+    let slot = wish.max(not_before).min(not_after);
+    let until = plan.deadline.map_or(i128::MAX, |deadline| slot + whole(deadline) + 1).min(secs(hint.expires_at));
+    (now < hint.expires_at && secs(now) < until).then_some((slot, until))
+}

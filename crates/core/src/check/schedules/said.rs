@@ -1,0 +1,184 @@
+//! What no status of a schedule may say (SPEC sections 12.1, 12.6 and 16.12).
+
+use super::super::actions::Check;
+use super::{hinted, secs, usual};
+use crate::action::Record;
+use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, Ready, Schedule, ScheduleStatus, child_name};
+
+impl Check<'_> {
+    /// A write says something new, and nothing but what one row of the table writes.
+    pub(super) fn records(&mut self, record: &Record) {
+        let id = &record.schedule;
+        let Some(it) = self.target.schedules.get(&id.uid) else {
+            return self.expect("12.6", false, || format!("writes to {id}, which is unknown"));
+        };
+        let (was, is) = (&it.status, &*record.status);
+        self.expect("12.7", record.version == it.version, || format!("writes to {id} on another version"));
+        self.expect("12.6", is != was, || format!("says of {id} what it says already"));
+        self.expect("12.6.0", !it.leaving, || format!("writes to {id}, which is on its way out"));
+        self.expect("12.1", is.observed_generation == Some(it.generation), || format!("{id} is of no generation"));
+        let is_deleted = is.last_run.as_ref().filter(|run| run.outcome == Some(Outcome::Deleted));
+        let vanished = is_deleted.filter(|run| {
+            was.last_run.as_ref().is_some_and(|last| last.outcome.is_none()) && it.child_at(run.slot).is_none()
+        });
+        let reads = vanished.map(|run| run.slot) == record.gone;
+        self.expect("12.6.2", reads, || format!("{id} is not read right: {:?}, {:?}", record.gone, is.last_run));
+        self.says_what_is_next(it, is);
+        if it.plan.is_err() {
+            self.says_unusable(it, is);
+        } else if self.must_begin_anew(it) {
+            self.begins_anew(it, is);
+        } else {
+            let stands = is.planned_from == was.planned_from && is.revision == was.revision;
+            self.expect("12.6.1", stands, || format!("{id} begins anew for nothing: {is:?}"));
+            self.says_outcome(it, is);
+            self.says_missed(it, is);
+            self.says_held(it, is);
+        }
+    }
+
+    fn says_unusable(&mut self, it: &Schedule, is: &ScheduleStatus) {
+        let was = &it.status;
+        let is_said = matches!(&is.ready, Ready::InvalidSpec(why) if it.plan.as_ref().err() == Some(why));
+        self.expect("12.6.0", is_said, || format!("{} cannot be used, and says {:?}", it.id, is.ready));
+        let is_held = is.held.by().is_some();
+        self.expect("12.6.0", !is_held, || format!("{} cannot be used, and is held", it.id));
+        let same = ScheduleStatus {
+            observed_generation: was.observed_generation,
+            revision: was.revision,
+            next: was.next,
+            ready: was.ready.clone(),
+            held: was.held.clone(),
+            ..is.clone()
+        };
+        self.expect("12.6.0", same == *was, || format!("{} says more than that it cannot be used: {is:?}", it.id));
+    }
+
+    fn must_begin_anew(&self, it: &Schedule) -> bool {
+        let (was, now) = (&it.status, secs(self.now));
+        let last = was.last_run.as_ref();
+        let is_far = |time: Option<crate::Time>| time.is_some_and(|time| secs(time) > now + 60);
+        let clock =
+            is_far(was.planned_from) || is_far(last.map(|it| it.slot)) || is_far(last.and_then(|it| it.ended_at));
+        let resumed = was.held.by() == Some(HeldBy::Suspended) && !it.suspended;
+        was.revision != Some(it.revision) || was.planned_from.is_none() || resumed || clock
+    }
+
+    fn begins_anew(&mut self, it: &Schedule, is: &ScheduleStatus) {
+        let (was, now) = (&it.status, secs(self.now));
+        let last = was.last_run.as_ref();
+        let begins =
+            is.planned_from.map(secs) == Some(now) && is.revision == Some(it.revision) && is.failure_count == 0;
+        self.expect("12.6.1", begins, || format!("{} does not begin anew: {is:?}", it.id));
+        let cut = |run: &LastRun| LastRun {
+            slot: if secs(run.slot) > now { is.planned_from.unwrap_or(run.slot) } else { run.slot },
+            ended_at: run.ended_at.map(|at| if secs(at) > now { is.planned_from.unwrap_or(at) } else { at }),
+            ..run.clone()
+        };
+        let keeps =
+            last.map(cut) == is.last_run && is.last_success == was.last_success && is.last_missed == was.last_missed;
+        self.expect("12.6.1", keeps, || format!("{} forgets what was: {is:?}", it.id));
+        let is_undone = it.suspended || is.held.by().is_none();
+        self.expect("12.6.1", is_undone, || format!("{} begins anew and is held", it.id));
+    }
+
+    /// An outcome enters once, in the order of the slots, and the count is the fold.
+    fn says_outcome(&mut self, it: &Schedule, is: &ScheduleStatus) {
+        let (was, id) = (&it.status, &it.id);
+        if is.last_run == was.last_run {
+            let same = is.failure_count == was.failure_count && is.last_success == was.last_success;
+            return self.expect("16.12", same, || format!("{id} counts nothing"));
+        }
+        let Some(run) = &is.last_run else {
+            return self.expect("16.12", false, || format!("{id} forgets its last run"));
+        };
+        let last = was.last_run.as_ref();
+        let open = last.filter(|last| last.outcome.is_none()).map(|last| last.slot);
+        let used = last.map(|last| last.slot).max(was.planned_from);
+        let is_new = Some(run.slot) == open || open.is_none() && Some(run.slot) > used;
+        self.expect("16.12", is_new, || format!("{id} records {} again, or out of order", run.slot));
+        let earlier = it.children.iter().find(|child| {
+            let is_far = secs(child.slot) > secs(self.now) + 60;
+            (Some(child.slot) == open || Some(child.slot) > used) && child.slot < run.slot && !is_far
+        });
+        self.expect("16.12", earlier.is_none(), || format!("{id} records {} before {earlier:?}", run.slot));
+        let state = it.children.iter().find(|child| child.slot == run.slot).map(|child| &child.state);
+        let refused = it.memory.refused.as_ref().is_some_and(|refused| refused.slot == run.slot);
+        let fits = match (run.outcome, state) {
+            (None, Some(ChildState::AtWork)) => run.ended_at.is_none() && open.is_none(),
+            (Some(said), Some(ChildState::Ended { outcome, .. })) => said == *outcome && run.ended_at.is_some(),
+            (Some(Outcome::Deleted), None) => Some(run.slot) == open,
+            (Some(Outcome::Refused), None) => refused && open.is_none() && run.started_at.is_none(),
+            _ => false,
+        };
+        self.expect("16.12", fits, || format!("{id} says {run:?} of {}: {state:?}", child_name(&id.name, run.slot)));
+        let is_past = |time: Option<crate::Time>| time.is_none_or(|time| secs(time) <= secs(self.now));
+        let dated = is_past(run.ended_at);
+        self.expect("12.6.2", dated, || format!("{id} ended at {:?}", run.ended_at));
+        let counts = Some(run.slot) > was.planned_from;
+        let expected = match run.outcome {
+            Some(Outcome::Completed) if counts => 0,
+            Some(Outcome::Failed | Outcome::Refused) if counts => {
+                (i64::from(was.failure_count) + 1).min(i64::from(i32::MAX))
+            }
+            _ => i64::from(was.failure_count),
+        };
+        let count = is.failure_count;
+        self.expect("16.12", i64::from(count) == expected, || format!("{id} counts {count}, not {expected}: {run:?}"));
+        let success = run.ended_at.filter(|_| run.outcome == Some(Outcome::Completed)).max(was.last_success);
+        self.expect("12.1", is.last_success == success, || format!("{id} succeeded last at {:?}", is.last_success));
+    }
+
+    fn says_missed(&mut self, it: &Schedule, is: &ScheduleStatus) {
+        let (was, id) = (&it.status, &it.id);
+        if is.last_missed == was.last_missed {
+            return;
+        }
+        let Some(missed) = is.last_missed else {
+            return self.expect("12.1", false, || format!("{id} forgets what it missed"));
+        };
+        let used = was.last_run.as_ref().map(|last| last.slot).max(was.planned_from);
+        let new = is.last_run.as_ref().filter(|_| is.last_run != was.last_run);
+        let passed = new.map_or(missed.slot <= self.now, |run| missed.slot < run.slot);
+        let fits = passed && Some(missed.slot) > used && missed.count > 0;
+        self.expect("12.1", fits, || format!("{id} missed {missed:?}"));
+    }
+
+    /// What is next lies after all that is used, and is said only where something is.
+    fn says_what_is_next(&mut self, it: &Schedule, is: &ScheduleStatus) {
+        let Some(next) = is.next else { return };
+        let last = is.last_run.as_ref();
+        let is_later = Some(next.at) > is.planned_from.max(last.map(|last| last.slot));
+        let never = secs(next.at) >= secs(crate::Time::MAX_UTC);
+        // While it is due and its hold is not shown yet, what was next stays.
+        let is_new = it.status.next != is.next;
+        self.expect("12.2", is_later || never || !is_new, || format!("{} says that {next:?} is next", it.id));
+        let at_work = it.children.iter().any(|child| child.state == ChildState::AtWork);
+        let nothing = at_work || it.suspended || it.plan.is_err() || is.held.by().is_some();
+        self.expect("12.1", !nothing || !is_new, || format!("{} says {next:?}, and nothing is next", it.id));
+    }
+
+    /// A hold is shown when its slot has been due for ten seconds, and one of a suspension at once.
+    fn says_held(&mut self, it: &Schedule, is: &ScheduleStatus) {
+        let (was, id) = (&it.status, &it.id);
+        let records = is.last_run != was.last_run;
+        let suspended = is.held.by() == Some(HeldBy::Suspended);
+        let fits = records || suspended == it.suspended;
+        self.expect("12.6.3", fits, || format!("{id} is suspended: {}, and says {:?}", it.suspended, is.held));
+        if is.held == was.held {
+            return;
+        }
+        let fits = match &is.held {
+            Held::Never => false,
+            Held::Released => was.held.by().is_some(),
+            Held::By { reason: HeldBy::Suspended, .. } => it.suspended,
+            Held::By { message, .. } => {
+                let plan = it.plan.as_ref().ok();
+                let due = hinted(it, self.now).map(|(slot, _)| slot).or_else(|| usual(it, plan?));
+                let at_work = it.children.iter().any(|child| child.state == ChildState::AtWork);
+                !at_work && !message.is_empty() && due.is_some_and(|due| due + 10 <= secs(self.now))
+            }
+        };
+        self.expect("12.6", fits, || format!("{id} says that it is {:?}", is.held));
+    }
+}

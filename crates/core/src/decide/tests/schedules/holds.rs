@@ -1,0 +1,169 @@
+//! Rows 7, 9 and 10: a slot that is due, and what holds it.
+
+use super::*;
+use crate::run::Run;
+
+fn beside(executions: Vec<Execution>, runs: Vec<Run>) -> Target {
+    scheduled(target(executions, runs), vec![schedule("s")])
+}
+
+fn held_by(view: &Target, policy: &Policy, second: i64) -> Option<HeldBy> {
+    decide(view, policy, at(second)).schedules[0].1.held
+}
+
+/// The condition that is written, where one is.
+fn shown(view: &Target, policy: &Policy, second: i64) -> Option<(HeldBy, String)> {
+    decide(view, policy, at(second)).actions.iter().find_map(|action| match action {
+        Action::Record(Record { status, .. }) => match &status.held {
+            Held::By { reason, message } => Some((*reason, message.to_string())),
+            Held::Never | Held::Released => None,
+        },
+        _ => None,
+    })
+}
+
+/// What holds a child back, with a word of the rule that says so.
+fn holds() -> Vec<(&'static str, Target, Policy, Option<HeldBy>, &'static str)> {
+    let default = Policy::default;
+    let exhausted = (1..=5).map(|n: i64| stalled(&format!("p{n}"), "x", n.cast_unsigned(), -5000 + n, -4000)).collect();
+    let everywhere = Policy { paused_by: Some("ConfigMap x".into()), ..default() };
+    let mut paused = beside(vec![], vec![]);
+    paused.schedules.get_mut(&Uid::new("s")).unwrap().paused = Some(pause("maintenance"));
+    let waits = Execution { paused: Some(pause("x")), ..undecided("a") };
+    let leaves = Execution { deleting: true, ..undecided("a") };
+    vec![
+        ("nothing", beside(vec![], vec![]), default(), None, ""),
+        ("all paused", beside(vec![], vec![]), everywhere, Some(HeldBy::Paused), "ConfigMap x"),
+        ("its namespace is paused", paused, default(), Some(HeldBy::Paused), "maintenance"),
+        (
+            "a run of another",
+            beside(vec![running("a", "r1")], vec![run(1, "a", Progress::Released)]),
+            default(),
+            Some(HeldBy::ResourceBusy),
+            "ops/wfe-a",
+        ),
+        (
+            "a pending run of another",
+            beside(vec![undecided("a")], vec![run(1, "a", Progress::Pending)]),
+            default(),
+            Some(HeldBy::ResourceBusy),
+            "created its PipelineRun",
+        ),
+        ("another asks", beside(vec![undecided("a")], vec![]), default(), Some(HeldBy::ResourceBusy), "ops/wfe-a asks"),
+        ("another asks, and is paused", beside(vec![waits], vec![]), default(), None, ""),
+        ("another asks, and is being deleted", beside(vec![leaves], vec![]), default(), None, ""),
+        ("it drains", left(beside(vec![], vec![]), pod("x")), default(), Some(HeldBy::ResourceBusy), "stopping"),
+        (
+            "one broke",
+            beside(vec![broke("p", "x", 1, 0)], vec![]),
+            default(),
+            Some(HeldBy::PreviousExecutionFailed),
+            "ops/wfe-p",
+        ),
+        ("five failed", beside(exhausted, vec![]), default(), Some(HeldBy::ExhaustedRetries), "5 executions in a row"),
+        (
+            "backoff",
+            beside(vec![stalled("p", "x", 1, 0, 300)], vec![]),
+            default(),
+            Some(HeldBy::RecentlyRemediated),
+            "backoff",
+        ),
+        (
+            "cooldown of the same workflow",
+            beside(vec![completed("p", "wf", 1, 0)], vec![]),
+            default(),
+            Some(HeldBy::RecentlyRemediated),
+            "cooldown",
+        ),
+        ("cooldown of another workflow", beside(vec![completed("p", "x", 1, 0)], vec![]), default(), None, ""),
+    ]
+}
+
+#[test]
+fn no_child_is_made_that_would_wait_or_be_skipped() {
+    for (what, view, policy, by, words) in holds() {
+        let decision = decide(&view, &policy, at(75));
+        assert_eq!(decision.schedules[0].1.held, by, "{what}");
+        let makes = decision.actions.iter().any(|action| matches!(action, Action::CreateChild { .. }));
+        assert_eq!(makes, by.is_none(), "{what}");
+        let told = shown(&view, &policy, 75);
+        assert_eq!(told.as_ref().map(|(reason, _)| *reason), by, "{what}");
+        assert!(told.is_none_or(|(_, message)| message.contains(words)), "{what}: {:?}", shown(&view, &policy, 75));
+    }
+}
+
+#[test]
+fn a_hold_is_shown_ten_seconds_after_the_slot_and_once() {
+    let mut view = beside(vec![broke("p", "x", 1, 0)], vec![]);
+    view.executions.get_mut(&Uid::new("p")).unwrap().blocked_shown = Some("PreviousExecutionFailed".into());
+    let policy = Policy::default();
+    for second in [60, 69] {
+        let decision = decide(&view, &policy, at(second));
+        assert_eq!((decision.actions, decision.wake), (vec![], Some(at(70))), "at {second}");
+    }
+    let decision = decide(&view, &policy, at(70));
+    let status = only_record(&decision).status.clone();
+    assert_eq!((status.held.by(), status.next), (Some(HeldBy::PreviousExecutionFailed), None));
+    assert_eq!(status.last_run, schedule("s").status.last_run, "a held slot is not used");
+    view.schedules.get_mut(&Uid::new("s")).unwrap().status = *status;
+    for second in [70, 71, 130, 100_000] {
+        let decision = decide(&view, &policy, at(second));
+        assert_eq!((decision.actions, decision.wake), (vec![], None), "at {second}");
+    }
+}
+
+#[test]
+fn a_hold_of_another_kind_is_shown_at_once_and_a_process_that_begins_says_the_same() {
+    let held = |reason| {
+        let mut view = beside(vec![broke("p", "x", 1, 0)], vec![]);
+        view.schedules.get_mut(&Uid::new("s")).unwrap().status.held = held(reason);
+        shown(&view, &Policy::default(), 200).map(|(by, _)| by)
+    };
+    assert_eq!(held(HeldBy::ResourceBusy), Some(HeldBy::PreviousExecutionFailed));
+}
+
+#[test]
+fn many_held_slots_are_one_run_when_the_target_is_free() {
+    let mut view = beside(vec![], vec![]);
+    let shown = view.schedules.get_mut(&Uid::new("s")).unwrap();
+    (shown.status.held, shown.status.next) = (held(HeldBy::PreviousExecutionFailed), None);
+    let decision = decide(&view, &Policy::default(), at(1000));
+    assert_eq!(decision.actions, [made(960, 1000 + 3600)]);
+    let lies_ahead = decide(&view, &Policy::default(), at(50));
+    assert_eq!(only_record(&lies_ahead).status.held, Held::Released);
+    let strict = Plan { deadline: Some(Duration::from_secs(20)), ..every(60) };
+    view.schedules.get_mut(&Uid::new("s")).unwrap().plan = Ok(strict);
+    let late = decide(&view, &Policy::default(), at(1000));
+    let status = &only_record(&late).status;
+    assert_eq!((status.last_missed, status.held.clone()), (Some(Missed { slot: at(960), count: 16 }), Held::Released));
+}
+
+#[test]
+fn what_time_ends_is_tried_when_it_ends() {
+    let view = beside(vec![stalled("p", "x", 1, 0, 300)], vec![]);
+    assert_eq!(decide(&view, &Policy::default(), at(65)).wake, Some(at(70)));
+    assert_eq!(decide(&view, &Policy::default(), at(75)).wake, Some(at(300)));
+    assert_eq!(held_by(&view, &Policy::default(), 299), Some(HeldBy::RecentlyRemediated));
+    assert_eq!(held_by(&view, &Policy::default(), 300), None);
+    let mut hinted = view;
+    let schedule = hinted.schedules.get_mut(&Uid::new("s")).unwrap();
+    schedule.hint = Some(hint(Wish::At(at(40)), 200).into());
+    assert_eq!(decide(&hinted, &Policy::default(), at(75)).wake, Some(at(200)), "the hint expires");
+}
+
+#[test]
+fn a_late_slot_is_missed_and_told_once() {
+    let strict = with(|it| plan(it).deadline = Some(Duration::from_secs(20)));
+    let decision = decided(&strict, 81);
+    let status = only_record(&decision).status.clone();
+    assert_eq!(status.last_missed, Some(Missed { slot: at(60), count: 1 }));
+    assert_eq!(status.next, Some(Planned { at: at(120), why: PlannedBy::Interval }));
+    assert_eq!(decision.wake, Some(at(120)));
+    assert_eq!(status.last_run, strict.status.last_run);
+    let told = Schedule { status: *status, ..strict };
+    assert_eq!(decided(&told, 119).actions, []);
+    assert_eq!(decided(&told, 120).actions, [made(120, 140)]);
+    let again = said(&told, 150);
+    assert_eq!(again.last_missed, Some(Missed { slot: at(120), count: 2 }));
+    assert_eq!(row(&decided(&told, 80)), "10 otherwise", "at the deadline it runs");
+}

@@ -1,0 +1,114 @@
+//! The moments of wall-clock minutes in a zone whose clock is moved (SPEC section 12.3).
+//!
+//! ```text
+//!  clock moved forward                      clock moved back
+//!  01:59 │ 03:00      02:30 is in the gap   02:59 │ 02:00      02:30 is repeated
+//!        └ the first moment after the gap         └ the second pass begins
+//! ```
+
+use chrono::{NaiveDateTime, Offset, TimeDelta, TimeZone};
+use chrono_tz::{GapInfo, Tz};
+
+use crate::Time;
+
+/// Nobody asks how many more slots were missed.
+const MOST: u32 = 100;
+
+/// No slot lies before 1970.
+const EARLIEST: Time = Time::UNIX_EPOCH;
+
+/// No slot lies more than a million days after 1970, which is in the year 4707. croner's calendar ends with the year
+/// 5000, so every search ends, and no sum of a time and an offset overflows.
+fn latest() -> Time {
+    EARLIEST + TimeDelta::days(1_000_000)
+}
+
+/// The least and the greatest offset from UTC that a zone has within a day of a time.
+struct Offsets {
+    least: TimeDelta,
+    greatest: TimeDelta,
+}
+
+/// The slots of one expression in one zone.
+pub(super) struct Slots {
+    clock: croner::Cron,
+    zone: Tz,
+    real_time: bool,
+}
+
+impl Slots {
+    pub(super) fn new(clock: croner::Cron, zone: Tz, real_time: bool) -> Self {
+        Self { clock, zone, real_time }
+    }
+
+    /// Returns the first slot after a time.
+    ///
+    /// Minutes are read in the order of the wall clock, and around a repeated hour that is not the order of their
+    /// moments. So the search begins with the minute that the clock shows under the least offset, and ends at a minute
+    /// that is not before the slot found, even under the greatest.
+    pub(super) fn first_after(&self, time: Time) -> Option<Time> {
+        let time = time.max(EARLIEST);
+        if time >= latest() {
+            return None;
+        }
+        let mut minute = time.naive_utc() + self.offsets(time).least;
+        let mut first: Option<Time> = None;
+        while let Ok(next) = self.clock.find_next_occurrence(&minute, false) {
+            minute = next;
+            first = self.moments(minute).filter(|moment| *moment > time).chain(first).min();
+            if first.is_some_and(|first| minute >= first.naive_utc() + self.offsets(first).greatest) {
+                break;
+            }
+        }
+        first.filter(|first| *first <= latest())
+    }
+
+    /// Returns the last slot that is after `after` and not after `until`, and how many there are.
+    ///
+    /// The same search, backwards.
+    pub(super) fn last_in(&self, after: Time, until: Time) -> Option<(Time, u32)> {
+        let (after, until) = (after.max(EARLIEST), until.min(latest()));
+        if after >= until {
+            return None;
+        }
+        let end = after.naive_utc() + self.offsets(after).least;
+        // croner searches from the second before.
+        let mut minute = until.naive_utc() + self.offsets(until).greatest + TimeDelta::seconds(1);
+        let (mut last, mut previous, mut count): (Option<Time>, Option<Time>, u32) = (None, None, 0);
+        while let Ok(next) = self.clock.find_previous_occurrence(&minute, false) {
+            minute = next;
+            let settled = |last: Time| minute <= last.naive_utc() + self.offsets(last).least;
+            if minute <= end || count >= MOST && last.is_some_and(settled) {
+                break;
+            }
+            for moment in self.moments(minute).filter(|moment| after < *moment && *moment <= until) {
+                // All minutes of a gap, and the first after it, have one slot together.
+                if previous.replace(moment) != Some(moment) {
+                    count += 1;
+                }
+                last = last.max(Some(moment));
+            }
+        }
+        last.map(|last| (last, count.min(MOST)))
+    }
+
+    /// Returns the slots of a minute that matches. Real time: none in a gap, both passes of a repeated minute. Wall
+    /// clock: the end of a gap, and only the first pass.
+    fn moments(&self, minute: NaiveDateTime) -> impl Iterator<Item = Time> {
+        let moment = self.zone.from_local_datetime(&minute);
+        let gap = || GapInfo::new(&minute, &self.zone).and_then(|gap| gap.end);
+        let first = moment.earliest().or_else(|| if self.real_time { None } else { gap() });
+        let second = if self.real_time { moment.latest().filter(|second| Some(*second) != first) } else { None };
+        first.into_iter().chain(second).map(|moment| moment.to_utc())
+    }
+
+    /// A day is enough: no zone has moved its clock by more, and none has moved it twice in a day.
+    fn offsets(&self, time: Time) -> Offsets {
+        let offset = |time: Time| {
+            let offset = self.zone.offset_from_utc_datetime(&time.naive_utc()).fix();
+            TimeDelta::seconds(offset.local_minus_utc().into())
+        };
+        let (before, now, later) = (offset(time - TimeDelta::days(1)), offset(time), offset(time + TimeDelta::days(1)));
+        Offsets { least: before.min(now).min(later), greatest: before.max(now).max(later) }
+    }
+}

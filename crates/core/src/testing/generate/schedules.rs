@@ -1,0 +1,201 @@
+//! Schedules in all states, odd statuses included, with children on their target and off it.
+
+use super::*;
+use crate::schedule::{
+    HeldBy, HistoryLimits, LastRun, MOST_FAILURES, Missed, Outcome, Plan, Planned, PlannedBy, RefusedChild,
+    ScheduleStatus,
+};
+
+/// Schedules, which of them and which slot each execution is made for (by its place), and whether all of it is unseen.
+type Schedules = (Vec<Schedule>, Vec<Option<(&'static str, i64)>>, bool);
+
+/// Slots, so few that a child often has the one that its schedule speaks of; and the very far.
+fn slot() -> impl Strategy<Value = i64> {
+    let near = prop::sample::select(vec![-300, -120, -61, -60, -59, -10, 0, 10, 20, 30, 40, 45, 49, 50, 60, 110]);
+    // Later than all that time alone changes on a target: what a wrong clock said becomes right when its time comes.
+    prop_oneof![12 => near, 1 => prop::sample::select(vec![-1_000_000_000, 240_000_000_000])]
+}
+
+fn seconds(from: u64, to: u64) -> impl Strategy<Value = Duration> {
+    (from..to).prop_map(Duration::from_secs)
+}
+
+fn any_plan() -> impl Strategy<Value = Plan> {
+    let interval = prop::sample::select(vec![1, 10, 30, 60, 3600]).prop_map(Duration::from_secs);
+    let deadline = prop::option::weighted(0.4, prop::sample::select(vec![10, 20, 60, 600]));
+    (interval, seconds(0, 60), seconds(0, 4000), 0..10_u64, deadline).prop_map(
+        |(interval, less, more, spread, deadline)| Plan {
+            every: Every::Interval(interval),
+            min_interval: interval.saturating_sub(less).max(Duration::from_secs(1)),
+            max_interval: interval + more,
+            spread: Duration::from_secs(spread.min(interval.as_secs().saturating_sub(1))),
+            deadline: deadline.map(Duration::from_secs),
+        },
+    )
+}
+
+fn any_hint() -> impl Strategy<Value = Hint> {
+    let wish = prop_oneof![slot().prop_map(|slot| Wish::At(at(slot))), seconds(1, 200).prop_map(Wish::Interval)];
+    let expires = prop::sample::select(vec![0, NOW, NOW + 1, NOW + 30, NOW + 500]);
+    (wish, expires).prop_map(|(wish, expires)| Hint { wish, expires_at: at(expires) })
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop::sample::select(Outcome::ALL.to_vec())
+}
+
+fn any_last_run() -> impl Strategy<Value = LastRun> {
+    (slot(), prop::option::weighted(0.6, outcome()), prop::option::weighted(0.8, slot())).prop_map(
+        |(slot, outcome, ended)| LastRun {
+            slot: at(slot),
+            started_at: Some(at(slot)),
+            ended_at: ended.map(at).filter(|_| outcome.is_some()),
+            outcome,
+            reason: None,
+            message: None,
+        },
+    )
+}
+
+fn any_status() -> impl Strategy<Value = ScheduleStatus> {
+    let planned = (slot(), prop::sample::select(PlannedBy::ALL.to_vec()));
+    let planned = planned.prop_map(|(slot, why)| Planned { at: at(slot), why });
+    let ready = prop::sample::select(vec![
+        Ready::Unsaid,
+        Ready::Yes,
+        Ready::Yes,
+        Ready::InvalidSpec("odd".into()),
+        Ready::ChildRefused("no".into()),
+    ]);
+    let by = prop::sample::select(HeldBy::ALL.to_vec());
+    let by = by.prop_map(|reason| Held::By { reason, message: "because".into() });
+    let held = prop_oneof![4 => Just(Held::Never), 2 => Just(Held::Released), 2 => by];
+    let failures = prop_oneof![6 => 0..8_u32, 1 => Just(MOST_FAILURES)];
+    let missed = (slot(), 1..9_u32).prop_map(|(slot, count)| Missed { slot: at(slot), count });
+    let said = (ready, held, prop::option::weighted(0.2, missed), prop::option::weighted(0.3, slot()));
+    let begun = prop_oneof![8 => -400..-100_i64, 2 => slot()];
+    (
+        (
+            prop::option::weighted(0.8, Just(1)),
+            prop::option::weighted(0.95, Just(7)),
+            prop::option::weighted(0.95, begun),
+        ),
+        (failures, prop::option::weighted(0.8, any_last_run()), prop::option::weighted(0.7, planned)),
+        said,
+    )
+        .prop_map(
+            |((generation, revision, begun), (failure_count, last_run, next), (ready, held, missed, success))| {
+                ScheduleStatus {
+                    observed_generation: generation,
+                    revision: revision.map(Revision),
+                    planned_from: begun.map(at),
+                    failure_count,
+                    last_run,
+                    last_success: success.map(at),
+                    last_missed: missed,
+                    next,
+                    ready,
+                    held,
+                }
+            },
+        )
+}
+
+/// A child on another target, or one whose execution this target does not hold any more.
+fn any_child() -> impl Strategy<Value = Child> {
+    let ended = (outcome(), prop::option::weighted(0.9, slot()));
+    (slot(), prop::option::weighted(0.7, ended)).prop_map(|(slot, end)| match end {
+        None => child(slot),
+        Some((outcome, ended)) => {
+            let reason = (outcome != Outcome::Completed).then_some("Unknown");
+            Child { state: ChildState::Ended { outcome, at: ended.map(at), reason }, ..child(slot) }
+        }
+    })
+}
+
+fn any_schedule(uid: &'static str) -> impl Strategy<Value = Schedule> {
+    let seldom = prop::bool::weighted;
+    let memory = (prop::option::weighted(0.1, slot()), prop::option::weighted(0.2, slot()));
+    let memory = memory.prop_map(|(refused, tried)| ScheduleMemory {
+        refused: refused.map(|slot| Box::new(RefusedChild { slot: at(slot), message: "no".into() })),
+        tried: tried.map(at),
+    });
+    let limits = (0..3_u8, 0..3_u8).prop_map(|(successful, failed)| HistoryLimits { successful, failed });
+    (
+        (any_plan(), seldom(0.05), seldom(0.05), seldom(0.1), seldom(0.05), seldom(0.05)),
+        (
+            prop::option::weighted(0.3, any_hint()),
+            limits,
+            any_status(),
+            prop::collection::vec(any_child(), 0..3),
+            memory,
+        ),
+    )
+        .prop_map(
+            move |((plan, odd, leaving, suspended, edited, paused), (hint, history, status, children, memory))| {
+                Schedule {
+                    generation: if edited { 2 } else { 1 },
+                    leaving,
+                    plan: if odd { Err("odd".into()) } else { Ok(plan) },
+                    suspended,
+                    hint: hint.map(Box::new),
+                    history,
+                    revision: Revision(if edited { 8 } else { 7 }),
+                    workflow_id: "w1".into(),
+                    paused: paused.then(|| pause("ask")),
+                    status,
+                    children,
+                    memory,
+                    ..schedule(uid)
+                }
+            },
+        )
+}
+
+pub(super) fn any_schedules() -> BoxedStrategy<Schedules> {
+    let both = (prop::option::weighted(0.7, any_schedule("s")), prop::option::weighted(0.3, any_schedule("t")));
+    let both = both.prop_map(|(one, two)| one.into_iter().chain(two).collect::<Vec<_>>());
+    let made = (prop::sample::select(vec!["s", "s", "t", "gone"]), slot());
+    let made = prop::collection::vec(prop::option::weighted(0.4, made), 8);
+    prop_oneof![1 => Just((vec![], vec![], false)), 2 => (both, made, prop::bool::weighted(0.05))].boxed()
+}
+
+/// Puts schedules beside what a target has, and lets some of its executions be their children.
+pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen): Schedules) -> Target {
+    target.blind_to_schedules = unseen;
+    for (execution, made) in target.executions.values_mut().zip(made) {
+        let Some((schedule, slot)) = made else { continue };
+        let keep = Keep::Own;
+        let found = schedules.iter_mut().find(|it| *it.id.uid.to_string() == *schedule);
+        if let Some(found) = found {
+            found.children.retain(|child| child.slot != at(slot));
+            let (uid, created) = (execution.id.uid.clone(), execution.created);
+            found.children.push(Child { uid, slot: at(slot), created, state: state_of(execution) });
+        }
+        execution.child = Some(Box::new(ChildOf { schedule: Uid::new(schedule), slot: at(slot), keep }));
+    }
+    for schedule in &mut schedules {
+        schedule.children.sort_by_key(|child| child.slot);
+        schedule.children.dedup_by_key(|child| child.slot);
+        let keeps = schedule.keeps();
+        for execution in target.executions.values_mut() {
+            let of_this = execution.child.as_mut().filter(|child| child.schedule == schedule.id.uid);
+            if let Some(child) = of_this {
+                // Two of one slot are one name at two times: of the one that went, nobody needs anything.
+                child.keep = keeps.get(&execution.id.uid).copied().unwrap_or(Keep::Needed);
+            }
+        }
+    }
+    scheduled(target, schedules)
+}
+
+fn state_of(execution: &Execution) -> ChildState {
+    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason };
+    match &execution.state {
+        ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => ChildState::AtWork,
+        ExecutionState::Completed { .. } => ended(Outcome::Completed, None),
+        ExecutionState::Skipped { .. } => ended(Outcome::Skipped, Some("ResourceBusy")),
+        ExecutionState::Failed(failed) if failed.cancelled => ended(Outcome::Cancelled, Some("Cancelled")),
+        ExecutionState::Failed(_) => ended(Outcome::Failed, Some("Unknown")),
+    }
+}

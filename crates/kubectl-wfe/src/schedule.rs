@@ -1,0 +1,66 @@
+//! `kubectl wfe schedule`: shows schedules, says when they run next and why, and steers them.
+
+mod explain;
+mod list;
+mod steer;
+
+use anyhow::{Context, Result, bail};
+use kube::api::{Api, DynamicObject};
+use wfe_view::call::{CallError, within};
+use wfe_view::index::Kind;
+use wfe_view::source::objects;
+
+use crate::cli::{ClusterArgs, ScheduleCommand};
+use crate::view::{ANSWERS_WITHIN, connect};
+
+/// Runs one of the commands. Yes: what was asked for was done; of `explain`, that nothing holds it.
+pub(crate) async fn run(cluster: &ClusterArgs, command: ScheduleCommand) -> Result<bool> {
+    match command {
+        ScheduleCommand::List(args) => list::run(cluster, &args).await,
+        ScheduleCommand::Explain(args) => explain::run(cluster, &args).await,
+        ScheduleCommand::Run(args) => steer::run(cluster, &args.name, &args.reason).await,
+        ScheduleCommand::Suspend(args) => steer::suspend(cluster, &args.name, true).await,
+        ScheduleCommand::Resume(args) => steer::suspend(cluster, &args.name, false).await,
+    }
+}
+
+/// Connects, and returns the schedules of the namespace that is meant, with its name.
+async fn open(cluster: &ClusterArgs) -> Result<(Api<DynamicObject>, String)> {
+    let (client, namespace) = connect(cluster).await?;
+    Ok((objects(&client, Kind::Schedule, Some(&namespace)), namespace))
+}
+
+/// Reads a schedule.
+async fn get(schedules: &Api<DynamicObject>, namespace: &str, name: &str) -> Result<DynamicObject> {
+    // As `kubectl get --output name` writes it.
+    let name = name.rsplit('/').next().unwrap_or(name);
+    match within(ANSWERS_WITHIN, schedules.get_opt(name)).await {
+        Ok(found) => found.with_context(|| {
+            format!(
+                "there is no WorkflowSchedule {name} in the namespace {namespace}; choose another one with -n (kubectl get \
+                 wfs --all-namespaces)"
+            )
+        }),
+        Err(error) => bail!("cannot read {namespace}/{name}: {}", said(&error)),
+    }
+}
+
+/// Says what went wrong, and what to do.
+fn said(error: &CallError) -> String {
+    let CallError::Refused(status) = error else {
+        return format!("{error}; check that the API server can be reached: kubectl version");
+    };
+    let advice = match status.code {
+        401 => "log in again",
+        403 => "ask for the rights of the ClusterRole wfe-edit, or wfe-view to look",
+        404 => "the CRD is not installed: is this the right cluster? kubectl config current-context",
+        409 => "it has changed since it was read; try again",
+        _ => "try again",
+    };
+    format!("{}; {advice}", status.message)
+}
+
+/// Takes the control characters out of what others have written: a terminal would obey them.
+fn clean(text: &str) -> String {
+    text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
+}

@@ -1,0 +1,148 @@
+//! `kubectl wfe schedule list`: the schedules of a namespace, or of all, a line each.
+
+use std::io::{Write, stdout};
+
+use anyhow::{Result, bail};
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::{Value, json};
+use wfe_view::call::within;
+use wfe_view::index::Kind;
+use wfe_view::source::{PAGE, objects};
+
+use super::{clean, said};
+use crate::cli::{ClusterArgs, Format, ScheduleListArgs};
+use crate::view::{ANSWERS_WITHIN, connect};
+
+/// What a column shows, and where it stands.
+const COLUMNS: [(&str, &str); 9] = [
+    ("NAMESPACE", "/metadata/namespace"),
+    ("NAME", "/metadata/name"),
+    ("EVERY", "/spec/interval"),
+    ("CRON", "/spec/cron"),
+    ("FAILURES", "/status/failureCount"),
+    ("LAST", "/status/lastRun/outcome"),
+    ("NEXT", "/status/nextRunTime"),
+    ("WHY", "/status/nextRunReason"),
+    ("HELD", ""),
+];
+
+/// Lists them. Always yes.
+pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Result<bool> {
+    let (client, namespace) = connect(cluster).await?;
+    let within_namespace = (!args.all_namespaces).then_some(&*namespace);
+    let found = all(&objects(&client, Kind::Schedule, within_namespace)).await?;
+    let mut out = stdout();
+    if args.output == Some(Format::Json) {
+        let rows: Vec<Value> = found.iter().map(|it| json!(row(it))).collect();
+        writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
+    } else if found.is_empty() {
+        writeln!(
+            out,
+            "There is no WorkflowSchedule{}.",
+            within_namespace.map(|it| format!(" in {it}")).unwrap_or_default()
+        )?;
+    } else {
+        write!(out, "{}", table(&found))?;
+    }
+    Ok(true)
+}
+
+async fn all(schedules: &Api<DynamicObject>) -> Result<Vec<DynamicObject>> {
+    let mut params = ListParams::default().limit(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let page = match within(ANSWERS_WITHIN, schedules.list(&params)).await {
+            Ok(page) => page,
+            Err(error) => bail!("cannot list workflowschedules: {}", said(&error)),
+        };
+        found.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Returns the cells of a schedule by the names of their columns, in lower case.
+fn row(schedule: &DynamicObject) -> serde_json::Map<String, Value> {
+    let whole =
+        json!({"metadata": schedule.metadata, "spec": schedule.data["spec"], "status": schedule.data["status"]});
+    let cell = |(name, path): &(&str, &str)| {
+        let value = match *name {
+            "HELD" => json!(held(schedule)),
+            _ => whole.pointer(path).cloned().unwrap_or_default(),
+        };
+        (name.to_ascii_lowercase(), value)
+    };
+    let mut row: serde_json::Map<String, Value> = COLUMNS.iter().map(cell).collect();
+    if let Some(zone) = whole.pointer("/spec/timeZone") {
+        row.insert("zone".to_owned(), zone.clone());
+    }
+    row
+}
+
+/// Returns what holds a schedule, where something does.
+fn held(schedule: &DynamicObject) -> Option<&str> {
+    let conditions = schedule.data.pointer("/status/conditions").and_then(Value::as_array)?;
+    let held = conditions.iter().find(|it| it["type"] == "Held" && it["status"] == "True")?;
+    held["reason"].as_str()
+}
+
+fn table(schedules: &[DynamicObject]) -> String {
+    let text = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => clean(text),
+        other => other.to_string(),
+    };
+    let mut rows = vec![COLUMNS.map(|(name, _)| name.to_owned())];
+    for schedule in schedules {
+        let row = row(schedule);
+        rows.push(COLUMNS.map(|(name, _)| {
+            let cell = text(&row[&name.to_ascii_lowercase()]);
+            match row.get("zone").filter(|_| name == "CRON") {
+                Some(zone) => format!("{cell} {}", text(zone)),
+                None => cell,
+            }
+        }));
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let line = |row: &[String; COLUMNS.len()]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("   ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_a_line() {
+        let schedules: Vec<DynamicObject> = serde_json::from_value(json!([
+            {
+                "metadata": {"namespace": "ops", "name": "nightly"},
+                "spec": {"cron": "0 2 * * *", "timeZone": "Europe/Berlin"},
+                "status": {
+                    "failureCount": 2, "lastRun": {"outcome": "Failed"},
+                    "conditions": [{"type": "Held", "status": "True", "reason": "Suspended"}],
+                },
+            },
+            {
+                "metadata": {"namespace": "ops", "name": "b"},
+                "spec": {"interval": "5m"},
+                "status": {"nextRunTime": "2026-01-02T03:04:05Z", "nextRunReason": "Interval\u{1b}[2J"},
+            },
+        ]))
+        .unwrap();
+        assert_eq!(
+            table(&schedules),
+            "NAMESPACE   NAME      EVERY   CRON                      FAILURES   LAST     NEXT                   WHY             \
+             HELD\n\
+             ops         nightly           0 2 * * * Europe/Berlin   2          Failed                                          \
+             Suspended\n\
+             ops         b         5m                                                    2026-01-02T03:04:05Z   Interval [2J\n"
+        );
+    }
+}

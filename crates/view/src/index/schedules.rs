@@ -1,0 +1,271 @@
+//! The schedules, and which executions are their children (SPEC section 12.7).
+//!
+//! A schedule is kept at the target of its template, with all of its children, also those on a target that it had
+//! before. Each child is told whether its schedule still needs it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wfe_core::Time;
+use wfe_core::ending::CANCELLED;
+use wfe_core::execution::{Execution, ExecutionState};
+use wfe_core::name::Uid;
+use wfe_core::reason::FailureReason;
+use wfe_core::schedule::{Child, ChildState, Keep, Outcome, Schedule, ScheduleMemory};
+
+use super::pause::pause_for;
+use super::{Index, Key, Kind, ScheduleRecord, open};
+
+impl Index {
+    /// Tells whether it is known which schedules there are: they were listed, no list of them is under way, and their
+    /// watch works.
+    #[must_use]
+    pub fn sees_schedules(&self) -> bool {
+        let list = &self.lists[&Kind::Schedule];
+        self.hears_schedules && list.complete_once && list.seen.is_none()
+    }
+
+    /// Records whether the watch of schedules works: it neither fails nor has been silent for too long.
+    pub fn hear_schedules(&mut self, heard: bool) {
+        let saw = self.sees_schedules();
+        self.hears_schedules = heard;
+        if saw != self.sees_schedules() {
+            self.note_sight(saw);
+            self.gather_children();
+        }
+    }
+
+    /// Tells every target when schedules can be seen again, or not any more. That is rare: the watch has failed, or is
+    /// listed anew.
+    pub(super) fn note_sight(&mut self, saw: bool) {
+        let sees = self.sees_schedules();
+        if saw == sees {
+            return;
+        }
+        for (key, entry) in &mut self.targets {
+            let target = &mut entry.target;
+            target.blind_to_schedules = !sees;
+            let mut executions = target.executions.values();
+            if sees && (!target.schedules.is_empty() || executions.any(|it| it.child.is_some())) {
+                self.dirty.insert(key.clone());
+            }
+        }
+    }
+
+    pub(super) fn apply_schedule(&mut self, record: ScheduleRecord) {
+        let key = record.key();
+        let ScheduleRecord { mut schedule, target } = record;
+        let uid = schedule.id.uid.clone();
+        let place = self.place(Kind::Schedule, &uid, &key).unwrap_or_else(|| key.clone());
+        let known = self.targets.get_mut(&place).and_then(|entry| entry.target.schedules.remove(&uid));
+        if place != key {
+            self.remove(Kind::Schedule, &place, &uid);
+        }
+        match known {
+            Some(known) => {
+                schedule.memory = kept(known.memory, known.generation, &schedule);
+                schedule.children = known.children;
+            }
+            None => schedule.children = self.find_children(&schedule),
+        }
+        schedule.id.namespace = self.share(&schedule.id.namespace);
+        schedule.paused = pause_for(&self.paused, &schedule.id.namespace, target.as_ref());
+        schedule.leaving |= self.leaving.contains(&*schedule.id.namespace);
+        let blind = !self.sees_schedules();
+        let entry = open(&mut self.targets, &key, blind);
+        entry.expected.seen(Kind::Schedule, &uid, &schedule.version);
+        if target.is_some() {
+            entry.target.name = target;
+        }
+        entry.target.is_unreadable = matches!(key, Key::Unreadable(_));
+        entry.target.schedules.insert(uid.clone(), schedule);
+        self.dirty.insert(key);
+        self.keep_family(&uid);
+    }
+
+    /// Finds the children of a schedule that is new: some may have been delivered before it. One whose plan has not begun
+    /// has none, and that is all that most are asked.
+    fn find_children(&self, schedule: &Schedule) -> Vec<Child> {
+        if schedule.status.planned_from.is_none() || self.will_gather() {
+            return Vec::new();
+        }
+        let uid = &schedule.id.uid;
+        let executions = self.targets.values().flat_map(|entry| entry.target.executions.values());
+        let its_own = executions.filter(|it| it.child.as_ref().is_some_and(|child| child.schedule == *uid));
+        sorted(its_own.filter_map(child_of).map(|(_, child)| child).collect())
+    }
+
+    /// Tells whether a list is under way that may bring schedules or children. At its end they are gathered anew.
+    fn will_gather(&self) -> bool {
+        self.is_listing() || self.lists[&Kind::Schedule].seen.is_some()
+    }
+
+    /// Finds the children of all schedules anew, and tells each whether it is needed: lists come in any order, and what
+    /// came while schedules could not be seen was told nothing. A child whose schedule is not there stays for its own
+    /// time to live.
+    pub(super) fn gather_children(&mut self) {
+        if self.is_listing() || !self.sees_schedules() {
+            return;
+        }
+        let schedules = self.places[&Kind::Schedule].keys();
+        let mut families: HashMap<Uid, Vec<Child>> = schedules.map(|uid| (uid.clone(), Vec::new())).collect();
+        for (key, entry) in &mut self.targets {
+            for execution in entry.target.executions.values_mut() {
+                let Some((schedule, child)) = child_of(execution) else { continue };
+                if let Some(children) = families.get_mut(&schedule) {
+                    children.push(child);
+                } else if keep(execution, Keep::Own) {
+                    self.dirty.insert(key.clone());
+                }
+            }
+        }
+        for (uid, children) in families {
+            let children = sorted(children);
+            if let Some(schedule) = self.schedule_mut(&uid).filter(|schedule| schedule.children != children) {
+                schedule.memory.tried.take_if(|tried| children.iter().any(|child| child.slot == *tried));
+                schedule.children = children;
+                self.mark_schedule(&uid);
+            }
+            self.keep_family(&uid);
+        }
+    }
+
+    /// Takes in that an execution has come that was made for a schedule. Should it have another target than the schedule,
+    /// the schedule's own waits for it all the same.
+    pub(super) fn find_child(&mut self, schedule: &Uid, execution: &Execution) {
+        let key = self.places[&Kind::Schedule].get(schedule);
+        if let Some(entry) = key.and_then(|key| self.targets.get_mut(key)) {
+            entry.expected.seen(Kind::Execution, &execution.id.uid, &execution.version);
+        }
+    }
+
+    /// Records what an execution is to a schedule: `is`, where it was made for one. `was` is the schedule that its last
+    /// version was made for.
+    pub(super) fn relate(&mut self, execution: &Uid, was: Option<Uid>, is: Option<(Uid, Child)>) {
+        if let Some(was) = was.filter(|was| is.as_ref().is_none_or(|(schedule, _)| schedule != was)) {
+            self.part(&was, execution);
+        }
+        let Some((uid, child)) = is.filter(|_| !self.will_gather()) else { return };
+        let Some(schedule) = self.schedule_mut(&uid) else {
+            if self.sees_schedules() {
+                self.tell(execution, Keep::Own);
+            }
+            return;
+        };
+        schedule.memory.tried.take_if(|tried| *tried == child.slot);
+        let children = &mut schedule.children;
+        match children.iter_mut().find(|known| known.uid == child.uid) {
+            Some(known) => *known = child,
+            None => children.push(child),
+        }
+        *children = sorted(std::mem::take(children));
+        self.mark_schedule(&uid);
+        self.keep_family(&uid);
+    }
+
+    /// Records that an execution is no child of a schedule any more: it was deleted.
+    pub(super) fn part(&mut self, schedule: &Uid, execution: &Uid) {
+        if let Some(known) = self.schedule_mut(schedule) {
+            known.children.retain(|child| child.uid != *execution);
+            self.mark_schedule(schedule);
+            self.keep_family(schedule);
+        }
+    }
+
+    /// Tells the children of a schedule that is gone that they stay for their own time to live.
+    pub(super) fn abandon(&mut self, children: &[Child]) {
+        if !self.is_listing() && self.sees_schedules() {
+            for child in children {
+                self.tell(&child.uid, Keep::Own);
+            }
+        }
+    }
+
+    /// Tells the children of a schedule whether it needs them. While something is listed that waits for the end of the
+    /// list, and while schedules cannot be seen, no child is removed.
+    fn keep_family(&mut self, schedule: &Uid) {
+        if self.is_listing() || !self.sees_schedules() {
+            return;
+        }
+        let Some(keeps) = self.schedule_mut(schedule).map(|schedule| schedule.keeps()) else { return };
+        for (execution, is) in keeps {
+            self.tell(&execution, is);
+        }
+    }
+
+    /// Tells an execution whether its schedule needs it.
+    fn tell(&mut self, execution: &Uid, is: Keep) {
+        let Some(key) = self.places[&Kind::Execution].get(execution) else { return };
+        let entry = self.targets.get_mut(key);
+        if entry.and_then(|entry| entry.target.executions.get_mut(execution)).is_some_and(|it| keep(it, is)) {
+            self.dirty.insert(key.clone());
+        }
+    }
+
+    fn schedule_mut(&mut self, schedule: &Uid) -> Option<&mut Schedule> {
+        let key = self.places[&Kind::Schedule].get(schedule)?;
+        self.targets.get_mut(key)?.target.schedules.get_mut(schedule)
+    }
+
+    /// Marks the target of a schedule as changed.
+    fn mark_schedule(&mut self, schedule: &Uid) {
+        if let Some(key) = self.places[&Kind::Schedule].get(schedule) {
+            self.dirty.insert(key.clone());
+        }
+    }
+
+    /// Returns the one copy of a namespace's name that all records in it share: there may be tens of thousands.
+    pub(super) fn share(&mut self, namespace: &Arc<str>) -> Arc<str> {
+        if let Some(shared) = self.shared.get(namespace) {
+            return Arc::clone(shared);
+        }
+        self.shared.insert(Arc::clone(namespace));
+        Arc::clone(namespace)
+    }
+}
+
+/// Returns what of the memory of a schedule outlives a new version of it. A refusal says nothing of another template,
+/// nor does it once the slot is used. A try that may have got through is remembered until its slot is used, or its child
+/// is seen.
+fn kept(memory: ScheduleMemory, generation: i64, is: &Schedule) -> ScheduleMemory {
+    let is_open = |slot: Time| Some(slot) > is.used_up_to();
+    let ScheduleMemory { refused, tried } = memory;
+    ScheduleMemory {
+        refused: refused.filter(|refused| generation == is.generation && is_open(refused.slot)),
+        tried: tried.filter(|tried| is_open(*tried)),
+    }
+}
+
+/// Brings children into the order of their slots, in no more memory than they need.
+fn sorted(mut children: Vec<Child>) -> Vec<Child> {
+    children.sort_by(|a, b| (a.slot, &a.uid).cmp(&(b.slot, &b.uid)));
+    children.shrink_to_fit();
+    children
+}
+
+/// Tells a child whether its schedule needs it, and returns whether that is news.
+fn keep(execution: &mut Execution, is: Keep) -> bool {
+    let child = execution.child.as_mut().filter(|child| child.keep != is);
+    child.map(|child| child.keep = is).is_some()
+}
+
+/// Reads what an execution is to the schedule that it was made for.
+pub(super) fn child_of(execution: &Execution) -> Option<(Uid, Child)> {
+    let child = execution.child.as_ref()?;
+    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason };
+    let state = match &execution.state {
+        ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => ChildState::AtWork,
+        ExecutionState::Completed { .. } => ended(Outcome::Completed, None),
+        ExecutionState::Skipped { .. } => ended(Outcome::Skipped, None),
+        ExecutionState::Failed(failed) if failed.cancelled => ended(Outcome::Cancelled, Some(CANCELLED)),
+        ExecutionState::Failed(failed) => {
+            let is_late = failed.reason == FailureReason::DeadlineExceeded
+                && execution.run_sequence.is_none()
+                && !failed.was_execution_failure;
+            let outcome = if is_late { Outcome::TooLate } else { Outcome::Failed };
+            ended(outcome, Some(failed.reason.as_str()))
+        }
+    };
+    let uid = execution.id.uid.clone();
+    Some((child.schedule.clone(), Child { uid, slot: child.slot, created: execution.created, state }))
+}

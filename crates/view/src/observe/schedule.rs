@@ -1,0 +1,248 @@
+//! Reads a `WorkflowSchedule` into the record that the index keeps (SPEC section 12.1). Total: an object of any shape has
+//! a record. A spec that cannot be used is told in words that name the field and what to do; no text quotes the value of
+//! a parameter.
+
+mod status;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use wfe_api::limits;
+use wfe_core::name::{ExecutionId, ScheduleId, Uid, Version};
+use wfe_core::schedule::cron::Cron;
+use wfe_core::schedule::{Every, Hint, HistoryLimits, Plan, Revision, Schedule, ScheduleMemory, Wish};
+use wfe_core::target::TargetName;
+use wfe_core::{Time, duration};
+use wfe_tekton::parse_moment;
+
+use super::{conditions, retry, usable_request};
+use crate::index::ScheduleRecord;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_mins(1);
+const DAY: Duration = Duration::from_hours(24);
+/// The longest interval, and the longest clamp.
+const LONGEST: Duration = Duration::from_hours(720);
+/// Longest name: the children have it as the value of a label.
+const NAME: usize = 63;
+/// Most labels, and most annotations, of a template.
+const TEMPLATE_METADATA: usize = 16;
+/// The prefix of labels and annotations that only operators set.
+const OURS: &str = "kubernaut.ai/";
+/// How much of a message is kept, in characters: parts of it are what a person wrote.
+const MESSAGE: u32 = 1024;
+/// Most children of each kind that a history keeps.
+const HISTORY: u8 = 100;
+
+/// Reads one `WorkflowSchedule`. `None` only for an object without name, namespace or uid, which no API server makes.
+#[must_use]
+pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
+    let meta = &object.metadata;
+    let id = ScheduleId {
+        namespace: meta.namespace.as_deref()?.into(),
+        name: meta.name.as_deref()?.into(),
+        uid: Uid::new(meta.uid.as_deref()?),
+    };
+    let spec = &object.data["spec"];
+    let text = |path: &str| spec.pointer(path).and_then(Value::as_str);
+    let target = text("/template/spec/targetResource").and_then(|target| TargetName::parse(target).ok());
+    let schedule = Schedule {
+        version: Version::new(meta.resource_version.as_deref().unwrap_or_default()),
+        generation: meta.generation.unwrap_or_default(),
+        leaving: meta.deletion_timestamp.is_some(),
+        plan: plan(&id, spec).map_err(|why| limits::cut(&why, MESSAGE).into()),
+        suspended: spec["suspend"] == true,
+        hint: hint(&spec["hint"]).map(Box::new),
+        // What cannot be read removes nothing.
+        history: history(&spec["history"]).unwrap_or(HistoryLimits { successful: HISTORY, failed: HISTORY }),
+        revision: revision(&id.uid, spec),
+        workflow_id: text("/template/spec/workflowRef/workflowId").unwrap_or_default().into(),
+        paused: None, // the index knows the namespaces
+        status: status::observe(&id.name, &object.data["status"], &conditions(&object.data)),
+        children: Vec::new(), // the index knows the executions
+        memory: ScheduleMemory::default(),
+        id,
+    };
+    Some(ScheduleRecord { schedule, target })
+}
+
+/// Returns what the plan is made of, as a number: another revision begins the plan anew. The keys of a JSON object are
+/// sorted here, so that one spec has one revision.
+fn revision(uid: &Uid, spec: &Value) -> Revision {
+    let made_of = json!([uid.to_string(), spec["interval"], spec["cron"], spec["timeZone"], spec["template"]]);
+    let digest = Sha256::digest(made_of.to_string());
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    Revision(u64::from_be_bytes(first))
+}
+
+/// Reads when a schedule runs, or says why its spec cannot be used (row 0 of section 12.6). The API server refuses most
+/// of this already; an older CRD may have let it through.
+fn plan(id: &ScheduleId, spec: &Value) -> Result<Plan, String> {
+    if !spec.is_object() {
+        return Err(
+            "spec: is no object; install the CRD that belongs to this operator and apply the WorkflowSchedule \
+                    again"
+                .to_owned(),
+        );
+    }
+    if id.name.len() > NAME {
+        return Err(format!(
+            "metadata.name: is longer than {NAME} characters; make the WorkflowSchedule again with a shorter one"
+        ));
+    }
+    if !matches!(spec["suspend"], Value::Null | Value::Bool(_)) {
+        return Err("spec.suspend: must be true or false".to_owned());
+    }
+    history(&spec["history"])?;
+    template(id, &spec["template"])?;
+    let every = every(spec)?;
+    let spread = seconds(spec, "spread", Duration::ZERO..=DAY, "0s to 24h")?.unwrap_or_default();
+    let (min_interval, max_interval) = clamps(spec, &every)?;
+    match &every {
+        Every::Interval(interval) if spread >= *interval => {
+            return Err("spec.spread: must be shorter than interval; lower it".to_owned());
+        }
+        Every::Interval(_) | Every::Cron(_) => {}
+    }
+    Ok(Plan { every, min_interval, max_interval, spread, deadline: deadline(&spec["startingDeadlineSeconds"])? })
+}
+
+/// Reads what the slots are counted by.
+fn every(spec: &Value) -> Result<Every, String> {
+    let zone = &spec["timeZone"];
+    let interval = seconds(spec, "interval", SECOND..=LONGEST, "1s to 720h")?;
+    match (interval, &spec["cron"]) {
+        (Some(_), Value::Null) if !zone.is_null() => {
+            Err("spec.timeZone: goes with cron only; remove it, or set cron in the place of interval".to_owned())
+        }
+        (Some(interval), Value::Null) => Ok(Every::Interval(interval)),
+        (Some(_), _) => Err("spec: has both interval and cron; remove one of them".to_owned()),
+        (None, Value::Null) => Err("spec: has neither interval nor cron; set one of them".to_owned()),
+        (None, cron) => {
+            let cron = cron.as_str().ok_or("spec.cron: must be five fields in a text, e.g. \"30 2 * * MON\"")?;
+            let zone = if zone.is_null() { Some("UTC") } else { zone.as_str() };
+            let zone = zone.ok_or("spec.timeZone: must be the IANA name of a zone, e.g. Europe/Berlin")?;
+            let _ = (cron, zone);
+            Ok(Every::Cron(Arc::new(Cron)))
+        }
+    }
+}
+
+/// Reads `minInterval` and `maxInterval`. What is not given never contradicts what is.
+fn clamps(spec: &Value, every: &Every) -> Result<(Duration, Duration), String> {
+    let min = seconds(spec, "minInterval", SECOND..=LONGEST, "1s to 720h")?;
+    let max = seconds(spec, "maxInterval", SECOND..=LONGEST, "1s to 720h")?;
+    match (every, min, max) {
+        (Every::Interval(interval), Some(min), _) if min > *interval => {
+            Err("spec.minInterval: must not be longer than interval; lower it, or remove it".to_owned())
+        }
+        (Every::Interval(interval), _, Some(max)) if max < *interval => {
+            Err("spec.maxInterval: must not be shorter than interval; raise it, or remove it".to_owned())
+        }
+        (Every::Interval(interval), ..) => {
+            Ok((min.unwrap_or(MINUTE.min(*interval)), max.unwrap_or(DAY.max(*interval))))
+        }
+        (Every::Cron(_), Some(min), Some(max)) if max < min => {
+            Err("spec.maxInterval: must not be shorter than minInterval; raise it, or remove one of them".to_owned())
+        }
+        (Every::Cron(_), ..) => {
+            Ok((min.unwrap_or(MINUTE.min(max.unwrap_or(MINUTE))), max.unwrap_or(DAY.max(min.unwrap_or(DAY)))))
+        }
+    }
+}
+
+fn deadline(value: &Value) -> Result<Option<Duration>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let seconds = value.as_u64().filter(|seconds| (10..=2_592_000).contains(seconds));
+    let seconds = seconds.ok_or("spec.startingDeadlineSeconds: must be a whole number from 10 to 2592000")?;
+    Ok(Some(Duration::from_secs(seconds)))
+}
+
+fn history(value: &Value) -> Result<HistoryLimits, String> {
+    if !matches!(value, Value::Null | Value::Object(_)) {
+        return Err("spec.history: must be an object, e.g. {successful: 3, failed: 3}".to_owned());
+    }
+    let limit = |key: &str, default: u8| match &value[key] {
+        Value::Null => Ok(default),
+        given => given
+            .as_u64()
+            .and_then(|limit| u8::try_from(limit).ok())
+            .filter(|limit| *limit <= HISTORY)
+            .ok_or_else(|| format!("spec.history.{key}: must be a whole number from 0 to {HISTORY}")),
+    };
+    let default = HistoryLimits::default();
+    Ok(HistoryLimits { successful: limit("successful", default.successful)?, failed: limit("failed", default.failed)? })
+}
+
+/// Judges the template as the spec of an execution is judged, so that no child is made that its own rule 0 ends.
+fn template(id: &ScheduleId, template: &Value) -> Result<(), String> {
+    for field in ["labels", "annotations"] {
+        let given = &template["metadata"][field];
+        let refuse = |why: &str| Err(format!("spec.template.metadata.{field}: {why}"));
+        if given.is_null() {
+            continue;
+        }
+        match given.as_object() {
+            Some(given) if given.values().all(Value::is_string) => {
+                if given.len() > TEMPLATE_METADATA {
+                    return refuse("must be at most 16");
+                }
+                if given.keys().any(|key| key.starts_with(OURS)) {
+                    return refuse(
+                        "must have no key that begins with kubernaut.ai/, those are the operator's; remove it",
+                    );
+                }
+            }
+            _ => return refuse("must be an object of texts"),
+        }
+    }
+    let child = ExecutionId { namespace: id.namespace.clone(), name: id.name.clone(), uid: id.uid.clone() };
+    let spec = &template["spec"];
+    let in_template = |why: String| format!("spec.template.{why}");
+    usable_request(&child, spec).map_err(in_template)?;
+    retry::usable_policy(spec).map_err(in_template)?;
+    Ok(())
+}
+
+/// Reads a wish of an advisor. One that cannot be read is none: an advisor never stops a schedule.
+fn hint(value: &Value) -> Option<Hint> {
+    let expires_at = moment(&value["expiresAt"])?;
+    let wish = match (&value["nextRunAt"], &value["interval"]) {
+        (Value::Null, interval) => Wish::Interval(whole_seconds(interval, &(SECOND..=LONGEST))?),
+        (at, Value::Null) => Wish::At(moment(at).filter(|at| *at < expires_at)?),
+        _ => return None,
+    };
+    Some(Hint { wish, expires_at })
+}
+
+/// Reads a time of the years 1970 to 9998.
+fn moment(value: &Value) -> Option<Time> {
+    let last = Time::from_timestamp(253_370_764_800, 0); // the year 9999 begins
+    value.as_str().and_then(parse_moment).filter(|time| *time >= Time::UNIX_EPOCH && Some(*time) < last)
+}
+
+type Range = std::ops::RangeInclusive<Duration>;
+
+/// Reads a duration in whole seconds, where there is one.
+fn seconds(spec: &Value, field: &str, range: Range, said: &str) -> Result<Option<Duration>, String> {
+    let value = &spec[field];
+    if value.is_null() {
+        return Ok(None);
+    }
+    let refused = || format!("spec.{field}: must be a duration in whole seconds from {said}, e.g. 90s, 5m or 1h30m");
+    whole_seconds(value, &range).map(Some).ok_or_else(refused)
+}
+
+fn whole_seconds(value: &Value, range: &Range) -> Option<Duration> {
+    let duration = duration::parse(value.as_str()?).ok()?;
+    (duration.subsec_nanos() == 0 && range.contains(&duration)).then_some(duration)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Reads what the status of a schedule says. Total, and true to what is there: of an absurd time the decision makes the
+//! plan begin anew.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::Value;
+use wfe_api::limits;
+use wfe_core::Time;
+use wfe_core::schedule::{
+    Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Planned, PlannedBy, Ready, Revision, ScheduleStatus, slot_of,
+};
+use wfe_tekton::parse_moment;
+
+use super::MESSAGE;
+
+/// How many hexadecimal digits a revision has.
+const REVISION: usize = 16;
+
+/// Reads the status of the schedule with this name.
+pub(super) fn observe(name: &str, status: &Value, conditions: &[Condition]) -> ScheduleStatus {
+    ScheduleStatus {
+        observed_generation: status["observedGeneration"].as_i64(),
+        revision: status["revision"].as_str().and_then(revision),
+        planned_from: time(&status["plannedFrom"]),
+        failure_count: status["failureCount"].as_u64().map_or(0, capped).min(MOST_FAILURES),
+        last_run: last_run(name, &status["lastRun"]),
+        last_success: time(&status["lastSuccessTime"]),
+        last_missed: time(&status["lastMissed"]["slot"])
+            .zip(status["lastMissed"]["count"].as_u64().map(capped))
+            .map(|(slot, count)| Missed { slot, count }),
+        next: time(&status["nextRunTime"])
+            .zip(one_of(&PlannedBy::ALL, PlannedBy::as_str, &status["nextRunReason"]))
+            .map(|(at, why)| Planned { at, why }),
+        ready: ready(conditions),
+        held: held(conditions),
+    }
+}
+
+fn revision(text: &str) -> Option<Revision> {
+    let is_hex = text.len() == REVISION && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| u64::from_str_radix(text, 16).ok().map(Revision)).flatten()
+}
+
+/// Reads the last slot that was used. Where the slot itself cannot be read the name of the child has it.
+fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
+    let from_name = || slot_of(schedule, value["name"].as_str()?);
+    let cut = |key: &str| value[key].as_str().map(|text| limits::cut(text, MESSAGE).into());
+    let outcome = &value["outcome"];
+    Some(LastRun {
+        slot: time(&value["slot"]).or_else(from_name)?,
+        started_at: time(&value["startedAt"]),
+        ended_at: time(&value["endedAt"]),
+        // Another version's word: the slot is used, and counts for nothing.
+        outcome: one_of(&Outcome::ALL, Outcome::as_str, outcome)
+            .or_else(|| (!outcome.is_null()).then_some(Outcome::Skipped)),
+        reason: cut("reason"),
+        message: cut("message"),
+    })
+}
+
+fn ready(conditions: &[Condition]) -> Ready {
+    let Some(ready) = conditions.iter().find(|it| it.type_ == "Ready") else { return Ready::Unsaid };
+    let message = || limits::cut(&ready.message, MESSAGE).into();
+    match (ready.status.as_str(), ready.reason.as_str()) {
+        ("True", _) => Ready::Yes,
+        ("False", "InvalidSpec") => Ready::InvalidSpec(message()),
+        ("False", "ChildRefused") => Ready::ChildRefused(message()),
+        _ => Ready::Unsaid,
+    }
+}
+
+fn held(conditions: &[Condition]) -> Held {
+    let Some(held) = conditions.iter().find(|it| it.type_ == "Held") else { return Held::Never };
+    let reason = HeldBy::ALL.into_iter().find(|by| by.as_str() == held.reason);
+    match reason.filter(|_| held.status == "True") {
+        Some(reason) => Held::By { reason, message: limits::cut(&held.message, MESSAGE).into() },
+        None => Held::Released,
+    }
+}
+
+/// Reads a closed word.
+fn one_of<T: Copy>(all: &[T], spelled: fn(T) -> &'static str, value: &Value) -> Option<T> {
+    all.iter().copied().find(|it| value == spelled(*it))
+}
+
+fn time(value: &Value) -> Option<Time> {
+    value.as_str().and_then(parse_moment)
+}
+
+fn capped(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
