@@ -57,6 +57,13 @@ impl Hearing {
         heard.get(&kind).map(Instant::elapsed).unwrap_or_default()
     }
 
+    /// Tells whether a watch was heard of after a moment.
+    #[must_use]
+    pub fn is_heard_since(&self, kind: Kind, moment: Instant) -> bool {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.get(&kind).is_some_and(|heard| *heard > moment)
+    }
+
     /// Returns the watch that has been silent for longest, and for how long, of those that every target needs.
     #[must_use]
     pub fn longest_silence(&self) -> (Kind, Duration) {
@@ -154,12 +161,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_is_counted_from_when_a_watch_was_last_heard_of() {
         let hearing = Hearing::default();
+        let begun = Instant::now();
         assert_eq!(hearing.silence(Kind::Run), Duration::ZERO);
+        assert!(!hearing.is_heard_since(Kind::Run, begun), "it was never heard of");
         hearing.heard(Kind::Run);
         hearing.heard(Kind::Pod);
         tokio::time::advance(Duration::from_secs(5)).await;
         hearing.heard(Kind::Pod);
         assert_eq!(hearing.longest_silence(), (Kind::Run, Duration::from_secs(5)));
+        assert!(hearing.is_heard_since(Kind::Pod, begun) && !hearing.is_heard_since(Kind::Run, begun));
         hearing.heard(Kind::Schedule);
         hearing.heard(Kind::Run);
         hearing.heard(Kind::Pod);

@@ -90,7 +90,7 @@ impl Watch {
                         return Turn::Silent;
                     }
                     // A bookmark is no event here: that the watch was heard of since it failed is enough.
-                    if failures.last.is_some_and(|failed| silence < failed.elapsed()) {
+                    if failures.last.is_some_and(|failed| self.hearing.is_heard_since(self.kind, failed)) {
                         self.health.watch_delivered(self.kind);
                     }
                     continue;

@@ -33,7 +33,7 @@ fn main() {
 }
 
 /// What the watches bring of one execution: the kind, the object, and its name in the results.
-fn brought() -> [(&'static str, Kind, Value); 5] {
+fn brought() -> [(&'static str, Kind, Value); 6] {
     [
         ("execution-undecided", Kind::Execution, objects::execution(0, BUSY)),
         ("execution-ended", Kind::Execution, objects::ended(0, BUSY)),

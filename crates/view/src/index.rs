@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use wfe_core::Time;
-use wfe_core::by_uid::ByUid;
+use wfe_core::by_uid::{ByUid, Few};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::Target;
 use wfe_core::waiting::Pause;
@@ -35,9 +35,9 @@ pub struct Entry {
     pub target: Target,
     beside: ByUid<Beside>,
     expected: Expectations,
-    /// The executions and runs that were deleted since the last decision: a write of it that answers late waits for none
-    /// of them.
-    vanished: ByUid<()>,
+    /// The executions and runs that were deleted since the last decision: a write of it that answers late waits for
+    /// none of them.
+    vanished: Few<()>,
     /// What was seen of the runs, by uid, until their executions have ended.
     evidence: ByUid<Evidence>,
 }
@@ -124,7 +124,8 @@ impl Index {
         }
     }
 
-    /// Tells whether all watches but that of schedules have delivered their first list. Before that every view is blind.
+    /// Tells whether all watches but that of schedules have delivered their first list. Before that every view is
+    /// blind.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         Kind::NEEDED.iter().all(|kind| self.lists[kind].complete_once)

@@ -109,8 +109,8 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
     Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
 }
 
-/// Reads what an execution is to the schedule that made it: it names the schedule, with its uid, in its own namespace, and
-/// its name has the slot (SPEC section 12.5).
+/// Reads what an execution is to the schedule that made it: it names the schedule, with its uid, in its own namespace,
+/// and its name has the slot (SPEC section 12.5).
 fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
     let text = |key: &str| made_for[key].as_str();
     let (group, _) = text("apiVersion")?.split_once('/')?;

@@ -80,7 +80,8 @@ fn terminal(name: &'static str, per_target: u32, has_run: bool) -> Measure {
     })
 }
 
-/// Terminal executions that a schedule made, each alone on its target, with their runs. The schedules are gone, or there.
+/// Terminal executions that a schedule made, each alone on its target, with their runs. The schedules are gone, or
+/// there.
 fn scheduled(name: &'static str, limit: usize, has_schedule: bool) -> Measure {
     measure(name, limit, EXECUTIONS, |index, number| {
         let target = format!("payment/deployment/payment-api-{number}");

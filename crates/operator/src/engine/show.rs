@@ -71,8 +71,8 @@ impl Engine {
         self.paused_by = paused_by;
     }
 
-    /// Finds out whether the watch of schedules works. Where it does not, schedules make no executions, and nothing else
-    /// is held back.
+    /// Finds out whether the watch of schedules works. Where it does not, schedules make no executions, and nothing
+    /// else is held back.
     fn hear_schedules(&mut self) {
         let silence = self.hearing.silence(Kind::Schedule);
         let silent = || (silence > self.settings.max_staleness).then(|| silent(Kind::Schedule, silence));

@@ -102,3 +102,28 @@ async fn a_decision_that_wrote_nothing_and_learned_nothing_is_not_repeated_at_on
         assert!(decided > 0 && decided < 20, "{case}: {decided} decisions in half a second");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_schedules_that_fails_or_is_silent_holds_back_schedules_alone() {
+    let (mut engine, _sender) = engine(Policy::default());
+    Kind::ALL.map(Delivery::ListBegins).into_iter().for_each(|delivery| engine.apply(delivery));
+    Kind::ALL.map(Delivery::ListEnds).into_iter().for_each(|delivery| engine.apply(delivery));
+    Kind::ALL.into_iter().for_each(|kind| engine.hearing.heard(kind));
+    let shown = |engine: &mut Engine| {
+        engine.show();
+        assert_eq!((engine.blind(), engine.health.ready()), (None, Ok(())));
+        (engine.index.sees_schedules(), engine.health.notes())
+    };
+    assert_eq!(shown(&mut engine), (true, None));
+    engine.health.watch_failed(Kind::Schedule, "no right".to_owned());
+    let why = "no WorkflowSchedule runs: cannot watch workflowschedules: no right";
+    assert_eq!(shown(&mut engine), (false, Some(why.to_owned())));
+    engine.health.watch_delivered(Kind::Schedule);
+    assert_eq!(shown(&mut engine), (true, None));
+    tokio::time::advance(Duration::from_secs(200)).await;
+    Kind::NEEDED.into_iter().for_each(|kind| engine.hearing.heard(kind));
+    let why = "no WorkflowSchedule runs: the watch of workflowschedules has been silent for 200 s";
+    assert_eq!(shown(&mut engine), (false, Some(why.to_owned())));
+    engine.hearing.heard(Kind::Schedule);
+    assert_eq!(shown(&mut engine), (true, None));
+}

@@ -2,7 +2,7 @@
 
 use wfe_core::Time;
 use wfe_core::action::{Action, Change, Decision, RunChange, Says, Unneeded, Write};
-use wfe_core::by_uid::ByUid;
+use wfe_core::by_uid::{ByUid, Few};
 use wfe_core::execution::Execution;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Owner, Presence, Run};
@@ -15,7 +15,7 @@ use super::expect::{self, Expected};
 /// The answer to a write can come after the watch has delivered it, and even after it has delivered the deletion of
 /// what was written: of executions and runs it is known which vanished, and a schedule that is not there was deleted or
 /// has another target now, as this process makes none.
-pub(super) fn already_seen(target: &Target, vanished: &ByUid<()>, expected: &Expected) -> bool {
+pub(super) fn already_seen(target: &Target, vanished: &Few<()>, expected: &Expected) -> bool {
     let object = expected.object();
     let is_there = match object.kind {
         Kind::Execution => target.executions.contains_key(&object.uid),
@@ -26,7 +26,7 @@ pub(super) fn already_seen(target: &Target, vanished: &ByUid<()>, expected: &Exp
         (Expected::Absence { .. }, _) => !is_there,
         (Expected::Version { version, .. }, Kind::Execution) => {
             let known = target.executions.get(&object.uid);
-            vanished.contains_key(&object.uid)
+            vanished.get(&object.uid).is_some()
                 || known.is_some_and(|execution| expect::at_least(&execution.version, version))
         }
         (Expected::Version { version, .. }, Kind::Schedule) => {
@@ -37,7 +37,7 @@ pub(super) fn already_seen(target: &Target, vanished: &ByUid<()>, expected: &Exp
             let known = target.runs.get(&object.uid);
             let is_followed = known.is_some_and(|run| run.unwatched.is_some());
             is_followed
-                || vanished.contains_key(&object.uid)
+                || vanished.get(&object.uid).is_some()
                 || known.is_some_and(|run| expect::at_least(&run.version, version))
         }
         (Expected::Version { .. }, _) => true, // nothing else is written

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use wfe_core::Time;
 use wfe_core::action::Decision;
-use wfe_core::by_uid::ByUid;
+use wfe_core::by_uid::Few;
 use wfe_core::chain::RunNumber;
 use wfe_core::execution::{Execution, ExecutionState, Lost};
 use wfe_core::findings::Findings;
@@ -76,7 +76,7 @@ impl Index {
     /// Records that no write of this process to a target is on its way now.
     pub fn settle(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
-            entry.vanished = ByUid::default();
+            entry.vanished = Few::default();
         }
     }
 

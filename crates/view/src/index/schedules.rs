@@ -83,8 +83,8 @@ impl Index {
         self.keep_family(&uid);
     }
 
-    /// Finds the children of a schedule that is new: some may have been delivered before it. One whose plan has not begun
-    /// has none, and that is all that most are asked.
+    /// Finds the children of a schedule that is new: some may have been delivered before it. One whose plan has not
+    /// begun has none, and that is all that most are asked.
     fn find_children(&self, schedule: &Schedule) -> Vec<Child> {
         if schedule.status.planned_from.is_none() || self.will_gather() {
             return Vec::new();
@@ -130,8 +130,8 @@ impl Index {
         }
     }
 
-    /// Takes in that an execution has come that was made for a schedule. Should it have another target than the schedule,
-    /// the schedule's own waits for it all the same.
+    /// Takes in that an execution has come that was made for a schedule. Should it have another target than the
+    /// schedule, the schedule's own waits for it all the same.
     pub(super) fn find_child(&mut self, schedule: &Uid, execution: &Execution) {
         let key = self.places[&Kind::Schedule].get(schedule);
         if let Some(entry) = key.and_then(|key| self.targets.get_mut(key)) {
@@ -225,8 +225,8 @@ impl Index {
 }
 
 /// Returns what of the memory of a schedule outlives a new version of it. A refusal says nothing of another template,
-/// nor does it once the slot is used. A try that may have got through is remembered until its slot is used, or its child
-/// is seen.
+/// nor does it once the slot is used. A try that may have got through is remembered until its slot is used, or its
+/// child is seen.
 fn kept(memory: ScheduleMemory, generation: i64, is: &Schedule) -> ScheduleMemory {
     let is_open = |slot: Time| Some(slot) > is.used_up_to();
     let ScheduleMemory { refused, tried } = memory;

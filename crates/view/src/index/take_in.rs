@@ -223,7 +223,8 @@ impl Index {
         }
         let is_listing = self.is_listing();
         let is_needed = kind != Kind::Schedule;
-        // All of them: nothing was decided on while the list was under way. A list of schedules held back schedules alone.
+        // All of them: nothing was decided on while the list was under way. A list of schedules held back schedules
+        // alone.
         for (key, entry) in &mut self.targets {
             if is_needed && !is_listing {
                 entry.forget();

@@ -1,6 +1,6 @@
-//! Reads a `WorkflowSchedule` into the record that the index keeps (SPEC section 12.1). Total: an object of any shape has
-//! a record. A spec that cannot be used is told in words that name the field and what to do; no text quotes the value of
-//! a parameter.
+//! Reads a `WorkflowSchedule` into the record that the index keeps (SPEC section 12.1). Total: an object of any shape
+//! has a record. A spec that cannot be used is told in words that name the field and what to do; no text quotes the
+//! value of a parameter.
 
 mod status;
 
@@ -126,8 +126,8 @@ fn every(spec: &Value) -> Result<Every, String> {
             let cron = cron.as_str().ok_or("spec.cron: must be five fields in a text, e.g. \"30 2 * * MON\"")?;
             let zone = if zone.is_null() { Some("UTC") } else { zone.as_str() };
             let zone = zone.ok_or("spec.timeZone: must be the IANA name of a zone, e.g. Europe/Berlin")?;
-            let _ = (cron, zone);
-            Ok(Every::Cron(Arc::new(Cron)))
+            let cron = Cron::parse(cron, zone).map_err(|why| why.to_string())?;
+            Ok(Every::Cron(Arc::new(cron)))
         }
     }
 }
@@ -191,7 +191,7 @@ fn template(id: &ScheduleId, template: &Value) -> Result<(), String> {
         match given.as_object() {
             Some(given) if given.values().all(Value::is_string) => {
                 if given.len() > TEMPLATE_METADATA {
-                    return refuse("must be at most 16");
+                    return refuse("has more than 16 entries; remove some");
                 }
                 if given.keys().any(|key| key.starts_with(OURS)) {
                     return refuse(
