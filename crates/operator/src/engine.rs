@@ -313,6 +313,9 @@ impl Engine {
         for task in work.tasks.iter().filter_map(|(_, task)| task.as_ref().ok()) {
             match task {
                 Task::Create(creation) => self.index.tried(&key, &creation.execution.uid, now),
+                Task::CreateChild(creation) => {
+                    self.index.schedule_tried(&key, &creation.schedule.uid, creation.slot);
+                }
                 Task::Write(write, _) if matches!(write.says, Says::Progress { .. }) => {
                     self.index.showed_progress(&key, &write.execution.uid, now);
                 }

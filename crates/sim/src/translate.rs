@@ -264,6 +264,8 @@ impl Translation {
             | Action::Examine { .. }
             | Action::Ask { .. }
             | Action::Follow { .. }
+            | Action::CreateChild { .. }
+            | Action::Record(_)
             | Action::Tell(_) => return None,
         })
     }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use wfe_core::by_uid::Few;
 use wfe_core::evidence::Ran;
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Attempt, AttemptEnd, NextAttempt, Retry, RetryPolicy};
-use wfe_core::target::{self, Elsewhere, Owners};
+use wfe_core::target::{self, Elsewhere};
 
 use super::{Translation, moment};
 use crate::leave_out::LeftOut;
@@ -15,14 +16,14 @@ use crate::view::View;
 
 impl Translation {
     /// What was read of owners elsewhere, so long ago that it may be read again.
-    pub(super) fn elsewhere(self, view: &View) -> Owners {
+    pub(super) fn elsewhere(self, view: &View) -> Few<Elsewhere> {
         let next = NextAttempt { attempt: 2, of: 2, not_before: moment(61), ends_by: moment(50_000) };
         let found = |read: OwnerRead| match read {
             OwnerRead::Over => target::OwnerRead::Over,
             OwnerRead::Late => target::OwnerRead::Late,
             OwnerRead::Waits => target::OwnerRead::Waits { started_at: moment(50), next: next.clone() },
         };
-        let mut known = Owners::default();
+        let mut known = Few::default();
         for (owner, read) in &view.elsewhere {
             known.insert(self.execution_id(*owner).uid, Elsewhere { at: moment(80), found: found(*read) });
         }

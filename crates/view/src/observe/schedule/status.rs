@@ -8,10 +8,13 @@ use wfe_core::Time;
 use wfe_core::schedule::{
     Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Planned, PlannedBy, Ready, Revision, ScheduleStatus, slot_of,
 };
-use wfe_tekton::parse_moment;
+use wfe_tekton::{moment, parse_moment};
 
 use super::MESSAGE;
 
+/// The two conditions of a schedule.
+const READY: &str = "Ready";
+const HELD: &str = "Held";
 /// How many hexadecimal digits a revision has.
 const REVISION: usize = 16;
 
@@ -30,9 +33,15 @@ pub(super) fn observe(name: &str, status: &Value, conditions: &[Condition]) -> S
         next: time(&status["nextRunTime"])
             .zip(one_of(&PlannedBy::ALL, PlannedBy::as_str, &status["nextRunReason"]))
             .map(|(at, why)| Planned { at, why }),
-        ready: ready(conditions),
-        held: held(conditions),
+        ready: find(conditions, READY).map_or(Ready::Unsaid, ready),
+        held: find(conditions, HELD).map_or(Held::Never, held),
+        ready_since: find(conditions, READY).map(|it| moment(&it.last_transition_time)),
+        held_since: find(conditions, HELD).map(|it| moment(&it.last_transition_time)),
     }
+}
+
+fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == kind)
 }
 
 fn revision(text: &str) -> Option<Revision> {
@@ -57,8 +66,7 @@ fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
     })
 }
 
-fn ready(conditions: &[Condition]) -> Ready {
-    let Some(ready) = conditions.iter().find(|it| it.type_ == "Ready") else { return Ready::Unsaid };
+fn ready(ready: &Condition) -> Ready {
     let message = || limits::cut(&ready.message, MESSAGE).into();
     match (ready.status.as_str(), ready.reason.as_str()) {
         ("True", _) => Ready::Yes,
@@ -68,8 +76,7 @@ fn ready(conditions: &[Condition]) -> Ready {
     }
 }
 
-fn held(conditions: &[Condition]) -> Held {
-    let Some(held) = conditions.iter().find(|it| it.type_ == "Held") else { return Held::Never };
+fn held(held: &Condition) -> Held {
     let reason = HeldBy::ALL.into_iter().find(|by| by.as_str() == held.reason);
     match reason.filter(|_| held.status == "True") {
         Some(reason) => Held::By { reason, message: limits::cut(&held.message, MESSAGE).into() },

@@ -274,6 +274,8 @@ fn a_status_is_read_as_it_is_however_absurd() {
         next: Some(Planned { at: at("2027-01-01T00:20:00Z"), why: PlannedBy::Backoff }),
         ready: Ready::Yes,
         held: Held::By { reason: HeldBy::Paused, message: "m".into() },
+        ready_since: Some(at("2027-01-01T00:00:00Z")),
+        held_since: Some(at("2027-01-01T00:00:00Z")),
     };
     assert_eq!(read, expected);
 
