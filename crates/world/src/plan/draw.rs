@@ -1,5 +1,7 @@
 //! Draws a plan from a seed: some targets, some rivals for each, some acts of people, and a few kinds of faults.
 
+mod schedules;
+
 use fastrand::Rng;
 
 use super::{Act, Create, Deed, Fault, Millis, NAMESPACES, Plan, Trouble};
@@ -20,6 +22,8 @@ const WATCHED: [&str; 6] = ["", "workflowexecutions", "pipelineruns", "taskruns"
 /// One plan of so many has no faults: what a play costs is measured on those.
 const CALM: u64 = 8;
 
+/// One plan of so many has schedules.
+const SCHEDULING: u64 = 3;
 /// One plan of so many has executions with retry policies.
 const RETRYING: u64 = 3;
 /// Policies: short and long waits, with and without what bounds them, conditions that say yes, no and nothing.
@@ -58,6 +62,9 @@ impl Plan {
         }
         if !seed.is_multiple_of(CALM) {
             faults(&mut plan, &mut chance);
+        }
+        if seed % SCHEDULING == 2 {
+            schedules::add(&mut plan, seed);
         }
         plan.acts.sort_by_key(|act| act.at);
         plan.faults.sort_by_key(|fault| fault.from);
