@@ -81,11 +81,11 @@ impl Birth<'_, '_> {
         let since = self.since();
         let mut all: Vec<Moment> = changes.filter(|at| *at < self.child.created).collect();
         all.sort_unstable();
-        let oldest = all.iter().rposition(|at| at.at_ms < since).unwrap_or(0);
-        let mut views = all.split_off(oldest.min(all.len()));
-        if views.is_empty() {
-            views.push(Moment { resource_version: 0, at_ms: 0 });
-        }
+        let mut views = match all.iter().rposition(|at| at.at_ms < since) {
+            Some(oldest) => all.split_off(oldest),
+            // The lag began before anything happened.
+            None => std::iter::once(Moment { resource_version: 0, at_ms: 0 }).chain(all).collect(),
+        };
         views.reverse();
         views
     }
@@ -160,7 +160,8 @@ impl Birth<'_, '_> {
                 let name = &other.object;
                 if !is_over {
                     return Some(("child-at-work", format!("{name} of the same schedule was at work")));
-                } else if is_open {
+                } else if is_open && self.evidence.options.policy.is_some() {
+                    // By a wrong clock its slot may lie ahead: then it is only waited for.
                     return Some(("child-unrecorded", format!("{name} of the same schedule had no outcome yet")));
                 }
             } else if other.target == self.child.target && !is_over {
