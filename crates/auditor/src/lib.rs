@@ -8,8 +8,8 @@
 //!
 //! It is a second, independent reading: it shares with the operator the names of targets and chains, labels, closed
 //! words and the spelling of durations, and none of its rules: those of sections 6, 7, 11 and 12 are written anew
-//! (`section_6`, `section_7`, `section_11`, `section_12`), the first two to be read from a `record` of each target. All changes are
-//! ordered by resourceVersion, so the order of the lines means nothing. It has no client and no clock.
+//! (`section_6`, `section_7`, `section_11`, `section_12`), the first two to be read from a `record` of each target. All
+//! changes are ordered by resourceVersion, so the order of the lines means nothing. It has no client and no clock.
 //!
 //! # What it judges
 //! | invariant | rules |

@@ -81,8 +81,8 @@ pub fn judge_course(plan: &Plan, server: &Server, begin: Time, record: &Record, 
     }
 }
 
-/// Counts the writes that schedules may cost where nothing goes wrong: a child is created, named and recorded; a plan that
-/// begins or a person's change is written once; a hold that begins or ends is written and told.
+/// Counts the writes that schedules may cost where nothing goes wrong: a child is created, named and recorded; a plan
+/// that begins or a person's change is written once; a hold that begins or ends is written and told.
 fn writes_of_schedules(server: &Server) -> u64 {
     let held = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().into_iter().flatten();

@@ -38,7 +38,8 @@ fn a_schedule_that_keeps_to_its_plan() {
     // Within the cooldown of five minutes: siblings pass each other.
     let ended = story.stumbles("nightly", slot + 60, 2, 1);
     let ended = story.stumbles("nightly", ended + 120, 3, 2).max(ended);
-    // What failed counts for the schedule and not for the target: a person's execution of another workflow runs at once.
+    // What failed counts for the schedule and not for the target: a person's execution of another workflow runs at
+    // once.
     story.live_of("person", NODE, "scale", 4);
     story.succeeds("nightly", ended + 240, 5);
     // A suspension, and a plan that begins anew after it.

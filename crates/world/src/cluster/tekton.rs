@@ -2,8 +2,8 @@
 //!
 //! A run's bundle says which story: `registry.test/<version>/<story>:<tag>`, or with a digest. Any other bundle is
 //! missing from its registry. With several stories, as in `<story>.then.<story>`, each further run of an execution,
-//! or of a schedule, plays the next. A recorded act of a person, such as a cancellation, is not played: from there on the run waits until
-//! somebody stops it.
+//! or of a schedule, plays the next. A recorded act of a person, such as a cancellation, is not played: from there on
+//! the run waits until somebody stops it.
 //!
 //! A run that is resolved may be stopped, by its `spec.status` or by its time-out; it then ends as recorded runs that
 //! were stopped. A run whose bundle cannot be resolved has no time-out: Tekton looks at that later.

@@ -1,7 +1,8 @@
 //! Invariant 11: no child is made while section 12.6 forbids it on what was true, but for lag.
 //!
 //! A create names no version of what it rests on. So a child is right where some view lets it through that is not older
-//! than [`Options::lag`](crate::Options::lag). Schedules and executions come by two watches, so a view is a moment of each.
+//! than [`Options::lag`](crate::Options::lag). Schedules and executions come by two watches, so a view is a moment of
+//! each.
 
 use serde_json::Value;
 use wfe_api::Phase;

@@ -1,7 +1,7 @@
 //! Invariant 12: `failureCount` is the fold of the outcomes, each of which is recorded once, in the order of the slots.
 //!
-//! Each status is compared with the one that it replaces: its write names that version as its precondition. Only what it
-//! says of a child may be older than that, by the lag.
+//! Each status is compared with the one that it replaces: its write names that version as its precondition. Only what
+//! it says of a child may be older than that, by the lag.
 
 use serde_json::Value;
 use wfe_api::{FailureReason, Phase};

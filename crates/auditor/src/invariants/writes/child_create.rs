@@ -13,8 +13,8 @@ const SCHEDULE: &str = "kubernaut.ai/schedule";
 /// What a child has in its spec beside what the template says.
 const OWN: [&str; 2] = ["remediationRequestRef", "startBefore"];
 
-/// A child has the name of its slot, says which slot and schedule it is of, ends by itself, and has no owner, as whoever
-/// deletes a schedule neither cancels a run nor lifts a block. What it runs is in the template.
+/// A child has the name of its slot, says which slot and schedule it is of, ends by itself, and has no owner, as
+/// whoever deletes a schedule neither cancels a run nor lifts a block. What it runs is in the template.
 pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let body = &request.request;
     if body.is_null() {

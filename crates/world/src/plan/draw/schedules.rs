@@ -1,5 +1,5 @@
-//! Draws schedules, what people do with them, and the faults that are theirs. What is drawn for the rest of the plan is the
-//! same without them.
+//! Draws schedules, what people do with them, and the faults that are theirs. What is drawn for the rest of the plan is
+//! the same without them.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
