@@ -7,6 +7,7 @@ mod stable;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufWriter;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
@@ -17,13 +18,16 @@ use wfe_testkit::{Observed, Recording, World, record};
 pub use quota::quota_of_none;
 pub use stable::stable;
 
+/// How far the view of an operator may be behind, with the time that a request takes: faults of the proxy hold both up.
+const LAG: Duration = Duration::from_secs(30);
+
 /// Ends a recording and has it judged together with the audit log (SPEC section 16). Everything has to have come to
 /// rest. Returns the changes and what the auditor says.
 pub async fn audit(world: &World, recording: Recording) -> Result<(Vec<Observed>, Report)> {
     let changes = recording.stop().await?;
     let requests = world.audit().await?;
     let operators = BTreeSet::from([world.operator_user()]);
-    let options = Options { operators, settled: true, policy: policy(world)? };
+    let options = Options { operators, settled: true, policy: policy(world)?, lag: LAG };
     let (judged, witnessed): (Vec<Change>, Vec<Request>) = (translate(&changes)?, translate(&requests)?);
     let report = wfe_auditor::audit(&judged, &witnessed, &options);
     if !report.is_clean() {
@@ -41,7 +45,7 @@ fn keep(world: &World, changes: &[Observed]) -> Result<()> {
 /// Counts what a recording shows so far.
 pub fn count(world: &World, recording: &Recording) -> Result<Counts> {
     let changes: Vec<Change> = translate(&recording.so_far())?;
-    let options = Options { policy: policy(world)?, ..Options::default() };
+    let options = Options { policy: policy(world)?, lag: LAG, ..Options::default() };
     Ok(wfe_auditor::audit(&changes, &[], &options).counts)
 }
 

@@ -57,6 +57,12 @@ impl<'a> Authors<'a> {
         self.writers.get(&write.resource_version).is_some_and(|users| self.are_strangers(users))
     }
 
+    /// Tells whether it is known that an operator, and nobody else, made this write.
+    pub(crate) fn is_operators(&self, write: Moment) -> bool {
+        let users = self.writers.get(&write.resource_version);
+        users.is_some_and(|users| !users.is_empty() && users.iter().all(|user| self.is_operator(user)))
+    }
+
     /// Tells whether it is known that somebody other than an operator deleted this object.
     pub(crate) fn is_deleted_by_stranger(&self, uid: &str) -> bool {
         self.deleters.get(uid).is_some_and(|users| self.are_strangers(users))
@@ -77,5 +83,5 @@ impl<'a> Authors<'a> {
 
 /// What is judged by what was sent: writes of our kinds (an event's name and verb say enough).
 fn is_judged_by_body(request: &Request) -> bool {
-    matches!(request.resource.as_str(), "workflowexecutions" | "pipelineruns")
+    matches!(request.resource.as_str(), "workflowexecutions" | "workflowschedules" | "pipelineruns")
 }

@@ -13,14 +13,14 @@ pub(crate) use attempt::{Attempt, listed, waits};
 pub(crate) use execution::{Commit, Execution, Written, phase};
 pub(crate) use piece::Piece;
 pub(crate) use run::{Chain, Run};
-pub(crate) use schedule::{Schedule, last_run};
+pub(crate) use schedule::{ChildOf, LastRun, SCHEDULED_FOR, Schedule, failure_count, planned_from};
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::input::{Change, Request};
-use crate::report::ObjectRef;
+use crate::report::{Moment, ObjectRef};
 use life::Life;
 
 /// How far a pod may be from its run: pod, TaskRun, child run and once more, with room.
@@ -35,6 +35,8 @@ pub(crate) struct History<'a> {
     pub(crate) runs: BTreeMap<&'a str, Run<'a>>,
     /// By uid.
     pub(crate) schedules: BTreeMap<&'a str, Schedule<'a>>,
+    /// The namespaces, by name.
+    pub(crate) namespaces: BTreeMap<&'a str, Vec<(Moment, &'a Value)>>,
     /// What Tekton made from these runs, by the uid of the run.
     pieces: BTreeMap<&'a str, Vec<Piece<'a>>>,
     /// Uids of the PipelineRuns that are neither ours nor made from ours.
@@ -56,6 +58,7 @@ impl<'a> History<'a> {
             executions: BTreeMap::new(),
             runs: BTreeMap::new(),
             schedules: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
             pieces: BTreeMap::new(),
             strangers: BTreeSet::new(),
             shows_pieces: lives.values().any(|life| matches!(life.kind, "TaskRun" | "Pod")),
@@ -71,6 +74,9 @@ impl<'a> History<'a> {
                 }
                 "WorkflowSchedule" => {
                     history.schedules.insert(uid, Schedule::read(life));
+                }
+                "Namespace" => {
+                    history.namespaces.insert(life.name, life.states.clone());
                 }
                 "PipelineRun" if life.controller().is_none() => match Run::read(life) {
                     Some(run) => {
@@ -125,7 +131,10 @@ impl<'a> History<'a> {
 
     fn find_gaps(&mut self, lives: &BTreeMap<&'a str, Life<'a>>) {
         let pieces: BTreeSet<&str> = self.pieces.values().flatten().map(|piece| piece.object.uid.as_str()).collect();
-        let ours = |uid: &str| self.executions.contains_key(uid) || self.runs.contains_key(uid) || pieces.contains(uid);
+        let ours = |uid: &str| {
+            let is_known = self.executions.contains_key(uid) || self.schedules.contains_key(uid);
+            is_known || self.runs.contains_key(uid) || pieces.contains(uid)
+        };
         let ours: Vec<&Life<'_>> = lives.values().filter(|life| ours(life.uid)).collect();
         self.gaps.extend(ours.iter().flat_map(|life| life.gaps()));
         self.gaps.extend(life::names_taken_twice(&ours));
@@ -140,6 +149,7 @@ impl<'a> History<'a> {
             };
             let kind = match request.resource.as_str() {
                 "workflowexecutions" => "WorkflowExecution",
+                "workflowschedules" => "WorkflowSchedule",
                 "pipelineruns" => "PipelineRun",
                 _ => continue,
             };

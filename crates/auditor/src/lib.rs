@@ -7,9 +7,9 @@
 //! ```
 //!
 //! It is a second, independent reading: it shares with the operator the names of targets and chains, labels, closed
-//! words and the spelling of durations, and none of its rules: those of sections 6, 7 and 11 are written anew
-//! (`section_6`, `section_7`, `section_11`), the first two to be read from a `record` of each target. All changes are
-//! ordered by resourceVersion, so the order of the lines means nothing. It has no client and no clock.
+//! words and the spelling of durations, and none of its rules: those of sections 6, 7, 11 and 12 are written anew
+//! (`section_6`, `section_7`, `section_11`, `section_12`), the first two to be read from a `record` of each target. All
+//! changes are ordered by resourceVersion, so the order of the lines means nothing. It has no client and no clock.
 //!
 //! # What it judges
 //! | invariant | rules |
@@ -20,18 +20,22 @@
 //! | 3 | `phase`, `final`, `fixed`, `shape`: what a status may become, and what stands in it |
 //! | 4 | `unusable-target`, `busy`, `order`, `previous-execution-failed`, `exhausted-retries`, `backoff`, `cooldown`: a commit while rules 0 to 5 of section 6 forbid it; that of a further attempt is judged by rules 0 and 1 and by what its own execution has left |
 //! | 5 | `no-fact`, `wrong-fact`, `earlier-rule`: a skip without what makes its rule decide, that names it wrongly, or while a rule before it decides |
-//! | 6 | `undecided`, `leftover`, `abandoned`: what is left when faults have stopped ([`Options::settled`]) |
-//! | 7 | by the audit log: `foreign`, `create`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed`, `deleted-needed`, `removed-early` |
+//! | 6 | `undecided`, `leftover`, `abandoned`, `unrecorded`: what is left when faults have stopped ([`Options::settled`]) |
+//! | 7 | by the audit log: `foreign`, `create`, `child`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed`, `deleted-needed`, `removed-early` |
 //! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row |
-//! | 10 | `slot-twice`: two executions of one slot of a schedule at a time |
-//! | 12 | `count`, `outcome`, `slot`: what the status of a schedule says of its runs is the fold of their outcomes |
 //! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
+//! | 10 | `slot-twice`: two executions at once for a slot of a schedule |
+//! | 11 | `child-leaving`, `child-suspended`, `child-plan`, `child-used`, `child-unrecorded`, `child-at-work`, `child-slot`, `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`: a child made while section 12.6 forbids it on every view that is not older than [`Options::lag`] |
+//! | 12 | `failure-count`: a count that is not the fold of the outcomes. `outcome`, `outcome-time`, `outcome-twice`, `outcome-order`, `outcome-lost`: an outcome that is not what became of the child, is recorded twice, out of order or never. `plan-anew`: a plan that begins anew for no reason |
+//! | 15 | `spec`: an operator changed the spec of a schedule |
 //!
 //! # What it cannot judge
 //! - Rules 2 to 5 of section 6 and the counter, where the policy is not known ([`Options::policy`]), and on targets
 //!   where executions of a namespace take part that was not recorded. Waiting too long is no violation either.
 //! - What `retryWhen` and `stopWhen` answer, and whether a create was really refused for good.
 //! - Which of the last moments before a write its writer has seen: what some view allows that it may rest on is right.
+//! - Slots of a cron expression in another zone than UTC, or with a spread; a pause of everything; whether a child was
+//!   really refused. Whether a schedule waits too long: nothing says that a child was due but the plan.
 //! - Clocks: a time that an operator wrote is taken for the time at which it decided.
 //! - That a bad object harms only itself (invariant 9): nothing tells a bad object from one that waits.
 //! - What a live read answered: a read leaves no trace but its request. A skip is judged by whether its fact was true.
@@ -48,10 +52,12 @@ mod policy;
 mod record;
 pub mod report;
 mod section_11;
+mod section_12;
 mod section_6;
 mod section_7;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 pub use input::{Change, ChangeType, InputError, Request, read_changes, read_requests};
 pub use policy::{Policy, Scope};
@@ -69,6 +75,9 @@ pub struct Options {
     pub settled: bool,
     /// The policy of all operators. `None`: it is not known, or they had several, and nothing is judged by it.
     pub policy: Option<Policy>,
+    /// How far the view of an operator may have been behind when it made a child of a schedule, with the time that the
+    /// request took.
+    pub lag: Duration,
 }
 
 /// All that the invariants are judged by.

@@ -49,7 +49,7 @@ pub(crate) enum End {
     /// Nothing of it ran.
     PreExecutionFailure,
     /// Nothing of it ran, and it does not count (section 7): it was decided later than its `startBefore`, or a person
-    /// cancelled it.
+    /// cancelled it, or a schedule made it, which paces itself (section 12.6).
     Uncounted,
 }
 
@@ -145,7 +145,7 @@ impl<'e> Past<'e> {
             End::Completed
         } else if details["wasExecutionFailure"] != false {
             End::ExecutionFailure
-        } else if is_cancelled(status) || execution.schedule().is_some() {
+        } else if is_cancelled(status) || execution.child.is_some() {
             End::Uncounted
         } else if number.is_none() && details["reason"] == FailureReason::DeadlineExceeded.as_str() {
             // A time-out has a run, and a run has a number (ADR 5).
@@ -186,7 +186,7 @@ fn has_ended(status: &Value) -> bool {
 }
 
 /// Tells whether a status says that a person cancelled the execution.
-fn is_cancelled(status: &Value) -> bool {
+pub(crate) fn is_cancelled(status: &Value) -> bool {
     let says_so = |it: &Value| it["type"] == conditions::SUCCEEDED && it["reason"] == conditions::CANCELLED;
     status["conditions"].as_array().is_some_and(|all| all.iter().any(says_so))
 }

@@ -112,6 +112,9 @@ pub(crate) const COUNTS: &[(&str, &str)] = &[
     ("by-rule-5", "skips that rule 5 explains, cooldown"),
     ("attempts", "further attempts that were begun, by a retry policy"),
     ("ended-waiting", "executions that ended while they waited for their next attempt"),
+    ("children", "executions that schedules made"),
+    ("outcomes", "outcomes that schedules recorded"),
+    ("plans", "plans of schedules that began, or began anew"),
     ("counters", "statuses whose counter was judged, with failures in a row"),
 ];
 

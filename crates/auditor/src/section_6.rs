@@ -196,14 +196,13 @@ impl<'r, 'e> Reading<'r, 'e> {
         forbids.then(|| Ban { rule: Rule::Backoff, because: vec![latest], until })
     }
 
-    /// Rule 5: the same workflow completed less than the cooldown ago. A clearance does not lift it.
+    /// Rule 5: the same workflow completed less than the cooldown ago. A clearance does not lift it. Children of one
+    /// schedule pass each other: the schedule says how often it runs (section 12.6).
     fn cooldown(&self, asks: &Execution<'_>) -> Option<Ban<'r, 'e>> {
         let cooldown = whole(self.policy.cooldown_period.as_nanos());
         let completed = self.record.all.iter().filter(|past| past.end == End::Completed);
         let same = completed.filter(|past| past.execution.workflow_id() == asks.workflow_id());
-        // Not between two of one schedule, which says itself how often it runs (section 12.6).
-        let is_sibling = |past: &Past<'_>| asks.schedule().is_some() && past.execution.schedule() == asks.schedule();
-        let same = same.filter(|past| !is_sibling(past));
+        let same = same.filter(|past| !past.execution.is_sibling_of(asks));
         // Nobody knows when one is over whose end is not known.
         let until = |past: &Past<'_>| past.ended.map(|ended| ended.saturating_add(cooldown));
         let is_hot = |past: &&Past<'_>| cooldown > 0 && until(past).is_none_or(|until| self.now < until);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use wfe_auditor::{Change, ChangeType, Options, Policy, Request, audit};
@@ -14,14 +15,15 @@ use wfe_operator::clock::Clock;
 use wfe_operator::witness::{Decided, Witness};
 
 use crate::network::OPERATOR;
-use crate::people::{self, executions_in};
-use crate::plan::{Millis, Plan};
+use crate::people::{self, executions_in, schedules_in};
+use crate::plan::{Millis, Plan, Trouble};
 use crate::record::Record;
 use crate::server::Server;
 use crate::service::FakeApi;
 
 /// The kinds that the auditor reads.
-const AUDITED: [&str; 5] = ["WorkflowExecution", "PipelineRun", "TaskRun", "CustomRun", "Pod"];
+const AUDITED: [&str; 7] =
+    ["WorkflowExecution", "WorkflowSchedule", "Namespace", "PipelineRun", "TaskRun", "CustomRun", "Pod"];
 
 /// How often a replica may decide on the same view of one target within a second. A task that is tried again and again
 /// brings five pods, whose changes say nothing new; what spins decides as fast as the API server answers.
@@ -48,7 +50,8 @@ const AFTERMATH: chrono::TimeDelta = chrono::TimeDelta::minutes(4);
 /// Judges what the plan itself allows to be judged: what a calm course costs, and whether anybody was overlooked.
 pub fn judge_course(plan: &Plan, server: &Server, begin: Time, record: &Record, created: u64) {
     let again = attempts_again(server);
-    if plan.faults.is_empty() && record.writes() > created * WRITES_EACH + again * WRITES_AGAIN {
+    let allowed = created * WRITES_EACH + again * WRITES_AGAIN + writes_of_schedules(server);
+    if plan.faults.is_empty() && record.writes() > allowed {
         let writes = record.writes();
         record
             .broken(format!("{created} executions and {again} retries took {writes} writes though nothing went wrong"));
@@ -76,6 +79,29 @@ pub fn judge_course(plan: &Plan, server: &Server, begin: Time, record: &Record, 
             }
         }
     }
+}
+
+/// Counts the writes that schedules may cost where nothing goes wrong: a child is created, named and recorded; a plan
+/// that begins or a person's change is written once; a hold that begins or ends is written and told.
+fn writes_of_schedules(server: &Server) -> u64 {
+    let held = |object: &Value| {
+        let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.filter(|it| it["type"] == "Held").map(|it| it["reason"].clone()).next()
+    };
+    let mut allowed = 0;
+    for (kind, change) in server.archive() {
+        let Some(is) = change.is.as_deref() else { continue };
+        let was = change.was.as_deref().unwrap_or(&Value::Null);
+        let is_new = |field: &str| was["status"][field] != is["status"][field];
+        allowed += match kind.kind.as_str() {
+            "WorkflowExecution" if was.is_null() && is["spec"]["remediationRequestRef"].is_object() => 3,
+            "WorkflowSchedule" if was["spec"] != is["spec"] => 2,
+            "WorkflowSchedule" if held(was) != held(is) => 2,
+            "WorkflowSchedule" if is_new("plannedFrom") || is_new("lastMissed") => 2,
+            _ => 0,
+        };
+    }
+    allowed
 }
 
 /// Counts the attempts that came after a first one.
@@ -124,6 +150,19 @@ pub fn witness(replica: u8, clock: Clock, record: Record) -> Witness {
     })
 }
 
+/// Returns how far a view may be behind when it makes a child, with the time that the request takes: a silent watch is
+/// begun anew after three minutes, and a request may be late by forty seconds.
+fn lag(plan: &Plan) -> Duration {
+    let is_harmless = |what: &Trouble| {
+        matches!(
+            what,
+            Trouble::Paused | Trouble::NamespacePaused { .. } | Trouble::TektonDown | Trouble::Doubled { .. }
+        )
+    };
+    let is_calm = plan.faults.iter().all(|fault| is_harmless(&fault.what));
+    if is_calm { Duration::from_secs(5) } else { Duration::from_mins(6) }
+}
+
 /// Lists what a view holds of a target: what its watches deliver, with the versions where the view keeps them.
 fn held(target: &Target) -> BTreeSet<String> {
     let executions = target.executions.values().map(|it| format!("{} {}", it.id, it.version.as_str()));
@@ -131,7 +170,11 @@ fn held(target: &Target) -> BTreeSet<String> {
     let runs = target.runs.values().filter(|it| it.unwatched.is_none());
     let runs = runs.map(|it| format!("{} {}", it.id, it.version.as_str()));
     let residue = target.residue.values().map(|it| format!("{} {}", it.id.kind.as_str(), it.id.name));
-    executions.chain(runs).chain(residue).collect()
+    let schedules = target.schedules.values().map(|it| {
+        let children: Vec<String> = it.children.iter().map(|child| child.slot.timestamp().to_string()).collect();
+        format!("{} {} with {}", it.id, it.version.as_str(), children.join(" "))
+    });
+    executions.chain(runs).chain(residue).chain(schedules).collect()
 }
 
 /// Compares what was last decided on with what a replica has listed that starts into the world at rest.
@@ -159,7 +202,13 @@ struct View {
 
 /// Judges all that has happened, after everything has come to rest. Without a policy, clocks are wrong.
 #[must_use]
-pub fn judge(server: &Server, begin: Time, policy: Option<Policy>, record: &Record) -> BTreeMap<String, u64> {
+pub fn judge(
+    plan: &Plan,
+    server: &Server,
+    begin: Time,
+    policy: Option<Policy>,
+    record: &Record,
+) -> BTreeMap<String, u64> {
     let changes: Vec<Change> = server
         .archive()
         .filter(|(kind, _)| AUDITED.contains(&kind.kind.as_str()))
@@ -211,7 +260,7 @@ pub fn judge(server: &Server, begin: Time, policy: Option<Policy>, record: &Reco
         .chain(unpatched)
         .collect();
     let are_clocks_right = policy.is_some();
-    let options = Options { operators: BTreeSet::from([OPERATOR.to_owned()]), settled: true, policy };
+    let options = Options { operators: BTreeSet::from([OPERATOR.to_owned()]), settled: true, policy, lag: lag(plan) };
     let report = audit(&changes, &requests, &options);
     // What is too early by the clock of the server was late enough by the clock of a replica whose clock is wrong.
     let is_early = |rule: &str| matches!(rule, "removed-early" | "deleted-early");
@@ -236,7 +285,23 @@ pub fn standing(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
         let reason = succeeded.map_or_else(|| "(none)".to_owned(), |it| text(&it["reason"]));
         format!("{}/{} {phase} {reason}", text(&meta["namespace"]), text(&meta["name"]))
     });
-    lines.collect()
+    let schedules = namespaces.iter().flat_map(|namespace| api.all(&schedules_in(namespace)));
+    lines.chain(schedules.map(|schedule| standing_of_schedule(&schedule))).collect()
+}
+
+/// Says how a schedule stands: its failures in a row, its last outcome, what holds it.
+fn standing_of_schedule(schedule: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or("(none)").to_owned();
+    let (meta, status) = (&schedule["metadata"], &schedule["status"]);
+    let held = status["conditions"].as_array().and_then(|all| all.iter().find(|it| it["type"] == "Held"));
+    let held = held.map_or_else(|| "(none)".to_owned(), |held| text(&held["reason"]));
+    let failures = status["failureCount"].as_u64().unwrap_or(0);
+    let last = text(&status["lastRun"]["outcome"]);
+    format!(
+        "schedule {}/{} {failures} failures, last {last}, held {held}",
+        text(&meta["namespace"]),
+        text(&meta["name"])
+    )
 }
 
 /// Lists what is not at rest.

@@ -1,5 +1,7 @@
 //! The people and programs of a cluster: they create executions, and do what the operator does not expect.
 
+mod schedules;
+
 use http::Method;
 use serde_json::{Value, json};
 use wfe_api::labels;
@@ -9,9 +11,11 @@ use wfe_operator::clock::Clock;
 use crate::cluster::stories::THEN;
 use crate::plan::{Create, Deed};
 use crate::service::FakeApi;
+use schedules::Schedules;
+pub use schedules::schedules_in;
 
 /// Who they are for the API server.
-const PERSON: &str = "alice@example.com";
+pub(crate) const PERSON: &str = "alice@example.com";
 /// The namespace of all runs.
 pub const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
 /// A finalizer that nobody in the cluster knows.
@@ -33,7 +37,7 @@ impl People {
 
     /// Does one thing. What cannot be done, as the object is not there or the API server refuses it, is left.
     pub fn act(&self, deed: &Deed) {
-        let path = path_of(deed.execution());
+        let path = path_of(deed.object());
         match deed {
             Deed::Create(create) => self.create(create),
             Deed::Delete(_) => self.ask(&Method::DELETE, &path, &Value::Null),
@@ -68,11 +72,13 @@ impl People {
                 }
             }
             Deed::ForgeRun(name) => self.forge_run(name),
+            _ => self.schedules().act(deed),
         }
     }
 
-    /// Takes back what would hold things up for ever: the finalizers on runs.
+    /// Takes back what would hold things up for ever: the finalizers on runs. And lets no schedule make another child.
     pub fn repair(&self) {
+        self.schedules().suspend_all();
         for run in self.api.all(&runs()) {
             if run["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()) {
                 let path = format!("{}/{}", runs(), run["metadata"]["name"].as_str().unwrap_or_default());
@@ -86,6 +92,10 @@ impl People {
         let why = is_paused.then_some("maintenance");
         let paused = json!({"metadata": {"annotations": {labels::ANNOTATION_PAUSED: why}}});
         self.ask(&Method::PATCH, &format!("/api/v1/namespaces/{namespace}"), &paused);
+    }
+
+    fn schedules(&self) -> Schedules<'_> {
+        Schedules { api: &self.api, clock: &self.clock, tekton: &self.tekton }
     }
 
     fn create(&self, create: &Create) {

@@ -3,15 +3,16 @@
 //! A plan is drawn from a seed, or read from a file. What the operators do about it follows from the plan alone, so a
 //! plan that broke something breaks it again.
 
+mod deed;
 mod draw;
 
 use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::cluster::stories::VERSIONS;
+pub use deed::{Create, Deed, Edit, Hint, NewSchedule};
 
 /// The namespaces of executions.
 pub const NAMESPACES: [&str; 2] = ["ops", "payment"];
@@ -59,68 +60,6 @@ pub struct Act {
     /// What.
     #[serde(rename = "do")]
     pub what: Deed,
-}
-
-/// What somebody does to an execution (`namespace/name`), or to the newest run that was made for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub enum Deed {
-    /// Creates an execution.
-    Create(Create),
-    /// Deletes it.
-    Delete(String),
-    /// Cancels it.
-    Cancel(String),
-    /// Clears its target, where it has failed.
-    Clear(String),
-    /// Changes something of it that concerns nobody.
-    Touch(String),
-    /// Writes a status that no operator writes.
-    Scribble(String),
-    /// Changes something of its run that concerns nobody.
-    TouchRun(String),
-    /// Takes our label off its run.
-    UnlabelRun(String),
-    /// Puts a finalizer on its run, which goes when all heals.
-    HoldRun(String),
-    /// Asks Tekton to cancel its run.
-    CancelRun(String),
-    /// Deletes its run.
-    DeleteRun(String),
-    /// Creates a run that looks like the next one of a target and is nobody's.
-    ForgeRun(String),
-}
-
-/// An execution to create.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Create {
-    /// As `namespace/name`.
-    pub name: String,
-    /// As `spec.targetResource` has it.
-    pub target: String,
-    /// `spec.workflowRef.workflowId`.
-    pub workflow: String,
-    /// The recorded story that Tekton plays; where there is none of this name, the bundle is missing.
-    pub story: String,
-    /// The stories of its later attempts, in order. The last of all goes on for those that are left.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub then: Vec<String>,
-    /// `spec.retry`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<Value>,
-    /// `spec.executionConfig.timeout`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<String>,
-    /// `spec.recoveryOf`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recovery_of: Option<String>,
-    /// How many seconds after its creation `spec.startBefore` is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_within: Option<u32>,
-    /// `spec.ttlSecondsAfterFinished`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttl: Option<u32>,
 }
 
 /// Something that goes wrong for a while.
@@ -347,7 +286,7 @@ impl Plan {
             }
         }
         for (number, act) in self.acts.iter().enumerate() {
-            let name = act.what.execution();
+            let name = act.what.object();
             if name.split('/').count() != 2 {
                 return impossible(format!("acts[{number}]: {name} is not namespace/name"));
             }
@@ -368,26 +307,5 @@ impl fmt::Display for Plan {
     /// Writes it as a file holds it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?)
-    }
-}
-
-impl Deed {
-    /// Returns the execution that it is about, as `namespace/name`.
-    #[must_use]
-    pub fn execution(&self) -> &str {
-        match self {
-            Self::Create(create) => &create.name,
-            Self::Delete(name)
-            | Self::Cancel(name)
-            | Self::Clear(name)
-            | Self::Touch(name)
-            | Self::Scribble(name)
-            | Self::TouchRun(name)
-            | Self::UnlabelRun(name)
-            | Self::HoldRun(name)
-            | Self::CancelRun(name)
-            | Self::DeleteRun(name)
-            | Self::ForgeRun(name) => name,
-        }
     }
 }

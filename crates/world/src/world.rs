@@ -154,7 +154,7 @@ impl World {
         }
         let policy = self.policy()?;
         let begin = self.clock.now() - self.begin.elapsed();
-        let counts = self.api.look(|server| oracle::judge(server, begin, policy, &self.record));
+        let counts = self.api.look(|server| oracle::judge(&self.plan, server, begin, policy, &self.record));
         let created = counts.get("executions").copied().unwrap_or_default();
         self.api.look(|server| oracle::judge_course(&self.plan, server, begin, &self.record, created));
         let executions = oracle::standing(&self.api, &NAMESPACES);

@@ -38,6 +38,10 @@ struct Cli {
     #[command(flatten)]
     policy: Policy,
 
+    /// How far the view of an operator may have been behind when it made a child of a schedule (a Go duration).
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = wfe_core::duration::parse)]
+    lag: std::time::Duration,
+
     /// How often what must have happened at least, such as runs=100,ResourceBusy=20.
     #[arg(long, value_name = "NAME=NUMBER", value_delimiter = ',')]
     require: Vec<Requirement>,
@@ -82,6 +86,7 @@ fn run(cli: &Cli) -> Result<u8, Trouble> {
         operators: cli.operator.iter().cloned().collect(),
         settled: cli.settled,
         policy: Some(cli.policy.clone()),
+        lag: cli.lag,
     };
     let report = audit(&changes, &requests, &options);
     let unmet = report.counts.unmet(&cli.require);

@@ -7,6 +7,7 @@ use wfe_core::target::TargetName;
 use super::attempt::Attempt;
 use super::life::Life;
 use super::run::Run;
+use super::schedule::ChildOf;
 use super::text;
 use crate::report::{Moment, ObjectRef};
 use crate::section_11::Retry;
@@ -28,6 +29,10 @@ pub(crate) struct Execution<'a> {
     pub(crate) retry: Option<Retry>,
     /// What its statuses list under `attempts`; of one without a policy it means nothing.
     pub(crate) attempts: Vec<Attempt<'a>>,
+    /// The slot that it was made for, where a schedule made it.
+    pub(crate) child: Option<ChildOf<'a>>,
+    /// The slot that it says that it was made for, whatever its name.
+    pub(crate) claim: Option<ChildOf<'a>>,
     /// All versions of the object, of which a write names the one that it rests on.
     versions: Vec<(Moment, &'a Value)>,
 }
@@ -77,6 +82,8 @@ impl<'a> Execution<'a> {
             target_as_written,
             retry: Retry::read(&life.first()["spec"]),
             attempts: Attempt::read_all(&written),
+            child: ChildOf::read(life.first()),
+            claim: ChildOf::claim(life.first()),
             written,
             commits,
             versions: life.states.clone(),
@@ -133,13 +140,9 @@ impl<'a> Execution<'a> {
         (repository, of_spec("containerDigest").or(inside))
     }
 
-    /// Returns the uid of the schedule that made it, where one did (section 12.5). It never changes.
-    pub(crate) fn schedule(&self) -> Option<&'a str> {
-        let object = self.versions.first()?.1;
-        let by = &object["spec"]["remediationRequestRef"];
-        let schedule = text(by, "/name").filter(|_| by["kind"] == "WorkflowSchedule")?;
-        let slot = self.object.name.strip_prefix(schedule)?.strip_prefix('-')?;
-        slot.parse::<i64>().ok().and_then(|_| text(by, "/uid"))
+    /// Tells whether the schedule that made another execution made this one too.
+    pub(crate) fn is_sibling_of(&self, other: &Execution<'_>) -> bool {
+        matches!((self.child, other.child), (Some(mine), Some(theirs)) if mine.schedule == theirs.schedule)
     }
 
     /// Returns `spec.recoveryOf`, which never changes.

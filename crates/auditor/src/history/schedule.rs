@@ -1,19 +1,48 @@
-//! One WorkflowSchedule over time: every status that was written.
+//! One WorkflowSchedule over time, and which executions were made for one.
 
 use serde_json::Value;
+use wfe_core::Time;
 
 use super::execution::Written;
 use super::life::Life;
 use super::text;
-use crate::report::ObjectRef;
+use crate::record::{Seconds, seconds};
+use crate::report::{Moment, ObjectRef};
+
+/// The `spec.remediationRequestRef.kind` of a child.
+pub(crate) const KIND: &str = "WorkflowSchedule";
+/// Annotation on a child: its slot.
+pub(crate) const SCHEDULED_FOR: &str = "kubernaut.ai/scheduled-for";
 
 /// One WorkflowSchedule.
 #[derive(Debug)]
 pub(crate) struct Schedule<'a> {
     pub(crate) object: ObjectRef,
-    /// The statuses, each different from the one before it. The first is that of the creation, mostly null.
+    pub(crate) gone: Option<Moment>,
+    /// All versions of the object.
+    pub(crate) versions: Vec<(Moment, &'a Value)>,
+    /// The statuses, each different from the one before it.
     pub(crate) written: Vec<Written<'a>>,
 }
+
+/// The slot that an execution was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChildOf<'a> {
+    /// The uid of the schedule.
+    pub(crate) schedule: &'a str,
+    pub(crate) slot: Seconds,
+}
+
+/// What `status.lastRun` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastRun<'a> {
+    pub(crate) slot: Seconds,
+    pub(crate) ended: Option<Seconds>,
+    /// `None` while its child is at work.
+    pub(crate) outcome: Option<&'a str>,
+}
+
+// === impl Schedule ===
 
 impl<'a> Schedule<'a> {
     pub(super) fn read(life: &Life<'a>) -> Self {
@@ -24,17 +53,64 @@ impl<'a> Schedule<'a> {
                 written.push(Written { at: *at, status });
             }
         }
-        Self { object: life.object(), written }
+        Self { object: life.object(), gone: life.gone, versions: life.states.clone(), written }
     }
 
-    /// Names the target as it was last written; for the reader.
-    pub(crate) fn shown(&self) -> String {
-        format!("schedule {}/{}", self.object.namespace, self.object.name)
+    /// Returns the object as it was at a moment; null where it was not there.
+    pub(crate) fn object_at(&self, moment: Moment) -> &'a Value {
+        if self.gone.is_some_and(|gone| gone <= moment) {
+            return &Value::Null;
+        }
+        self.versions.iter().rev().find(|(at, _)| *at <= moment).map_or(&Value::Null, |(_, object)| object)
+    }
+
+    /// Returns the last version of it.
+    pub(crate) fn last(&self) -> &'a Value {
+        self.versions.last().map_or(&Value::Null, |(_, object)| object)
     }
 }
 
-/// Returns the slot of the last run that a status names, and its outcome.
-pub(crate) fn last_run(status: &Value) -> Option<(&str, Option<&str>)> {
-    let run = &status["lastRun"];
-    Some((text(run, "/slot")?, text(run, "/outcome")))
+// === impl LastRun ===
+
+impl<'a> LastRun<'a> {
+    /// Reads it from the status of a schedule.
+    pub(crate) fn read(status: &'a Value) -> Option<Self> {
+        let last = &status["lastRun"];
+        Some(Self { slot: seconds(last, "/slot")?, ended: seconds(last, "/endedAt"), outcome: text(last, "/outcome") })
+    }
+}
+
+/// Returns `status.plannedFrom`.
+pub(crate) fn planned_from(status: &Value) -> Option<Seconds> {
+    seconds(status, "/plannedFrom")
+}
+
+/// Returns `status.failureCount`, which is 0 where it is absent.
+pub(crate) fn failure_count(status: &Value) -> u64 {
+    status["failureCount"].as_u64().unwrap_or(0)
+}
+
+// === impl ChildOf ===
+
+impl<'a> ChildOf<'a> {
+    /// Reads which schedule an execution was made for (section 12.5): a reference with its uid, and a name of the
+    /// schedule's and the slot's.
+    pub(crate) fn read(execution: &'a Value) -> Option<Self> {
+        let by = &execution["spec"]["remediationRequestRef"];
+        let namespace = text(execution, "/metadata/namespace");
+        let is_here = text(by, "/namespace").is_none_or(|other| Some(other) == namespace);
+        let slot = text(execution, "/metadata/name")?.strip_prefix(text(by, "/name")?)?.strip_prefix('-')?;
+        let seconds: Seconds = slot.parse().ok()?;
+        let is_slot = Time::from_timestamp(seconds, 0).is_some() && seconds.to_string() == slot;
+        (by["kind"] == KIND && is_here && is_slot).then_some(())?;
+        Some(Self { schedule: text(by, "/uid")?, slot: seconds })
+    }
+
+    /// Reads which slot an execution says that it was made for, whatever its name is.
+    pub(super) fn claim(execution: &'a Value) -> Option<Self> {
+        let by = &execution["spec"]["remediationRequestRef"];
+        let slot = crate::record::seconds_of(execution["metadata"]["annotations"][SCHEDULED_FOR].as_str()?)?;
+        (by["kind"] == KIND).then_some(())?;
+        Some(Self { schedule: text(by, "/uid")?, slot })
+    }
 }

@@ -4,7 +4,7 @@ use wfe_api::Phase;
 
 use super::Finding;
 use crate::Evidence;
-use crate::history::{History, Run, phase};
+use crate::history::{Execution, History, LastRun, Run, Schedule, phase, planned_from};
 use crate::report::{Counts, Violation};
 
 pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
@@ -23,7 +23,32 @@ pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
         }
     }
     found.extend(history.runs.values().filter_map(|run| left(history, run)));
+    found.extend(history.schedules.values().filter_map(|schedule| unrecorded(evidence, schedule)));
     found
+}
+
+/// Judges a schedule that is there: each of its children has ended, and so has its last run.
+fn unrecorded(evidence: &Evidence<'_>, schedule: &Schedule<'_>) -> Option<Violation> {
+    let status = &schedule.last()["status"];
+    let (last, since) = (LastRun::read(status), planned_from(status)?);
+    let ready = status["conditions"].as_array().into_iter().flatten().find(|it| it["type"] == "Ready");
+    if schedule.gone.is_some() || ready.is_some_and(|ready| ready["reason"] == "InvalidSpec") {
+        return None;
+    }
+    let used = last.map_or(since, |last| last.slot.max(since));
+    let of_it = |it: &&Execution<'_>| it.child.is_some_and(|child| child.schedule == schedule.object.uid);
+    let mut children = evidence.history.executions.values().filter(of_it).filter(|it| it.gone.is_none());
+    // By a wrong clock its slot may lie ahead: then it is only waited for.
+    let late = children.find(|it| it.child.is_some_and(|child| child.slot > used));
+    let late = late.filter(|_| evidence.options.policy.is_some());
+    let what = match (late, last.filter(|last| last.outcome.is_none())) {
+        (Some(child), _) => format!("{} has not recorded what came of {}", schedule.object, child.object),
+        (None, Some(last)) => format!("{} has no outcome of slot {}", schedule.object, last.slot),
+        (None, None) => return None,
+    };
+    let target = schedule.last()["spec"]["template"]["spec"]["targetResource"].as_str().unwrap_or_default();
+    let at = schedule.written.last().map(|written| written.at)?;
+    Some(Finding::new(6, "unrecorded", what).on(target.to_owned(), vec![schedule.object.clone()], &[at]))
 }
 
 /// Judges a run that is there and unfinished at the end. Where its owner is not terminal, that was said already.

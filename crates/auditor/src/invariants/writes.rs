@@ -3,6 +3,7 @@
 //! By the audit log, so of the operator alone. A request that was refused is judged as well, where the log has what was
 //! sent: a precondition that is missing is a fault whether or not it was needed this time.
 
+mod child_create;
 mod execution_delete;
 mod run_delete;
 mod run_patch;
@@ -31,8 +32,10 @@ pub(super) fn judge(evidence: &Evidence<'_>, _: &mut Counts) -> Vec<Violation> {
 fn judge_request(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> {
     let Request { group, resource, subresource, verb, .. } = request;
     match (group.as_str(), resource.as_str(), subresource.as_str(), verb.as_str()) {
-        ("kubernaut.ai", "workflowexecutions" | "workflowschedules", "status", "patch" | "update") => judge_status(request),
-        ("kubernaut.ai", "workflowexecutions", "", "create") => judge_child(request),
+        ("kubernaut.ai", "workflowexecutions" | "workflowschedules", "status", "patch" | "update") => {
+            judge_status(request)
+        }
+        ("kubernaut.ai", "workflowexecutions", "", "create") => child_create::judge(evidence, request),
         ("kubernaut.ai", "workflowexecutions", "", "delete") => execution_delete::judge(evidence, request),
         ("tekton.dev", "pipelineruns", "", "create") => judge_create(request),
         ("tekton.dev", "pipelineruns", "", "patch") => run_patch::judge(evidence, request),
@@ -71,31 +74,6 @@ fn judge_status(request: &Request) -> Option<Flaw> {
         (_, false, _) => Some(("status", "wrote a status without the object's resourceVersion".to_owned())),
         (.., true) => Some(("status", "wrote more than a status".to_owned())),
     }
-}
-
-/// An execution is created for a slot of a schedule alone, under the one name of that slot, and is nobody's property.
-fn judge_child(request: &Request) -> Option<Flaw> {
-    let body = &request.request;
-    if body.is_null() {
-        return None;
-    }
-    let by = &body["spec"]["remediationRequestRef"];
-    let is_named = || {
-        let name = text(body, "/metadata/name")?;
-        name.strip_prefix(text(by, "/name")?)?.strip_prefix('-')?.parse::<i64>().ok()
-    };
-    let what = if by["kind"] != "WorkflowSchedule" || text(by, "/uid").is_none() {
-        "created an execution that is no schedule's"
-    } else if is_named().is_none() {
-        "created an execution whose name is not of a slot"
-    } else if body.pointer("/metadata/ownerReferences").is_some() {
-        "created an execution that goes with its schedule"
-    } else if text(body, "/spec/startBefore").is_none() {
-        "created an execution that may begin at any time"
-    } else {
-        return None;
-    };
-    Some(("create", what.to_owned()))
 }
 
 /// A run is created pending, under a name of a chain, with its owner's uid.

@@ -13,6 +13,7 @@ mod real;
 mod reasons;
 mod records;
 mod runs;
+mod schedules;
 mod skips;
 mod story;
 mod turns;

@@ -24,7 +24,7 @@ fn judge(changes: &[Change], requests: &[Request]) -> Report {
     let is_operator = |request: &&Request| request.user.ends_with(":wfe-operator");
     let operators: BTreeSet<String> = requests.iter().filter(is_operator).map(|request| request.user.clone()).collect();
     // It was made before statuses had a counter.
-    audit(changes, requests, &Options { operators, settled: true, policy: None })
+    audit(changes, requests, &Options { operators, settled: true, policy: None, ..Options::default() })
 }
 
 #[test]

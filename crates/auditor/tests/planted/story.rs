@@ -4,6 +4,7 @@ mod acts;
 mod attempts;
 mod lives;
 mod past;
+mod schedules;
 
 pub(crate) use acts::release_patch;
 
@@ -32,6 +33,8 @@ pub(crate) struct Story {
     version: u64,
     /// The policy of the operator.
     pub(crate) policy: Policy,
+    /// How far views may have been behind.
+    pub(crate) lag: Duration,
     /// The failures in a row, by target, as the operator counts them.
     pub(crate) failures: BTreeMap<String, u64>,
 }
@@ -78,13 +81,14 @@ impl Story {
             objects: BTreeMap::new(),
             version: 0,
             policy,
+            lag: Duration::ZERO,
             failures: BTreeMap::new(),
         }
     }
 
     pub(crate) fn report(&self, settled: bool) -> Report {
         let operators = BTreeSet::from([OPERATOR.to_owned()]);
-        let options = Options { operators, settled, policy: Some(self.policy.clone()) };
+        let options = Options { operators, settled, policy: Some(self.policy.clone()), lag: self.lag };
         audit(&self.changes, &self.requests, &options)
     }
 
@@ -180,8 +184,10 @@ impl Story {
     pub(crate) fn ask(&mut self, user: &str, verb: &str, sub: &str, object: &Value, sent: Value, code: i64) {
         let (group, resource) = match object["kind"].as_str().unwrap() {
             "WorkflowExecution" => ("kubernaut.ai", "workflowexecutions"),
+            "WorkflowSchedule" => ("kubernaut.ai", "workflowschedules"),
             "PipelineRun" => ("tekton.dev", "pipelineruns"),
             "TaskRun" => ("tekton.dev", "taskruns"),
+            "Namespace" => ("", "namespaces"),
             "Event" => ("events.k8s.io", "events"),
             "Pod" => ("", "pods"),
             kind => panic!("{kind}"),

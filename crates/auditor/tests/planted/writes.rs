@@ -294,7 +294,7 @@ fn a_write_to_what_is_not_its_business() {
     for (group, resource, subresource, verb) in [
         ("kubernaut.ai", "workflowexecutions", "", "patch"),
         ("kubernaut.ai", "workflowexecutions", "", "deletecollection"),
-        ("kubernaut.ai", "workflowexecutions", "", "create"),
+        ("kubernaut.ai", "workflowschedules", "", "patch"),
         ("tekton.dev", "pipelineruns", "", "update"),
         ("tekton.dev", "pipelineruns", "status", "patch"),
         ("tekton.dev", "pipelineruns", "", "deletecollection"),

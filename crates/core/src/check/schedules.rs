@@ -154,7 +154,10 @@ impl Check<'_> {
         let Some(earliest) = usual(it, plan) else { return };
         self.expect("16.11", at >= earliest, || format!("makes {} run at {at}, before {earliest}", it.id));
         let is_latest = match &plan.every {
-            Every::Interval(interval) => (at - earliest) % whole(*interval) == 0 && now - at < whole(*interval),
+            Every::Interval(interval) => {
+                // Not of the second that has begun: the next slot may be at its end.
+                (at - earliest) % whole(*interval) == 0 && self.now < slot + *interval
+            }
             Every::Cron(cron) => {
                 let share = offset(&it.id.uid, plan.spread);
                 let on_clock = slot - share;

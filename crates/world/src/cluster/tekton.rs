@@ -1,9 +1,9 @@
 //! Tekton's controller: begins a story for each run that is released, and plays it.
 //!
 //! A run's bundle says which story: `registry.test/<version>/<story>:<tag>`, or with a digest. Any other bundle is
-//! missing from its registry. With several stories, as in `<story>.then.<story>`, each further run of an execution
-//! plays the next. A recorded act of a person, such as a cancellation, is not played: from there on the run waits until
-//! somebody stops it.
+//! missing from its registry. With several stories, as in `<story>.then.<story>`, each further run of an execution,
+//! or of a schedule, plays the next. A recorded act of a person, such as a cancellation, is not played: from there on
+//! the run waits until somebody stops it.
 //!
 //! A run that is resolved may be stopped, by its `spec.status` or by its time-out; it then ends as recorded runs that
 //! were stopped. A run whose bundle cannot be resolved has no time-out: Tekton looks at that later.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use serde_json::Value;
-use wfe_api::labels::ANNOTATION_UID;
+use wfe_api::labels::{ANNOTATION_UID, ANNOTATION_WORKFLOW_EXECUTION};
 use wfe_core::Time;
 
 use super::follow::{Follower, Seen, owners};
@@ -25,6 +25,8 @@ use play::Play;
 
 /// The story of a run whose bundle names none.
 const MISSING: &str = "missing-bundle";
+/// How many digits the slot has in the name of a child.
+const SLOT: usize = 10;
 
 /// Tekton's controller.
 #[derive(Debug)]
@@ -91,8 +93,7 @@ impl Tekton {
             if is_done(run) {
                 return Ok(());
             }
-            let owner = run["metadata"]["annotations"][ANNOTATION_UID].as_str().unwrap_or_default();
-            let before = self.begun.entry(owner.to_owned()).or_default();
+            let before = self.begun.entry(whose(run).to_owned()).or_default();
             let play = Play::begin(story_of(run, *before)?, run, self.seed, now);
             *before += 1;
             self.plays.insert(uid.to_owned(), play);
@@ -129,6 +130,16 @@ impl Tekton {
             self.plays.remove(&uid);
         }
         Ok(())
+    }
+}
+
+/// Returns for whom runs are counted: a schedule, by the name of its child, else an execution.
+fn whose(run: &Value) -> &str {
+    let text = |key: &str| run["metadata"]["annotations"][key].as_str().unwrap_or_default();
+    let is_slot = |slot: &str| slot.len() == SLOT && slot.bytes().all(|byte| byte.is_ascii_digit());
+    match text(ANNOTATION_WORKFLOW_EXECUTION).rsplit_once('-') {
+        Some((schedule, slot)) if is_slot(slot) => schedule,
+        _ => text(ANNOTATION_UID),
     }
 }
 

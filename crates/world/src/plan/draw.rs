@@ -1,5 +1,7 @@
 //! Draws a plan from a seed: some targets, some rivals for each, some acts of people, and a few kinds of faults.
 
+mod schedules;
+
 use fastrand::Rng;
 
 use super::{Act, Create, Deed, Fault, Millis, NAMESPACES, Plan, Trouble};
@@ -15,11 +17,15 @@ const TARGETS: [&str; 4] =
 const WORKFLOWS: [&str; 3] = ["restart", "cleanup", "scale-out"];
 /// Stories that end before anything has run, as most failures that count do; each exists in all versions.
 const BEFORE_ANYTHING_RAN: [&str; 4] = ["image-pull-first", "bad-graph", "unknown-task", "no-such-story"];
+/// Its pod never ends: an execution that tries again waits for that up to its maxDuration.
+const DRAINS_FOR_EVER: &str = "container-config-error";
 /// What is watched.
 const WATCHED: [&str; 6] = ["", "workflowexecutions", "pipelineruns", "taskruns", "pods", "namespaces"];
 /// One plan of so many has no faults: what a play costs is measured on those.
 const CALM: u64 = 8;
 
+/// One plan of so many has schedules.
+const SCHEDULING: u64 = 3;
 /// One plan of so many has executions with retry policies.
 const RETRYING: u64 = 3;
 /// Policies: short and long waits, with and without what bounds them, conditions that say yes, no and nothing.
@@ -58,6 +64,9 @@ impl Plan {
         }
         if !seed.is_multiple_of(CALM) {
             faults(&mut plan, &mut chance);
+        }
+        if seed % SCHEDULING == 2 {
+            schedules::add(&mut plan, seed);
         }
         plan.acts.sort_by_key(|act| act.at);
         plan.faults.sort_by_key(|fault| fault.from);
@@ -134,14 +143,14 @@ fn retries(plan: &mut Plan, seed: u64) {
             continue;
         }
         create.retry = serde_json::from_str(pick(&mut chance, &POLICIES)).ok();
-        if create.story == "success" {
+        if create.story == "success" || create.story == DRAINS_FOR_EVER {
             pick(&mut chance, &BEFORE_ANYTHING_RAN).clone_into(&mut create.story);
         }
         for _ in 0..chance.usize(0..3) {
             let story = match chance.u8(0..4) {
                 0 | 1 => "success",
                 2 => pick(&mut chance, &BEFORE_ANYTHING_RAN),
-                _ => pick(&mut chance, &stories),
+                _ => Some(pick(&mut chance, &stories)).filter(|story| *story != DRAINS_FOR_EVER).unwrap_or("success"),
             };
             create.then.push(story.to_owned());
         }

@@ -4,7 +4,7 @@ use wfe_api::Phase;
 
 use super::Flaw;
 use crate::Evidence;
-use crate::history::{Execution, phase, text};
+use crate::history::{Execution, LastRun, phase, planned_from, text};
 use crate::input::Request;
 use crate::record::{seconds, seconds_of};
 use crate::report::Moment;
@@ -34,9 +34,11 @@ fn judge_time(evidence: &Evidence<'_>, execution: &Execution<'_>, removed_at: &s
     // Without one, the operator's configuration has one, which is not known here.
     let ttl = execution.object_at(gone).pointer("/spec/ttlSecondsAfterFinished").and_then(serde_json::Value::as_i64);
     let lived = seconds_of(removed_at).zip(seconds(status, "/completionTime")).map(|(removed, ended)| removed - ended);
-    // The history of a schedule may be full (section 12.7).
-    if execution.schedule().is_none() && ttl.zip(lived).is_some_and(|(ttl, lived)| lived < ttl) {
+    if ttl.zip(lived).is_some_and(|(ttl, lived)| lived < ttl) && !is_expendable(evidence, execution, gone) {
         return Some("removed an execution before its time to live was over");
+    }
+    if is_unrecorded(evidence, execution, gone) {
+        return Some("removed a child whose outcome its schedule had not recorded");
     }
     let others: Vec<&Execution<'_>> = {
         let all = evidence.history.executions.values();
@@ -50,6 +52,36 @@ fn judge_time(evidence: &Evidence<'_>, execution: &Execution<'_>, removed_at: &s
     // The newest view tells best what is wrong.
     let newest = flaws.next().flatten()?;
     flaws.all(|flaw| flaw.is_some()).then_some(newest)
+}
+
+/// Tells whether a child is beyond the history of its schedule: so many newer ones that ended alike were there.
+fn is_expendable(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Moment) -> bool {
+    let Some(child) = execution.child else { return false };
+    let Some(schedule) = evidence.history.schedules.get(child.schedule) else { return false };
+    let is_completed = |other: &Execution<'_>| phase(other.at(gone)) == Some(Phase::Completed);
+    let mine = is_completed(execution);
+    let newer = evidence.history.executions.values().filter(|other| {
+        let is_over = phase(other.at(gone)).is_some_and(Phase::is_terminal);
+        let is_newer = other.child.is_some_and(|other| other.slot > child.slot);
+        is_newer && is_over && other.is_sibling_of(execution) && is_completed(other) == mine
+    });
+    // Another one of its history may have been removed since the view that this rests on.
+    let newer = u64::try_from(newer.count()).unwrap_or(u64::MAX);
+    let field = if mine { "successful" } else { "failed" };
+    let limit = |object: &serde_json::Value| object["spec"]["history"][field].as_u64().unwrap_or(3);
+    schedule.versions.iter().any(|(_, object)| newer >= limit(object))
+}
+
+/// Tells whether the schedule of a child, which is there, had never recorded what came of it.
+fn is_unrecorded(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Moment) -> bool {
+    let Some(child) = execution.child else { return false };
+    let schedule = evidence.history.schedules.get(child.schedule).filter(|it| !it.object_at(gone).is_null());
+    let is_recorded = |status: &serde_json::Value| {
+        let is_over = |last: LastRun<'_>| last.slot > child.slot || last.slot == child.slot && last.outcome.is_some();
+        let is_old = planned_from(status).is_some_and(|since| child.slot <= since);
+        is_old || LastRun::read(status).is_some_and(is_over)
+    };
+    schedule.is_some_and(|it| !it.written.iter().any(|written| written.at < gone && is_recorded(written.status)))
 }
 
 /// Says what rested on an execution at a moment: it was the newest of its target, or it blocked it.

@@ -1,0 +1,202 @@
+//! Invariant 11: no child is made while section 12.6 forbids it on what was true, but for lag.
+//!
+//! A create names no version of what it rests on. So a child is right where some view lets it through that is not older
+//! than [`Options::lag`](crate::Options::lag). Schedules and executions come by two watches, so a view is a moment of
+//! each.
+
+use serde_json::Value;
+use wfe_api::Phase;
+use wfe_api::labels::ANNOTATION_PAUSED;
+
+use super::{Finding, made_for};
+use crate::Evidence;
+use crate::history::{Execution, LastRun, Schedule, phase, text};
+use crate::record::{Ledger, Seconds, seconds};
+use crate::report::{Counts, Moment, Violation};
+use crate::section_6::Reading;
+use crate::section_12::{Plan, State};
+
+/// What a plan is made of: another one begins anew (section 12.2).
+const PLANNED_BY: [&str; 4] = ["interval", "cron", "timeZone", "template"];
+
+/// What forbids a child: the rule, and a clause that completes "it was made, and".
+type Ban = (&'static str, String);
+
+pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
+    let ledgers = Ledger::open(&evidence.history);
+    let mut found = Vec::new();
+    for schedule in evidence.history.schedules.values() {
+        for (slot, child) in made_for(evidence, schedule) {
+            if evidence.authors.is_strangers(child.created) {
+                continue;
+            }
+            counts.add("children");
+            let ledger = child.target.as_ref().and_then(|target| ledgers.get(target));
+            let birth = Birth { evidence, schedule, child, slot, ledger };
+            if let Some((rule, what)) = birth.ban() {
+                let text = format!("{} was made, and {what}", child.object);
+                let objects = vec![child.object.clone(), schedule.object.clone()];
+                found.push(Finding::new(11, rule, text).on(child.shown_target(), objects, &[child.created]));
+            }
+        }
+    }
+    found
+}
+
+/// A child that was made.
+struct Birth<'j, 'e> {
+    evidence: &'j Evidence<'e>,
+    schedule: &'j Schedule<'e>,
+    child: &'j Execution<'e>,
+    slot: Seconds,
+    /// The history of its target, where that is known.
+    ledger: Option<&'j Ledger<'j>>,
+}
+
+impl Birth<'_, '_> {
+    /// Says what forbade it on the newest view, where every view that it may rest on forbids it.
+    fn ban(&self) -> Option<Ban> {
+        let of_schedule = self.views(self.schedule.versions.iter().map(|(at, _)| *at).chain(self.schedule.gone));
+        let executions = self.evidence.history.executions.values();
+        let beside = executions.filter(|it| it.target == self.child.target || it.is_sibling_of(self.child));
+        let of_executions = self.views(beside.flat_map(|it| it.changes()));
+        let mut newest = None;
+        for at in &of_schedule {
+            let by_schedule = self.by_schedule(*at);
+            if let Some(ban) = by_schedule {
+                newest.get_or_insert(ban);
+                continue;
+            }
+            for beside in &of_executions {
+                match self.by_executions(*at, *beside) {
+                    Some(ban) => newest.get_or_insert(ban),
+                    None => return self.paused(),
+                };
+            }
+        }
+        newest
+    }
+
+    /// Lists the views that its create may rest on, the newest first: from the state when the lag began.
+    fn views(&self, changes: impl Iterator<Item = Moment>) -> Vec<Moment> {
+        let since = self.since();
+        let mut all: Vec<Moment> = changes.filter(|at| *at < self.child.created).collect();
+        all.sort_unstable();
+        let mut views = match all.iter().rposition(|at| at.at_ms < since) {
+            Some(oldest) => all.split_off(oldest),
+            // The lag began before anything happened.
+            None => std::iter::once(Moment { resource_version: 0, at_ms: 0 }).chain(all).collect(),
+        };
+        views.reverse();
+        views
+    }
+
+    /// Returns when the lag began, in milliseconds.
+    fn since(&self) -> u64 {
+        let lag = u64::try_from(self.evidence.options.lag.as_millis()).unwrap_or(u64::MAX);
+        self.child.created.at_ms.saturating_sub(lag)
+    }
+
+    /// Rows 0, 1, 3, 6 and 9: what the schedule itself forbids.
+    fn by_schedule(&self, at: Moment) -> Option<Ban> {
+        let object = self.schedule.object_at(at);
+        let (spec, status) = (&object["spec"], &object["status"]);
+        let ban = |rule: &'static str, what: &str| Some((rule, what.to_owned()));
+        if object.is_null() || text(object, "/metadata/deletionTimestamp").is_some() {
+            return ban("child-leaving", "its schedule was deleted");
+        }
+        if spec["suspend"] == true {
+            return ban("child-suspended", "its schedule was suspended");
+        }
+        let Some(state) = State::read(status).filter(|_| !self.begins_anew(at, spec, status)) else {
+            return ban("child-plan", "the plan of its schedule was to begin anew");
+        };
+        if self.slot <= state.used() {
+            return ban("child-used", "its slot was used, or before the plan");
+        }
+        if LastRun::read(status).is_some_and(|last| last.outcome.is_none()) {
+            return ban("child-unrecorded", "the last run of its schedule had no outcome yet");
+        }
+        let now = self.now()?;
+        let plan = Plan::read(spec)?;
+        if self.slot > *now.end() {
+            return ban("child-early", "its slot lay ahead");
+        }
+        if plan.deadline.is_some_and(|deadline| self.slot + deadline < *now.start()) {
+            return ban("child-late", "its starting deadline was over");
+        }
+        plan.denies(&state, self.slot, &now).map(|what| ("child-slot", what))
+    }
+
+    /// Returns when it may have been decided, by the API server's clock; none where clocks are wrong.
+    fn now(&self) -> Option<std::ops::RangeInclusive<Seconds>> {
+        self.evidence.options.policy.as_ref()?;
+        let created = seconds(self.child.object_at(self.child.created), "/metadata/creationTimestamp")?;
+        let lag = Seconds::try_from(self.evidence.options.lag.as_secs()).unwrap_or(Seconds::MAX);
+        Some(created.saturating_sub(lag)..=created)
+    }
+
+    /// Tells whether what the plan is made of has changed since it began, or it was resumed.
+    fn begins_anew(&self, at: Moment, spec: &Value, status: &Value) -> bool {
+        let held = status["conditions"].as_array().into_iter().flatten().find(|it| it["type"] == "Held");
+        let is_resumed = held.is_some_and(|held| held["status"] == "True" && held["reason"] == "Suspended");
+        let versions = self.schedule.versions.iter().rev().skip_while(|(version, _)| *version > at);
+        let planned = versions.take_while(|(_, object)| object["status"]["revision"] == status["revision"]);
+        // The write that begins a plan names the version that it rests on, so the spec is the same in both.
+        let begun = planned.last().map_or(&Value::Null, |(_, object)| &object["spec"]);
+        is_resumed || PLANNED_BY.iter().any(|field| begun[field] != spec[field])
+    }
+
+    /// Rows 2, 5 and 7: what its siblings and its target forbid.
+    fn by_executions(&self, at: Moment, beside: Moment) -> Option<Ban> {
+        let status = &self.schedule.object_at(at)["status"];
+        let used = State::read(status).map_or(Seconds::MIN, |state| state.used());
+        let others = self.evidence.history.executions.values();
+        let others = others.filter(|it| it.object.uid != self.child.object.uid && it.exists_at(beside));
+        for other in others {
+            let stands = phase(other.at(beside));
+            let is_over = stands.is_some_and(Phase::is_terminal);
+            if other.is_sibling_of(self.child) {
+                let is_open = other.child.is_some_and(|child| child.slot > used);
+                let name = &other.object;
+                if !is_over {
+                    return Some(("child-at-work", format!("{name} of the same schedule was at work")));
+                } else if is_open && self.evidence.options.policy.is_some() {
+                    // By a wrong clock its slot may lie ahead: then it is only waited for.
+                    return Some(("child-unrecorded", format!("{name} of the same schedule had no outcome yet")));
+                }
+            } else if other.target == self.child.target && !is_over {
+                // Of an undecided one nobody knows whether something pauses it, unless that pauses the child too.
+                let is_paused = stands != Some(Phase::Running);
+                if !is_paused || other.object.namespace == self.child.object.namespace && is_asking(other, beside) {
+                    return Some(("child-busy", format!("{} was not over", other.object)));
+                }
+            }
+        }
+        let now = *self.now()?.end();
+        let policy = self.evidence.options.policy.as_ref()?;
+        let record = self.ledger?.at(beside);
+        let ban = Reading::of(&record, policy, now).bans(self.child).into_iter().next()?;
+        Some(("child-blocked", format!("rule {} forbade a run: {}", ban.rule.number(), ban.tell(now))))
+    }
+
+    /// A pause of its namespace, or of its target's, that was there all the time.
+    fn paused(&self) -> Option<Ban> {
+        let target = self.child.target.as_ref().and_then(|target| target.namespace());
+        let namespaces = [Some(self.child.object.namespace.as_str()), target];
+        let paused = namespaces.into_iter().flatten().find(|namespace| {
+            let Some(versions) = self.evidence.history.namespaces.get(namespace) else { return false };
+            let is_paused = |at: &Moment| {
+                let version = versions.iter().rev().find(|(version, _)| version <= at);
+                version.is_some_and(|(_, object)| object["metadata"]["annotations"][ANNOTATION_PAUSED].is_string())
+            };
+            self.views(versions.iter().map(|(at, _)| *at)).iter().all(is_paused)
+        })?;
+        Some(("child-paused", format!("the namespace {paused} was paused")))
+    }
+}
+
+/// Tells whether an execution asked for its turn: it is not on its way out.
+fn is_asking(execution: &Execution<'_>, at: Moment) -> bool {
+    text(execution.object_at(at), "/metadata/deletionTimestamp").is_none()
+}

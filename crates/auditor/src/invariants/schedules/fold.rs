@@ -1,0 +1,189 @@
+//! Invariant 12: `failureCount` is the fold of the outcomes, each of which is recorded once, in the order of the slots.
+//!
+//! Each status is compared with the one that it replaces: its write names that version as its precondition. Only what
+//! it says of a child may be older than that, by the lag.
+
+use serde_json::Value;
+use wfe_api::{FailureReason, Phase};
+
+use super::{Finding, made_for};
+use crate::Evidence;
+use crate::history::{Execution, LastRun, Schedule, failure_count, phase, planned_from};
+use crate::record::{Seconds, is_cancelled, seconds};
+use crate::report::{Counts, Moment, Violation};
+
+/// How far ahead a time in a status may lie, in seconds: with more, a clock was ahead, and the plan begins anew.
+const MAX_AHEAD: Seconds = 60;
+
+/// What is wrong with a status: the rule, and a clause that completes "it".
+type Flaw = (&'static str, String);
+
+pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for schedule in evidence.history.schedules.values() {
+        for pair in schedule.written.windows(2) {
+            let [before, after] = pair else { continue };
+            if evidence.authors.is_strangers(after.at) {
+                continue;
+            }
+            let step = Step { evidence, schedule, before: before.status, after: after.status, at: after.at };
+            found.extend(step.flaws(counts).into_iter().map(|(rule, what)| {
+                Finding::new(12, rule, format!("{} {what}", schedule.object)).of_schedule(schedule, after.at)
+            }));
+        }
+    }
+    found
+}
+
+/// One status that replaces another.
+struct Step<'j, 'e> {
+    evidence: &'j Evidence<'e>,
+    schedule: &'j Schedule<'e>,
+    before: &'e Value,
+    after: &'e Value,
+    at: Moment,
+}
+
+impl Step<'_, '_> {
+    fn flaws(&self, counts: &mut Counts) -> Vec<Flaw> {
+        if planned_from(self.before) != planned_from(self.after) {
+            counts.add("plans");
+            return [self.anew(), self.count(0)].into_iter().flatten().collect();
+        }
+        let (before, after) = (LastRun::read(self.before), LastRun::read(self.after));
+        let count = failure_count(self.before);
+        let Some(after) = after else {
+            let lost = before.map(|_| ("outcome-lost", "forgot its last run".to_owned()));
+            return lost.into_iter().chain(self.count(count)).collect();
+        };
+        let is_same = before.is_some_and(|before| before.slot == after.slot);
+        let is_recorded = after.outcome.is_some() && !(is_same && before.is_some_and(|it| it.outcome.is_some()));
+        let moved = self.moved(before, after);
+        let Some(outcome) = after.outcome.filter(|_| is_recorded) else {
+            return moved.into_iter().chain(self.count(count)).collect();
+        };
+        counts.add("outcomes");
+        // What was made before the plan began says nothing of this plan.
+        let is_of_plan = planned_from(self.after).is_none_or(|since| after.slot > since);
+        let expected = match outcome {
+            _ if !is_of_plan => count,
+            "Completed" => 0,
+            "Failed" | "Refused" => count + 1,
+            _ => count,
+        };
+        [moved, self.outcome(after, outcome), self.count(expected)].into_iter().flatten().collect()
+    }
+
+    fn count(&self, expected: u64) -> Option<Flaw> {
+        let said = failure_count(self.after);
+        (said != expected)
+            .then(|| ("failure-count", format!("says failureCount {said}, and the outcomes say {expected}")))
+    }
+
+    /// The plan begins anew for a reason, and keeps what is known of its last run.
+    fn anew(&self) -> Option<Flaw> {
+        let Some(since) = planned_from(self.after) else {
+            return Some(("plan-anew", "forgot when its plan began".to_owned()));
+        };
+        let held = self.before["conditions"].as_array().into_iter().flatten().find(|it| it["type"] == "Held");
+        let was_suspended = held.is_some_and(|held| held["status"] == "True" && held["reason"] == "Suspended");
+        let is_suspended = self.schedule.object_at(self.at)["spec"]["suspend"] == true;
+        let (last, kept) = (LastRun::read(self.before), LastRun::read(self.after));
+        let times = [planned_from(self.before), last.map(|it| it.slot), last.and_then(|it| it.ended)];
+        let is_ahead = times.into_iter().flatten().any(|time| time > since + MAX_AHEAD);
+        let is_changed = self.before["revision"] != self.after["revision"] || planned_from(self.before).is_none();
+        if !is_changed && !(was_suspended && !is_suspended) && !is_ahead {
+            return Some(("plan-anew", "began its plan anew for no reason".to_owned()));
+        }
+        let is_kept = match (last, kept) {
+            (Some(last), Some(kept)) => kept.outcome == last.outcome && kept.slot == last.slot.min(since),
+            (last, kept) => last.is_none() && kept.is_none(),
+        };
+        (!is_kept).then(|| ("outcome-lost", "forgot its last run when its plan began anew".to_owned()))
+    }
+
+    /// The last run goes on to later slots only, and not before the one before it has an outcome.
+    fn moved(&self, before: Option<LastRun<'_>>, after: LastRun<'_>) -> Option<Flaw> {
+        let flaw = |rule: &'static str, what: String| Some((rule, what));
+        let slot = after.slot;
+        if let Some(before) = before.filter(|before| before.slot == slot) {
+            let is_changed = before.outcome.is_some() && before.outcome != after.outcome;
+            return is_changed
+                .then(|| ("outcome-twice", format!("said {:?} of slot {slot}, and then another", before.outcome)));
+        }
+        if let Some(before) = before {
+            if slot < before.slot {
+                return flaw("outcome-order", format!("went from slot {} back to {slot}", before.slot));
+            }
+            if before.outcome.is_none() {
+                return flaw("outcome-lost", format!("went on from slot {}, which had no outcome", before.slot));
+            }
+        }
+        let since = planned_from(self.after).unwrap_or(Seconds::MIN);
+        if slot <= since {
+            return flaw("outcome-order", format!("went on to slot {slot}, which is not after its plan began"));
+        }
+        let used = before.map_or(since, |before| before.slot.max(since));
+        let passed = made_for(self.evidence, self.schedule)
+            .find(|(between, child)| (used + 1..slot).contains(between) && self.is_known(child))?;
+        flaw("outcome-lost", format!("passed over {}, which is of an earlier slot", passed.1.object))
+    }
+
+    /// Tells whether a child was there longer than the lag.
+    fn is_known(&self, child: &Execution<'_>) -> bool {
+        child.exists_at(self.at) && child.created.at_ms + self.lag() < self.at.at_ms
+    }
+
+    fn lag(&self) -> u64 {
+        u64::try_from(self.evidence.options.lag.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The outcome is what became of the child.
+    fn outcome(&self, last: LastRun<'_>, outcome: &str) -> Option<Flaw> {
+        let slot = last.slot;
+        let all = made_for(self.evidence, self.schedule);
+        let made = all.filter(|(of, child)| *of == slot && child.created < self.at).map(|(_, child)| child);
+        let made = made.max_by_key(|child| child.created);
+        let wrong = |what: &str| Some(("outcome", format!("says {outcome} of slot {slot}, and {what}")));
+        let Some(child) = made else {
+            let is_without = matches!(outcome, "Refused");
+            return if is_without { None } else { wrong("no child was ever made for it") };
+        };
+        let status = child.at(self.at);
+        let truth = came_of(status);
+        let is_there = child.exists_at(self.at);
+        match outcome {
+            // The name may be taken by a stranger's, or the child be made by a request that was late.
+            "Refused" if self.is_known(child) => wrong("its child is there"),
+            "Refused" => None,
+            "Deleted" if self.is_known(child) => wrong("its child is there"),
+            "Deleted" => None,
+            _ if truth != Some(outcome) => wrong(&format!("its child says {}", truth.unwrap_or("nothing yet"))),
+            _ if is_there && self.evidence.options.policy.is_some() && !is_end_of(status, last.ended) => {
+                Some(("outcome-time", format!("says that slot {slot} ended at another time than its child does")))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns what came of a child; none while it is at work.
+fn came_of(status: &Value) -> Option<&'static str> {
+    let details = &status["failureDetails"];
+    let is_late = details["reason"] == FailureReason::DeadlineExceeded.as_str()
+        && details["wasExecutionFailure"] == false
+        && status["runSequence"].is_null();
+    Some(match phase(status)? {
+        Phase::Completed => "Completed",
+        Phase::Skipped => "Skipped",
+        Phase::Failed if is_cancelled(status) => "Cancelled",
+        Phase::Failed if is_late => "TooLate",
+        Phase::Failed => "Failed",
+        _ => return None,
+    })
+}
+
+fn is_end_of(status: &Value, ended: Option<Seconds>) -> bool {
+    let ends = [seconds(status, "/completionTime"), seconds(status, "/failureDetails/failedAt")];
+    ends.contains(&ended)
+}

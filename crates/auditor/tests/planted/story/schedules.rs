@@ -1,0 +1,136 @@
+//! Schedules: what persons ask of them, and what the operator makes and writes for them.
+
+use serde_json::{Value, json};
+
+use super::{NAMESPACE, OPERATOR, PERSON, Story, time, uid};
+
+/// The time of version 0, in seconds of the Unix epoch.
+const BEGIN: u64 = 1_767_225_600;
+
+impl Story {
+    /// A person makes a schedule.
+    pub(crate) fn schedule(&mut self, name: &str, target: &str, more: &Value) {
+        let mut object = json!({
+            "apiVersion": "kubernaut.ai/v1alpha1",
+            "kind": "WorkflowSchedule",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"interval": "1m", "template": {"spec": {
+                "targetResource": target,
+                "workflowRef": {"workflowId": "restart", "version": "1", "containerImage": "registry.example/restart:1"},
+            }}},
+        });
+        object["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.add(PERSON, object, &uid(name));
+    }
+
+    /// A person changes the spec of a schedule.
+    pub(crate) fn edit(&mut self, name: &str, more: &Value) {
+        self.edit_by(PERSON, name, more);
+    }
+
+    pub(crate) fn edit_by(&mut self, user: &str, name: &str, more: &Value) {
+        self.change(user, &uid(name), "", Value::Null, |schedule| {
+            schedule["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        });
+    }
+
+    /// The plan of a schedule begins (anew). Returns when.
+    pub(crate) fn begin_plan(&mut self, name: &str) -> u64 {
+        let revision = json!(format!("{}", self.version));
+        self.write(name, &json!({"plannedFrom": self.now(), "revision": revision, "failureCount": 0}));
+        self.version - 1
+    }
+
+    /// Time goes on.
+    pub(crate) fn go_on_to(&mut self, version: u64) {
+        assert!(version >= self.version, "it is later than that");
+        self.version = version;
+    }
+
+    /// Returns the name of the child of a slot, which is given as a version.
+    pub(crate) fn child_name(schedule: &str, slot: u64) -> String {
+        format!("{schedule}-{}", BEGIN + slot)
+    }
+
+    /// The operator makes the child of a slot when that has come. Returns its name.
+    pub(crate) fn child(&mut self, schedule: &str, slot: u64) -> String {
+        // The write itself takes a second.
+        self.version = self.version.max(slot.saturating_sub(1));
+        self.child_now(schedule, slot)
+    }
+
+    /// The operator makes a child, be it time or not.
+    pub(crate) fn child_now(&mut self, schedule: &str, slot: u64) -> String {
+        let name = Self::child_name(schedule, slot);
+        let object = self.child_object(schedule, slot);
+        self.add(OPERATOR, object, &uid(&name));
+        name
+    }
+
+    pub(crate) fn child_object(&self, schedule: &str, slot: u64) -> Value {
+        let mut spec = self.object(&uid(schedule))["spec"]["template"]["spec"].clone();
+        spec["remediationRequestRef"] = json!({
+            "apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule", "name": schedule, "uid": uid(schedule)});
+        spec["startBefore"] = json!(time(slot + 3_600));
+        json!({
+            "apiVersion": "kubernaut.ai/v1alpha1",
+            "kind": "WorkflowExecution",
+            "metadata": {
+                "name": Self::child_name(schedule, slot),
+                "namespace": NAMESPACE,
+                "labels": {"kubernaut.ai/schedule": schedule},
+                "annotations": {"kubernaut.ai/scheduled-for": time(slot)},
+            },
+            "spec": spec,
+        })
+    }
+
+    /// The status says that a child is at work.
+    pub(crate) fn names(&mut self, schedule: &str, slot: u64) {
+        let run = json!({"name": Self::child_name(schedule, slot), "slot": time(slot), "startedAt": time(slot)});
+        self.write(schedule, &json!({"lastRun": run}));
+    }
+
+    /// The status says what came of a slot.
+    pub(crate) fn records(&mut self, schedule: &str, slot: u64, outcome: &str, count: u64) {
+        let name = Self::child_name(schedule, slot);
+        let ended = self.objects.get(&uid(&name)).map(|child| child["status"]["completionTime"].clone());
+        let ended = ended.filter(|ended| ended.is_string()).unwrap_or(json!(self.now()));
+        let run =
+            json!({"name": name, "slot": time(slot), "startedAt": time(slot), "endedAt": ended, "outcome": outcome});
+        self.write(schedule, &json!({"lastRun": run, "failureCount": count}));
+    }
+
+    /// A child completes, and its schedule says so.
+    pub(crate) fn succeeds(&mut self, schedule: &str, slot: u64, number: u64) {
+        let name = self.child(schedule, slot);
+        self.names(schedule, slot);
+        self.start(&name, number);
+        self.work(&name, number);
+        self.work_ends(&name, number, "True");
+        self.complete(&name);
+        self.records(schedule, slot, "Completed", 0);
+    }
+
+    /// The run of a child is refused, which counts for its schedule alone. Returns when it ended.
+    pub(crate) fn stumbles(&mut self, schedule: &str, slot: u64, number: u64, count: u64) -> u64 {
+        let name = self.child(schedule, slot);
+        self.names(schedule, slot);
+        let ended = self.is_refused_uncounted(&name, number);
+        self.records(schedule, slot, "Failed", count);
+        ended
+    }
+
+    fn is_refused_uncounted(&mut self, name: &str, number: u64) -> u64 {
+        let failures = self.failures.clone();
+        let ended = self.version;
+        self.is_refused(name, number);
+        self.failures = failures;
+        let counted = self.failures.get(&self.target(name)).copied().unwrap_or(0);
+        self.correct(name, |status| {
+            status["consecutiveFailures"] = json!(counted);
+            status.as_object_mut().unwrap().remove("nextAllowedExecution");
+        });
+        ended
+    }
+}

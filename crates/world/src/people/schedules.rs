@@ -1,0 +1,102 @@
+//! What people do with schedules and their children.
+
+use http::Method;
+use serde_json::{Value, json};
+use wfe_core::Time;
+use wfe_operator::clock::Clock;
+
+use super::{PERSON, executions_in};
+use crate::cluster::stories::THEN;
+use crate::plan::{Deed, Hint, NAMESPACES, NewSchedule};
+use crate::service::FakeApi;
+
+/// Somebody who sees to schedules.
+pub(super) struct Schedules<'a> {
+    pub(super) api: &'a FakeApi,
+    pub(super) clock: &'a Clock,
+    pub(super) tekton: &'a str,
+}
+
+impl Schedules<'_> {
+    /// Does one thing. What is refused is left: people make mistakes.
+    pub(super) fn act(&self, deed: &Deed) {
+        let (namespace, name) = deed.object().split_once('/').unwrap_or_default();
+        let path = format!("{}/{name}", schedules_in(namespace));
+        match deed {
+            Deed::Schedule(schedule) => self.create(schedule, namespace, name),
+            Deed::EditSchedule(edit) => self.ask(&Method::PATCH, &path, &json!({"spec": edit.spec})),
+            Deed::Hint(hint) => self.ask(&Method::PATCH, &path, &json!({"spec": {"hint": self.hint(hint)}})),
+            Deed::DeleteSchedule(_) => self.ask(&Method::DELETE, &path, &Value::Null),
+            Deed::WipeSchedule(_) => self.ask(&Method::PATCH, &format!("{path}/status"), &json!({"status": null})),
+            Deed::DeleteChild(_) => self.of_child(namespace, name, &Method::DELETE, &Value::Null),
+            Deed::CancelChild(_) => {
+                let cancellation = json!({"requestedBy": "alice", "reason": "not needed"});
+                let change = json!({"spec": {"cancellation": cancellation}});
+                self.of_child(namespace, name, &Method::PATCH, &change);
+            }
+            Deed::ClearChild(_) => {
+                let clearance = json!({"clearedBy": "alice", "reason": "looked at it"});
+                self.of_child(namespace, name, &Method::PATCH, &json!({"spec": {"clearance": clearance}}));
+            }
+            _ => {}
+        }
+    }
+
+    /// Suspends all schedules that are not suspended.
+    pub(super) fn suspend_all(&self) {
+        for namespace in NAMESPACES {
+            for schedule in self.api.all(&schedules_in(namespace)) {
+                let name = schedule["metadata"]["name"].as_str().unwrap_or_default();
+                if schedule["spec"]["suspend"] != true {
+                    let path = format!("{}/{name}", schedules_in(namespace));
+                    self.ask(&Method::PATCH, &path, &json!({"spec": {"suspend": true}}));
+                }
+            }
+        }
+    }
+
+    fn create(&self, schedule: &NewSchedule, namespace: &str, name: &str) {
+        let stories = [std::slice::from_ref(&schedule.story), &schedule.then].concat().join(THEN);
+        let image = format!("registry.test/{}/{stories}:1.0", self.tekton);
+        let mut spec = schedule.spec.clone();
+        spec["template"]["spec"]["targetResource"] = json!(schedule.target);
+        spec["template"]["spec"]["workflowRef"] =
+            json!({"workflowId": schedule.workflow, "version": "1.0", "containerImage": image});
+        let object = json!({
+            "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
+            "kind": "WorkflowSchedule",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec,
+        });
+        self.ask(&Method::POST, &schedules_in(namespace), &object);
+    }
+
+    fn hint(&self, hint: &Hint) -> Value {
+        let later = |seconds: u32| {
+            let time: Time = self.clock.now() + chrono::TimeDelta::seconds(i64::from(seconds));
+            time.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+        };
+        json!({"nextRunAt": hint.after.map(later), "interval": hint.interval, "expiresAt": later(hint.lasts)})
+    }
+
+    /// Asks something about the newest child of a schedule.
+    fn of_child(&self, namespace: &str, schedule: &str, method: &Method, body: &Value) {
+        let children = self.api.all(&executions_in(namespace)).into_iter();
+        let its = children.filter(|child| child["spec"]["remediationRequestRef"]["name"] == *schedule);
+        let name = |child: &Value| child["metadata"]["name"].as_str().map(str::to_owned);
+        // The names of children are in the order of their slots.
+        if let Some(newest) = its.filter_map(|child| name(&child)).max() {
+            self.ask(method, &format!("{}/{newest}", executions_in(namespace)), body);
+        }
+    }
+
+    fn ask(&self, method: &Method, path: &str, body: &Value) {
+        let _ = self.api.ask(PERSON, method, path, body);
+    }
+}
+
+/// Returns the path of a namespace's schedules.
+#[must_use]
+pub fn schedules_in(namespace: &str) -> String {
+    format!("/apis/{}/{}/namespaces/{namespace}/workflowschedules", wfe_api::GROUP, wfe_api::VERSION)
+}

@@ -1,0 +1,156 @@
+//! What people and programs do to the objects of a cluster.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What somebody does to an execution (`namespace/name`), or to the newest run that was made for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Deed {
+    /// Creates an execution.
+    Create(Create),
+    /// Deletes it.
+    Delete(String),
+    /// Cancels it.
+    Cancel(String),
+    /// Clears its target, where it has failed.
+    Clear(String),
+    /// Changes something of it that concerns nobody.
+    Touch(String),
+    /// Writes a status that no operator writes.
+    Scribble(String),
+    /// Changes something of its run that concerns nobody.
+    TouchRun(String),
+    /// Takes our label off its run.
+    UnlabelRun(String),
+    /// Puts a finalizer on its run, which goes when all heals.
+    HoldRun(String),
+    /// Asks Tekton to cancel its run.
+    CancelRun(String),
+    /// Deletes its run.
+    DeleteRun(String),
+    /// Creates a run that looks like the next one of a target and is nobody's.
+    ForgeRun(String),
+    /// Creates a schedule.
+    Schedule(NewSchedule),
+    /// Changes the spec of a schedule.
+    EditSchedule(Edit),
+    /// Gives a schedule a hint.
+    Hint(Hint),
+    /// Deletes a schedule.
+    DeleteSchedule(String),
+    /// Takes everything out of the status of a schedule, as a restore without statuses does.
+    WipeSchedule(String),
+    /// Deletes the newest child of a schedule.
+    DeleteChild(String),
+    /// Cancels the newest child of a schedule.
+    CancelChild(String),
+    /// Clears the newest child of a schedule.
+    ClearChild(String),
+}
+
+/// A schedule to create.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NewSchedule {
+    /// As `namespace/name`.
+    pub name: String,
+    /// As `spec.template.spec.targetResource` has it.
+    pub target: String,
+    /// `workflowId` of the template.
+    pub workflow: String,
+    /// The recorded story of its first child.
+    pub story: String,
+    /// The stories of its later children, in order. The last of all goes on for those that are left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<String>,
+    /// The rest of the spec, such as `{"interval": "1m"}`.
+    pub spec: Value,
+}
+
+/// A change of the spec of a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Edit {
+    /// As `namespace/name`.
+    pub name: String,
+    /// The merge patch of the spec, such as `{"suspend": true}`.
+    pub spec: Value,
+}
+
+/// A hint for a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Hint {
+    /// As `namespace/name`.
+    pub name: String,
+    /// `nextRunAt`, in seconds from then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u32>,
+    /// `interval`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<String>,
+    /// `expiresAt`, in seconds from then.
+    pub lasts: u32,
+}
+
+/// An execution to create.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Create {
+    /// As `namespace/name`.
+    pub name: String,
+    /// As `spec.targetResource` has it.
+    pub target: String,
+    /// `spec.workflowRef.workflowId`.
+    pub workflow: String,
+    /// The recorded story that Tekton plays; where there is none of this name, the bundle is missing.
+    pub story: String,
+    /// The stories of its later attempts, in order. The last of all goes on for those that are left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<String>,
+    /// `spec.retry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Value>,
+    /// `spec.executionConfig.timeout`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// `spec.recoveryOf`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_of: Option<String>,
+    /// How many seconds after its creation `spec.startBefore` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_within: Option<u32>,
+    /// `spec.ttlSecondsAfterFinished`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<u32>,
+}
+
+impl Deed {
+    /// Returns the execution or the schedule that it is about, as `namespace/name`.
+    #[must_use]
+    pub fn object(&self) -> &str {
+        match self {
+            Self::Create(create) => &create.name,
+            Self::Schedule(schedule) => &schedule.name,
+            Self::EditSchedule(edit) => &edit.name,
+            Self::Hint(hint) => &hint.name,
+            Self::Delete(name)
+            | Self::Cancel(name)
+            | Self::Clear(name)
+            | Self::Touch(name)
+            | Self::Scribble(name)
+            | Self::TouchRun(name)
+            | Self::UnlabelRun(name)
+            | Self::HoldRun(name)
+            | Self::CancelRun(name)
+            | Self::DeleteRun(name)
+            | Self::ForgeRun(name)
+            | Self::DeleteSchedule(name)
+            | Self::WipeSchedule(name)
+            | Self::DeleteChild(name)
+            | Self::CancelChild(name)
+            | Self::ClearChild(name) => name,
+        }
+    }
+}
