@@ -25,7 +25,31 @@ Examples:
   kubectl wfe schedule explain nightly-disk-cleanup
   kubectl wfe schedule explain -f nightly.yaml     when would it run, were it created now?
 
-Exit code: 0 nothing holds it; 1 something does; 2 an error.";
+Exit code: 0 nothing holds it; 1 something does, or no operator decides on it; 2 an error.";
+
+const LIST_SCHEDULES: &str = "\
+Examples:
+  kubectl wfe schedule list
+  kubectl wfe schedule list --all-namespaces --output json";
+
+const RUN_SCHEDULE: &str = "\
+Example:
+  kubectl wfe schedule run nightly-disk-cleanup --reason 'the disk is nearly full'
+
+Sets spec.hint, in the place of a hint that is there. Exit code: 0 it is asked to run; 1 it would not run, and nothing \
+was written; 2 an error.";
+
+const SUSPEND_SCHEDULE: &str = "\
+Example:
+  kubectl wfe schedule suspend nightly-disk-cleanup
+
+Sets spec.suspend. Exit code: 0 it is suspended; 2 an error.";
+
+const RESUME_SCHEDULE: &str = "\
+Example:
+  kubectl wfe schedule resume nightly-disk-cleanup
+
+Sets spec.suspend to false. Exit code: 0 it is not suspended; 2 an error.";
 
 const CLEAR: &str = "\
 Example:
@@ -67,15 +91,19 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {
     /// List them, a line each: when they run next and why, and what holds them.
+    #[command(after_help = LIST_SCHEDULES)]
     List(ScheduleListArgs),
     /// Say when one runs next, what was compared for that, and what holds it. Writes nothing.
     #[command(after_help = EXPLAIN_SCHEDULE)]
     Explain(Box<ScheduleExplainArgs>),
     /// Ask for a run now: a hint, which lifts nothing that holds the schedule.
+    #[command(after_help = RUN_SCHEDULE)]
     Run(ScheduleRunArgs),
     /// Start nothing new until it is resumed; what runs goes on.
+    #[command(after_help = SUSPEND_SCHEDULE)]
     Suspend(ScheduleNameArgs),
     /// Go on: the plan begins anew, and nothing of the time between is made up for.
+    #[command(after_help = RESUME_SCHEDULE)]
     Resume(ScheduleNameArgs),
 }
 
@@ -298,6 +326,19 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_schedule_is_named_or_is_in_a_file() {
+        let parses = |words: &[&str]| parses(&[&["schedule"], words].concat());
+        assert!(
+            parses(&["explain", "nightly"]) && parses(&["explain", "-f", "nightly.yaml"]) && parses(&["list", "-A"])
+        );
+        assert!(!parses(&["explain"]) && !parses(&["explain", "nightly", "-f", "nightly.yaml"]));
+        for command in ["run", "suspend", "resume"] {
+            assert!(parses(&[command, "nightly"]) && !parses(&[command]), "{command}");
+        }
+        assert!(!parses(&["run", "nightly", "--reason", " "]));
     }
 
     #[test]

@@ -35,14 +35,16 @@ async fn get(schedules: &Api<DynamicObject>, namespace: &str, name: &str) -> Res
     // As `kubectl get --output name` writes it.
     let name = name.rsplit('/').next().unwrap_or(name);
     match within(ANSWERS_WITHIN, schedules.get_opt(name)).await {
-        Ok(found) => found.with_context(|| {
-            format!(
-                "there is no WorkflowSchedule {name} in the namespace {namespace}; choose another one with -n (kubectl get \
-                 wfs --all-namespaces)"
-            )
-        }),
+        Ok(found) => found.with_context(|| no_such(namespace, name)),
         Err(error) => bail!("cannot read {namespace}/{name}: {}", said(&error)),
     }
+}
+
+fn no_such(namespace: &str, name: &str) -> String {
+    format!(
+        "there is no WorkflowSchedule {name} in the namespace {namespace}; choose another one with -n \
+         (kubectl get wfs --all-namespaces)"
+    )
 }
 
 /// Says what went wrong, and what to do.

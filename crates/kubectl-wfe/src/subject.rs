@@ -1,5 +1,6 @@
 //! What a person asks about, as they write it.
 
+use kube::api::DynamicObject;
 use wfe_core::target::TargetName;
 
 /// A target, or an execution by its name.
@@ -30,6 +31,33 @@ impl Subject {
 fn is_ours(kind: &str) -> bool {
     let kind = kind.split_once('.').map_or(kind, |(kind, _)| kind);
     ["wfe", "workflowexecution", "workflowexecutions"].iter().any(|ours| kind.eq_ignore_ascii_case(ours))
+}
+
+/// Which schedule is asked about.
+pub(crate) enum AskedSchedule {
+    /// One that does not exist.
+    New(Box<DynamicObject>),
+    /// One by its name.
+    Named { namespace: String, name: String },
+}
+
+impl AskedSchedule {
+    /// Tells whether an object has the name that is asked about.
+    pub(crate) fn names(&self, object: &DynamicObject) -> bool {
+        let (namespace, name) = self.name();
+        object.metadata.namespace.as_deref() == Some(namespace) && object.metadata.name.as_deref() == Some(name)
+    }
+
+    /// Returns namespace and name.
+    pub(crate) fn name(&self) -> (&str, &str) {
+        match self {
+            Self::New(object) => {
+                let meta = &object.metadata;
+                (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
+            }
+            Self::Named { namespace, name } => (namespace, name),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use chrono::{SubsecRound, Utc};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
@@ -31,6 +31,7 @@ use wfe_view::source::{Pages, Selection, objects, place, selected};
 use crate::cli::{ClusterArgs, ViewArgs};
 use crate::installation::Installation;
 use crate::retries::plan;
+use crate::subject::AskedSchedule;
 
 /// What the operator gives the API server too.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
@@ -85,16 +86,50 @@ impl Lookout {
 
     /// Lists all that the operator would list, with one more execution where one is given.
     pub(crate) async fn look(&self, added: Option<&DynamicObject>) -> Result<Seen> {
+        // Executions are decided without schedules.
+        let schedules = self.list(Kind::Schedule).await.ok();
+        self.see(schedules, added).await
+    }
+
+    /// Lists the same for one schedule: one that does not exist, which takes the place of its namesake, or one by name.
+    /// Where the others cannot be listed, `unread` says so, and what is assumed.
+    pub(crate) async fn look_at_schedules(&self, asked: &AskedSchedule) -> Result<Seen> {
+        let (mut schedules, unread) = match self.list(Kind::Schedule).await {
+            Ok(schedules) => (schedules, None),
+            Err(error) => (Vec::new(), Some(format!("that no other schedule has this target: {error}"))),
+        };
+        let is_it = |it: &DynamicObject| asked.names(it);
+        match asked {
+            AskedSchedule::New(added) => {
+                schedules.retain(|it| !is_it(it));
+                schedules.push((**added).clone());
+            }
+            // It may be readable alone, and lie where the operator does not look.
+            AskedSchedule::Named { namespace, name } if !schedules.iter().any(is_it) => {
+                let api: Api<DynamicObject> = objects(&self.client, Kind::Schedule, Some(namespace));
+                match within(ANSWERS_WITHIN, api.get_opt(name)).await {
+                    Ok(found) => schedules.extend(found),
+                    Err(error) => bail!("cannot read {namespace}/{name}: {}", said(&error, Kind::Schedule)),
+                }
+            }
+            AskedSchedule::Named { .. } => {}
+        }
+        Ok(Seen { unread, ..self.see(Some(schedules), None).await? })
+    }
+
+    /// Lists the rest of what the operator would list. Schedules are listed first: otherwise a child that is made
+    /// meanwhile would seem to be deleted.
+    async fn see(&self, mut schedules: Option<Vec<DynamicObject>>, added: Option<&DynamicObject>) -> Result<Seen> {
         let installation = &self.installation;
         let mut index = Index::new(installation.watch_namespace.clone());
         let mut executions = Vec::new();
         // The time is that of the beginning: nothing that is seen lies in its future but by seconds.
         let now = Utc::now();
         for kind in Kind::ALL {
-            let mut objects = match self.list(kind).await {
-                // Executions are decided without them.
-                Err(_) if kind == Kind::Schedule => continue,
-                listed => listed?,
+            let mut objects = match (kind, schedules.take_if(|_| kind == Kind::Schedule)) {
+                (Kind::Schedule, None) => continue,
+                (Kind::Schedule, Some(listed)) => listed,
+                _ => self.list(kind).await?,
             };
             if kind == Kind::Execution {
                 objects.extend(added.cloned());
@@ -189,7 +224,7 @@ impl Lookout {
         let fields = object.as_object_mut().context("is not an object")?;
         fields.insert("metadata".to_owned(), metadata);
         fields.remove("status");
-        serde_json::from_value(object).context("does not have the shape of a WorkflowExecution")
+        serde_json::from_value(object).context("does not have the shape of an object")
     }
 }
 
@@ -225,6 +260,17 @@ impl Seen {
             judgement: judged.into_iter().find(|(of, _)| of == id).map(|(_, judgement)| judgement),
             waiting: waiting.into_iter().find(|(of, _)| of == id).map(|(_, waiting)| waiting),
         }
+    }
+
+    /// Returns what is known of the target of a schedule, with the uid of the schedule.
+    pub(crate) fn target_of_schedule(&self, asked: &AskedSchedule) -> Option<(&Target, &Uid)> {
+        let (namespace, name) = asked.name();
+        let mut targets = self.index.keys().filter_map(|key| Some(&self.index.ready(key)?.target));
+        targets.find_map(|target| {
+            let mut schedules = target.schedules.values();
+            let found = schedules.find(|it| &*it.id.namespace == namespace && &*it.id.name == name)?;
+            Some((target, &found.id.uid))
+        })
     }
 
     /// Decides for each workflow of a target's history, as if the execution were of that one.
@@ -313,11 +359,13 @@ fn said(error: &CallError, kind: Kind) -> String {
         (403, _) if status.message.contains(" cannot impersonate") => {
             "leave --as out, or ask for the right to impersonate"
         }
-        (403, Kind::Execution | Kind::Namespace) => {
+        (403, Kind::Execution | Kind::Namespace | Kind::Schedule) => {
             "ask for the ClusterRole wfe-explain, or give the operator's --watch-namespace if it has one"
         }
         (403, _) => "ask for the Role wfe-explain in the execution namespace",
-        (404, Kind::Execution) => "the CRD is not installed: is this the right cluster? kubectl config current-context",
+        (404, Kind::Execution | Kind::Schedule) => {
+            "the CRD is not installed: is this the right cluster? kubectl config current-context"
+        }
         (404, _) => "Tekton Pipelines is not installed: is this the right cluster? kubectl config current-context",
         _ => "try again",
     };

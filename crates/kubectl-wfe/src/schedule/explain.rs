@@ -3,21 +3,30 @@
 
 use std::fmt::Write as _;
 use std::io::{Write as _, stdout};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::Serialize;
+use serde_json::Value;
 use wfe_core::Time;
-use wfe_core::action::ScheduleJudgement;
-use wfe_core::schedule::{Every, LastRun, Outcome, Planned, Schedule};
+use wfe_core::action::{Action, ScheduleJudgement};
+use wfe_core::decide::decide;
+use wfe_core::policy::Policy;
+use wfe_core::schedule::{Every, Held, HeldBy, LastRun, Outcome, Planned, Ready, Schedule};
+use wfe_core::target::Target;
 
-use super::clean;
+use super::{clean, no_such};
 use crate::cli::{ClusterArgs, Format, ScheduleExplainArgs};
 use crate::file;
+use crate::installation::{Installation, Leader};
 use crate::moment::shown;
+use crate::subject::AskedSchedule;
 use crate::view::Lookout;
 
 /// How many slots are foretold.
 const SLOTS: usize = 5;
+/// The row that makes the plan begin anew: its status is written, and the rows are asked again.
+const ANEW: &str = "1 plan";
 
 /// What is said of a schedule. With `-o json`, all of it.
 #[derive(Debug, Serialize)]
@@ -30,9 +39,17 @@ struct Report {
     held: Option<&'static str>,
     failures: u32,
     last_run: Option<Last>,
+    /// What its status says now.
+    conditions: Vec<Condition>,
     rows: Vec<Row>,
-    /// The next slots, as they follow from each other while every run succeeds at once.
+    /// The next slots, as they follow from each other while nothing holds it and every run succeeds at once.
     slots: Vec<Slot>,
+    policy: String,
+    operator: String,
+    /// Why no operator decides on it, where that is so.
+    undecided: Option<String>,
+    /// What was assumed, as it could not be read.
+    assumed: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -41,6 +58,16 @@ struct Last {
     slot: String,
     outcome: Option<&'static str>,
     reason: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    status: bool,
+    reason: &'static str,
+    message: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,95 +87,173 @@ struct Slot {
 /// Runs the command. Yes: nothing holds it.
 pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
-    let added = match &args.file {
-        Some(path) => {
-            let shown = path.display();
-            let text =
-                file::read(path).with_context(|| format!("cannot read {shown}; check the path and its rights"))?;
-            let object =
-                file::the_one_in(&text, "WorkflowSchedule").with_context(|| format!("{shown} cannot be used"))?;
-            Some(lookout.completed(object).with_context(|| format!("{shown} cannot be used"))?)
-        }
-        None => None,
-    };
-    let seen = lookout.look_at_schedules(added.as_ref()).await?;
-    let (namespace, name) = match (&added, &args.name) {
-        (Some(added), _) => (added.metadata.namespace.clone(), added.metadata.name.clone()),
+    let asked = match (&args.file, &args.name) {
+        (Some(path), _) => AskedSchedule::New(Box::new(from_file(&lookout, path, cluster.namespace.as_deref())?)),
         (None, name) => {
-            (Some(lookout.namespace.clone()), name.as_deref().map(|it| it.rsplit('/').next().unwrap_or(it).to_owned()))
+            let name = name.as_deref().context("nothing was asked about")?;
+            // As `kubectl get --output name` writes it.
+            let name = name.rsplit('/').next().unwrap_or(name).to_owned();
+            AskedSchedule::Named { namespace: lookout.namespace.clone(), name }
         }
     };
-    let (namespace, name) = (namespace.unwrap_or_default(), name.unwrap_or_default());
-    let (schedule, target, judgement) = seen.schedule(&namespace, &name).with_context(|| {
-        format!(
-            "there is no WorkflowSchedule {name} in the namespace {namespace}; choose another one with -n (kubectl get wfs \
-             --all-namespaces)"
-        )
-    })?;
-    let report = Report::of(schedule, target, judgement, seen.now);
+    let seen = lookout.look_at_schedules(&asked).await?;
+    let (namespace, name) = asked.name();
+    let (target, uid) = seen.target_of_schedule(&asked).with_context(|| no_such(namespace, name))?;
+    let (schedule, judgement) = foretell(target, uid, &seen.installation.policy, seen.now)
+        .context("the operator would not decide on it; look again")?;
+    let report = Report {
+        undecided: seen.installation.nobody_decides_in(namespace),
+        assumed: seen.unread.as_deref().map(clean),
+        ..Report::of(&schedule, target, &judgement, &seen.installation, seen.now)
+    };
     let text = match args.output {
         Some(Format::Json) => serde_json::to_string_pretty(&report)? + "\n",
         None => report.told(),
     };
     stdout().write_all(text.as_bytes())?;
-    Ok(report.held.is_none())
+    Ok(report.held.is_none() && report.undecided.is_none())
+}
+
+fn from_file(lookout: &Lookout, path: &Path, namespace: Option<&str>) -> Result<kube::api::DynamicObject> {
+    let shown = path.display();
+    let text = file::read(path).with_context(|| format!("cannot read {shown}; check the path and its rights"))?;
+    let object = file::the_one_in(&text, "WorkflowSchedule").with_context(|| format!("{shown} cannot be used"))?;
+    let own = object.pointer("/metadata/namespace").and_then(Value::as_str);
+    if let (Some(own), Some(asked)) = (own, namespace) {
+        ensure!(own == asked, "{shown} is for the namespace {own}; leave -n {asked} out, or change the file");
+    }
+    lookout.completed(object).with_context(|| format!("{shown} cannot be used"))
+}
+
+/// Decides as the operator would. Where the plan begins anew, it writes that and decides again, and so does this.
+fn foretell(
+    target: &Target,
+    uid: &wfe_core::name::Uid,
+    policy: &Policy,
+    now: Time,
+) -> Option<(Schedule, ScheduleJudgement)> {
+    let judge = |target: &Target| {
+        let mut decision = decide(target, policy, now);
+        let place = decision.schedules.iter().position(|(id, _)| id.uid == *uid)?;
+        let (_, judgement) = decision.schedules.swap_remove(place);
+        let wanted = decision.actions.into_iter().find_map(|action| match action {
+            Action::Record(record) if record.schedule.uid == *uid => Some(record.status),
+            _ => None,
+        });
+        Some((judgement, wanted))
+    };
+    let (first, wanted) = judge(target)?;
+    let mut schedule = target.schedules.get(uid)?.clone();
+    let begins_anew = first.asked.last().is_some_and(|(row, _)| *row == ANEW);
+    let Some(wanted) = wanted.filter(|_| begins_anew) else { return Some((schedule, first)) };
+    schedule.status = *wanted;
+    let mut anew = target.clone();
+    anew.schedules.insert(uid.clone(), schedule.clone());
+    let (second, _) = judge(&anew)?;
+    // The rows up to this one were asked before, and say why it begins anew.
+    let further = second.asked.into_iter().skip_while(|(row, _)| *row != ANEW).skip(1);
+    let asked = first.asked.into_iter().chain(further).collect();
+    Some((schedule, ScheduleJudgement { asked, ..second }))
 }
 
 impl Report {
-    fn of(schedule: &Schedule, target: Option<&str>, judgement: Option<ScheduleJudgement>, now: Time) -> Self {
+    fn of(
+        schedule: &Schedule,
+        target: &Target,
+        judgement: &ScheduleJudgement,
+        installation: &Installation,
+        now: Time,
+    ) -> Self {
         let last = schedule.status.last_run.as_ref();
-        let held = judgement.as_ref().and_then(|judgement| judgement.held);
-        let rows = judgement.map(|judgement| judgement.asked).unwrap_or_default();
         let zone = |time: Time| match schedule.plan.as_ref().ok().map(|plan| &plan.every) {
             Some(Every::Cron(cron)) => Some(cron.in_zone(time)),
             _ => None,
         };
         let slot =
             |planned: Planned| Slot { utc: shown(planned.at), zone: zone(planned.at), why: planned.why.as_str() };
+        let operator = match &installation.leader {
+            Leader::Is(name) => format!("{name} leads"),
+            Leader::Nobody(why) | Leader::Unknown(why) => why.clone(),
+        };
         Self {
             namespace: schedule.id.namespace.to_string(),
             name: schedule.id.name.to_string(),
-            target: target.map(str::to_owned),
-            held: held.map(wfe_core::schedule::HeldBy::as_str),
+            target: target.name.as_ref().map(|name| name.as_str().to_owned()),
+            held: judgement.held.map(HeldBy::as_str),
             failures: schedule.status.failure_count,
             last_run: last.map(|last| Last {
                 slot: shown(last.slot),
                 outcome: last.outcome.map(Outcome::as_str),
                 reason: last.reason.as_deref().map(clean),
+                message: last.message.as_deref().map(clean),
             }),
-            rows: rows.into_iter().map(|(row, says)| Row { row, says: clean(&says) }).collect(),
+            conditions: conditions(schedule),
+            rows: judgement.asked.iter().map(|(row, says)| Row { row, says: clean(says) }).collect(),
             slots: slots(schedule, now).into_iter().map(slot).collect(),
+            policy: installation.policy_of.clone(),
+            operator,
+            undecided: None,
+            assumed: None,
         }
     }
 
     fn told(&self) -> String {
-        let Self { namespace, name, target, held, failures, last_run, rows, slots } = self;
-        let mut text = format!("WorkflowSchedule {namespace}/{name}");
-        let target = target.as_deref().unwrap_or("a target that cannot be read");
-        let _ = match (held, slots.first()) {
-            (Some(held), _) => writeln!(text, " on {target} is held: {held}\n"),
-            (None, Some(next)) => writeln!(text, " on {target} runs next at {} ({})\n", next.utc, next.why),
-            (None, None) => writeln!(text, " on {target} has no next run\n"),
+        let mut text = format!("WorkflowSchedule {}/{}", self.namespace, self.name);
+        let target = self.target.as_deref().unwrap_or("a target that cannot be read");
+        let _ = match (&self.undecided, self.held, self.slots.first()) {
+            (Some(why), ..) => writeln!(text, " on {target} makes no run: {why}\n"),
+            (None, Some(held), _) => writeln!(text, " on {target} is held: {held}\n"),
+            (None, None, Some(next)) => writeln!(text, " on {target} runs next at {} ({})\n", next.utc, next.why),
+            (None, None, None) => writeln!(text, " on {target} has no next run\n"),
         };
-        let _ = writeln!(text, "  failures in a row   {failures}");
-        if let Some(Last { slot, outcome, reason }) = last_run {
+        let _ = writeln!(text, "  failures     {}", self.failures);
+        if let Some(Last { slot, outcome, reason, message }) = &self.last_run {
             let outcome = outcome.unwrap_or("at work");
-            let reason = reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
-            let _ = writeln!(text, "  last run            slot {slot}: {outcome}{reason}");
+            let said = message.as_ref().or(reason.as_ref()).map(|said| format!(", {said}")).unwrap_or_default();
+            let _ = writeln!(text, "  last run     slot {slot}: {outcome}{said}");
         }
-        let _ = writeln!(text, "\nWhat was asked, in order; the last one decides:");
-        for Row { row, says } in rows {
-            let _ = writeln!(text, "  {row:<16}  {says}");
+        for Condition { kind, status, reason, message } in &self.conditions {
+            let status = if *status { "True" } else { "False" };
+            let message = message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+            let _ = writeln!(text, "  condition    {kind} {status}, {reason}{message}");
         }
-        if !slots.is_empty() {
-            let _ = writeln!(text, "\nThe next slots, while every run succeeds before the next one:");
+        let _ = writeln!(text, "  policy       {}\n  operator     {}", self.policy, self.operator);
+        if let Some(assumed) = &self.assumed {
+            let _ = writeln!(text, "  assumed      {assumed}");
         }
-        for Slot { utc, zone, why } in slots {
+        let _ = writeln!(text, "\nWhat each row found, in order; the last one decides:");
+        for Row { row, says } in &self.rows {
+            let _ = writeln!(text, "  {row}: {says}");
+        }
+        if !self.slots.is_empty() {
+            let _ =
+                writeln!(text, "\nThe next slots, while nothing holds it and every run succeeds before the next one:");
+        }
+        for Slot { utc, zone, why } in &self.slots {
             let zone = zone.as_ref().map(|zone| format!("   {zone}")).unwrap_or_default();
             let _ = writeln!(text, "  {utc}{zone}   {why}");
         }
         text
     }
+}
+
+/// Returns what the conditions say that there are.
+fn conditions(schedule: &Schedule) -> Vec<Condition> {
+    let said =
+        |kind, status, reason, message: Option<&str>| Condition { kind, status, reason, message: message.map(clean) };
+    let ready = match &schedule.status.ready {
+        Ready::Unsaid => None,
+        Ready::Yes => Some(said("Ready", true, "Ready", None)),
+        Ready::InvalidSpec(why) => Some(said("Ready", false, "InvalidSpec", Some(why))),
+        Ready::ChildRefused(why) => Some(said("Ready", false, "ChildRefused", Some(why))),
+        Ready::Deleting => Some(said("Ready", false, "Deleting", None)),
+    };
+    let held = match &schedule.status.held {
+        Held::Never => None,
+        Held::Released => Some(said("Held", false, "Released", None)),
+        Held::By { reason, message } => Some(said("Held", true, reason.as_str(), Some(message))),
+    };
+    ready.into_iter().chain(held).collect()
 }
 
 /// Foretells the next slots. The first is as it is planned now; each further one follows a run that succeeds.
@@ -158,9 +263,11 @@ fn slots(schedule: &Schedule, now: Time) -> Vec<Planned> {
     let mut slots = Vec::new();
     while slots.len() < SLOTS
         && let Some(next) = schedule.next_run(now)
+        // One that is late does not run: the one after it does.
+        && let Some(planned) = next.late.unwrap_or(Some(next.planned))
     {
-        slots.push(next.planned);
-        let slot = next.planned.at;
+        slots.push(planned);
+        let slot = planned.at;
         now = now.max(slot);
         schedule.status.planned_from.get_or_insert(now);
         schedule.status.failure_count = 0;
@@ -175,3 +282,6 @@ fn slots(schedule: &Schedule, now: Time) -> Vec<Planned> {
     }
     slots
 }
+
+#[cfg(test)]
+mod tests;

@@ -138,9 +138,9 @@ mod tests {
         .unwrap();
         assert_eq!(
             table(&schedules),
-            "NAMESPACE   NAME      EVERY   CRON                      FAILURES   LAST     NEXT                   WHY             \
+            "NAMESPACE   NAME      EVERY   CRON                      FAILURES   LAST     NEXT                   WHY            \
              HELD\n\
-             ops         nightly           0 2 * * * Europe/Berlin   2          Failed                                          \
+             ops         nightly           0 2 * * * Europe/Berlin   2          Failed                                         \
              Suspended\n\
              ops         b         5m                                                    2026-01-02T03:04:05Z   Interval [2J\n"
         );

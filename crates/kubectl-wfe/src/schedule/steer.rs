@@ -7,10 +7,13 @@ use chrono::{SecondsFormat, SubsecRound, TimeDelta, Utc};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_core::Time;
+use wfe_core::schedule::PlannedBy;
 use wfe_view::call::within;
+use wfe_view::observe::observe_schedule;
 
 use super::{clean, get, open, said};
 use crate::cli::ClusterArgs;
+use crate::moment::shown;
 use crate::view::ANSWERS_WITHIN;
 
 /// How long the hint counts that asks for a run now (SPEC section 12.4).
@@ -19,25 +22,61 @@ const COUNTS_FOR: TimeDelta = TimeDelta::minutes(10);
 /// Asks for a run now: a hint.
 pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: &str) -> Result<bool> {
     let (schedules, namespace) = open(cluster).await?;
-    let found = get(&schedules, &namespace, name).await?;
+    let mut found = get(&schedules, &namespace, name).await?;
     let shown = describe(&found);
+    let name = found.metadata.name.clone().unwrap_or_default();
     let mut out = stdout();
     if found.data["spec"]["suspend"] == true {
-        writeln!(out, "{shown} is suspended, and a hint does not lift that: kubectl wfe schedule resume {name}")?;
+        writeln!(
+            out,
+            "{shown} is suspended, and a hint does not lift that; nothing was written. First: kubectl wfe schedule resume \
+             {name} -n {namespace}"
+        )?;
         return Ok(false);
     }
-    let hint = hint(Utc::now(), reason);
-    patch(&schedules, &found, &json!({"spec": {"hint": hint}})).await?;
-    writeln!(out, "{shown} is asked to run now, and not sooner than minInterval after its last slot.")?;
-    if let Some(held) = held(&found) {
-        writeln!(out, "It is held ({held}), and runs when that ends within ten minutes.")?;
+    let now = Utc::now();
+    let replaces = !found.data["spec"]["hint"].is_null();
+    found.data["spec"]["hint"] = hint(now, reason);
+    let outlook = match outlook(&found, now) {
+        Ok(outlook) => outlook,
+        Err(why) => {
+            writeln!(out, "{shown} cannot run now: {}; nothing was written.", clean(&why))?;
+            return Ok(false);
+        }
+    };
+    patch(&schedules, &found, &json!({"spec": {"hint": found.data["spec"]["hint"]}})).await?;
+    writeln!(out, "{shown} is asked to run now: {outlook}.")?;
+    if replaces {
+        writeln!(out, "The hint that it had is replaced.")?;
     }
-    writeln!(
-        out,
-        "See what it does: kubectl wfe schedule explain {} -n {namespace}",
-        found.metadata.name.unwrap_or_default()
-    )?;
+    if let Some(held) = held(&found) {
+        writeln!(out, "It is held ({held}): it runs when that ends within ten minutes, else the hint is lost.")?;
+    }
+    writeln!(out, "See what it does: kubectl wfe schedule explain {name} -n {namespace}")?;
     Ok(true)
+}
+
+/// Says what a hint will do, by the operator's own reading and plan; or why it would do nothing.
+fn outlook(schedule: &DynamicObject, now: Time) -> Result<String, String> {
+    let record = observe_schedule(schedule).ok_or("the API server sent an object without a uid")?;
+    let schedule = record.schedule;
+    if let Err(why) = &schedule.plan {
+        return Err(format!("its spec cannot be used: {why}"));
+    }
+    let next = schedule.next_run(now).ok_or("it has no slot any more")?;
+    let at = shown(next.planned.at);
+    let until = next.hinted_until.filter(|until| next.planned.at < *until);
+    if until.is_none() {
+        return Err(format!("minInterval after its last slot ends at {at}, later than a hint for now counts"));
+    }
+    let is_at_work = schedule.status.last_run.as_ref().is_some_and(|last| last.outcome.is_none());
+    Ok(match next.planned.why {
+        _ if is_at_work => {
+            format!("not before {at}, and after the run that is at work, if that ends within ten minutes")
+        }
+        PlannedBy::ClampedMin => format!("at {at}, minInterval after its last slot"),
+        _ => format!("at {at}"),
+    })
 }
 
 /// Suspends a schedule, or resumes it.
@@ -99,6 +138,41 @@ fn describe(schedule: &DynamicObject) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn schedule(spec: &Value, status: &Value) -> DynamicObject {
+        let mut spec = spec.clone();
+        spec["template"] = json!({"spec": {
+            "targetResource": "node/worker",
+            "workflowRef": {"workflowId": "w", "version": "1", "containerImage": "registry.example/w:1"},
+        }});
+        let metadata = json!({"namespace": "ops", "name": "a", "uid": "u", "generation": 1});
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn it_says_what_a_hint_will_do() {
+        let now: Time = "2026-01-02T12:00:00.5Z".parse().unwrap();
+        let hint = hint(now, "why not");
+        let used = |slot: &str, outcome: Value| {
+            let last = json!({
+                "name": "a", "slot": slot, "startedAt": slot, "endedAt": slot, "outcome": outcome,
+            });
+            json!({"plannedFrom": "2026-01-01T00:00:00Z", "failureCount": 0, "lastRun": last})
+        };
+        let asked = |min: &str, status: &Value| {
+            let spec = json!({"interval": "1h", "minInterval": min, "hint": hint});
+            outlook(&schedule(&spec, status), now)
+        };
+        let done = |slot: &str| used(slot, json!("Completed"));
+        assert_eq!(asked("1m", &done("2026-01-02T11:30:00Z")).unwrap(), "at 2026-01-02T12:00:01Z");
+        let soon = asked("5m", &done("2026-01-02T11:58:00Z")).unwrap();
+        assert_eq!(soon, "at 2026-01-02T12:03:00Z, minInterval after its last slot");
+        assert!(asked("1h", &done("2026-01-02T11:58:00Z")).unwrap_err().starts_with("minInterval after"));
+        let at_work = asked("1m", &used("2026-01-02T11:30:00Z", Value::Null)).unwrap();
+        assert!(at_work.contains("after the run that is at work"), "{at_work}");
+        let unusable = outlook(&schedule(&json!({"interval": "0s"}), &Value::Null), now).unwrap_err();
+        assert!(unusable.starts_with("its spec cannot be used: spec.interval: "), "{unusable}");
+    }
 
     #[test]
     fn a_run_now_is_a_hint_that_lives_for_ten_minutes() {
