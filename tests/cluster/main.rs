@@ -35,6 +35,7 @@ mod refused;
 mod restore;
 mod retries;
 mod rights;
+mod schedules;
 mod storm;
 mod strange;
 mod tekton_words;
