@@ -50,8 +50,9 @@ async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     for command in parts {
         shell(&control_plane, &helm, command).await?;
     }
-    let crd = "CustomResourceDefinition workflowexecutions.kubernaut.ai".to_owned();
-    assert_eq!(left(&control_plane.client().await?).await?, [crd], "as Helm keeps it");
+    let crds =
+        ["workflowexecutions", "workflowschedules"].map(|it| format!("CustomResourceDefinition {it}.kubernaut.ai"));
+    assert_eq!(left(&control_plane.client().await?).await?, crds, "as Helm keeps them");
     shell(&control_plane, &helm, all).await?;
     assert_eq!(left(&control_plane.client().await?).await?, Vec::<String>::new());
     Ok(())
@@ -103,7 +104,7 @@ async fn left(client: &Client) -> Result<Vec<String>> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         let listed = Api::<DynamicObject>::all_with(client.clone(), &resource).list(&ListParams::default()).await?;
         let names = listed.items.into_iter().filter_map(|object| object.metadata.name);
-        let ours = names.filter(|name| name.starts_with("wfe-") || name.contains("workflowexecution"));
+        let ours = names.filter(|name| name.starts_with("wfe-") || name.ends_with("kubernaut.ai"));
         left.extend(ours.map(|name| format!("{kind} {name}")));
     }
     Ok(left)

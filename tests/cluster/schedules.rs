@@ -3,10 +3,14 @@
 //! Nobody waits for an interval: a hint asks for a run at once (`hurry`), and statuses are written with past times while
 //! no operator runs.
 
+mod admission;
 mod faults;
 mod holds;
+mod objects;
 mod pacing;
 mod plans;
+mod policies;
+mod tools;
 mod upgrade;
 
 use anyhow::{Context as _, Result};

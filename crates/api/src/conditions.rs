@@ -1,7 +1,12 @@
-//! Condition types of a `WorkflowExecution`, what each status of them means, and their reasons.
+//! Condition types of a `WorkflowExecution`, what each status of them means, and their reasons. Those of a
+//! `WorkflowSchedule` are in [`workflow_schedule::conditions`](crate::workflow_schedule::conditions).
 //!
 //! Reasons of [`SUCCEEDED`] with status False are the reasons of [`FailureReason`](crate::FailureReason) and
 //! [`SkipReason`](crate::SkipReason), and [`CANCELLED`]: the Reason column of `kubectl get wfe` shows them.
+
+use schemars::{Schema, json_schema};
+
+use crate::limits;
 
 /// Whether this execution holds its target.
 ///
@@ -106,3 +111,44 @@ pub const DELETING: &str = "Deleting";
 pub const BACKOFF: &str = "Backoff";
 /// Reason of [`RETRYING`]: the last attempt succeeded.
 pub const RETRY_SUCCEEDED: &str = "Succeeded";
+
+/// Limits the conditions of a status as metav1.Condition does in Go; the Rust type carries no limits. `types` and
+/// `reasons` are examples for people.
+pub(crate) fn schema(types: &str, reasons: &str) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": limits::CONDITIONS,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "type": {
+                    "description": format!("What the condition is about: {types}."),
+                    "type": "string", "minLength": 1, "maxLength": limits::CONDITION_TYPE,
+                },
+                "status": {
+                    "description": "Whether it holds: True, False or Unknown.",
+                    "type": "string", "enum": ["True", "False", "Unknown"],
+                },
+                "reason": {
+                    "description": format!("Why, in one word, e.g. {reasons}."),
+                    "type": "string", "minLength": 1, "maxLength": limits::REASON,
+                },
+                "message": {
+                    "description": "Why, in a sentence; may be empty.",
+                    "type": "string", "maxLength": limits::MESSAGE,
+                },
+                "lastTransitionTime": {
+                    "description": "When status last changed.",
+                    "type": "string", "format": "date-time",
+                },
+                "observedGeneration": {
+                    "description": "The metadata.generation that the condition speaks of.",
+                    "type": "integer", "format": "int64", "minimum": 0,
+                },
+            },
+        },
+    })
+}

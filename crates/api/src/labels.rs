@@ -1,5 +1,5 @@
 //! Labels and annotations, on `PipelineRuns` of the operator and (labels) on everything that Tekton makes from them;
-//! and [`ANNOTATION_PAUSED`], which people put on a namespace.
+//! those on the children of schedules; and [`ANNOTATION_PAUSED`], which people put on a namespace.
 //!
 //! A label's value is made legal by whoever writes it (cut, with a hash where longer); the annotation of the same key
 //! holds the value whole. Owner of a run is the annotation [`ANNOTATION_UID`], never a name.
@@ -40,6 +40,12 @@ pub const CANCEL_REQUESTED: &str = "CancellationRequested";
 pub const CANCEL_NOT_STARTED: &str = "StartDeadlineExceeded";
 /// Value of [`ANNOTATION_CANCEL_REASON`]: the run was not done a minute after its timeout.
 pub const CANCEL_TIMED_OUT: &str = "DeadlineExceeded";
+
+/// Label on a `WorkflowExecution`: name of the `WorkflowSchedule` that it is a child of. For people and their selectors:
+/// what makes an execution a child is its `spec.remediationRequestRef`.
+pub const LABEL_SCHEDULE: &str = "kubernaut.ai/schedule";
+/// Annotation on a `WorkflowExecution`: the slot of its schedule that it was made for (RFC 3339).
+pub const ANNOTATION_SCHEDULED_FOR: &str = "kubernaut.ai/scheduled-for";
 
 /// Annotation on a namespace: no `WorkflowExecution` in it starts, and none on a target in it; the value is the reason,
 /// for people.

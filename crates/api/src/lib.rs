@@ -3,6 +3,8 @@
 //! ```text
 //!  WorkflowExecution ── spec   what to run on which target; immutable, but for `cancellation`, `clearance`
 //!                    └─ status what became of it; written by the operator alone
+//!  WorkflowSchedule ─── spec   when to make such executions, from a template; all of it may change
+//!                    └─ status how that goes; written by the operator alone
 //! ```
 //!
 //! Knows: the types, their schema with every limit, the admission rules (CEL, evaluated by the API server), labels,
@@ -22,6 +24,7 @@ mod orchestrator;
 pub mod retry;
 mod target;
 pub mod workflow_execution;
+pub mod workflow_schedule;
 
 pub use builder::{BuildError, Problem, WorkflowExecutionBuilder};
 pub use crd::{crds, crds_yaml};
@@ -37,6 +40,7 @@ pub use workflow_execution::{
     RemediationRequestRef, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionSpec, WorkflowExecutionStatus,
     WorkflowRef,
 };
+pub use workflow_schedule::{WorkflowSchedule, WorkflowScheduleSpec, WorkflowScheduleStatus};
 
 /// Name of the API group.
 pub const GROUP: &str = "kubernaut.ai";

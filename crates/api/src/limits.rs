@@ -56,6 +56,27 @@ pub const ATTEMPTS: u32 = 20;
 pub const ATTEMPT_MESSAGE: u32 = 1024;
 /// Longest condition of a retry policy.
 pub const CONDITION: u32 = 512;
+/// Longest name of a schedule: it is the value of a label of its children.
+pub const SCHEDULE_NAME: u32 = 63;
+/// Longest cron expression. One with a list of every second minute takes 92.
+pub const CRON: u32 = 128;
+/// Longest name of a time zone; the longest that IANA has (`America/Argentina/ComodRivadavia`) takes 32.
+pub const TIME_ZONE: u32 = 64;
+/// Most labels, and most annotations, that a template gives to the children of a schedule.
+pub const TEMPLATE_METADATA: u32 = 16;
+/// Longest value of a label, as Kubernetes has it.
+pub const LABEL_VALUE: u32 = 63;
+/// Longest value of an annotation in a template. Sixteen of them with their keys have less than 40,000 characters, so
+/// that the 256 KiB that Kubernetes gives an object's annotations are enough for any characters.
+pub const ANNOTATION_VALUE: u32 = 2048;
+/// Most finished children that a schedule keeps, of each kind.
+pub const HISTORY: u32 = 100;
+/// Longest reason of a hint.
+pub const HINT_REASON: u32 = 1024;
+/// Length of a schedule's revision, in hexadecimal digits.
+pub const REVISION: u32 = 16;
+/// Longest message about the last run of a schedule; its execution tells the rest.
+pub const RUN_MESSAGE: u32 = 1024;
 
 /// Cuts `text` to `limit` characters; what was cut is marked by a trailing `…`, which counts.
 #[must_use]

@@ -18,6 +18,7 @@ mod status;
 pub use failure::{FailureDetails, FailureReason};
 pub use phase::{ConditionStatus, Outcome, Phase};
 pub use skip::{ConflictingWorkflow, RecentRemediation, SkipDetails, SkipReason};
+pub(crate) use spec::MOMENT;
 pub use spec::{
     Cancellation, Clearance, ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowExecutionSpec,
     WorkflowRef,

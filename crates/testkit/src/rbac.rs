@@ -20,8 +20,8 @@ pub(crate) const OPERATOR: &str = "wfe-operator";
 pub(crate) const SYSTEM: &str = "kubernaut-system";
 
 /// The roles that are bound for the whole cluster whatever is watched: that on namespaces, which are cluster-scoped,
-/// and that to read executions by name, which may be of any namespace.
-const EVERYWHERE: [&str; 2] = ["wfe-operator-namespaces", "wfe-operator-owners"];
+/// that to read executions by name, which may be of any namespace, and that on targets, which may be anywhere.
+const EVERYWHERE: [&str; 3] = ["wfe-operator-namespaces", "wfe-operator-owners", "wfe-operator-targets"];
 
 /// The one `ConfigMap` that the operator may read.
 const CONFIG_MAP: &str = "workflowexecution-config";

@@ -53,6 +53,26 @@ pub fn shipped() -> Result<BTreeSet<Right>> {
     Ok(rights)
 }
 
+/// Returns those of some rights that an admission policy of `config/admission` asks for: on subresources that are not
+/// served, so that no request needs them.
+pub(crate) fn asked_by_policies(rights: &BTreeSet<Right>) -> Result<BTreeSet<Right>> {
+    let policies = manifests::read(&repository().join("config/admission"))?;
+    let expressions: String =
+        policies.iter().flat_map(|policy| expressions_of(&policy["spec"]["validations"])).collect();
+    let asks = |right: &&Right| {
+        right.resource.split_once('/').is_some_and(|(resource, subresource)| {
+            expressions.contains(&format!(".resource('{resource}').subresource('{subresource}')"))
+        })
+    };
+    Ok(rights.iter().filter(asks).cloned().collect())
+}
+
+/// Returns what validations check, without blanks.
+fn expressions_of(validations: &Value) -> Vec<String> {
+    let expressions = validations.as_array().into_iter().flatten().filter_map(|it| it["expression"].as_str());
+    expressions.map(|text| text.split_whitespace().collect()).collect()
+}
+
 /// Returns the rights that a role gives; none for any other object.
 pub(crate) fn rights_of(role: &Value) -> Vec<Right> {
     rules_of(role).flat_map(rights_of_rule).collect()
@@ -127,6 +147,16 @@ mod tests {
         assert_eq!(
             told(&without(role, &taken)),
             ["get tekton.dev/taskruns", "get tekton.dev/customruns", "list tekton.dev/customruns", "get pods"]
+        );
+    }
+
+    #[test]
+    fn a_right_that_no_request_needs_is_one_that_a_policy_asks_for() {
+        let asked = asked_by_policies(&shipped().unwrap()).unwrap();
+        let asked: Vec<String> = asked.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            asked,
+            ["create kubernaut.ai/workflowexecutions/target", "create kubernaut.ai/workflowschedules/child"]
         );
     }
 

@@ -12,23 +12,23 @@ use wfe_testkit::ControlPlane;
 const TIME: &str = "2026-01-02T03:04:05Z";
 
 /// A namespace of its own, and raw objects in it: a typed client could not even send what is to be refused.
-pub(super) struct Namespaced {
-    pub(super) control_plane: ControlPlane,
-    pub(super) namespace: String,
-    pub(super) api: Api<DynamicObject>,
+pub(crate) struct Namespaced {
+    pub(crate) control_plane: ControlPlane,
+    pub(crate) namespace: String,
+    pub(crate) api: Api<DynamicObject>,
 }
 
 /// The answer of the API server: its message, where it refused.
-pub(super) type Refusal = Option<String>;
+pub(crate) type Refusal = Option<String>;
 
 impl Namespaced {
     /// Creates the namespace on the control plane that all tests share.
-    pub(super) async fn new() -> Result<Self> {
+    pub(crate) async fn new() -> Result<Self> {
         Self::on(ControlPlane::shared().await?).await
     }
 
     /// Creates the namespace.
-    pub(super) async fn on(control_plane: &ControlPlane) -> Result<Self> {
+    pub(crate) async fn on(control_plane: &ControlPlane) -> Result<Self> {
         let client: Client = control_plane.client().await?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let namespace = serde_json::from_value(json!({"metadata": {"generateName": "admission-"}}))?;
@@ -39,13 +39,13 @@ impl Namespaced {
     }
 
     /// Asks whether `object` would be created.
-    pub(super) async fn try_create(&self, object: Value) -> Result<Refusal> {
+    pub(crate) async fn try_create(&self, object: Value) -> Result<Refusal> {
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         refusal(self.api.create(&dry_run, &serde_json::from_value(object)?).await)
     }
 
     /// Creates a good object that has come to `phase` (`""`: none) on a legal way, and returns its name.
-    pub(super) async fn create_in(&self, phase: &str) -> Result<String> {
+    pub(crate) async fn create_in(&self, phase: &str) -> Result<String> {
         let object = serde_json::from_value(good())?;
         let name = self.api.create(&PostParams::default(), &object).await?.name_any();
         if phase == "Completed" {
@@ -58,13 +58,13 @@ impl Namespaced {
     }
 
     /// Tries a merge patch of the status.
-    pub(super) async fn try_status(&self, name: &str, status: Value) -> Result<Refusal> {
+    pub(crate) async fn try_status(&self, name: &str, status: Value) -> Result<Refusal> {
         let patch = Patch::Merge(json!({"status": status}));
         refusal(self.api.patch_status(name, &PatchParams::default(), &patch).await)
     }
 
     /// Tries to replace the status.
-    pub(super) async fn try_replace_status(&self, name: &str, status: Option<Value>) -> Result<Refusal> {
+    pub(crate) async fn try_replace_status(&self, name: &str, status: Option<Value>) -> Result<Refusal> {
         let mut object = self.api.get(name).await?;
         let data = object.data.as_object_mut().context("not an object")?;
         data.remove("status");
@@ -73,7 +73,7 @@ impl Namespaced {
     }
 
     /// Patches the status; a refusal is an error.
-    pub(super) async fn must(&self, name: &str, status: Value) -> Result<()> {
+    pub(crate) async fn must(&self, name: &str, status: Value) -> Result<()> {
         match self.try_status(name, status).await? {
             None => Ok(()),
             Some(message) => bail!("{name}: {message}"),
@@ -82,7 +82,7 @@ impl Namespaced {
 }
 
 /// Tells a refusal (400, 403 or 422) from other errors.
-pub(super) fn refusal<T>(answer: kube::Result<T>) -> Result<Refusal> {
+pub(crate) fn refusal<T>(answer: kube::Result<T>) -> Result<Refusal> {
     match answer {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422) => Ok(Some(status.message.clone())),
@@ -91,7 +91,7 @@ pub(super) fn refusal<T>(answer: kube::Result<T>) -> Result<Refusal> {
 }
 
 /// Reports what went wrong with the rows of a table, all of it at once.
-pub(super) fn report(failures: &[String]) -> Result<()> {
+pub(crate) fn report(failures: &[String]) -> Result<()> {
     if failures.is_empty() {
         return Ok(());
     }
@@ -99,7 +99,7 @@ pub(super) fn report(failures: &[String]) -> Result<()> {
 }
 
 /// Notes a failure unless `refusal` says all of `words`; no words: unless there was none.
-pub(super) fn expect(failures: &mut Vec<String>, row: &str, words: &[&str], refusal: Refusal) {
+pub(crate) fn expect(failures: &mut Vec<String>, row: &str, words: &[&str], refusal: Refusal) {
     match refusal {
         None if words.is_empty() => {}
         None => failures.push(format!("{row}: accepted")),
@@ -109,7 +109,7 @@ pub(super) fn expect(failures: &mut Vec<String>, row: &str, words: &[&str], refu
 }
 
 /// A good object with every field of spec set that may be set at creation.
-pub(super) fn good() -> Value {
+pub(crate) fn good() -> Value {
     json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
         "kind": "WorkflowExecution",
@@ -138,7 +138,7 @@ pub(super) fn good() -> Value {
 }
 
 /// What `good` becomes when the field at `pointer` is `value`; null removes it.
-pub(super) fn good_but(pointer: &str, value: Value) -> Result<Value> {
+pub(crate) fn good_but(pointer: &str, value: Value) -> Result<Value> {
     let mut object = good();
     let (parent, field) = pointer.rsplit_once('/').context("not a pointer")?;
     let parent = object.pointer_mut(parent).and_then(Value::as_object_mut).context("no such parent")?;
@@ -151,7 +151,7 @@ pub(super) fn good_but(pointer: &str, value: Value) -> Result<Value> {
 }
 
 /// The least that a status takes with it when it enters `phase` (`""`: the phase is removed).
-pub(super) fn entering(phase: &str) -> Value {
+pub(crate) fn entering(phase: &str) -> Value {
     match phase {
         "" => json!({"phase": null}),
         "Running" => json!({"phase": phase, "startTime": TIME, "pipelineRunRef": run_ref(1)}),
@@ -163,11 +163,11 @@ pub(super) fn entering(phase: &str) -> Value {
 }
 
 /// The n-th PipelineRun.
-pub(super) fn run_ref(n: u32) -> Value {
+pub(crate) fn run_ref(n: u32) -> Value {
     json!({"name": format!("wfe-{n}"), "uid": format!("u-{n}"), "namespace": "kubernaut-workflows"})
 }
 
-pub(super) fn failure_details() -> Value {
+pub(crate) fn failure_details() -> Value {
     json!({
         "failedTaskIndex": 0, "failedTaskName": "", "reason": "ImagePullBackOff", "message": "no such image",
         "failedAt": TIME, "executionTimeBeforeFailure": "0s", "naturalLanguageSummary": "It did not start.",
@@ -175,6 +175,6 @@ pub(super) fn failure_details() -> Value {
     })
 }
 
-pub(super) fn skip_details() -> Value {
+pub(crate) fn skip_details() -> Value {
     json!({"reason": "ResourceBusy", "message": "another execution holds the target", "skippedAt": TIME})
 }

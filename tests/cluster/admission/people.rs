@@ -34,17 +34,15 @@ pub(super) const ROBOT: &str = "system:serviceaccount:payment:robot";
 static INSTALLED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
 
 /// A namespace on a control plane where everything is installed, and the four in their roles.
-pub(super) struct Stage {
-    pub(super) namespaced: Namespaced,
+pub(crate) struct Stage {
+    pub(crate) namespaced: Namespaced,
     client: Client,
 }
 
 impl Stage {
     /// Sets the stage for what stands behind a virtual subresource, such as `cancellation`.
-    pub(super) async fn new(subresource: &str) -> Result<Self> {
-        let control_plane =
-            INSTALLED.get_or_init(|| async { install().await.map_err(|error| format!("{error:#}")) }).await;
-        let control_plane = control_plane.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
+    pub(crate) async fn new(subresource: &str) -> Result<Self> {
+        let control_plane = installed().await?;
         let stage = Self { namespaced: Namespaced::on(control_plane).await?, client: control_plane.client().await? };
         stage
             .grant(
@@ -98,12 +96,12 @@ impl Stage {
     }
 
     /// Returns the client of the administrator.
-    pub(super) fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
     /// Tries to create an object, for the answer alone.
-    pub(super) async fn try_create(&self, object: Value) -> Result<Refusal> {
+    pub(crate) async fn try_create(&self, object: Value) -> Result<Refusal> {
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         refusal(self.namespaced.api.create(&dry_run, &serde_json::from_value(object)?).await)
     }
@@ -118,14 +116,21 @@ impl Stage {
     }
 }
 
+/// Returns the control plane where everything is installed.
+pub(crate) async fn installed() -> Result<&'static ControlPlane> {
+    let control_plane = INSTALLED.get_or_init(|| async { install().await.map_err(|error| format!("{error:#}")) }).await;
+    control_plane.as_ref().map_err(|why| anyhow::anyhow!("{why}"))
+}
+
 /// Starts an API server, installs everything as the README says, and waits until the policies are in force.
 async fn install() -> Result<ControlPlane> {
     let control_plane = ControlPlane::start(Options::BARE).await?;
     let base = repository().join("config/base");
     let base = base.to_string_lossy();
     control_plane.kubectl(&["apply", "--server-side", "-k", &base]).await?;
-    let crd = "crd/workflowexecutions.kubernaut.ai";
-    control_plane.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", crd]).await?;
+    let crds = ["crd/workflowexecutions.kubernaut.ai", "crd/workflowschedules.kubernaut.ai"];
+    let wait = ["wait", "--for=condition=Established", "--timeout=30s"];
+    control_plane.kubectl(&[&wait[..], &crds].concat()).await?;
     // A second time changes nothing.
     control_plane.kubectl(&["apply", "--server-side", "-k", &base]).await?;
     let canary = Namespaced::on(&control_plane).await?;
@@ -172,7 +177,7 @@ pub(super) async fn expect_shipped_fits(name: &str, field: &str, wrong: &str) ->
 }
 
 /// Checks the same of the policy `name`, of which a misspelt field would not be seen: it is about one without a type.
-pub(super) async fn expect_no_warnings(name: &str) -> Result<()> {
+pub(crate) async fn expect_no_warnings(name: &str) -> Result<()> {
     fitting(&Stage::new("clearance").await?, name).await.map(drop)
 }
 

@@ -23,7 +23,7 @@ fn with(retry: &Value) -> Result<Value> {
 }
 
 /// Values that are accepted, of every form and at every limit.
-fn good_policies() -> Vec<Value> {
+pub(crate) fn good_policies() -> Vec<Value> {
     vec![
         json!(true),
         json!(false),
@@ -55,7 +55,7 @@ fn good_policies() -> Vec<Value> {
 }
 
 /// Values that are refused: by the schema, or by the policy.
-fn bad_policies() -> Vec<(Value, &'static [&'static str])> {
+pub(crate) fn bad_policies() -> Vec<(Value, &'static [&'static str])> {
     let form: &[&str] =
         &[POLICY, "spec.retry: must be true, a whole number of attempts from 1 to 20, or an object, e.g."];
     let least: &[&str] = &["spec.retry: Invalid value", "greater than or equal to 1"];

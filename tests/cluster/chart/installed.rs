@@ -65,7 +65,7 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     assert_eq!(world.get_wfe("first").await?["status"]["phase"], "Completed");
     // All of it goes, with executions in several phases and their runs, when nobody is there to help.
     on_release(&["uninstall", RELEASE])?;
-    gone(&["crd", "workflowexecutions.kubernaut.ai"]).await?;
+    gone(&["crd", "workflowexecutions.kubernaut.ai", "workflowschedules.kubernaut.ai"]).await?;
     gone(&["namespace", EXECUTION_NAMESPACE, NAMESPACE, world.namespace()]).await?;
     world.close().await
 }
@@ -138,6 +138,7 @@ async fn what_stays_is_what_was_kept(world: &World, manifest: &[Value]) -> Resul
     kept.sort();
     let expected = [
         "CustomResourceDefinition workflowexecutions.kubernaut.ai",
+        "CustomResourceDefinition workflowschedules.kubernaut.ai",
         "Namespace kubernaut-workflows",
         "ServiceAccount kubernaut-workflow-runner",
     ];

@@ -16,14 +16,25 @@ const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
-const RESOURCES: [&str; 4] = [
+const RESOURCES: [&str; 8] = [
     "workflowexecutions",
     "workflowexecutions/status",
     "workflowexecutions/cancellation",
     "workflowexecutions/clearance",
+    "workflowexecutions/target",
+    "workflowschedules",
+    "workflowschedules/status",
+    "workflowschedules/child",
 ];
 
-const VIEW: &[&str] = &["get workflowexecutions", "list workflowexecutions", "watch workflowexecutions"];
+const VIEW: &[&str] = &[
+    "get workflowexecutions",
+    "list workflowexecutions",
+    "watch workflowexecutions",
+    "get workflowschedules",
+    "list workflowschedules",
+    "watch workflowschedules",
+];
 const EDIT: &[&str] = &[
     "get workflowexecutions",
     "list workflowexecutions",
@@ -31,13 +42,27 @@ const EDIT: &[&str] = &[
     "create workflowexecutions",
     "patch workflowexecutions",
     "delete workflowexecutions",
+    "get workflowschedules",
+    "list workflowschedules",
+    "watch workflowschedules",
+    "create workflowschedules",
+    "patch workflowschedules",
+    "delete workflowschedules",
 ];
+const TARGET: &[&str] = &["create workflowexecutions/target"];
 const CLEAR: &[&str] = &["get workflowexecutions", "patch workflowexecutions", "update workflowexecutions/clearance"];
 
-/// A cluster role, whose one subject has its name; and what that may do with executions. Those without a prefix are the
-/// cluster's own, which ours are aggregated to.
-const ROLES: [(&str, &[&str]); 6] =
-    [("wfe-view", VIEW), ("wfe-edit", EDIT), ("wfe-clear", CLEAR), ("view", VIEW), ("edit", EDIT), ("admin", EDIT)];
+/// A cluster role, whose one subject has its name; and what that may do with executions and schedules. Those without a
+/// prefix are the cluster's own, which ours are aggregated to.
+const ROLES: [(&str, &[&str]); 7] = [
+    ("wfe-view", VIEW),
+    ("wfe-edit", EDIT),
+    ("wfe-target", TARGET),
+    ("wfe-clear", CLEAR),
+    ("view", VIEW),
+    ("edit", EDIT),
+    ("admin", EDIT),
+];
 
 /// Needs the execution `first`, and `broken`, which has failed.
 pub(super) async fn each_role_gives_what_its_name_says(world: &World) -> Result<()> {
@@ -73,7 +98,7 @@ async fn await_rights(world: &World, user: &str, expected: &[&str]) -> Result<()
     }
 }
 
-/// Asks the authorizer for all rights on executions that a user has.
+/// Asks the authorizer for all rights on executions and schedules that a user has.
 async fn rights(world: &World, user: &str) -> Result<BTreeSet<String>> {
     let reviews: Api<SubjectAccessReview> = Api::all(world.client());
     let mut rights = BTreeSet::new();

@@ -14,8 +14,12 @@ use super::{Helm, NAMESPACE, RELEASE, chart};
 const SETS: [&str; 3] = ["default", "everything", "one-namespace"];
 
 /// What the chart takes in whole from elsewhere; on record is only where.
-const TAKEN_IN: [&str; 3] =
-    ["files/crds/kubernaut.ai_workflowexecutions.yaml", "files/rules.yaml", "files/dashboard.json"];
+const TAKEN_IN: [&str; 4] = [
+    "files/crds/kubernaut.ai_workflowexecutions.yaml",
+    "files/crds/kubernaut.ai_workflowschedules.yaml",
+    "files/rules.yaml",
+    "files/dashboard.json",
+];
 
 /// Where the runbooks are, by the values of the set `everything`.
 const RUNBOOKS: &str = "https://wiki.example.com/runbooks";

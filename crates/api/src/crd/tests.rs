@@ -7,15 +7,24 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{FailureReason, Phase, SkipReason, limits};
 
-/// Renders the only CRD as JSON.
-fn crd() -> Value {
+const EXECUTION: &str = "workflowexecutions";
+const SCHEDULE: &str = "workflowschedules";
+
+/// Renders the CRD of a resource as JSON.
+fn crd(plural: &str) -> Value {
     let crds = crds();
-    assert_eq!(crds.len(), 1);
-    serde_json::to_value(&crds[0]).unwrap()
+    let names: Vec<&str> = crds.iter().map(|crd| crd.spec.names.plural.as_str()).collect();
+    assert_eq!(names, [EXECUTION, SCHEDULE]);
+    let found = crds.iter().find(|crd| crd.spec.names.plural == plural).unwrap();
+    serde_json::to_value(found).unwrap()
+}
+
+fn schema_of(plural: &str) -> Value {
+    crd(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 
 fn schema() -> Value {
-    crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+    schema_of(EXECUTION)
 }
 
 /// Calls `see` with path and schema of every node.
@@ -33,14 +42,16 @@ fn walk(path: &str, node: &Value, see: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// Lists the paths at which `bad` holds.
+/// Lists the paths, of all kinds, at which `bad` holds.
 fn offenders(bad: impl Fn(&str, &Value) -> bool) -> Vec<String> {
     let mut paths = Vec::new();
-    walk("", &schema(), &mut |path, node| {
-        if bad(path, node) {
-            paths.push(path.to_owned());
-        }
-    });
+    for plural in [EXECUTION, SCHEDULE] {
+        walk("", &schema_of(plural), &mut |path, node| {
+            if bad(path, node) {
+                paths.push(format!("{plural}: {path}"));
+            }
+        });
+    }
     paths
 }
 
@@ -54,7 +65,7 @@ fn every_value_is_bounded() {
         Some("object") if node["properties"].is_null() => node["maxProperties"].is_null(),
         Some("object" | "integer" | "number" | "boolean") => false,
         // It has no type, so that it may be a flag, a number or an object: the admission policy binds it.
-        None => path != "spec.retry",
+        None => path != "spec.retry" && path != "spec.template.spec.retry",
         _ => true,
     });
     assert_eq!(unbounded, NONE, "without type or limit");
@@ -96,17 +107,20 @@ fn nothing_is_nullable_and_nothing_has_a_default() {
 
 #[test]
 fn every_rule_names_its_field_in_its_message() {
-    let mut seen = 0;
-    walk("", &schema(), &mut |path, node| {
-        for rule in node["x-kubernetes-validations"].as_array().into_iter().flatten() {
-            seen += 1;
-            let message = rule["message"].as_str().unwrap_or_default();
-            let field = format!("{}{}", path.replace("[]", ""), rule["fieldPath"].as_str().unwrap_or_default());
-            let field = field.trim_start_matches('.');
-            assert!(message.starts_with(&format!("{field}: ")), "{field}: {rule}");
-        }
-    });
-    assert!(seen > 25, "only {seen} rules");
+    for (plural, least) in [(EXECUTION, 50), (SCHEDULE, 30)] {
+        let mut seen = 0;
+        walk("", &schema_of(plural), &mut |path, node| {
+            for rule in node["x-kubernetes-validations"].as_array().into_iter().flatten() {
+                seen += 1;
+                let message = rule["message"].as_str().unwrap_or_default();
+                let field = format!("{}{}", path.replace("[]", ""), rule["fieldPath"].as_str().unwrap_or_default());
+                // Metadata is not in the schema, so that no rule can have it as its field.
+                let field = if field.is_empty() { "metadata.name" } else { field.trim_start_matches('.') };
+                assert!(message.starts_with(&format!("{field}: ")), "{field}: {rule}");
+            }
+        });
+        assert!(seen > least, "only {seen} rules on {plural}");
+    }
 }
 
 #[test]
@@ -219,20 +233,23 @@ fn only_fields_that_do_something_are_in_spec() {
     );
 }
 
-#[test]
-fn kubectl_shows_these_columns() {
-    let crd = crd();
-    let columns: Vec<_> = crd["spec"]["versions"][0]["additionalPrinterColumns"]
-        .as_array()
-        .unwrap()
+/// Lists the columns of a kind: name, type, field, and 1 for those that only the wide form has.
+fn columns(crd: &Value) -> Vec<(&str, &str, &str, i64)> {
+    let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap();
+    columns
         .iter()
         .map(|column| {
             let text = |key: &str| column[key].as_str().unwrap();
             (text("name"), text("type"), text("jsonPath"), column["priority"].as_i64().unwrap_or(0))
         })
-        .collect();
+        .collect()
+}
+
+#[test]
+fn kubectl_shows_these_columns() {
+    let crd = crd(EXECUTION);
     assert_eq!(
-        columns,
+        columns(&crd),
         [
             ("Phase", "string", ".status.phase", 0),
             ("Workflow", "string", ".spec.workflowRef.workflowId", 0),
@@ -249,7 +266,7 @@ fn kubectl_shows_these_columns() {
 
 #[test]
 fn kubectl_finds_it_by_these_names_and_fields() {
-    let crd = crd();
+    let crd = crd(EXECUTION);
     assert_eq!(crd["metadata"]["name"], "workflowexecutions.kubernaut.ai");
     assert_eq!(crd["spec"]["names"]["shortNames"], json!(["wfe"]));
     assert_eq!(crd["spec"]["names"]["categories"], json!(["kubernaut"]));
@@ -275,16 +292,18 @@ fn limits_and_patterns_agree() {
 fn yaml_says_the_same_as_the_types() {
     let text = crds_yaml().unwrap();
     assert_eq!(text, crds_yaml().unwrap(), "not the same text every time");
-    let read: Value = serde_saphyr::from_str(&text).unwrap();
-    assert_eq!(read, crd());
+    let read: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    assert_eq!(read, [crd(EXECUTION), crd(SCHEDULE)]);
 }
 
 #[test]
-fn the_file_in_crds_is_the_generated_one() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds/kubernaut.ai_workflowexecutions.yaml");
-    let file = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        file == crds_yaml().unwrap(),
-        "crds/kubernaut.ai_workflowexecutions.yaml is out of date: run `make generate`"
-    );
+fn the_files_in_crds_are_the_generated_ones() {
+    let read = |plural: &str| {
+        let path = format!("{}/../../crds/kubernaut.ai_{plural}.yaml", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(path).unwrap_or_default()
+    };
+    let files = [EXECUTION, SCHEDULE].map(read).concat();
+    assert!(files == crds_yaml().unwrap(), "crds/ is out of date: run `make generate`");
 }
+
+mod schedule;

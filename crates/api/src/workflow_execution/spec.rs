@@ -12,7 +12,7 @@ use super::{patterns, rules, status::WorkflowExecutionStatus};
 use crate::limits;
 
 /// A time down to nanoseconds. The API server takes more digits than programs read; the rest it checks by the format.
-const START_BEFORE: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
+pub(crate) const MOMENT: &str = "^[^.,]+([.,][0-9]{1,9})?(Z|[-+][0-9]{2}:[0-9]{2})$";
 
 /// The fields that never change, but for `retry`, which has a rule of its own.
 const IMMUTABLE: [&str; 10] = [
@@ -83,8 +83,9 @@ const IMMUTABLE: [&str; 10] = [
     validation = rules::stays("clearance", "what fails later takes a clearance of its own"),
 )]
 pub struct WorkflowExecutionSpec {
-    /// The object that asked for this execution, e.g. a RemediationRequest. Kept for the record, nothing is decided by
-    /// it. Absent: nobody in particular.
+    /// The object that asked for this execution, e.g. a RemediationRequest. Kept for the record; nothing is decided by
+    /// it, except that the kind WorkflowSchedule, which only the operator may set, makes this execution the run of that
+    /// schedule. Absent: nobody in particular.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remediation_request_ref: Option<RemediationRequestRef>,
     /// Which workflow to run.
@@ -135,7 +136,7 @@ pub struct WorkflowExecutionSpec {
     /// Failed, DeadlineExceeded, and it does not count as a failure of its target. Set it where a backup or a GitOps
     /// tool could make this object again long after it was asked for. Absent: whenever it is decided.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("pattern" = START_BEFORE))]
+    #[schemars(extend("pattern" = MOMENT))]
     #[x_kube(validation = ("self >= timestamp('1970-01-01T00:00:00Z') && self < timestamp('9999-01-01T00:00:00Z')",
         "spec.startBefore: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z"))]
     pub start_before: Option<Time>,

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     rules,
     skip::SkipDetails,
 };
-use crate::limits;
+use crate::{conditions, limits};
 
 /// What became of the execution. Written by the operator; the API server refuses a phase that goes backwards.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -233,42 +233,6 @@ pub struct ClearanceStatus {
     pub reason: String,
 }
 
-/// Limits conditions as metav1.Condition does in Go; the Rust type carries no limits.
 fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "maxItems": limits::CONDITIONS,
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": {
-            "type": "object",
-            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
-            "properties": {
-                "type": {
-                    "description": "What the condition is about: TargetLocked, Started, Succeeded, Blocked or Waiting.",
-                    "type": "string", "minLength": 1, "maxLength": limits::CONDITION_TYPE,
-                },
-                "status": {
-                    "description": "Whether it holds: True, False or Unknown.",
-                    "type": "string", "enum": ["True", "False", "Unknown"],
-                },
-                "reason": {
-                    "description": "Why, in one word, e.g. Held, ResourceBusy or OOMKilled.",
-                    "type": "string", "minLength": 1, "maxLength": limits::REASON,
-                },
-                "message": {
-                    "description": "Why, in a sentence; may be empty.",
-                    "type": "string", "maxLength": limits::MESSAGE,
-                },
-                "lastTransitionTime": {
-                    "description": "When status last changed.",
-                    "type": "string", "format": "date-time",
-                },
-                "observedGeneration": {
-                    "description": "The metadata.generation that the condition speaks of.",
-                    "type": "integer", "format": "int64", "minimum": 0,
-                },
-            },
-        },
-    })
+    conditions::schema("TargetLocked, Started, Succeeded, Blocked or Waiting", "Held, ResourceBusy or OOMKilled")
 }

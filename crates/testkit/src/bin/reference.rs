@@ -40,7 +40,10 @@ fn page(crd: &CustomResourceDefinition) -> Result<String> {
     writeln!(text, "Short names: {}.", short.join(", "))?;
     let selectable = version.selectable_fields.iter().flatten();
     let selectable = selectable.map(|field| format!("`{}`", field.json_path.trim_start_matches('.')));
-    writeln!(text, "Field selectors: {}.", selectable.collect::<Vec<_>>().join(", "))?;
+    let selectable = selectable.collect::<Vec<_>>().join(", ");
+    if !selectable.is_empty() {
+        writeln!(text, "Field selectors: {selectable}.")?;
+    }
     columns(&mut text, version)?;
     for part in ["spec", "status"] {
         let Some(schema) = schema.properties.as_ref().and_then(|properties| properties.get(part)) else { continue };

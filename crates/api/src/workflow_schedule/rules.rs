@@ -1,0 +1,176 @@
+//! Admission rules of a `WorkflowSchedule`. The API server evaluates them at every write.
+//!
+//! A rule that compares two durations passes where one of them is malformed: the rule on that field refuses it, and an
+//! error of `duration()` would only hide the answer.
+
+use kube::core::{Reason, Rule};
+
+use crate::limits;
+
+/// Whole seconds, and few digits: hours, minutes and seconds in this order, at least one of them.
+const DURATION: &str = "^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$";
+
+/// Five groups of characters: what a group means is judged elsewhere.
+const CRON: &str = "^[0-9*,/-]+ [0-9*,/-]+ [0-9*,/-]+ ([0-9*,/-]|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)+ \
+     ([0-9*,/-]|SUN|MON|TUE|WED|THU|FRI|SAT)+$";
+
+/// Key of a label or annotation, but for the length of its prefix.
+const KEY: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
+     [a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?$";
+
+/// Value of a label.
+const LABEL: &str = "^([a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?)?$";
+
+/// Limits the name, from which the names and a label of the children are made.
+pub(super) fn name_is_short() -> Rule {
+    let limit = limits::SCHEDULE_NAME;
+    let message = format!("metadata.name: must have at most {limit} characters, as it is a label of the executions");
+    Rule::new(format!("self.metadata.name.size() <= {limit}")).message(message.as_str())
+}
+
+/// Demands a duration in whole seconds.
+pub(super) fn duration(field: &str, least: &str, most: &str) -> Rule {
+    let message = format!("{field}: must be a duration in whole seconds from {least} to {most}, e.g. 5m or 1h30m");
+    let rule = format!(
+        "self.matches(r'{DURATION}') && duration(self) >= duration('{least}') && duration(self) <= duration('{most}')"
+    );
+    Rule::new(rule).message(message.as_str())
+}
+
+/// Demands a time that every program can write.
+pub(super) fn years(field: &str) -> Rule {
+    Rule::new("self >= timestamp('1970-01-01T00:00:00Z') && self < timestamp('9999-01-01T00:00:00Z')")
+        .message(format!("{field}: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z").as_str())
+}
+
+/// Demands the form of a cron expression.
+pub(super) fn cron() -> Rule {
+    Rule::new(format!("self.matches(r'{CRON}')")).message(
+        "spec.cron: must be five fields (minute, hour, day of month, month, day of week) of digits and * , - /, with \
+         one blank between two of them; months may be JAN to DEC, days of the week SUN to SAT, e.g. 0 2 * * MON-FRI",
+    )
+}
+
+/// Demands a time zone that the API server knows. Of one that it does not know it says so before the message.
+pub(super) fn zone() -> Rule {
+    Rule::new(
+        "self.matches('^[A-Za-z][A-Za-z0-9_+/-]*$') && self != 'Local' \
+         && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",
+    )
+    .message("spec.timeZone: must be the IANA name of a time zone, e.g. Europe/Berlin or UTC")
+}
+
+/// Demands one of the two kinds of plan.
+pub(super) fn one_plan() -> Rule {
+    Rule::new("has(self.interval) != has(self.cron)")
+        .message("spec.interval: exactly one of interval and cron must be set, e.g. interval: 5m, or cron: 0 2 * * *")
+        .field_path(".interval")
+}
+
+/// Refuses a zone where no time of day is planned.
+pub(super) fn zone_with_cron() -> Rule {
+    Rule::new("!has(self.timeZone) || has(self.cron)")
+        .message("spec.timeZone: may be set only with cron, as an interval knows no time of day; leave it out")
+        .field_path(".timeZone")
+        .reason(Reason::FieldValueForbidden)
+}
+
+/// Demands that slots which move later do not pass the next one.
+pub(super) fn spread_below_interval() -> Rule {
+    compare("spread", "<", "interval", "spec.spread: must be less than interval", ".spread")
+}
+
+/// Demands that the clamps leave the interval itself alone.
+pub(super) fn min_not_above_interval() -> Rule {
+    compare(
+        "minInterval",
+        "<=",
+        "interval",
+        "spec.minInterval: must not be above interval; lower it, or leave it out",
+        ".minInterval",
+    )
+}
+
+/// Demands the same of the other clamp.
+pub(super) fn max_not_below_interval() -> Rule {
+    compare(
+        "interval",
+        "<=",
+        "maxInterval",
+        "spec.maxInterval: must not be below interval; raise it, or leave it out",
+        ".maxInterval",
+    )
+}
+
+/// Demands that the clamps of a cron expression do not cross. Those of an interval cannot, by the other rules.
+pub(super) fn clamps_of_cron() -> Rule {
+    let malformed = |field: &str| format!("(has(self.{field}) && !{})", well_formed(field));
+    let given = |field: &str, absent: &str| format!("duration(has(self.{field}) ? self.{field} : '{absent}')");
+    let rule = format!(
+        "has(self.interval) || {} || {} || {} <= {}",
+        malformed("minInterval"),
+        malformed("maxInterval"),
+        given("minInterval", "1m"),
+        given("maxInterval", "24h"),
+    );
+    Rule::new(rule)
+        .message(
+            "spec.maxInterval: must not be below minInterval; with cron, the one that is absent is 1m (minInterval) or \
+             24h (maxInterval)",
+        )
+        .field_path(".maxInterval")
+}
+
+/// Demands one of the two forms of a hint.
+pub(super) fn one_hint() -> Rule {
+    Rule::new("has(self.nextRunAt) != has(self.interval)")
+        .message("spec.hint.nextRunAt: exactly one of nextRunAt and interval must be set")
+        .field_path(".nextRunAt")
+}
+
+/// Refuses a hint that ends before it says anything.
+pub(super) fn hint_outlives_its_run() -> Rule {
+    Rule::new("!has(self.nextRunAt) || self.expiresAt > self.nextRunAt")
+        .message("spec.hint.expiresAt: must be after nextRunAt, as an expired hint is ignored")
+        .field_path(".expiresAt")
+}
+
+/// Refuses what only the operator writes.
+pub(super) fn no_keys_of_ours(field: &str) -> Rule {
+    Rule::new("self.all(key, !key.startsWith('kubernaut.ai/'))")
+        .message(format!("{field}: keys must not begin with kubernaut.ai/, which the operator sets itself").as_str())
+        .reason(Reason::FieldValueForbidden)
+}
+
+/// Demands keys that an object may have.
+pub(super) fn keys(field: &str) -> Rule {
+    let message = format!(
+        "{field}: keys must be at most 63 letters, digits, - _ and ., with a letter or digit at either end, after an \
+         optional DNS subdomain and a slash, e.g. team or example.com/team"
+    );
+    Rule::new(format!("self.all(key, key.matches(r'{KEY}') && key.split('/')[0].size() <= {})", limits::NAME))
+        .message(message.as_str())
+}
+
+/// Demands values that a label may have.
+pub(super) fn values_of_labels(field: &str) -> Rule {
+    let message = format!(
+        "{field}: values must be at most 63 letters, digits, - _ and ., with a letter or digit at either end, or empty"
+    );
+    Rule::new(format!("self.all(key, self[key].matches(r'{LABEL}'))")).message(message.as_str())
+}
+
+/// Compares two durations of the spec, where both are given.
+fn compare(left: &str, operator: &str, right: &str, message: &str, field_path: &str) -> Rule {
+    let rule = format!(
+        "!has(self.{left}) || !has(self.{right}) || !{} || !{} || duration(self.{left}) {operator} duration(self.{right})",
+        well_formed(left),
+        well_formed(right),
+    );
+    Rule::new(rule).message(message).field_path(field_path.to_owned())
+}
+
+/// Condition of a rule: the field has the form of a duration.
+fn well_formed(field: &str) -> String {
+    format!("self.{field}.matches(r'{DURATION}')")
+}

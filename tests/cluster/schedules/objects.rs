@@ -1,0 +1,145 @@
+//! Two good schedules, and what is tried with them.
+
+use anyhow::{Context as _, Result};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
+use kube::core::{ApiResource, Request};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use serde_json::{Value, json};
+use wfe_api::WorkflowSchedule;
+use wfe_testkit::ControlPlane;
+
+use crate::admission::objects::{Namespaced, Refusal, refusal};
+
+/// A namespace of its own, and raw schedules in it.
+pub(super) struct Schedules {
+    pub(super) control_plane: ControlPlane,
+    pub(super) namespace: String,
+    pub(super) client: Client,
+    pub(super) api: Api<DynamicObject>,
+}
+
+impl Schedules {
+    /// Creates the namespace on the control plane that all tests share.
+    pub(super) async fn new() -> Result<Self> {
+        Self::of(&Namespaced::new().await?).await
+    }
+
+    /// Takes a namespace that is there.
+    pub(super) async fn of(namespaced: &Namespaced) -> Result<Self> {
+        let (control_plane, namespace) = (namespaced.control_plane.clone(), namespaced.namespace.clone());
+        let client = control_plane.client().await?;
+        let api = Api::namespaced_with(client.clone(), &namespace, &kind());
+        Ok(Self { control_plane, namespace, client, api })
+    }
+
+    /// Asks whether `object` would be created; a field that nobody knows is refused too.
+    pub(super) async fn try_create(&self, object: Value) -> Result<Refusal> {
+        let field_validation = Some(ValidationDirective::Strict);
+        let strict = PostParams { dry_run: true, field_validation, ..PostParams::default() };
+        refusal(self.api.create(&strict, &serde_json::from_value(object)?).await)
+    }
+
+    /// Creates it, and returns its name.
+    pub(super) async fn create(&self, object: Value) -> Result<String> {
+        let object = serde_json::from_value(object)?;
+        Ok(self.api.create(&PostParams::default(), &object).await?.name_any())
+    }
+
+    /// Tries a merge patch of the spec.
+    pub(super) async fn try_spec(&self, name: &str, spec: Value) -> Result<Refusal> {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        refusal(self.api.patch(name, &PatchParams::default(), &patch).await)
+    }
+
+    /// Asks as somebody whether `object` would be created.
+    pub(super) async fn try_create_as(&self, user: &str, object: Value) -> Result<Refusal> {
+        create_as(&self.client, user, &kind(), &self.namespace, &object).await
+    }
+
+    /// Tries a merge patch as somebody.
+    pub(super) async fn patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
+        let url = DynamicObject::url_path(&kind(), Some(&self.namespace));
+        let mut request = Request::new(url).patch(name, &PatchParams::default(), &Patch::Merge(patch))?;
+        request.headers_mut().insert("Impersonate-User", user.parse()?);
+        refusal(self.client.request::<DynamicObject>(request).await)
+    }
+}
+
+fn kind() -> ApiResource {
+    ApiResource::erase::<WorkflowSchedule>(&())
+}
+
+/// Asks as somebody whether an object of a kind would be created.
+pub(super) async fn create_as(
+    client: &Client,
+    user: &str,
+    kind: &ApiResource,
+    namespace: &str,
+    object: &Value,
+) -> Result<Refusal> {
+    let url = DynamicObject::url_path(kind, Some(namespace));
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let mut request = Request::new(url).create(&dry_run, serde_json::to_vec(object)?)?;
+    request.headers_mut().insert("Impersonate-User", user.parse()?);
+    refusal(client.request::<DynamicObject>(request).await)
+}
+
+/// A good schedule by interval, with every field set that goes with one.
+pub(super) fn good() -> Value {
+    json!({
+        "apiVersion": "kubernaut.ai/v1alpha1",
+        "kind": "WorkflowSchedule",
+        "metadata": {"generateName": "wfs-"},
+        "spec": {
+            "interval": "1h",
+            "spread": "1m",
+            "minInterval": "5m",
+            "maxInterval": "12h",
+            "startingDeadlineSeconds": 600,
+            "suspend": false,
+            "template": {
+                "metadata": {"labels": {"team": "payment"}, "annotations": {"example.com/why": "it leaks"}},
+                "spec": {
+                    "workflowRef": {
+                        "workflowId": "deployment-restart", "version": "1.0",
+                        "containerImage": "registry.example/workflows/deployment-restart:1.0",
+                        "containerDigest": format!("sha256:{}", "0f".repeat(32)),
+                    },
+                    "targetResource": "payment/deployment/payment-api",
+                    "parameters": {"READY_TIMEOUT": "90s"},
+                    "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
+                    "rationale": "it leaks memory",
+                    "ttlSecondsAfterFinished": 60,
+                    "retry": {"maxAttempts": 3, "initialDelay": "1s"},
+                },
+            },
+            "history": {"successful": 3, "failed": 3},
+            "hint": {
+                "nextRunAt": "2098-01-02T03:04:05Z", "expiresAt": "2098-01-02T03:14:05Z", "reason": "quiet until then",
+            },
+        },
+    })
+}
+
+/// A good schedule by cron expression.
+pub(super) fn by_cron() -> Result<Value> {
+    let cron = [("interval", json!(null)), ("cron", json!("0 2 * * MON-FRI")), ("timeZone", json!("Europe/Berlin"))];
+    but(good(), &cron)
+}
+
+/// What an object becomes when these fields of its spec, by the names on the way to them, have these values; null
+/// removes one. A name without a field before it is below `spec`, one that begins with a slash below the object.
+pub(super) fn but(mut object: Value, changes: &[(&str, Value)]) -> Result<Value> {
+    for (field, value) in changes {
+        let pointer = if field.starts_with('/') { (*field).to_owned() } else { format!("/spec/{field}") };
+        let (parent, name) = pointer.rsplit_once('/').context("not a pointer")?;
+        let parent = object.pointer_mut(parent).and_then(Value::as_object_mut);
+        let parent = parent.with_context(|| format!("{field} has no parent"))?;
+        if value.is_null() {
+            parent.remove(name).with_context(|| format!("no {field}"))?;
+        } else {
+            parent.insert(name.to_owned(), value.clone());
+        }
+    }
+    Ok(object)
+}

@@ -1,0 +1,409 @@
+//! Who may write a schedule, who may suspend one, and who may make its executions. With everything that `config/base`
+//! installs, on the control plane of the other tests of policies.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{ApiResource, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use wfe_api::WorkflowExecution;
+use wfe_testkit::manifests;
+
+use super::objects::{Schedules, but, create_as, good};
+use crate::admission::objects::{Namespaced, Refusal, expect, good as good_execution, refusal, report};
+use crate::admission::people::{Stage, expect_no_warnings, installed};
+use crate::admission::{retry, workflow};
+
+const AUTHOR: &str = "author.workflowschedules.kubernaut.ai";
+const CHILD: &str = "child.workflowexecutions.kubernaut.ai";
+const WORKFLOW: &str = "workflow.workflowexecutions.kubernaut.ai";
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+const TARGET: &str = "template/spec/targetResource";
+const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
+
+/// May write schedules and create executions.
+const WRITER: &str = "writer";
+/// May write schedules.
+const HALF: &str = "half";
+/// May create executions.
+const ASKER: &str = "asker";
+/// May read and patch schedules.
+const ADVISOR: &str = "advisor";
+
+/// A namespace on the control plane where everything is installed, a second one, and the four in their roles; and two
+/// who can do what the writer can, and have targets elsewhere: in the second namespace, and everywhere.
+struct Cast {
+    schedules: Schedules,
+    other: String,
+    neighbour: String,
+    everywhere: String,
+}
+
+/// A rule of a role.
+fn may(resource: &str, verbs: &[&str]) -> Value {
+    json!({"apiGroups": ["kubernaut.ai"], "resources": [resource], "verbs": verbs})
+}
+
+impl Cast {
+    async fn new() -> Result<Self> {
+        let control_plane = installed().await?;
+        let schedules = Schedules::of(&Namespaced::on(control_plane).await?).await?;
+        let namespaces: Api<Namespace> = Api::all(schedules.client.clone());
+        let other = serde_json::from_value(json!({"metadata": {"generateName": "other-"}}))?;
+        let other = namespaces.create(&PostParams::default(), &other).await?.name_any();
+        let namespace = schedules.namespace.clone();
+        let (neighbour, everywhere) = (format!("neighbour-{namespace}"), format!("everywhere-{namespace}"));
+        let stage = Self { schedules, other, neighbour, everywhere };
+        let (writes, asks) = (["get", "create", "patch"], ["create"]);
+        for user in [WRITER, HALF, &stage.neighbour, &stage.everywhere] {
+            stage.grant(user, "schedules", &may("workflowschedules", &writes), Some(&namespace)).await?;
+        }
+        for user in [WRITER, ASKER, &stage.neighbour, &stage.everywhere] {
+            stage.grant(user, "executions", &may("workflowexecutions", &asks), Some(&namespace)).await?;
+        }
+        stage.grant(ADVISOR, "advice", &may("workflowschedules", &["get", "patch"]), Some(&namespace)).await?;
+        // What the shipped role gives, where it is bound.
+        let bind = async |user: &str, namespace| stage.bind(user, "wfe-target", "wfe-target", namespace).await;
+        bind(&stage.neighbour, Some(&stage.other)).await?;
+        bind(&stage.everywhere, None).await?;
+        stage.await_right(&stage.neighbour, Some(&stage.other)).await?;
+        stage.await_right(&stage.everywhere, None).await?;
+        stage.await_policies().await?;
+        Ok(stage)
+    }
+
+    fn client(&self) -> &kube::Client {
+        &self.schedules.client
+    }
+
+    fn namespace(&self) -> &str {
+        &self.schedules.namespace
+    }
+
+    /// Gives somebody a role of their own with one rule.
+    async fn grant(&self, user: &str, name: &str, rule: &Value, namespace: Option<&str>) -> Result<()> {
+        let name = format!("{user}-{name}");
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [rule],
+        });
+        manifests::apply(self.client(), &role).await?;
+        self.bind(user, &name, &name, namespace).await
+    }
+
+    /// Binds a role in a namespace, or for the whole cluster.
+    async fn bind(&self, user: &str, name: &str, role: &str, namespace: Option<&str>) -> Result<()> {
+        let group = "rbac.authorization.k8s.io";
+        let kind = if namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" };
+        let metadata = match namespace {
+            Some(namespace) => json!({"name": name, "namespace": namespace}),
+            None => json!({"name": format!("{name}-{user}")}),
+        };
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata,
+            "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        });
+        manifests::apply(self.client(), &binding).await?;
+        Ok(())
+    }
+
+    /// Waits until the authorizer knows of the right on targets.
+    async fn await_right(&self, user: &str, namespace: Option<&str>) -> Result<()> {
+        let reviews: Api<SubjectAccessReview> = Api::all(self.client().clone());
+        let review = serde_json::from_value(json!({"spec": {"user": user, "resourceAttributes": {
+            "namespace": namespace, "group": "kubernaut.ai", "resource": "workflowexecutions",
+            "subresource": "target", "verb": "create",
+        }}}))?;
+        let deadline = Instant::now() + IN_FORCE_WITHIN;
+        while !reviews.create(&PostParams::default(), &review).await?.status.is_some_and(|status| status.allowed) {
+            ensure!(Instant::now() < deadline, "{user} may not name targets in {namespace:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until both policies refuse somebody in this namespace: then its roles are in force too.
+    async fn await_policies(&self) -> Result<()> {
+        let deadline = Instant::now() + IN_FORCE_WITHIN;
+        let own = self.on("deployment/api")?;
+        loop {
+            let schedule = self.schedules.try_create_as(HALF, own.clone()).await?;
+            let child = self.forge(ASKER, &reference("WorkflowSchedule")).await?;
+            let (writer, advisor) = (
+                self.schedules.try_create_as(WRITER, own.clone()).await?,
+                self.schedules.patch_as(ADVISOR, "nobody", json!({"spec": {"suspend": true}})).await,
+            );
+            let is_by = |refusal: &Refusal, policy: &str| refusal.as_ref().is_some_and(|why| why.contains(policy));
+            let knows_advisor = advisor.as_ref().is_err_and(|error| error.to_string().contains("not found"));
+            if is_by(&schedule, AUTHOR) && is_by(&child, CHILD) && writer.is_none() && knows_advisor {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "not in force: {schedule:?}, {child:?}, {writer:?}, {advisor:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// A schedule on an object of its own namespace.
+    fn on(&self, object: &str) -> Result<Value> {
+        but(good(), &[(TARGET, json!(format!("{}/{object}", self.namespace())))])
+    }
+
+    /// Asks as somebody whether an execution with this reference would be created.
+    async fn forge(&self, user: &str, reference: &Value) -> Result<Refusal> {
+        let mut execution = good_execution();
+        execution["spec"]["remediationRequestRef"] = reference.clone();
+        let kind = ApiResource::erase::<WorkflowExecution>(&());
+        create_as(self.client(), user, &kind, self.namespace(), &execution).await
+    }
+}
+
+fn reference(kind: &str) -> Value {
+    json!({"apiVersion": "kubernaut.ai/v1alpha1", "kind": kind, "name": "nightly", "uid": "1"})
+}
+
+#[tokio::test]
+async fn whoever_writes_a_schedule_has_what_its_executions_take() -> Result<()> {
+    let stage = Cast::new().await?;
+    let (own, other) = (stage.namespace(), &stage.other);
+    let no_executions = format!("right to create workflowexecutions (group kubernaut.ai) in namespace {own}");
+    let no_targets = format!("workflowexecutions/target (group kubernaut.ai) in namespace {other}, as the ClusterRole");
+    let no_nodes = "workflowexecutions/target (group kubernaut.ai) in the whole cluster, as the ClusterRole wfe-target";
+    let told = "spec.template.spec.targetResource: ";
+    let (mine, theirs, node) =
+        (format!("{own}/deployment/api"), format!("{other}/deployment/api"), "node/worker-1".to_owned());
+    let (neighbour, everywhere) = (stage.neighbour.as_str(), stage.everywhere.as_str());
+    let rbac: &[&str] = &["cannot create resource \"workflowschedules\""];
+    let executions: &[&str] = &[AUTHOR, "spec.template: half may not write this schedule", &no_executions];
+    let rows: &[(&str, &str, &[&str])] = &[
+        (WRITER, &mine, &[]),
+        (WRITER, &theirs, &[AUTHOR, told, "writer may not let workflows act on", &no_targets]),
+        (WRITER, &node, &[AUTHOR, told, "writer may not let workflows act on node/worker-1", no_nodes]),
+        (HALF, &mine, executions),
+        (HALF, &theirs, executions),
+        (ASKER, &mine, rbac),
+        (ADVISOR, &mine, rbac),
+        (neighbour, &mine, &[]),
+        (neighbour, &theirs, &[]),
+        (neighbour, &node, &[AUTHOR, no_nodes]),
+        (everywhere, &mine, &[]),
+        (everywhere, &theirs, &[]),
+        (everywhere, &node, &[]),
+    ];
+    let mut failures = Vec::new();
+    for (user, target, words) in rows {
+        let refusal = stage.schedules.try_create_as(user, but(good(), &[(TARGET, json!(target))])?).await?;
+        expect(&mut failures, &format!("{user} on {target}"), words, refusal);
+    }
+    report(&failures)
+}
+
+#[tokio::test]
+async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result<()> {
+    let stage = Cast::new().await?;
+    let name = stage.schedules.create(stage.on("deployment/api")?).await?;
+    let refused = [AUTHOR, "spec.template: advisor may not write this schedule"];
+    let hint = json!({"interval": "30m", "nextRunAt": null, "expiresAt": "2099-01-01T00:00:00Z"});
+    let free = [
+        json!({"suspend": true}),
+        json!({"suspend": false}),
+        json!({"suspend": null}),
+        json!({"hint": hint}),
+        json!({"hint": {"reason": "another"}, "suspend": true}),
+        json!({"hint": null}),
+        json!({"interval": "1h"}), // as it is
+    ];
+    let others = [
+        json!({"interval": "2h"}),
+        json!({"interval": null, "cron": "0 2 * * *", "spread": null}),
+        json!({"interval": "2h", "suspend": false}),
+        json!({"spread": "2m"}),
+        json!({"spread": null}),
+        json!({"minInterval": "6m"}),
+        json!({"maxInterval": null}),
+        json!({"startingDeadlineSeconds": 60}),
+        json!({"startingDeadlineSeconds": null}),
+        json!({"history": {"failed": 1}}),
+        json!({"history": null}),
+        json!({"template": {"metadata": {"labels": {"team": "other"}}}}),
+        json!({"template": {"spec": {"targetResource": "node/worker-1"}}}),
+        json!({"template": {"spec": {"parameters": {"MORE": "1"}}}}),
+        json!({"template": {"spec": {"retry": {"maxAttempts": 4}}}}),
+        json!({"template": {"spec": {"retry": null}}}),
+        json!({"template": {"spec": {"executionConfig": {"serviceAccountName": "other"}}}}),
+    ];
+    let mut failures = Vec::new();
+    for (changes, words) in [(&free[..], &[][..]), (&others, &refused)] {
+        for change in changes {
+            let answer = stage.schedules.patch_as(ADVISOR, &name, json!({"spec": change})).await?;
+            expect(&mut failures, &format!("advisor: {change}"), words, answer);
+        }
+    }
+    let label = json!({"metadata": {"labels": {"seen": "yes"}}});
+    expect(&mut failures, "a label", &[], stage.schedules.patch_as(ADVISOR, &name, label).await?);
+    // Who may, may; but not move the schedule to a target of others.
+    for change in
+        others.iter().filter(|it| it["cron"].is_null() && it.pointer("/template/spec/targetResource").is_none())
+    {
+        let answer = stage.schedules.patch_as(WRITER, &name, json!({"spec": change})).await?;
+        expect(&mut failures, &format!("writer: {change}"), &[], answer);
+    }
+    let moved = json!({"spec": {"template": {"spec": {"targetResource": "node/worker-1"}}}});
+    let words = [AUTHOR, "spec.template.spec.targetResource: writer may not let workflows act on node/worker-1"];
+    expect(&mut failures, "moved", &words, stage.schedules.patch_as(WRITER, &name, moved).await?);
+    report(&failures)
+}
+
+/// A right that is lost stops nothing, as with a `CronJob`; and nobody is kept from ending what it does.
+#[tokio::test]
+async fn a_schedule_of_somebody_with_more_rights_can_be_suspended_and_not_changed() -> Result<()> {
+    let stage = Cast::new().await?;
+    let name = stage.schedules.create(but(good(), &[(TARGET, json!("node/worker-1"))])?).await?;
+    let mut failures = Vec::new();
+    let suspended = json!({"spec": {"suspend": true}});
+    expect(&mut failures, "suspend", &[], stage.schedules.patch_as(WRITER, &name, suspended).await?);
+    let faster = json!({"spec": {"interval": "2h"}});
+    let words = [AUTHOR, "writer may not let workflows act on node/worker-1"];
+    expect(&mut failures, "change", &words, stage.schedules.patch_as(WRITER, &name, faster.clone()).await?);
+    expect(&mut failures, "by another", &[], stage.schedules.patch_as(&stage.everywhere, &name, faster).await?);
+    report(&failures)
+}
+
+#[tokio::test]
+async fn nobody_but_the_operator_makes_the_execution_of_a_schedule() -> Result<()> {
+    let stage = Cast::new().await?;
+    let forged = format!(
+        "spec.remediationRequestRef.kind: asker may not make an execution of a WorkflowSchedule, as the operator makes \
+         them; leave the field out or, to run the schedule now, set its spec.hint. The right is to create \
+         workflowschedules/child (group kubernaut.ai) in namespace {}",
+        stage.namespace()
+    );
+    let without_version = json!({"kind": "WorkflowSchedule", "name": "nightly"});
+    let mut of_another_group = reference("WorkflowSchedule");
+    of_another_group["apiVersion"] = json!("example.com/v1");
+    let granted = format!("granted-{}", stage.namespace());
+    let namespace = Some(stage.namespace());
+    stage.grant(&granted, "executions", &may("workflowexecutions", &["create"]), namespace).await?;
+    stage.grant(&granted, "children", &may("workflowschedules/child", &["create"]), namespace).await?;
+    let refused: &[&str] = &[CHILD, &forged];
+    let mut failures = Vec::new();
+    for (user, reference, words) in [
+        (ASKER, reference("WorkflowSchedule"), refused),
+        (ASKER, without_version, refused),
+        (ASKER, of_another_group, refused),
+        (WRITER, reference("WorkflowSchedule"), &[CHILD]),
+        (ASKER, reference("RemediationRequest"), &[]),
+        (ASKER, json!({"name": "nightly"}), &[]),
+        // By the role that config/base installs.
+        (OPERATOR, reference("WorkflowSchedule"), &[]),
+    ] {
+        let answer = stage.forge(user, &reference).await?;
+        expect(&mut failures, &format!("{user}: {reference}"), words, answer);
+    }
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    while let Some(why) = stage.forge(&granted, &reference("WorkflowSchedule")).await? {
+        ensure!(Instant::now() < deadline, "who has the right may not: {why}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    report(&failures)
+}
+
+#[tokio::test]
+async fn the_operator_writes_the_status_of_a_schedule_and_nothing_else_of_it() -> Result<()> {
+    let stage = Cast::new().await?;
+    let name = stage.schedules.create(stage.on("deployment/api")?).await?;
+    let words = ["cannot patch resource \"workflowschedules\""];
+    let mut failures = Vec::new();
+    for spec in [json!({"suspend": true}), json!({"interval": "2h"})] {
+        let answer = stage.schedules.patch_as(OPERATOR, &name, json!({"spec": spec})).await?;
+        expect(&mut failures, "spec", &words, answer);
+    }
+    // Of the status no policy asks, neither now nor when the template would not pass any more.
+    let patch = Patch::Merge(json!({"status": {"failureCount": 1}}));
+    let answer = stage.schedules.api.patch_status(&name, &PatchParams::default(), &patch).await;
+    expect(&mut failures, "status", &[], refusal(answer)?);
+    report(&failures)
+}
+
+#[tokio::test]
+async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
+    let stage = Stage::new("clearance").await?;
+    workflow::bind(&stage).await?;
+    let lists = json!({
+        "service-accounts": "runner", "image-registries": "registry.example/workflows", "require-digest": "true",
+    });
+    workflow::allow(&stage, lists).await?;
+    let schedules = Schedules::of(&stage.namespaced).await?;
+    let source = format!("ConfigMap {}/workflowexecution-admission", schedules.namespace);
+    let rows: &[(&[(&str, Value)], &str)] = &[
+        (
+            &[("template/spec/executionConfig/serviceAccountName", json!("other"))],
+            "spec.template.spec.executionConfig.serviceAccountName: other is not among the service-accounts of",
+        ),
+        (
+            &[("template/spec/workflowRef/containerImage", json!("elsewhere.example/x:1"))],
+            "spec.template.spec.workflowRef.containerImage: elsewhere.example/x:1 is from none of the image-registries of",
+        ),
+        (
+            &[("template/spec/workflowRef/containerDigest", json!(null))],
+            "spec.template.spec.workflowRef.containerDigest: is required by require-digest of",
+        ),
+    ];
+    let mut failures = Vec::new();
+    expect(&mut failures, "good", &[], schedules.try_create(good()).await?);
+    for (changes, words) in rows {
+        let refusal = schedules.try_create(but(good(), changes)?).await?;
+        expect(&mut failures, words, &[WORKFLOW, words, &source], refusal);
+    }
+    // A schedule that is older than a list can be suspended, and not be changed in anything else.
+    let name = schedules.create(good()).await?;
+    workflow::allow(&stage, json!({"service-accounts": "somebody"})).await?;
+    for (spec, words) in [
+        (json!({"suspend": true}), &[][..]),
+        (json!({"hint": null}), &[]),
+        (json!({"interval": "2h"}), &[WORKFLOW, "serviceAccountName: runner is not among"]),
+        (json!({"template": {"spec": {"executionConfig": {"serviceAccountName": "somebody"}}}}), &[]),
+        (json!({"interval": "2h"}), &[]),
+    ] {
+        expect(&mut failures, &spec.to_string(), words, schedules.try_spec(&name, spec.clone()).await?);
+    }
+    report(&failures)
+}
+
+#[tokio::test]
+async fn what_is_no_retry_policy_is_refused_by_its_field_in_a_template() -> Result<()> {
+    let stage = Cast::new().await?;
+    let with = |retry: &Value| -> Result<Value> {
+        let mut object = but(good(), &[("template/spec/retry", json!(null))])?;
+        object["spec"]["template"]["spec"]["retry"] = retry.clone();
+        Ok(object)
+    };
+    let mut failures = Vec::new();
+    for (retry, words) in retry::bad_policies() {
+        let row = format!("{:.80}", retry.to_string());
+        let words: Vec<String> =
+            words.iter().map(|word| word.replace("spec.retry", "spec.template.spec.retry")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        expect(&mut failures, &row, &words, stage.schedules.try_create(with(&retry)?).await?);
+    }
+    for retry in retry::good_policies().into_iter().chain([json!(null)]) {
+        expect(&mut failures, &retry.to_string(), &[], stage.schedules.try_create(with(&retry)?).await?);
+    }
+    // By a change too.
+    let name = stage.schedules.create(good()).await?;
+    let change = json!({"template": {"spec": {"retry": {"jitters": true}}}});
+    let words = ["spec.template.spec.retry.jitters: is not known"];
+    expect(&mut failures, "a change", &words, stage.schedules.try_spec(&name, change).await?);
+    report(&failures)
+}
+
+#[tokio::test]
+async fn the_policies_fit_the_kinds() -> Result<()> {
+    for policy in ["author", "child"] {
+        expect_no_warnings(policy).await?;
+    }
+    Ok(())
+}
