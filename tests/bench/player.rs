@@ -18,6 +18,8 @@ use crate::api::{self, Object, changes};
 pub(crate) const PARALLEL: usize = 16;
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
+/// How long Tekton's player waits before it opens a watch again that has ended.
+const REOPEN: Duration = Duration::from_millis(500);
 
 /// Begins an execution. Nothing pulls its bundle.
 pub(crate) fn execution(world: &World, name: &str, target: &str) -> WfeBuilder {
@@ -59,7 +61,7 @@ pub(crate) enum Mode {
 
 /// Finishes every run of a namespace that is released, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Player(JoinHandle<Result<()>>);
+pub(crate) struct Player(JoinHandle<()>);
 
 impl Drop for Player {
     fn drop(&mut self) {
@@ -73,9 +75,19 @@ impl Player {
     }
 }
 
-async fn play(client: Client, namespace: String, mode: Mode) -> Result<()> {
+async fn play(client: Client, namespace: String, mode: Mode) {
+    loop {
+        // An API server that was just restarted refuses watches, or breaks them off.
+        let ended = follow(&client, &namespace, mode).await;
+        eprintln!("the watch of the played Tekton is opened again: {ended:?}");
+        tokio::time::sleep(REOPEN).await;
+    }
+}
+
+/// Finishes what a watch delivers, until it ends. What it delivers again and is done is left alone.
+async fn follow(client: &Client, namespace: &str, mode: Mode) -> Result<()> {
     // From no version on: what is there comes first, without a list that would be counted as the operator's.
-    let changes = changes(api::runs(&namespace).watch(&client, "").await?);
+    let changes = changes(api::runs(namespace).watch(client, "").await?);
     let slots = Arc::new(Semaphore::new(PARALLEL));
     let mut changes = std::pin::pin!(changes);
     while let Some(change) = changes.next().await {
@@ -84,7 +96,7 @@ async fn play(client: Client, namespace: String, mode: Mode) -> Result<()> {
             continue;
         }
         let slot = Arc::clone(&slots).acquire_owned().await?;
-        let (client, namespace) = (client.clone(), namespace.clone());
+        let (client, namespace) = (client.clone(), namespace.to_owned());
         tokio::spawn(async move {
             // It may be deleted meanwhile; what waits for its end says so.
             if let Err(error) = finish(&client, &namespace, &object, mode).await {
