@@ -92,7 +92,8 @@ struct RunArgs {
     /// Fewer and smaller rounds, within five minutes
     #[arg(long)]
     quick: bool,
-    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, past, poison, schedules, disturbed
+    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, past, poison,
+    /// schedules, disturbed
     #[arg(long)]
     only: Option<String>,
     /// The most executions of any step; the largest ones are left out

@@ -1,6 +1,6 @@
 //! What schedules cost: at rest nothing, and how late their children are made when many fall due together.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -101,8 +101,8 @@ async fn fall_due(bench: &Bench, world: &World, round: usize, count: usize) -> R
     let slot = Utc::now() + AHEAD;
     let slot = DateTime::<Utc>::from_timestamp(slot.timestamp(), 0).context("no such time")?;
     let chosen: Vec<usize> = (0..TOGETHER.min(count)).map(|nth| (round * TOGETHER + nth) % count).collect();
-    let mut awaited: BTreeMap<String, ()> =
-        chosen.iter().map(|number| (format!("{}-{}", name(*number), slot.timestamp()), ())).collect();
+    let mut awaited: BTreeSet<String> =
+        chosen.iter().map(|number| format!("{}-{}", name(*number), slot.timestamp())).collect();
     let hint = json!({
         "nextRunAt": slot.to_rfc3339_opts(SecondsFormat::Secs, true),
         "expiresAt": (slot + TimeDelta::minutes(10)).to_rfc3339_opts(SecondsFormat::Secs, true),
@@ -125,7 +125,7 @@ async fn fall_due(bench: &Bench, world: &World, round: usize, count: usize) -> R
     while !awaited.is_empty() {
         let change = tokio::time::timeout(Duration::from_mins(1), seen.next()).await.context("a child was not made")?;
         let object = change.context("the watch ended")??.object;
-        if awaited.remove(&object.metadata.name).is_some() {
+        if awaited.remove(&object.metadata.name) {
             delays.push(millis((Utc::now() - slot).to_std().unwrap_or_default()));
         }
     }

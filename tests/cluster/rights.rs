@@ -64,6 +64,8 @@ taken_away! {
     without_get_workflowschedules: "get kubernaut.ai/workflowschedules" => no_child_is_made;
     without_create_workflowexecutions: "create kubernaut.ai/workflowexecutions" => no_child_is_made;
     without_patch_schedule_status: "patch kubernaut.ai/workflowschedules/status" => nothing_is_planned;
+    without_create_target: "create kubernaut.ai/workflowexecutions/target" => another_target_goes_on;
+    without_create_child: "create kubernaut.ai/workflowschedules/child" => another_target_goes_on;
     without_update_leases: "update coordination.k8s.io/leases" => nobody_leads;
 }
 
@@ -338,6 +340,15 @@ async fn no_child_is_made(world: World, right: Right) -> Result<()> {
     let done = schedules::await_outcome(&world, "childless", "Completed").await?;
     assert_eq!(done["status"]["failureCount"], 0, "what the operator lacks counts for nobody: {done:#}");
     schedules::await_children(&world, "childless", 1).await?;
+    world.close().await
+}
+
+/// What no policy of this world asks for: `schedules::policies` has those that do.
+async fn another_target_goes_on(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let _operator = world.operator().start().await?;
+    another_target_works(&world, &bundle).await?;
     world.close().await
 }
 

@@ -1,7 +1,7 @@
 //! Schedules on real Tekton: pacing, holds, hints, history, faults (SPEC section 12).
 //!
-//! Nobody waits for an interval: a hint asks for a run at once (`hurry`), and statuses are written with past times while
-//! no operator runs.
+//! Nobody waits for an interval: a hint asks for a run at once (`hurry`), and statuses are written with past times
+//! while no operator runs.
 
 mod admission;
 mod faults;
@@ -61,8 +61,10 @@ async fn edit(world: &World, name: &str, spec: Value) -> Result<()> {
 
 /// Asks for a run at once, as `kubectl wfe schedule run` does.
 pub(crate) async fn hurry(world: &World, name: &str) -> Result<()> {
-    let now = Utc::now() + TimeDelta::seconds(1);
-    edit(world, name, json!({"hint": hint(&json!({"nextRunAt": shown(now)}))})).await
+    let planned = await_schedule(world, name, "is planned", |it| it["status"]["plannedFrom"].is_string()).await?;
+    // Later than the second in which the plan began, be it this one.
+    let at = Utc::now().max(moment(&planned["status"]["plannedFrom"])?) + TimeDelta::seconds(1);
+    edit(world, name, json!({"hint": hint(&json!({"nextRunAt": shown(at)}))})).await
 }
 
 /// Makes a hint that lives for ten minutes.

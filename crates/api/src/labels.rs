@@ -41,8 +41,8 @@ pub const CANCEL_NOT_STARTED: &str = "StartDeadlineExceeded";
 /// Value of [`ANNOTATION_CANCEL_REASON`]: the run was not done a minute after its timeout.
 pub const CANCEL_TIMED_OUT: &str = "DeadlineExceeded";
 
-/// Label on a `WorkflowExecution`: name of the `WorkflowSchedule` that it is a child of. For people and their selectors:
-/// what makes an execution a child is its `spec.remediationRequestRef`.
+/// Label on a `WorkflowExecution`: name of the `WorkflowSchedule` that it is a child of. For people and their
+/// selectors: what makes an execution a child is its `spec.remediationRequestRef`.
 pub const LABEL_SCHEDULE: &str = "kubernaut.ai/schedule";
 /// Annotation on a `WorkflowExecution`: the slot of its schedule that it was made for (RFC 3339).
 pub const ANNOTATION_SCHEDULED_FOR: &str = "kubernaut.ai/scheduled-for";

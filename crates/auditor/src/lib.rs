@@ -48,6 +48,7 @@ mod count;
 mod history;
 pub mod input;
 mod invariants;
+mod moment;
 mod policy;
 mod record;
 pub mod report;

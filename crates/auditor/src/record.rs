@@ -7,14 +7,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use wfe_api::{FailureReason, Phase, conditions};
-use wfe_core::Time;
 use wfe_core::target::TargetName;
 
-use crate::history::{Execution, History, Run, phase, text};
+use crate::history::{Execution, History, Run, phase};
+use crate::moment::{Seconds, seconds};
 use crate::report::Moment;
-
-/// A time in whole seconds, as the API keeps it.
-pub(crate) type Seconds = i64;
 
 /// The executions of a target, over the whole recording.
 pub(crate) struct Ledger<'e> {
@@ -217,16 +214,4 @@ fn sort(all: &mut [Past<'_>]) {
         let place = past.number.unwrap_or_else(|| had_ended.max().unwrap_or(0));
         (place, time, past.number.is_none(), past.uid().to_owned())
     });
-}
-
-/// Reads a time in whole seconds. A fraction, which no operator writes, counts as the second after it: nothing runs
-/// early.
-pub(crate) fn seconds(value: &Value, pointer: &str) -> Option<Seconds> {
-    seconds_of(text(value, pointer)?)
-}
-
-/// Reads a time as [`seconds`] does.
-pub(crate) fn seconds_of(text: &str) -> Option<Seconds> {
-    let time: Time = text.parse().ok()?;
-    Some(time.timestamp().saturating_add(i64::from(time.timestamp_subsec_nanos() > 0)))
 }

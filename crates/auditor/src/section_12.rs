@@ -8,7 +8,7 @@ use serde_json::Value;
 use wfe_core::duration;
 
 use crate::history::{LastRun, failure_count, planned_from, text};
-use crate::record::{Seconds, seconds};
+use crate::moment::{Seconds, seconds};
 use cron::Cron;
 
 const MINUTE: Seconds = 60;
@@ -81,7 +81,7 @@ impl State {
 impl Plan {
     /// Reads it from the spec of a schedule; none where that is not understood, so that its slots are not judged.
     pub(crate) fn read(spec: &Value) -> Option<Self> {
-        let length = |field: &str| text(spec, field).and_then(|text| whole_seconds(text));
+        let length = |field: &str| text(spec, field).and_then(whole_seconds);
         let every = match (length("/interval"), text(spec, "/cron")) {
             (Some(interval), None) => Every::Interval(interval),
             (None, Some(cron)) if matches!(text(spec, "/timeZone"), None | Some("UTC")) => {

@@ -4,8 +4,9 @@ use wfe_api::SkipReason;
 
 use crate::Policy;
 use crate::history::Execution;
+use crate::moment::Seconds;
 use crate::policy::Scope;
-use crate::record::{Clearance, End, Past, Record, Seconds};
+use crate::record::{Clearance, End, Past, Record};
 use crate::section_7::{in_a_row, next_allowed, quiet, whole};
 
 /// A rule that forbids an execution to run.

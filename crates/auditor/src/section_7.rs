@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::Policy;
-use crate::record::{End, Past, Seconds};
+use crate::moment::Seconds;
+use crate::record::{End, Past};
 
 /// Lists the pre-execution failures since the last success, newest first: they are what is counted. With a quiet time,
 /// those before it do not count. A time that is not known is not quiet.

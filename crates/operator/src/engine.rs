@@ -225,6 +225,7 @@ impl Engine {
     }
 
     /// Decides on one target and starts what was decided.
+    #[expect(clippy::too_many_lines, reason = "the one place where a decision is made, told in its order")]
     fn decide_on(&mut self, key: Key) {
         self.index.settle(&key); // whoever has its turn has no write on its way
         let target = self.index.entry(&key).map(|entry| &entry.target);

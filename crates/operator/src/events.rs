@@ -3,7 +3,8 @@
 //! An event has a deterministic name, made of the execution's uid and the transition, and is created after the status
 //! write that it tells of, or when the watch shows a write whose answer was lost (`untold`); "already exists" means
 //! done. A crash between the two loses it: the conditions hold the truth.
-//! One about a schedule is named by its uid and what tells one transition from the next: a slot, a generation, a version.
+//! One about a schedule is named by its uid and by what tells one transition from the next: a slot, a generation, a
+//! version.
 //! One about the `ConfigMap` is named by its uid and version, so that several replicas tell of a version once.
 
 mod attempts;

@@ -78,6 +78,7 @@ impl Metrics {
     ///
     /// # Errors
     /// Never in a released build: names and labels are constants, and a test registers them.
+    #[expect(clippy::too_many_lines, reason = "a list of names and helps")]
     pub fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
         let counters = |name: &str, help: &str, labels: &[&str]| IntCounterVec::new(Opts::new(name, help), labels);

@@ -1,7 +1,7 @@
 //! Two good schedules, and what is tried with them.
 
 use anyhow::{Context as _, Result};
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, Request};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
@@ -34,9 +34,12 @@ impl Schedules {
 
     /// Asks whether `object` would be created; a field that nobody knows is refused too.
     pub(super) async fn try_create(&self, object: Value) -> Result<Refusal> {
-        let field_validation = Some(ValidationDirective::Strict);
-        let strict = PostParams { dry_run: true, field_validation, ..PostParams::default() };
-        refusal(self.api.create(&strict, &serde_json::from_value(object)?).await)
+        let url = DynamicObject::url_path(&kind(), Some(&self.namespace));
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let mut request = Request::new(url).create(&dry_run, serde_json::to_vec(&object)?)?;
+        // The parameters for a creation lack this one.
+        *request.uri_mut() = format!("{}&fieldValidation=Strict", request.uri()).parse()?;
+        refusal(self.client.request::<DynamicObject>(request).await)
     }
 
     /// Creates it, and returns its name.
@@ -54,6 +57,15 @@ impl Schedules {
     /// Asks as somebody whether `object` would be created.
     pub(super) async fn try_create_as(&self, user: &str, object: Value) -> Result<Refusal> {
         create_as(&self.client, user, &kind(), &self.namespace, &object).await
+    }
+
+    /// Tries a merge patch of the status as somebody.
+    pub(super) async fn patch_status_as(&self, user: &str, name: &str, status: &Value) -> Result<Refusal> {
+        let url = DynamicObject::url_path(&kind(), Some(&self.namespace));
+        let patch = Patch::Merge(json!({"status": status}));
+        let mut request = Request::new(url).patch_subresource("status", name, &PatchParams::default(), &patch)?;
+        request.headers_mut().insert("Impersonate-User", user.parse()?);
+        refusal(self.client.request::<DynamicObject>(request).await)
     }
 
     /// Tries a merge patch as somebody.

@@ -1,7 +1,7 @@
 //! How fast a schedule runs: failures slow it down, a success, an edit or a person's word end that.
 
 use anyhow::Result;
-use chrono::{TimeDelta, Timelike};
+use chrono::{SubsecRound, TimeDelta, Timelike};
 use serde_json::{Value, json};
 use wfe_testkit::{Outcome, Pipeline, World, look};
 use wfe_tests::quota_of_none;
@@ -27,7 +27,8 @@ async fn the_wait_doubles_with_each_failure_and_the_target_is_left_out_of_it() -
     refuse_runs(&world).await?;
     let bundle = short(&world).await?;
     let _operator = world.operator().start().await?;
-    create(&world, "nightly", "node/worker", &bundle, &json!({"interval": "60s", "minInterval": "1s"})).await?;
+    let spec = json!({"interval": "60s", "minInterval": "1s", "history": {"failed": 10}});
+    create(&world, "nightly", "node/worker", &bundle, &spec).await?;
     let planned = await_schedule(&world, "nightly", "is planned", |it| it["status"]["nextRunTime"].is_string()).await?;
     let status = &planned["status"];
     assert_eq!(moment(&status["nextRunTime"])? - moment(&status["plannedFrom"])?, TimeDelta::seconds(60), "{status:#}");
@@ -157,7 +158,7 @@ async fn a_day_without_an_operator_is_one_run_or_none_where_a_deadline_says_so()
     }
     operator.terminate().await?;
     // The slots lie five minutes before and after now, far from both.
-    let day_ago = chrono::Utc::now() - TimeDelta::hours(24) - TimeDelta::minutes(5);
+    let day_ago = (chrono::Utc::now() - TimeDelta::hours(24) - TimeDelta::minutes(5)).trunc_subsecs(0);
     for name in ["catches-up", "is-late"] {
         write_status(&world, name, json!({"plannedFrom": shown(day_ago)})).await?;
     }

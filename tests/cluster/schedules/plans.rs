@@ -48,7 +48,7 @@ async fn a_child_is_what_the_template_says_and_names_its_schedule_and_slot() -> 
     let by = &spec["remediationRequestRef"];
     assert_eq!((text(&by["kind"]), text(&by["name"])), ("WorkflowSchedule", "nightly"));
     assert_eq!(by["uid"], done["metadata"]["uid"]);
-    assert_eq!(condition(&done, "Ready"), "True Ready", "{done:#}");
+    assert_eq!(condition(&done, "Ready"), "True Planned", "{done:#}");
     // The plain path: one read, one create, two writes of what it says, and one for each edit before.
     let requests = world.audit().await?;
     let user = world.operator_user();

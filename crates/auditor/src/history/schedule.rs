@@ -6,7 +6,7 @@ use wfe_core::Time;
 use super::execution::Written;
 use super::life::Life;
 use super::text;
-use crate::record::{Seconds, seconds};
+use crate::moment::{Seconds, seconds};
 use crate::report::{Moment, ObjectRef};
 
 /// The `spec.remediationRequestRef.kind` of a child.
@@ -109,7 +109,7 @@ impl<'a> ChildOf<'a> {
     /// Reads which slot an execution says that it was made for, whatever its name is.
     pub(super) fn claim(execution: &'a Value) -> Option<Self> {
         let by = &execution["spec"]["remediationRequestRef"];
-        let slot = crate::record::seconds_of(execution["metadata"]["annotations"][SCHEDULED_FOR].as_str()?)?;
+        let slot = crate::moment::seconds_of(execution["metadata"]["annotations"][SCHEDULED_FOR].as_str()?)?;
         (by["kind"] == KIND).then_some(())?;
         Some(Self { schedule: text(by, "/uid")?, slot })
     }

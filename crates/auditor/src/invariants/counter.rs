@@ -11,7 +11,8 @@ use wfe_api::Phase;
 
 use super::Finding;
 use crate::history::{Execution, Written, listed, phase};
-use crate::record::{End, Ledger, Past, Seconds, seconds};
+use crate::moment::{Seconds, seconds};
+use crate::record::{End, Ledger, Past};
 use crate::report::{Counts, Moment, Violation};
 use crate::section_6::Reading;
 use crate::section_7::next_allowed;

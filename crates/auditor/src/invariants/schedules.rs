@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::Finding;
 use crate::Evidence;
 use crate::history::{ChildOf, Execution, Schedule};
-use crate::record::Seconds;
+use crate::moment::Seconds;
 use crate::report::{Counts, Moment, Violation};
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {

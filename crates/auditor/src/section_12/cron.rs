@@ -2,7 +2,7 @@
 
 use wfe_core::Time;
 
-use crate::record::Seconds;
+use crate::moment::Seconds;
 
 const MINUTE: Seconds = 60;
 /// How far ahead a slot is looked for: a year and a day, in minutes. Sparser ones are not judged.
@@ -62,8 +62,8 @@ impl Cron {
 /// Reads one field as a set of bits. `first` is the number of the first name.
 fn set(field: &str, least: u32, most: u32, names: &[&str], first: u32) -> Option<u64> {
     let number = |text: &str| {
-        let named = names.iter().position(|name| *name == text).and_then(|at| u32::try_from(at).ok());
-        let number = named.map(|at| at + first).or_else(|| text.parse().ok())?;
+        let place = names.iter().position(|one| *one == text).and_then(|at| u32::try_from(at).ok());
+        let number = place.map(|at| at + first).or_else(|| text.parse().ok())?;
         (least..=most).contains(&number).then_some(number)
     };
     let mut bits = 0;

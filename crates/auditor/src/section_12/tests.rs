@@ -75,7 +75,7 @@ fn what_is_not_understood_is_not_judged() {
 
 #[test]
 fn fields_of_a_cron_expression() {
-    let has = |cron: &str, at: &str| Cron::read(cron).unwrap().has(crate::record::seconds_of(at).unwrap());
+    let has = |cron: &str, at: &str| Cron::read(cron).unwrap().has(crate::moment::seconds_of(at).unwrap());
     for (cron, at) in [
         ("30 2 * * *", "2026-06-01T02:30:00Z"),
         ("0 0 13 * FRI", "2026-06-05T00:00:00Z"),

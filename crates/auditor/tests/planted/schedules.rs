@@ -139,7 +139,7 @@ fn a_child_of_a_schedule_that_is_gone() {
     story.go_on_to(slot + 60);
     story.add(OPERATOR, late, "uid-late");
     assert_eq!(story.found(), ["11 child-leaving"]);
-    story.lag = std::time::Duration::from_secs(3_600);
+    story.lag = std::time::Duration::from_hours(1);
     assert_eq!(story.found(), clean(), "its request may have been late");
 }
 
@@ -307,9 +307,12 @@ fn an_operator_that_changes_a_spec() {
     assert_eq!(story.found(), ["7 foreign", "15 spec"]);
 }
 
+/// What is changed in a child.
+type Change = fn(&mut Value);
+
 #[test]
 fn a_child_that_is_not_as_it_must_be() {
-    let planted: [(&str, fn(&mut Value)); 5] = [
+    let planted: [(&str, Change); 5] = [
         ("no label", |child| child["metadata"]["labels"] = json!({})),
         ("another slot", |child| child["metadata"]["annotations"] = json!({})),
         ("an owner", |child| child["metadata"]["ownerReferences"] = json!([{"uid": "uid-nightly"}])),

@@ -118,8 +118,8 @@ async fn patch(schedules: &kube::Api<DynamicObject>, found: &DynamicObject, chan
 
 fn hint(now: Time, reason: &str) -> Value {
     let shown = |time: Time| time.to_rfc3339_opts(SecondsFormat::Secs, true);
-    // The next second: what lies in the past has no effect.
-    let at = now.trunc_subsecs(0) + TimeDelta::seconds(1);
+    // Later than a plan that has just begun: what lies before it has no effect.
+    let at = now.trunc_subsecs(0) + TimeDelta::seconds(2);
     json!({"nextRunAt": shown(at), "interval": null, "expiresAt": shown(at + COUNTS_FOR), "reason": reason})
 }
 
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(
             hint(now, "why not"),
             json!({
-                "nextRunAt": "2026-01-02T03:04:06Z", "interval": null, "expiresAt": "2026-01-02T03:14:06Z",
+                "nextRunAt": "2026-01-02T03:04:07Z", "interval": null, "expiresAt": "2026-01-02T03:14:07Z",
                 "reason": "why not",
             })
         );

@@ -106,9 +106,15 @@ async fn a_decision_that_wrote_nothing_and_learned_nothing_is_not_repeated_at_on
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_schedules_that_fails_or_is_silent_holds_back_schedules_alone() {
     let (mut engine, _sender) = engine(Policy::default());
-    Kind::ALL.map(Delivery::ListBegins).into_iter().for_each(|delivery| engine.apply(delivery));
-    Kind::ALL.map(Delivery::ListEnds).into_iter().for_each(|delivery| engine.apply(delivery));
-    Kind::ALL.into_iter().for_each(|kind| engine.hearing.heard(kind));
+    for delivery in Kind::ALL.map(Delivery::ListBegins) {
+        engine.apply(delivery);
+    }
+    for delivery in Kind::ALL.map(Delivery::ListEnds) {
+        engine.apply(delivery);
+    }
+    for kind in Kind::ALL {
+        engine.hearing.heard(kind);
+    }
     let shown = |engine: &mut Engine| {
         engine.show();
         assert_eq!((engine.blind(), engine.health.ready()), (None, Ok(())));
@@ -121,7 +127,9 @@ async fn a_watch_of_schedules_that_fails_or_is_silent_holds_back_schedules_alone
     engine.health.watch_delivered(Kind::Schedule);
     assert_eq!(shown(&mut engine), (true, None));
     tokio::time::advance(Duration::from_secs(200)).await;
-    Kind::NEEDED.into_iter().for_each(|kind| engine.hearing.heard(kind));
+    for kind in Kind::NEEDED {
+        engine.hearing.heard(kind);
+    }
     let why = "no WorkflowSchedule runs: the watch of workflowschedules has been silent for 200 s";
     assert_eq!(shown(&mut engine), (false, Some(why.to_owned())));
     engine.hearing.heard(Kind::Schedule);

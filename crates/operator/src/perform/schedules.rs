@@ -48,8 +48,8 @@ impl ChildCreation {
 }
 
 impl Performer {
-    /// Creates a child from the template as it is now, unless the schedule has changed since it was decided on. A create
-    /// whose outcome is unknown is tried again under the same name.
+    /// Creates a child from the template as it is now, unless the schedule has changed since it was decided on. A
+    /// create whose outcome is unknown is tried again under the same name.
     pub(super) async fn create_child(&self, creation: &ChildCreation, now: Time) -> Result<Vec<Learned>> {
         let ChildCreation { schedule, generation, slot, start_before, not_made } = creation;
         if let Some(earlier) = not_made {

@@ -10,7 +10,7 @@ use wfe_core::duration;
 use super::super::Finding;
 use crate::Evidence;
 use crate::history::{Attempt, Execution, Written, listed, phase, text, waits};
-use crate::record::{Seconds, seconds};
+use crate::moment::{Seconds, seconds};
 use crate::report::{Counts, Moment, Violation};
 use crate::section_7::whole;
 use crate::section_11::Retry;

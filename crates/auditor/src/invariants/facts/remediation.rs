@@ -7,7 +7,8 @@ use wfe_core::duration;
 use super::{Flaw, named};
 use crate::Evidence;
 use crate::history::{Execution, Written, phase, text};
-use crate::record::{End, Ledger, Past, Seconds, seconds};
+use crate::moment::{Seconds, seconds};
+use crate::record::{End, Ledger, Past};
 use crate::report::Counts;
 use crate::section_6::{Ban, Reading};
 

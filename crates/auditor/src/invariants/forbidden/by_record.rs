@@ -17,7 +17,8 @@ use crate::Evidence;
 use crate::Policy;
 use crate::history::Execution;
 use crate::invariants::Finding;
-use crate::record::{Ledger, Record, Seconds, seconds};
+use crate::moment::{Seconds, seconds};
+use crate::record::{Ledger, Record};
 use crate::report::{Counts, Violation};
 use crate::section_6::Reading;
 

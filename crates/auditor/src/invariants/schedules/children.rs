@@ -11,7 +11,8 @@ use wfe_api::labels::ANNOTATION_PAUSED;
 use super::{Finding, made_for};
 use crate::Evidence;
 use crate::history::{Execution, LastRun, Schedule, phase, text};
-use crate::record::{Ledger, Seconds, seconds};
+use crate::moment::{Seconds, seconds};
+use crate::record::Ledger;
 use crate::report::{Counts, Moment, Violation};
 use crate::section_6::Reading;
 use crate::section_12::{Plan, State};
@@ -59,7 +60,7 @@ impl Birth<'_, '_> {
         let of_schedule = self.views(self.schedule.versions.iter().map(|(at, _)| *at).chain(self.schedule.gone));
         let executions = self.evidence.history.executions.values();
         let beside = executions.filter(|it| it.target == self.child.target || it.is_sibling_of(self.child));
-        let of_executions = self.views(beside.flat_map(|it| it.changes()));
+        let of_executions = self.views(beside.flat_map(Execution::changes));
         let mut newest = None;
         for at in &of_schedule {
             let by_schedule = self.by_schedule(*at);

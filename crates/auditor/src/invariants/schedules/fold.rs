@@ -9,7 +9,8 @@ use wfe_api::{FailureReason, Phase};
 use super::{Finding, made_for};
 use crate::Evidence;
 use crate::history::{Execution, LastRun, Schedule, failure_count, phase, planned_from};
-use crate::record::{Seconds, is_cancelled, seconds};
+use crate::moment::{Seconds, seconds};
+use crate::record::is_cancelled;
 use crate::report::{Counts, Moment, Violation};
 
 /// How far ahead a time in a status may lie, in seconds: with more, a clock was ahead, and the plan begins anew.
@@ -92,7 +93,8 @@ impl Step<'_, '_> {
         let times = [planned_from(self.before), last.map(|it| it.slot), last.and_then(|it| it.ended)];
         let is_ahead = times.into_iter().flatten().any(|time| time > since + MAX_AHEAD);
         let is_changed = self.before["revision"] != self.after["revision"] || planned_from(self.before).is_none();
-        if !is_changed && !(was_suspended && !is_suspended) && !is_ahead {
+        let is_resumed = was_suspended && !is_suspended;
+        if !(is_changed || is_resumed || is_ahead) {
             return Some(("plan-anew", "began its plan anew for no reason".to_owned()));
         }
         let is_kept = match (last, kept) {
@@ -154,10 +156,8 @@ impl Step<'_, '_> {
         let is_there = child.exists_at(self.at);
         match outcome {
             // The name may be taken by a stranger's, or the child be made by a request that was late.
-            "Refused" if self.is_known(child) => wrong("its child is there"),
-            "Refused" => None,
-            "Deleted" if self.is_known(child) => wrong("its child is there"),
-            "Deleted" => None,
+            "Refused" | "Deleted" if self.is_known(child) => wrong("its child is there"),
+            "Refused" | "Deleted" => None,
             _ if truth != Some(outcome) => wrong(&format!("its child says {}", truth.unwrap_or("nothing yet"))),
             _ if is_there && self.evidence.options.policy.is_some() && !is_end_of(status, last.ended) => {
                 Some(("outcome-time", format!("says that slot {slot} ended at another time than its child does")))

@@ -6,7 +6,7 @@ use super::Flaw;
 use crate::Evidence;
 use crate::history::{ChildOf, SCHEDULED_FOR, text};
 use crate::input::Request;
-use crate::record::seconds_of;
+use crate::moment::seconds_of;
 
 /// Label on a child: the name of its schedule.
 const SCHEDULE: &str = "kubernaut.ai/schedule";

@@ -6,7 +6,7 @@ use super::Flaw;
 use crate::Evidence;
 use crate::history::{Execution, LastRun, phase, planned_from, text};
 use crate::input::Request;
-use crate::record::{seconds, seconds_of};
+use crate::moment::{seconds, seconds_of};
 use crate::report::Moment;
 
 /// A removal names the execution by uid, and the version in which it was over.

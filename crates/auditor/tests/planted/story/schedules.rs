@@ -95,7 +95,7 @@ impl Story {
     pub(crate) fn records(&mut self, schedule: &str, slot: u64, outcome: &str, count: u64) {
         let name = Self::child_name(schedule, slot);
         let ended = self.objects.get(&uid(&name)).map(|child| child["status"]["completionTime"].clone());
-        let ended = ended.filter(|ended| ended.is_string()).unwrap_or(json!(self.now()));
+        let ended = ended.filter(serde_json::Value::is_string).unwrap_or(json!(self.now()));
         let run =
             json!({"name": name, "slot": time(slot), "startedAt": time(slot), "endedAt": ended, "outcome": outcome});
         self.write(schedule, &json!({"lastRun": run, "failureCount": count}));

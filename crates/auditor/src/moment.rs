@@ -1,0 +1,19 @@
+//! Times, as statuses keep them: whole seconds.
+
+use serde_json::Value;
+use wfe_core::Time;
+
+/// A time in whole seconds, as the API keeps it.
+pub(crate) type Seconds = i64;
+
+/// Reads a time in whole seconds. A fraction, which no operator writes, counts as the second after it: nothing runs
+/// early.
+pub(crate) fn seconds(value: &Value, pointer: &str) -> Option<Seconds> {
+    seconds_of(value.pointer(pointer)?.as_str()?)
+}
+
+/// Reads a time as [`seconds`] does.
+pub(crate) fn seconds_of(text: &str) -> Option<Seconds> {
+    let time: Time = text.parse().ok()?;
+    Some(time.timestamp().saturating_add(i64::from(time.timestamp_subsec_nanos() > 0)))
+}
