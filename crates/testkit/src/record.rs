@@ -67,8 +67,8 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 const WATCH_SECONDS: u32 = 280;
 
 impl World {
-    /// Begins to record WorkflowExecutions, `WorkflowSchedules` and PipelineRuns. Nothing that happens after this returns
-    /// is missed.
+    /// Begins to record `WorkflowExecutions`, `WorkflowSchedules` and `PipelineRuns`. Nothing that happens after this
+    /// returns is missed.
     pub async fn record(&self) -> Result<Recording> {
         self.record_kinds([look::pipeline_runs()]).await
     }
