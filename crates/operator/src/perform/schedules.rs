@@ -198,14 +198,14 @@ fn render(schedule: &ScheduleId, name: &str, template: &Value, slot: Time, start
     let moment = |time: Time| time.to_rfc3339_opts(SecondsFormat::Secs, true);
     let object = |value: &Value| value.as_object().cloned().unwrap_or_default();
     let mut labels: Map<String, Value> = object(&template["metadata"]["labels"]);
-    labels.insert(LABEL_SCHEDULE.to_owned(), json!(schedule.name));
+    labels.insert(LABEL_SCHEDULE.to_owned(), json!(&*schedule.name));
     let mut annotations: Map<String, Value> = object(&template["metadata"]["annotations"]);
     annotations.insert(ANNOTATION_SCHEDULED_FOR.to_owned(), json!(moment(slot)));
     let mut spec = object(&template["spec"]);
     let by = json!({
         "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
         "kind": KIND,
-        "name": schedule.name,
+        "name": &*schedule.name,
         "uid": schedule.uid.to_string(),
     });
     spec.insert("remediationRequestRef".to_owned(), by);
@@ -215,7 +215,7 @@ fn render(schedule: &ScheduleId, name: &str, template: &Value, slot: Time, start
         "kind": "WorkflowExecution",
         "metadata": {
             "name": name,
-            "namespace": schedule.namespace,
+            "namespace": &*schedule.namespace,
             "labels": labels,
             "annotations": annotations,
         },
