@@ -26,14 +26,8 @@ const MINUTE: Duration = Duration::from_mins(1);
 const DAY: Duration = Duration::from_hours(24);
 /// The longest interval, and the longest clamp.
 const LONGEST: Duration = Duration::from_hours(720);
-/// Longest name: the children have it as the value of a label.
-const NAME: usize = 63;
-/// Most labels, and most annotations, of a template.
-const TEMPLATE_METADATA: usize = 16;
 /// The prefix of labels and annotations that only operators set.
 const OURS: &str = "kubernaut.ai/";
-/// How much of a message is kept, in characters: parts of it are what a person wrote.
-const MESSAGE: u32 = 1024;
 /// Most children of each kind that a history keeps.
 const HISTORY: u8 = 100;
 
@@ -53,7 +47,7 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
         version: Version::new(meta.resource_version.as_deref().unwrap_or_default()),
         generation: meta.generation.unwrap_or_default(),
         leaving: meta.deletion_timestamp.is_some(),
-        plan: plan(&id, spec).map_err(|why| limits::cut(&why, MESSAGE).into()),
+        plan: plan(&id, spec).map_err(|why| limits::cut(&why, limits::RUN_MESSAGE).into()),
         suspended: spec["suspend"] == true,
         hint: hint(&spec["hint"]).map(Box::new),
         // What cannot be read removes nothing.
@@ -89,9 +83,10 @@ fn plan(id: &ScheduleId, spec: &Value) -> Result<Plan, String> {
                 .to_owned(),
         );
     }
-    if id.name.len() > NAME {
+    if id.name.len() > limits::SCHEDULE_NAME as usize {
         return Err(format!(
-            "metadata.name: is longer than {NAME} characters; make the WorkflowSchedule again with a shorter one"
+            "metadata.name: is longer than {} characters; make the WorkflowSchedule again with a shorter one",
+            limits::SCHEDULE_NAME
         ));
     }
     if !matches!(spec["suspend"], Value::Null | Value::Bool(_)) {
@@ -190,7 +185,7 @@ fn template(id: &ScheduleId, template: &Value) -> Result<(), String> {
         }
         match given.as_object() {
             Some(given) if given.values().all(Value::is_string) => {
-                if given.len() > TEMPLATE_METADATA {
+                if given.len() > limits::TEMPLATE_METADATA as usize {
                     return refuse("has more than 16 entries; remove some");
                 }
                 if given.keys().any(|key| key.starts_with(OURS)) {

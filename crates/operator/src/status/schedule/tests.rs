@@ -1,6 +1,7 @@
 use super::*;
 use wfe_core::name::Uid;
 use wfe_core::schedule::{HeldBy, Missed, Outcome, Planned, PlannedBy, Revision};
+use wfe_view::observe::observe_schedule;
 
 fn at(second: i64) -> Time {
     Time::from_timestamp(1_800_000_000 + second, 0).unwrap()
@@ -87,4 +88,35 @@ fn a_run_that_was_refused_has_no_name() {
     let refused = LastRun { started_at: None, outcome: Some(Outcome::Refused), ..full().last_run.unwrap() };
     let rendered = render_run(&id(), &refused);
     assert_eq!((rendered.get("name"), rendered.get("startedAt")), (Some(&Value::Null), Some(&Value::Null)));
+}
+
+/// What the operator reads of a status that it has written.
+fn read_back(rendered: &Value) -> ScheduleStatus {
+    let object = json!({
+        "apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule",
+        "metadata": {"namespace": "ops", "name": "nightly", "uid": "u-1"},
+        "status": rendered,
+    });
+    observe_schedule(&serde_json::from_value(object).unwrap()).unwrap().schedule.status
+}
+
+#[test]
+fn what_is_written_is_read_back_and_fits_the_kind() {
+    let runs = Outcome::ALL.map(|outcome| {
+        let last_run = full().last_run.map(|run| LastRun { outcome: Some(outcome), ..run });
+        ScheduleStatus { last_run, ..full() }
+    });
+    let plans = PlannedBy::ALL.map(|why| ScheduleStatus { next: Some(Planned { at: at(305), why }), ..full() });
+    let ready =
+        [Ready::Yes, Ready::InvalidSpec("spec.cron: no".into()), Ready::ChildRefused("no".into()), Ready::Deleting]
+            .map(|ready| ScheduleStatus { ready, ..full() });
+    let held = HeldBy::ALL.map(|reason| ScheduleStatus { held: Held::By { reason, message: "m".into() }, ..full() });
+    let unsaid = ScheduleStatus { ready_since: None, held_since: None, ..ScheduleStatus::default() };
+    for wanted in runs.into_iter().chain(plans).chain(ready).chain(held).chain([full(), unsaid]) {
+        // As it was shown, so that no condition changes its time.
+        let rendered = schedule(&id(), &wanted, &wanted, at(100));
+        assert_eq!(read_back(&rendered), wanted, "else it is written again and again: {rendered}");
+        let typed: Result<wfe_api::WorkflowScheduleStatus, _> = serde_json::from_value(rendered.clone());
+        assert!(typed.is_ok(), "{typed:?} of {rendered}");
+    }
 }

@@ -3,20 +3,13 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
-use wfe_api::limits;
+use wfe_api::limits::{self, REVISION, RUN_MESSAGE};
+use wfe_api::workflow_schedule::conditions::{CHILD_REFUSED, DELETING, HELD, INVALID_SPEC, READY};
 use wfe_core::Time;
 use wfe_core::schedule::{
     Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Planned, PlannedBy, Ready, Revision, ScheduleStatus, slot_of,
 };
 use wfe_tekton::{moment, parse_moment};
-
-use super::MESSAGE;
-
-/// The two conditions of a schedule.
-const READY: &str = "Ready";
-const HELD: &str = "Held";
-/// How many hexadecimal digits a revision has.
-const REVISION: usize = 16;
 
 /// Reads the status of the schedule with this name.
 pub(super) fn observe(name: &str, status: &Value, conditions: &[Condition]) -> ScheduleStatus {
@@ -45,14 +38,14 @@ fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
 }
 
 fn revision(text: &str) -> Option<Revision> {
-    let is_hex = text.len() == REVISION && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_hex = text.len() == REVISION as usize && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u64::from_str_radix(text, 16).ok().map(Revision)).flatten()
 }
 
 /// Reads the last slot that was used. Where the slot itself cannot be read the name of the child has it.
 fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
     let from_name = || slot_of(schedule, value["name"].as_str()?);
-    let cut = |key: &str| value[key].as_str().map(|text| limits::cut(text, MESSAGE).into());
+    let cut = |key: &str| value[key].as_str().map(|text| limits::cut(text, RUN_MESSAGE).into());
     let outcome = &value["outcome"];
     Some(LastRun {
         slot: time(&value["slot"]).or_else(from_name)?,
@@ -67,11 +60,12 @@ fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
 }
 
 fn ready(ready: &Condition) -> Ready {
-    let message = || limits::cut(&ready.message, MESSAGE).into();
+    let message = || limits::cut(&ready.message, RUN_MESSAGE).into();
     match (ready.status.as_str(), ready.reason.as_str()) {
         ("True", _) => Ready::Yes,
-        ("False", "InvalidSpec") => Ready::InvalidSpec(message()),
-        ("False", "ChildRefused") => Ready::ChildRefused(message()),
+        ("False", INVALID_SPEC) => Ready::InvalidSpec(message()),
+        ("False", CHILD_REFUSED) => Ready::ChildRefused(message()),
+        ("False", DELETING) => Ready::Deleting,
         _ => Ready::Unsaid,
     }
 }
@@ -79,7 +73,7 @@ fn ready(ready: &Condition) -> Ready {
 fn held(held: &Condition) -> Held {
     let reason = HeldBy::ALL.into_iter().find(|by| by.as_str() == held.reason);
     match reason.filter(|_| held.status == "True") {
-        Some(reason) => Held::By { reason, message: limits::cut(&held.message, MESSAGE).into() },
+        Some(reason) => Held::By { reason, message: limits::cut(&held.message, RUN_MESSAGE).into() },
         None => Held::Released,
     }
 }
