@@ -147,7 +147,7 @@ pub(crate) struct ScheduleRunArgs {
     pub(crate) name: String,
 
     /// Why. It is kept in the hint.
-    #[arg(long, value_name = "TEXT", default_value = "asked for by kubectl wfe schedule run", value_parser = parse_reason)]
+    #[arg(long, value_name = "TEXT", default_value = "asked for by kubectl wfe schedule run", value_parser = parse_wish)]
     pub(crate) reason: String,
 }
 
@@ -306,9 +306,17 @@ impl FromArgMatches for Overrides {
 
 /// As the API server checks it, but before anything is shown and asked.
 fn parse_reason(text: &str) -> Result<String, String> {
-    let limit = wfe_api::limits::CLEARANCE_REASON;
+    parse_why(text, wfe_api::limits::CLEARANCE_REASON, "the target is in order again")
+}
+
+/// As [`parse_reason`], of a run that is asked for.
+fn parse_wish(text: &str) -> Result<String, String> {
+    parse_why(text, wfe_api::limits::HINT_REASON, "it is to run now")
+}
+
+fn parse_why(text: &str, limit: u32, what: &str) -> Result<String, String> {
     match u32::try_from(text.chars().count()) {
-        _ if text.trim().is_empty() => Err("say why".to_owned()),
+        _ if text.trim().is_empty() => Err(format!("say why {what}")),
         Ok(length) if length <= limit => Ok(text.to_owned()),
         _ => Err(format!("must not be longer than {limit} characters")),
     }

@@ -6,6 +6,8 @@ mod steer;
 
 use anyhow::{Context, Result, bail};
 use kube::api::{Api, DynamicObject};
+use serde_json::Value;
+use wfe_api::workflow_schedule::conditions::HELD;
 use wfe_view::call::{CallError, within};
 use wfe_view::index::Kind;
 use wfe_view::source::objects;
@@ -60,6 +62,13 @@ fn said(error: &CallError) -> String {
         _ => "try again",
     };
     format!("{}; {advice}", status.message)
+}
+
+/// Returns what holds a schedule, where its status says that something does.
+fn held(schedule: &DynamicObject) -> Option<&str> {
+    let conditions = schedule.data.pointer("/status/conditions").and_then(Value::as_array)?;
+    let held = conditions.iter().find(|it| it["type"] == HELD && it["status"] == "True")?;
+    held["reason"].as_str()
 }
 
 /// Takes the control characters out of what others have written: a terminal would obey them.

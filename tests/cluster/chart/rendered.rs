@@ -83,7 +83,7 @@ fn alerts_link_to_runbooks_where_a_value_says_that_they_are_and_else_to_nothing(
         helm.run(&[&args[..], &["--set", "prometheusRule.enabled=true", "--set", set]].concat())
     };
     let linked = render(&format!("prometheusRule.runbookBaseUrl={RUNBOOKS}"))?;
-    assert_eq!(linked.matches(&format!("runbook_url: {RUNBOOKS}/WorkflowExecution")).count(), alerts, "{linked}");
+    assert_eq!(linked.matches(&format!("runbook_url: {RUNBOOKS}/Workflow")).count(), alerts, "{linked}");
     let unlinked = render("prometheusRule.runbookBaseUrl=")?;
     assert_eq!(unlinked.matches("- alert: ").count(), alerts, "{unlinked}");
     for rendered in [&linked, &unlinked] {

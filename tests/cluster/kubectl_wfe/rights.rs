@@ -19,7 +19,12 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
     for (nth, right) in rights_of_people("wfe-explain")?.iter().enumerate() {
         let kubeconfig = world.person(&format!("explainer-{nth}"), &["wfe-explain"], Some(right)).await?;
         let explainer = Caller { world: &world, kubeconfig };
-        if right.verb == "get" {
+        if right.resource == "workflowschedules" {
+            // Executions are explained without them.
+            has(&explainer.says(1, &EXPLAIN).await?, &["would be skipped, PreviousExecutionFailed"]);
+            let words = ["schedule", "explain", "nightly"];
+            has(&explainer.says(2, &words).await?, &["resource \"workflowschedules\"", "wfe-explain"]);
+        } else if right.verb == "get" {
             // What the operator has in force can be assumed, and is said to be.
             let said = explainer.says(1, &EXPLAIN).await?;
             let role = format!("the Role wfe-explain of {} gives the right", world.system_namespace());

@@ -9,7 +9,7 @@ use wfe_view::call::within;
 use wfe_view::index::Kind;
 use wfe_view::source::{PAGE, objects};
 
-use super::{clean, said};
+use super::{clean, held, said};
 use crate::cli::{ClusterArgs, Format, ScheduleListArgs};
 use crate::view::{ANSWERS_WITHIN, connect};
 
@@ -79,13 +79,6 @@ fn row(schedule: &DynamicObject) -> serde_json::Map<String, Value> {
         row.insert("zone".to_owned(), zone.clone());
     }
     row
-}
-
-/// Returns what holds a schedule, where something does.
-fn held(schedule: &DynamicObject) -> Option<&str> {
-    let conditions = schedule.data.pointer("/status/conditions").and_then(Value::as_array)?;
-    let held = conditions.iter().find(|it| it["type"] == "Held" && it["status"] == "True")?;
-    held["reason"].as_str()
 }
 
 fn table(schedules: &[DynamicObject]) -> String {

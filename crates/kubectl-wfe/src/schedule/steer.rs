@@ -11,7 +11,7 @@ use wfe_core::schedule::PlannedBy;
 use wfe_view::call::within;
 use wfe_view::observe::observe_schedule;
 
-use super::{clean, get, open, said};
+use super::{clean, get, held, open, said};
 use crate::cli::ClusterArgs;
 use crate::moment::shown;
 use crate::view::ANSWERS_WITHIN;
@@ -36,7 +36,7 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: &str) -> Resu
     }
     let now = Utc::now();
     let replaces = !found.data["spec"]["hint"].is_null();
-    found.data["spec"]["hint"] = hint(now, reason);
+    found.data["spec"]["hint"] = hint(begun(&found, now), reason);
     let outlook = match outlook(&found, now) {
         Ok(outlook) => outlook,
         Err(why) => {
@@ -49,7 +49,7 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: &str) -> Resu
     if replaces {
         writeln!(out, "The hint that it had is replaced.")?;
     }
-    if let Some(held) = held(&found) {
+    if let Some(held) = held(&found).map(clean) {
         writeln!(out, "It is held ({held}): it runs when that ends within ten minutes, else the hint is lost.")?;
     }
     writeln!(out, "See what it does: kubectl wfe schedule explain {name} -n {namespace}")?;
@@ -116,17 +116,19 @@ async fn patch(schedules: &kube::Api<DynamicObject>, found: &DynamicObject, chan
     Ok(())
 }
 
-fn hint(now: Time, reason: &str) -> Value {
-    let shown = |time: Time| time.to_rfc3339_opts(SecondsFormat::Secs, true);
-    // Later than a plan that has just begun: what lies before it has no effect.
-    let at = now.trunc_subsecs(0) + TimeDelta::seconds(2);
-    json!({"nextRunAt": shown(at), "interval": null, "expiresAt": shown(at + COUNTS_FOR), "reason": reason})
+/// Returns now, or the second in which the plan begins, where that is not over: up to it a hint has no effect.
+fn begun(schedule: &DynamicObject, now: Time) -> Time {
+    let planned_from = schedule.data.pointer("/status/plannedFrom").and_then(Value::as_str);
+    let planned_from = planned_from.and_then(|text| text.parse::<Time>().ok());
+    // One that lies further ahead is of a clock that was wrong, and begins anew.
+    planned_from.filter(|from| (now..now + TimeDelta::minutes(1)).contains(from)).unwrap_or(now)
 }
 
-fn held(schedule: &DynamicObject) -> Option<String> {
-    let conditions = schedule.data.pointer("/status/conditions").and_then(Value::as_array)?;
-    let held = conditions.iter().find(|it| it["type"] == "Held" && it["status"] == "True")?;
-    Some(clean(held["reason"].as_str()?))
+fn hint(now: Time, reason: &str) -> Value {
+    let shown = |time: Time| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    // The next second: what lies in the past has no effect.
+    let at = now.trunc_subsecs(0) + TimeDelta::seconds(1);
+    json!({"nextRunAt": shown(at), "interval": null, "expiresAt": shown(at + COUNTS_FOR), "reason": reason})
 }
 
 fn describe(schedule: &DynamicObject) -> String {
@@ -175,12 +177,26 @@ mod tests {
     }
 
     #[test]
+    fn a_hint_comes_after_the_second_in_which_the_plan_begins() {
+        let now: Time = "2026-01-02T12:00:00.5Z".parse().unwrap();
+        for (planned_from, base) in [
+            ("2026-01-02T12:00:01Z", "2026-01-02T12:00:01Z"),
+            ("2026-01-02T12:00:00Z", "2026-01-02T12:00:00.5Z"),
+            ("2027-01-01T00:00:00Z", "2026-01-02T12:00:00.5Z"),
+            ("soon", "2026-01-02T12:00:00.5Z"),
+        ] {
+            let schedule = schedule(&json!({}), &json!({"plannedFrom": planned_from}));
+            assert_eq!(begun(&schedule, now), base.parse::<Time>().unwrap(), "{planned_from}");
+        }
+    }
+
+    #[test]
     fn a_run_now_is_a_hint_that_lives_for_ten_minutes() {
         let now = "2026-01-02T03:04:05.600Z".parse().unwrap();
         assert_eq!(
             hint(now, "why not"),
             json!({
-                "nextRunAt": "2026-01-02T03:04:07Z", "interval": null, "expiresAt": "2026-01-02T03:14:07Z",
+                "nextRunAt": "2026-01-02T03:04:06Z", "interval": null, "expiresAt": "2026-01-02T03:14:06Z",
                 "reason": "why not",
             })
         );
