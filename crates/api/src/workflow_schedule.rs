@@ -20,17 +20,5 @@ pub use status::{LastMissed, LastRun, NextRunReason, RunOutcome, WorkflowSchedul
 /// Kind of a schedule, as in the `remediationRequestRef` of its children.
 pub const KIND: &str = "WorkflowSchedule";
 
-/// Names the child of a schedule for a slot: the schedule's name and the slot in Unix seconds (SPEC section 12.5).
-///
-/// ```
-/// use wfe_api::workflow_schedule::child_name;
-///
-/// assert_eq!(child_name("nightly", 1_767_312_000), "nightly-1767312000");
-/// ```
-#[must_use]
-pub fn child_name(schedule: &str, slot: i64) -> String {
-    format!("{schedule}-{slot}")
-}
-
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ mod busy;
 mod labels;
 mod now;
 mod schedules;
+mod series;
 mod standing;
 
 use std::sync::Arc;

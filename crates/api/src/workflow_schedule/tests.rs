@@ -3,8 +3,9 @@
 
 use regex::Regex;
 use serde_json::{Value, json};
+use wfe_core::schedule::child_name;
 
-use super::{KIND, WorkflowSchedule, child_name, rules};
+use super::{KIND, WorkflowSchedule, rules};
 use crate::{RemediationRequestRef, limits};
 
 /// A schedule with every field set, though not all of them are set together.
@@ -116,9 +117,10 @@ fn a_bad_retry_policy_does_not_hide_the_rest_of_the_spec() {
 fn the_names_of_children_fit_every_schedule() {
     let longest = "n".repeat(limits::SCHEDULE_NAME as usize);
     // The last second of the year 9998, the latest that a hint can name.
-    let name = child_name(&longest, 253_370_764_799);
+    let slot = |seconds| wfe_core::Time::from_timestamp(seconds, 0).unwrap();
+    let name = child_name(&longest, slot(253_370_764_799));
     assert!(name.len() + "-triage".len() <= limits::NAME as usize, "{name}");
-    assert_eq!(child_name("nightly", 0), "nightly-0");
+    assert_eq!(child_name("nightly", slot(0)), "nightly-0");
 }
 
 #[test]

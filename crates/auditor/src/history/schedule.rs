@@ -1,6 +1,8 @@
 //! One WorkflowSchedule over time, and which executions were made for one.
 
 use serde_json::Value;
+use wfe_api::labels::ANNOTATION_SCHEDULED_FOR;
+use wfe_api::workflow_schedule::KIND;
 use wfe_core::Time;
 
 use super::execution::Written;
@@ -8,11 +10,6 @@ use super::life::Life;
 use super::text;
 use crate::moment::{Seconds, seconds};
 use crate::report::{Moment, ObjectRef};
-
-/// The `spec.remediationRequestRef.kind` of a child.
-pub(crate) const KIND: &str = "WorkflowSchedule";
-/// Annotation on a child: its slot.
-pub(crate) const SCHEDULED_FOR: &str = "kubernaut.ai/scheduled-for";
 
 /// One WorkflowSchedule.
 #[derive(Debug)]
@@ -109,7 +106,7 @@ impl<'a> ChildOf<'a> {
     /// Reads which slot an execution says that it was made for, whatever its name is.
     pub(super) fn claim(execution: &'a Value) -> Option<Self> {
         let by = &execution["spec"]["remediationRequestRef"];
-        let slot = crate::moment::seconds_of(execution["metadata"]["annotations"][SCHEDULED_FOR].as_str()?)?;
+        let slot = crate::moment::seconds_of(execution["metadata"]["annotations"][ANNOTATION_SCHEDULED_FOR].as_str()?)?;
         (by["kind"] == KIND).then_some(())?;
         Some(Self { schedule: text(by, "/uid")?, slot })
     }

@@ -67,8 +67,8 @@ pub const OTHERWISE: &str = "10 otherwise";
 /// Decides on the schedules of a target. At most one of them makes a child: the earliest slot first, then the smaller
 /// uid.
 pub(super) fn decide_schedules(view: View<'_>, decision: &mut Decision) {
-    if view.target.blind_to_schedules {
-        return;
+    if view.target.blind_to_schedules || view.target.schedules.is_empty() {
+        return; // most targets have none
     }
     let running = view.target.running();
     let mut due = Vec::new();

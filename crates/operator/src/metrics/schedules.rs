@@ -1,6 +1,6 @@
 //! What Prometheus sees of schedules (SPEC section 13.7).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
@@ -10,8 +10,8 @@ use wfe_core::schedule::{HeldBy, Outcome};
 use wfe_core::target::Target;
 use wfe_view::index::Key;
 
-/// How many schedules have a series of their own, as targets have (SPEC section 15).
-const MAX_SERIES: usize = 10_000;
+use super::series::LimitedSeries;
+
 /// The labels of what has none: no namespace is called so, as it has a capital.
 const OVERFLOW: [&str; 2] = ["OVERFLOW", "OVERFLOW"];
 
@@ -93,11 +93,8 @@ impl ScheduleMetrics {
     pub fn gauges(&self) -> ScheduleGauges {
         ScheduleGauges {
             held: self.held.clone(),
-            failures: self.failures.clone(),
+            failures: LimitedSeries::new(self.failures.clone(), OVERFLOW),
             shown: HashMap::new(),
-            series: 0,
-            max_series: MAX_SERIES,
-            beyond: BTreeMap::new(),
         }
     }
 }
@@ -105,12 +102,8 @@ impl ScheduleMetrics {
 /// Shows how the schedules of targets stand. Owned by whoever decides.
 pub struct ScheduleGauges {
     held: IntGaugeVec,
-    failures: IntGaugeVec,
+    failures: LimitedSeries<2>,
     shown: HashMap<Key, HashMap<Uid, Shown>>,
-    series: usize,
-    max_series: usize,
-    /// The counts of the schedules without a series, and how many have each.
-    beyond: BTreeMap<u32, usize>,
 }
 
 /// What is shown of a schedule.
@@ -142,14 +135,7 @@ impl ScheduleGauges {
         if let Some(held) = held {
             self.held.with_label_values(&[held.as_str()]).inc();
         }
-        let has_series = failures > 0 && self.series < self.max_series;
-        if has_series {
-            self.series += 1;
-            self.failures.with_label_values(&[&*id.namespace, &*id.name]).set(i64::from(failures));
-        } else if failures > 0 {
-            *self.beyond.entry(failures).or_default() += 1;
-            self.show_overflow();
-        }
+        let has_series = self.failures.add([&*id.namespace, &*id.name], failures);
         let uid = id.uid.clone();
         self.shown.entry(key.clone()).or_default().insert(uid, Shown { id, has_series, failures, held });
     }
@@ -163,15 +149,9 @@ impl ScheduleGauges {
                 self.held.with_label_values(&[held.as_str()]).dec();
             }
             if has_series {
-                self.series -= 1;
-                // It was there, as this is the only place that removes it.
-                let _ = self.failures.remove_label_values(&[&*id.namespace, &*id.name]);
-            } else if failures > 0 {
-                if let Some(count) = self.beyond.get_mut(&failures) {
-                    *count -= 1;
-                }
-                self.beyond.retain(|_, count| *count > 0);
-                self.show_overflow();
+                self.failures.remove([&*id.namespace, &*id.name]);
+            } else {
+                self.failures.remove_beyond(failures);
             }
         }
     }
@@ -181,16 +161,6 @@ impl ScheduleGauges {
         let shown: Vec<Key> = self.shown.keys().cloned().collect();
         for key in &shown {
             self.forget(key);
-        }
-    }
-
-    /// The series of those without one shows the highest of their counts.
-    fn show_overflow(&self) {
-        match self.beyond.last_key_value() {
-            Some((highest, _)) => self.failures.with_label_values(&OVERFLOW).set(i64::from(*highest)),
-            None => {
-                let _ = self.failures.remove_label_values(&OVERFLOW);
-            }
         }
     }
 }
@@ -209,7 +179,7 @@ mod tests {
     }
 
     fn series(gauges: &ScheduleGauges) -> Vec<(String, i64)> {
-        let metrics = gauges.failures.collect().into_iter().flat_map(|mut family| family.take_metric());
+        let metrics = gauges.failures.gauge.collect().into_iter().flat_map(|mut family| family.take_metric());
         #[allow(clippy::cast_possible_truncation)] // small whole numbers
         let one = |metric: prometheus::proto::Metric| {
             let name = metric.get_label().iter().find(|it| it.name() == "schedule").unwrap().value().to_owned();
@@ -224,7 +194,7 @@ mod tests {
     fn a_series_lasts_as_long_as_the_streak_and_their_number_is_limited() {
         let metrics = ScheduleMetrics::new().unwrap();
         let mut gauges = metrics.gauges();
-        gauges.max_series = 1;
+        gauges.failures.most = 1;
         gauges.show_one(&key(1), id("a"), 2, None);
         gauges.show_one(&key(2), id("b"), 5, Some(HeldBy::ResourceBusy));
         gauges.show_one(&key(3), id("c"), 0, None);

@@ -1,29 +1,24 @@
 //! The gauges of what stands in the way on each target.
 //!
-//! A series goes away when its target has no failure any more. Their number is limited, as every series costs
-//! Prometheus memory for weeks: what is beyond the limit shares one series.
+//! A series goes away when its target has no failure any more.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use prometheus::IntGaugeVec;
 use wfe_core::reason::BlockReason;
 use wfe_core::standing::Standing;
 use wfe_view::index::Key;
 
-/// How many targets have a series of their own (SPEC section 15).
-const MAX_SERIES: usize = 10_000;
+use super::series::LimitedSeries;
+
 /// The label of what has none: no target is called so, as it has no `/`.
 const OVERFLOW: &str = "overflow";
 
 /// Shows the standing of targets. Owned by whoever decides.
 pub struct StandingGauges {
-    failures: IntGaugeVec,
+    failures: LimitedSeries<1>,
     blocked: IntGaugeVec,
     shown: HashMap<Key, Shown>,
-    max_series: usize,
-    series: usize,
-    /// The counters of the targets without a series, and how many targets have each.
-    beyond: BTreeMap<u32, usize>,
 }
 
 /// What is shown of a target.
@@ -36,8 +31,7 @@ struct Shown {
 
 impl StandingGauges {
     pub(super) fn new(failures: IntGaugeVec, blocked: IntGaugeVec) -> Self {
-        let (shown, beyond) = (HashMap::new(), BTreeMap::new());
-        Self { failures, blocked, shown, max_series: MAX_SERIES, series: 0, beyond }
+        Self { failures: LimitedSeries::new(failures, [OVERFLOW]), blocked, shown: HashMap::new() }
     }
 
     /// Shows what stands on a target that has this name; one that cannot be read has none.
@@ -52,14 +46,7 @@ impl StandingGauges {
         if let Some(block) = block {
             self.blocked.with_label_values(&[block.as_str()]).inc();
         }
-        let has_series = failures > 0 && self.series < self.max_series;
-        if has_series {
-            self.series += 1;
-            self.failures.with_label_values(&[&*label]).set(i64::from(failures));
-        } else if failures > 0 {
-            *self.beyond.entry(failures).or_default() += 1;
-            self.show_overflow();
-        }
+        let has_series = self.failures.add([&*label], failures);
         self.shown.insert(key.clone(), Shown { label: has_series.then_some(label), failures, block });
     }
 
@@ -82,28 +69,11 @@ impl StandingGauges {
         if let Some(block) = block {
             self.blocked.with_label_values(&[block.as_str()]).dec();
         }
-        if let Some(label) = &label {
-            self.series -= 1;
-            // It was there, as this is the only place that removes it.
-            let _ = self.failures.remove_label_values(&[label]);
-        } else if failures > 0 {
-            if let Some(count) = self.beyond.get_mut(&failures) {
-                *count -= 1;
-            }
-            self.beyond.retain(|_, count| *count > 0);
-            self.show_overflow();
+        match &label {
+            Some(label) => self.failures.remove([label]),
+            None => self.failures.remove_beyond(failures),
         }
         label
-    }
-
-    /// The series of those without one shows the highest of their counters.
-    fn show_overflow(&self) {
-        match self.beyond.last_key_value() {
-            Some((highest, _)) => self.failures.with_label_values(&[OVERFLOW]).set(i64::from(*highest)),
-            None => {
-                let _ = self.failures.remove_label_values(&[OVERFLOW]);
-            }
-        }
     }
 }
 
@@ -118,10 +88,9 @@ mod tests {
 
     fn gauges(max_series: usize) -> StandingGauges {
         let vec = |name: &str, label: &str| IntGaugeVec::new(Opts::new(name, "h"), &[label]).unwrap();
-        StandingGauges {
-            max_series,
-            ..StandingGauges::new(vec("failures", "target_resource"), vec("blocked", "reason"))
-        }
+        let mut gauges = StandingGauges::new(vec("failures", "target_resource"), vec("blocked", "reason"));
+        gauges.failures.most = max_series;
+        gauges
     }
 
     fn show(gauges: &mut StandingGauges, name: &str, consecutive_failures: u32, block: Option<BlockReason>) {
@@ -163,20 +132,20 @@ mod tests {
     fn a_series_comes_with_a_failure_and_goes_with_the_last() {
         let mut gauges = gauges(10);
         show(&mut gauges, "node/a", 0, None);
-        assert_eq!(series(&gauges.failures), []);
+        assert_eq!(series(&gauges.failures.gauge), []);
         show(&mut gauges, "node/a", 4, None);
         show(&mut gauges, "node/a", 5, Some(BlockReason::ExhaustedRetries));
         show(&mut gauges, "node/b", 0, Some(BlockReason::PreviousExecutionFailed));
-        assert_eq!(series(&gauges.failures), pairs(&[("node/a", 5)]));
+        assert_eq!(series(&gauges.failures.gauge), pairs(&[("node/a", 5)]));
         assert_eq!(series(&gauges.blocked), pairs(&[("ExhaustedRetries", 1), ("PreviousExecutionFailed", 1)]));
         show(&mut gauges, "node/a", 0, None);
         gauges.forget(&Key::Chain(TargetName::parse("node/b").unwrap().chain()));
-        assert_eq!(series(&gauges.failures), []);
+        assert_eq!(series(&gauges.failures.gauge), []);
         assert_eq!(series(&gauges.blocked), pairs(&[("ExhaustedRetries", 0), ("PreviousExecutionFailed", 0)]));
         assert!(gauges.shown.is_empty());
         show(&mut gauges, "node/a", 4, Some(BlockReason::ExhaustedRetries));
         gauges.forget_all();
-        assert_eq!((series(&gauges.failures), gauges.series), (Vec::new(), 0));
+        assert_eq!((series(&gauges.failures.gauge), gauges.failures.series), (Vec::new(), 0));
         assert!(gauges.shown.is_empty());
     }
 
@@ -186,13 +155,13 @@ mod tests {
         for (name, failures) in [("node/a", 1), ("node/b", 2), ("node/c", 3), ("node/d", 3)] {
             show(&mut gauges, name, failures, None);
         }
-        assert_eq!(series(&gauges.failures), pairs(&[("node/a", 1), (OVERFLOW, 3)]));
+        assert_eq!(series(&gauges.failures.gauge), pairs(&[("node/a", 1), (OVERFLOW, 3)]));
         show(&mut gauges, "node/c", 0, None);
-        assert_eq!(series(&gauges.failures), pairs(&[("node/a", 1), (OVERFLOW, 3)]), "there is another 3");
+        assert_eq!(series(&gauges.failures.gauge), pairs(&[("node/a", 1), (OVERFLOW, 3)]), "there is another 3");
         show(&mut gauges, "node/d", 0, None);
-        assert_eq!(series(&gauges.failures), pairs(&[("node/a", 1), (OVERFLOW, 2)]));
+        assert_eq!(series(&gauges.failures.gauge), pairs(&[("node/a", 1), (OVERFLOW, 2)]));
         show(&mut gauges, "node/a", 0, None);
         show(&mut gauges, "node/b", 4, None);
-        assert_eq!(series(&gauges.failures), pairs(&[("node/b", 4)]), "a place was free when it changed");
+        assert_eq!(series(&gauges.failures.gauge), pairs(&[("node/b", 4)]), "a place was free when it changed");
     }
 }

@@ -1,15 +1,14 @@
 //! Creates of executions: those of schedules, as their template says (section 12.5).
 
 use serde_json::Value;
+use wfe_api::labels::{ANNOTATION_SCHEDULED_FOR, LABEL_SCHEDULE};
 
 use super::Flaw;
 use crate::Evidence;
-use crate::history::{ChildOf, SCHEDULED_FOR, text};
+use crate::history::{ChildOf, text};
 use crate::input::Request;
 use crate::moment::seconds_of;
 
-/// Label on a child: the name of its schedule.
-const SCHEDULE: &str = "kubernaut.ai/schedule";
 /// What a child has in its spec beside what the template says.
 const OWN: [&str; 2] = ["remediationRequestRef", "startBefore"];
 
@@ -27,10 +26,10 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
     let Some(child) = ChildOf::read(&named) else { return flaw("that is no child of a schedule") };
     let meta = &body["metadata"];
     let schedule = text(body, "/spec/remediationRequestRef/name");
-    if meta["annotations"][SCHEDULED_FOR].as_str().and_then(seconds_of) != Some(child.slot) {
+    if meta["annotations"][ANNOTATION_SCHEDULED_FOR].as_str().and_then(seconds_of) != Some(child.slot) {
         return flaw("that does not say which slot it is for");
     }
-    if meta["labels"][SCHEDULE].as_str() != schedule {
+    if meta["labels"][LABEL_SCHEDULE].as_str() != schedule {
         return flaw("without the label of its schedule");
     }
     if meta["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty()) {
