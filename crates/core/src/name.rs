@@ -88,12 +88,12 @@ impl Version {
 /// decision on a storm names its holder thousands of times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExecutionId {
+    /// `metadata.uid`. It is compared first: two names are rarely of one object, and strings take longer.
+    pub uid: Uid,
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
     /// `metadata.name`.
     pub name: Arc<str>,
-    /// `metadata.uid`.
-    pub uid: Uid,
 }
 
 impl fmt::Display for ExecutionId {
@@ -122,10 +122,10 @@ impl fmt::Display for ScheduleId {
 /// Names one run (a `PipelineRun` object in the execution namespace).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RunId {
+    /// `metadata.uid`, compared first as above.
+    pub uid: Uid,
     /// `metadata.name`.
     pub name: Box<str>,
-    /// `metadata.uid`.
-    pub uid: Uid,
 }
 
 impl fmt::Display for RunId {

@@ -9,7 +9,7 @@ use crate::Time;
 use crate::chain::RunNumber;
 
 /// Sorts executions, oldest first. The order that they come in does not matter.
-pub(super) fn sort(past: &mut [Past<'_>]) {
+pub(super) fn sort(past: &mut Vec<Past<'_>>) {
     let has_numbers = past.iter().all(|past| past.execution.run_sequence.is_some());
     let highest = if has_numbers { Vec::new() } else { highest_by_time(past) };
     let place = |past: &Past<'_>| {
@@ -18,7 +18,12 @@ pub(super) fn sort(past: &mut [Past<'_>]) {
         // At the same time behind the run after which it stands.
         (number.unwrap_or_else(|| highest_at(&highest, ended_at)), ended_at, number.is_none())
     };
-    past.sort_unstable_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.execution.id.uid.cmp(&b.execution.id.uid)));
+    // Each place is looked up once: the executions of a long history do not fit into the processor's cache.
+    let mut placed: Vec<_> = past.drain(..).map(|past| (place(&past), past)).collect();
+    placed.sort_unstable_by(|(a, one), (b, other)| {
+        a.cmp(b).then_with(|| one.execution.id.uid.cmp(&other.execution.id.uid))
+    });
+    past.extend(placed.into_iter().map(|(_, past)| past));
 }
 
 fn ended_at(past: &Past<'_>) -> Time {

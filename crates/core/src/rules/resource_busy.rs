@@ -27,7 +27,8 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
     if let Some(verdict) = contender.running.iter().find_map(|other| holds(contender, other)) {
         return Some(verdict);
     }
-    let mut rivals: Vec<&Run> = contender.target.runs.values().filter(|run| counts_against(contender, run)).collect();
+    let is_rival = |run: &&Run| counts_against(contender, run) && !is_over(contender.target, run);
+    let mut rivals: Vec<&Run> = contender.target.runs.values().filter(is_rival).collect();
     // Several can be unfinished only while leftovers are being deleted; all contenders then name the same one.
     rivals.sort_by_key(|run| run.number);
 
@@ -48,6 +49,12 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
     }
     let left = contender.target.residue.values().filter(|residue| !residue.owner.is(&contender.execution.id));
     left.min_by_key(|residue| (residue.created, &residue.id.uid)).map(draining)
+}
+
+/// Tells whether a run keeps nobody from the target: it is finished, and its owner is known to have ended. So are nearly
+/// all runs of a long history.
+fn is_over(target: &Target, run: &Run) -> bool {
+    !run.is_unfinished() && target.owner_of(run).is_some_and(Execution::is_terminal)
 }
 
 /// A run counts against a contender when it is another's and, at the look, when it came before the contender's own.
