@@ -61,18 +61,17 @@ impl<'a> Running<'a> {
         if let Some(waiting) = self.paused() {
             return self.held_back(waiting, next, decision);
         }
+        let is_beside = || self.runs_beside(mine) || mine.is_some_and(|run| !self.is_first(run));
+        if !target.residue.is_empty() {
+            return self.held_back(Waiting::Remains, next, decision);
+        } else if is_beside() {
+            return self.held_back(Waiting::Beside, next, decision);
+        }
         if now < next.not_before {
             return decision.wake_at(next.not_before);
         }
-        if !target.residue.is_empty() {
-            return self.held_back(Waiting::Remains, next, decision);
-        }
         match mine {
-            _ if self.runs_beside(mine) => self.held_back(Waiting::Beside, next, decision),
-            Some(run) if self.is_first(run) => {
-                decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfAll));
-            }
-            Some(_) => self.held_back(Waiting::Beside, next, decision),
+            Some(run) => decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfAll)),
             None => self.create(retry, next, decision),
         }
     }
