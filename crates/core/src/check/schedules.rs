@@ -265,6 +265,6 @@ fn hinted(it: &Schedule, now: Time) -> Option<(i128, i128)> {
     let not_before = last.map_or(wish, |last| last + whole(plan.min_interval));
     let not_after = (from + whole(plan.max_interval)).max(usual(it, plan).unwrap_or(i128::MIN));
     let slot = wish.max(not_before).min(not_after);
-    let until = plan.deadline.map_or(i128::MAX, |deadline| slot + whole(deadline) + 1).min(secs(hint.expires_at));
-    (now < hint.expires_at && secs(now) < until).then_some((slot, until))
+    let late = plan.deadline.map_or(i128::MAX, |deadline| slot + whole(deadline) + 1);
+    (now < hint.expires_at && secs(now) < late).then(|| (slot, late.min(secs(hint.expires_at))))
 }

@@ -1,5 +1,7 @@
 mod schedules;
 
+use std::time::Duration;
+
 use super::*;
 use crate::action::{Action, Change, Ending, RunChange, Says, Write};
 use crate::decide::decide;
@@ -28,8 +30,14 @@ proptest! {
     }
 
     #[test]
-    fn no_decision_on_any_schedule_does_what_none_may_do(target in any_scheduled(), policy in any_policy()) {
-        prop_assert_eq!(found(&target, &policy), []);
+    fn no_decision_on_any_schedule_does_what_none_may_do(
+        target in any_scheduled(),
+        policy in any_policy(),
+        // Statuses hold whole seconds, and a decision may be made between two.
+        early in prop::sample::select(vec![0, 1, 500, 999]),
+    ) {
+        let now = at(NOW) - Duration::from_millis(early);
+        prop_assert_eq!(violations(&target, &policy, now, &decide(&target, &policy, now)), []);
     }
 
     #[test]
