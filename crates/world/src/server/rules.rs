@@ -94,33 +94,27 @@ pub(super) fn read(rules: &Value) -> Vec<Rule> {
 /// Says what the rules of a node, and of all below it, do not allow. Rules that compare need something to compare with.
 pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     if !schema.rules.is_empty() {
-        let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
-        context.add_variable_from_value("self", convert(schema, value));
-        let was = old.map(|old| convert(schema, old));
+        let asked = Asked::of(schema, value, old);
+        // Whatever asks for a list in place of a time fails; what says the same with it and without it has not asked.
+        let readable = (readable(schema, value), old.and_then(|old| readable(schema, old)));
+        let without = (readable.0.is_some() || readable.1.is_some())
+            .then(|| Asked::of(schema, readable.0.as_ref().unwrap_or(value), readable.1.as_ref().or(old)));
         for rule in &schema.rules {
-            if rule.compares && !rule.optional_old && was.is_none() {
+            if rule.compares && !rule.optional_old && old.is_none() {
                 continue;
             }
             if !rule.compares && old.is_some_and(|old| schema.is_reordered(old, value)) {
                 continue;
             }
-            if rule.compares {
-                let bound = match &was {
-                    Some(was) if rule.optional_old => Cel::Opaque(Arc::new(OptionalValue::of(was.clone()))),
-                    None => Cel::Opaque(Arc::new(OptionalValue::none())),
-                    Some(was) => was.clone(),
-                };
-                context.add_variable_from_value("oldSelf", bound);
-            }
             // What a rule says no to is its field; what it cannot judge is the node that has the rule.
-            let (failed, field) = match &rule.program {
-                Ok(program) => match program.execute(&context) {
-                    Ok(Cel::Bool(true)) => continue,
-                    Ok(_) if is_unreadable(schema, value, &rule.field) => ("its field is no time".to_owned(), ""),
-                    Ok(_) => (rule.message.clone(), rule.field.as_str()),
-                    Err(error) => (format!("{} ({error})", rule.message), ""),
-                },
-                Err(error) => (format!("the rule cannot be read: {error}"), ""),
+            let (failed, field) = match asked.answer(rule) {
+                answer if without.as_ref().is_some_and(|without| without.answer(rule) != answer) => {
+                    ("a time is a list".to_owned(), "")
+                }
+                Ok(true) => continue,
+                Ok(false) if is_unreadable(schema, value, &rule.field) => ("its field is no time".to_owned(), ""),
+                Ok(false) => (rule.message.clone(), rule.field.as_str()),
+                Err(error) => (error, ""),
             };
             let field = format!("{path}{field}");
             causes.push(Cause::new(&rule.reason, field.trim_start_matches('.'), failed));
@@ -148,14 +142,79 @@ pub(super) fn judge(schema: &Schema, value: &Value, old: Option<&Value>, path: &
     }
 }
 
+/// What the rules of a node are asked about.
+struct Asked {
+    value: Cel,
+    was: Option<Cel>,
+}
+
+impl Asked {
+    fn of(schema: &Schema, value: &Value, old: Option<&Value>) -> Self {
+        Self { value: convert(schema, value, Side::Is), was: old.map(|old| convert(schema, old, Side::Was)) }
+    }
+
+    /// Says what a rule answers; or why it cannot.
+    fn answer(&self, rule: &Rule) -> Result<bool, String> {
+        let program = rule.program.as_ref().map_err(|error| format!("the rule cannot be read: {error}"))?;
+        let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+        context.add_variable_from_value("self", self.value.clone());
+        if rule.compares {
+            let bound = match &self.was {
+                Some(was) if rule.optional_old => Cel::Opaque(Arc::new(OptionalValue::of(was.clone()))),
+                None => Cel::Opaque(Arc::new(OptionalValue::none())),
+                Some(was) => was.clone(),
+            };
+            context.add_variable_from_value("oldSelf", bound);
+        }
+        let answer = program.execute(&context).map_err(|error| format!("{} ({error})", rule.message))?;
+        Ok(answer == Cel::Bool(true))
+    }
+}
+
+/// Returns a value without the lists that are in place of times, where it has some.
+fn readable(schema: &Schema, value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(fields) => {
+            let below = |name: &str| schema.properties.get(name).or(schema.additional.as_deref());
+            let mut kept = serde_json::Map::new();
+            let mut differs = false;
+            for (name, field) in fields {
+                if below(name).is_some_and(|below| below.form == Form::Moment) && field.is_array() {
+                    differs = true;
+                    continue;
+                }
+                let inner = below(name).and_then(|below| readable(below, field));
+                differs |= inner.is_some();
+                kept.insert(name.clone(), inner.unwrap_or_else(|| field.clone()));
+            }
+            differs.then_some(Value::Object(kept))
+        }
+        Value::Array(items) => {
+            let inner: Vec<Option<Value>> =
+                items.iter().map(|item| schema.items.as_ref().and_then(|below| readable(below, item))).collect();
+            let differs = inner.iter().any(Option::is_some);
+            let all = inner.into_iter().zip(items).map(|(inner, item)| inner.unwrap_or_else(|| item.clone()));
+            differs.then(|| Value::Array(all.collect()))
+        }
+        _ => None,
+    }
+}
+
 /// Tells whether a field is a list in place of a time: the schema lets that pass, and a rule that reads it fails.
 fn is_unreadable(schema: &Schema, value: &Value, field: &str) -> bool {
     let name = field.trim_start_matches('.');
     schema.properties.get(name).is_some_and(|below| below.form == Form::Moment) && value[name].is_array()
 }
 
+/// What a value is compared with: what it was, or what it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Is,
+    Was,
+}
+
 /// Makes of a value what a rule sees.
-fn convert(schema: &Schema, value: &Value) -> Cel {
+fn convert(schema: &Schema, value: &Value, side: Side) -> Cel {
     match value {
         Value::Null => Cel::Null,
         Value::Bool(truth) => Cel::Bool(*truth),
@@ -167,16 +226,18 @@ fn convert(schema: &Schema, value: &Value) -> Cel {
             Form::Moment => chrono::DateTime::parse_from_rfc3339(text).map_or(Cel::Null, Cel::Timestamp),
             _ => Cel::String(Arc::new(text.clone())),
         },
+        // A list in place of a time: whatever compares it fails, also with what it was.
+        Value::Array(_) if schema.form == Form::Moment => Cel::Bool(side == Side::Was),
         Value::Array(items) => {
             let any = Schema::default();
             let below = schema.items.as_deref().unwrap_or(&any);
-            Cel::List(Arc::new(items.iter().map(|item| convert(below, item)).collect()))
+            Cel::List(Arc::new(items.iter().map(|item| convert(below, item, side)).collect()))
         }
         Value::Object(fields) => {
             let any = Schema::default();
             let converted = fields.iter().map(|(name, value)| {
                 let below = schema.properties.get(name).or(schema.additional.as_deref()).unwrap_or(&any);
-                (Key::from(name.clone()), convert(below, value))
+                (Key::from(name.clone()), convert(below, &below.in_order(value), side))
             });
             Cel::Map(Map { map: Arc::new(converted.collect::<HashMap<_, _>>()) })
         }

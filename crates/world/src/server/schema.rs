@@ -1,5 +1,6 @@
 //! A structural schema, read from a CRD: what is dropped, what is refused.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use regex::Regex;
@@ -223,6 +224,14 @@ impl Schema {
     pub(super) fn is_reordered(&self, old: &Value, new: &Value) -> bool {
         let (Some(old), Some(new)) = (old.as_array(), new.as_array()) else { return false };
         !self.keys.is_empty() && old.len() == new.len() && new.iter().all(|item| old.contains(item))
+    }
+
+    /// Returns a list with keys in the order of those: two of them are equal whatever their order.
+    pub(super) fn in_order<'a>(&self, value: &'a Value) -> Cow<'a, Value> {
+        let Some(items) = value.as_array().filter(|_| !self.keys.is_empty()) else { return Cow::Borrowed(value) };
+        let mut items = items.clone();
+        items.sort_by_cached_key(|item| self.keys.iter().map(|key| item[key].to_string()).collect::<Vec<_>>());
+        Cow::Owned(Value::Array(items))
     }
 
     /// Tells whether the real server can say who manages which field of an object. It cannot where a type is wrong, as
