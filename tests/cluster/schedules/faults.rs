@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use wfe_testkit::proxy::Request;
-use wfe_testkit::{Fault, Outcome, Pipeline, Proxy, When, World};
+use wfe_testkit::{Fault, Outcome, Pipeline, Proxy, When, World, is_terminal};
 
 use super::{await_children, await_failures, await_outcome, await_schedule, create, hurry};
 use crate::audited::audited;
@@ -133,7 +133,13 @@ async fn the_next_leader_goes_on_where_the_last_one_stopped() -> Result<()> {
     .await?;
     super::edit(&world, "led", json!({"suspend": true})).await?;
     super::await_held(&world, "led", "Suspended").await?;
-    await_schedule(&world, "led", "is at rest", |it| it["status"]["lastRun"]["outcome"].is_string()).await?;
+    // A child that was made just before is still at work.
+    let all = world.await_wfes("no child is at work", |all| all.values().all(is_terminal)).await?;
+    let newest = all.values().map(|child| text(&child["metadata"]["name"])).max().unwrap_or_default();
+    await_schedule(&world, "led", "has recorded its last child", |it| {
+        it["status"]["lastRun"]["name"] == newest && it["status"]["lastRun"]["outcome"].is_string()
+    })
+    .await?;
     audited(&world, recording).await?;
     world.close().await
 }
