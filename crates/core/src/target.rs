@@ -8,6 +8,8 @@ mod name;
 pub use kinds::{Scope, kind_spellings};
 pub use name::{TargetError, TargetName, is_dns_label};
 
+use std::sync::Arc;
+
 use crate::Time;
 use crate::by_uid::{ByUid, Few};
 use crate::chain::RunNumber;
@@ -135,6 +137,15 @@ impl Target {
     #[must_use]
     pub fn is_draining(&self) -> bool {
         !self.residue.is_empty() && !self.runs.values().any(|run| matches!(run.progress, Progress::Released))
+    }
+
+    /// Returns the namespace that asks for work on it (SPEC section 17): that of the oldest execution that has not
+    /// ended, then that of a schedule.
+    #[must_use]
+    pub fn asker(&self) -> Option<&Arc<str>> {
+        let open = self.executions.values().filter(|execution| !execution.is_terminal());
+        let oldest = open.min_by(|a, b| (a.created, &a.id.uid).cmp(&(b.created, &b.id.uid)));
+        oldest.map(|it| &it.id.namespace).or_else(|| self.schedules.values().next().map(|it| &it.id.namespace))
     }
 
     /// Tells whether nothing is known any more, so that the target can be forgotten.

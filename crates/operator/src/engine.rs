@@ -32,7 +32,9 @@ use crate::witness::{Decided, Witness};
 use report::{Failures, Held};
 
 /// How many targets are worked on at once: enough to keep the API server busy, few enough that it can serve others.
-const PARALLEL_TARGETS: usize = 32;
+const PARALLEL_TARGETS: usize = 40;
+/// How many of them for one namespace that asks: the others stay free for everybody else.
+const PARALLEL_FOR_ONE: usize = 32;
 /// How many deliveries are taken in before decisions get their turn again.
 const DELIVERIES_AT_ONCE: usize = 512;
 /// How soon a target is looked at again that cannot be seen.
@@ -40,10 +42,13 @@ const BLIND_AGAIN: Duration = Duration::from_secs(1);
 /// How long the work under way may take after the process was asked to stop: a request's time-out and some.
 const GRACE: Duration = Duration::from_secs(20);
 
+/// The namespace that asks for work on a target; none, where nothing of it is to be decided.
+type Asker = Option<Arc<str>>;
+
 /// The engine.
 pub struct Engine {
     index: Index,
-    queue: Queue<Key>,
+    queue: Queue<Key, Asker>,
     performer: Performer,
     performing: JoinSet<(Key, Report)>,
     /// The key of each task, so that a target whose work has panicked is found again.
@@ -110,7 +115,7 @@ impl Engine {
     ) -> Self {
         Self {
             index: Index::new(settings.watch_namespace.clone()),
-            queue: Queue::new(),
+            queue: Queue::new(PARALLEL_FOR_ONE),
             performer,
             performing: JoinSet::new(),
             tasks: HashMap::new(),
@@ -179,7 +184,7 @@ impl Engine {
     fn mark_dirty(&mut self) {
         for key in self.index.take_dirty() {
             if self.leads {
-                self.queue.mark(key);
+                self.mark(key);
             } else if self.performing.is_empty() {
                 self.index.settle(&key);
             }
@@ -207,11 +212,31 @@ impl Engine {
     /// Marks every target, in the order of the keys: the order of a hash table differs from process to process, and a
     /// simulation must be able to repeat what a process did.
     fn mark_all(&mut self) {
-        let mut keys: Vec<&Key> = self.index.keys().collect();
+        let mut keys: Vec<Key> = self.index.keys().cloned().collect();
         keys.sort_unstable();
         for key in keys {
-            self.queue.mark(key.clone());
+            self.mark(key);
         }
+    }
+
+    fn mark(&mut self, key: Key) {
+        let asker = self.asker(&key);
+        self.queue.mark(key, asker);
+    }
+
+    fn mark_after(&mut self, key: Key, wait: Duration) {
+        let asker = self.asker(&key);
+        self.queue.mark_after(key, asker, wait);
+    }
+
+    fn start(&mut self, key: Key) {
+        let asker = self.asker(&key);
+        self.queue.start(key, asker);
+    }
+
+    /// Returns who asks for work on a target: targets are worked on in turn by that (SPEC section 17).
+    fn asker(&self, key: &Key) -> Asker {
+        self.index.entry(key).and_then(|entry| entry.target.asker()).cloned()
     }
 
     /// All is known now that there is to know: may this process work on it?
@@ -241,7 +266,7 @@ impl Engine {
         };
         let held = self.held(&key).map(|(wait, held)| (wait, held.clone()));
         if let Some((wait, Held::Everything)) = held {
-            self.queue.mark_after(key, wait);
+            self.mark_after(key, wait);
             return;
         }
         // The one place where a decision learns the time.
@@ -304,7 +329,7 @@ impl Engine {
             again = Some(again.map_or(wait, |again| again.min(wait)));
         }
         if let Some(wait) = again {
-            self.queue.mark_after(key.clone(), wait);
+            self.queue.mark_after(key.clone(), entry.target.asker().cloned(), wait);
         }
         if let Some((_, Held::These(held))) = &held {
             decision.actions.retain(|action| !held.contains(&action.mark()));
@@ -333,7 +358,7 @@ impl Engine {
         }
         let task = self.performing.spawn(self.performer.clone().perform(work));
         self.tasks.insert(task.id(), (key.clone(), Instant::now()));
-        self.queue.start(key);
+        self.start(key);
     }
 
     /// Reads live what no watch has delivered for long.
@@ -341,7 +366,7 @@ impl Engine {
         let overdue = self.index.take_overdue(&key, now);
         let task = self.performing.spawn(self.performer.clone().read_awaited(key.clone(), overdue));
         self.tasks.insert(task.id(), (key.clone(), Instant::now()));
-        self.queue.start(key);
+        self.start(key);
     }
 
     fn finish(&mut self, finished: Result<(tokio::task::Id, (Key, Report)), tokio::task::JoinError>) {
@@ -362,7 +387,7 @@ impl Engine {
         };
         self.queue.done(&key);
         if learned_something {
-            self.queue.mark(key);
+            self.mark(key);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A keyed queue with timers: every key is in it at most once, and none is handed out while it is being worked on.
 //!
-//! Bounded by the number of keys, which is bounded by the index.
+//! Those who ask take turns: each key is asked for by somebody, and whoever has asked for 10,000 delays the one of
+//! another by no more than what is under way. Bounded by the number of keys, which is bounded by the index.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::poll_fn;
@@ -15,51 +16,95 @@ use tokio_util::time::{DelayQueue, delay_queue};
 /// a clock that was set meanwhile.
 const FARTHEST: Duration = Duration::from_hours(1);
 
-/// The queue.
+/// The queue of keys `K`, asked for by `A`.
 #[derive(Debug)]
-pub struct Queue<K> {
-    ready: VecDeque<K>,
+pub struct Queue<K, A> {
+    ready: Turns<K, A>,
     queued: HashSet<K>,
-    busy: HashSet<K>,
+    /// What is being worked on, and for whom.
+    busy: HashMap<K, A>,
+    /// How many keys are being worked on for each of those who ask.
+    share: HashMap<A, usize>,
+    /// How many keys may be worked on at once for one of them.
+    largest_share: usize,
     /// Marked while it was busy: ready again as soon as it is done.
-    again: HashSet<K>,
-    timers: DelayQueue<K>,
+    again: HashMap<K, A>,
+    timers: DelayQueue<(K, A)>,
     timer_of: HashMap<K, delay_queue::Key>,
 }
 
-impl<K: Clone + Eq + Hash> Queue<K> {
-    /// Makes an empty queue.
+/// The keys that are ready, in a line for each of those who ask.
+#[derive(Debug)]
+struct Turns<K, A> {
+    lines: HashMap<A, VecDeque<K>>,
+    /// Who has a line, in the order of their turns.
+    turns: VecDeque<A>,
+}
+
+impl<K, A: Clone + Eq + Hash> Turns<K, A> {
+    fn push(&mut self, key: K, asker: A) {
+        let line = self.lines.entry(asker.clone()).or_default();
+        if line.is_empty() {
+            self.turns.push_back(asker);
+        }
+        line.push_back(key);
+    }
+
+    /// Takes the first key of the first who may have a turn; whoever has more stands behind all others then.
+    fn take(&mut self, may: impl Fn(&A) -> bool) -> Option<K> {
+        let place = self.turns.iter().position(may)?;
+        let asker = self.turns.remove(place)?;
+        let line = self.lines.get_mut(&asker)?;
+        let key = line.pop_front();
+        if line.is_empty() {
+            self.lines.remove(&asker);
+        } else {
+            self.turns.push_back(asker);
+        }
+        key
+    }
+
+    fn clear(&mut self) {
+        self.lines.clear();
+        self.turns.clear();
+    }
+}
+
+impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
+    /// Makes an empty queue that hands out no more than so many keys at once to one of those who ask.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(largest_share: usize) -> Self {
         Self {
-            ready: VecDeque::new(),
+            ready: Turns { lines: HashMap::new(), turns: VecDeque::new() },
             queued: HashSet::new(),
-            busy: HashSet::new(),
-            again: HashSet::new(),
+            busy: HashMap::new(),
+            share: HashMap::new(),
+            largest_share,
+            again: HashMap::new(),
             timers: DelayQueue::new(),
             timer_of: HashMap::new(),
         }
     }
 
     /// Asks for a key to be looked at as soon as possible.
-    pub fn mark(&mut self, key: K) {
-        if self.busy.contains(&key) {
-            self.again.insert(key);
+    pub fn mark(&mut self, key: K, asker: A) {
+        if self.busy.contains_key(&key) {
+            self.again.insert(key, asker);
         } else if self.queued.insert(key.clone()) {
-            self.ready.push_back(key);
+            self.ready.push(key, asker);
         }
     }
 
     /// Asks for a key to be looked at after a while, an hour at the most. A key has one timer, and the earliest call
     /// counts: whoever looks then asks again for what is still to come.
-    pub fn mark_after(&mut self, key: K, delay: Duration) {
+    pub fn mark_after(&mut self, key: K, asker: A, delay: Duration) {
         let delay = delay.min(FARTHEST);
         if let Some(timer) = self.timer_of.get(&key) {
             if Instant::now() + delay < self.timers.deadline(timer) {
                 self.timers.reset(timer, delay);
             }
         } else {
-            let timer = self.timers.insert(key.clone(), delay);
+            let timer = self.timers.insert((key.clone(), asker), delay);
             self.timer_of.insert(key, timer);
         }
     }
@@ -79,7 +124,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Safe: a key is taken only when this returns.
     pub async fn next(&mut self) -> K {
         loop {
-            if let Some(key) = self.ready.pop_front() {
+            let (share, largest) = (&self.share, self.largest_share);
+            if let Some(key) = self.ready.take(|asker| share.get(asker).is_none_or(|busy| *busy < largest)) {
                 self.queued.remove(&key);
                 return key;
             }
@@ -87,36 +133,38 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 std::future::pending::<()>().await;
             }
             if let Some(expired) = poll_fn(|context| self.timers.poll_expired(context)).await {
-                let key = expired.into_inner();
+                let (key, asker) = expired.into_inner();
                 self.timer_of.remove(&key);
-                self.mark(key);
+                self.mark(key, asker);
             }
         }
     }
 
-    /// Says that a key is being worked on: marks are kept until it is done.
-    pub fn start(&mut self, key: K) {
-        self.busy.insert(key);
+    /// Says that a key is being worked on, and for whom: marks are kept until it is done.
+    pub fn start(&mut self, key: K, asker: A) {
+        *self.share.entry(asker.clone()).or_default() += 1;
+        self.busy.insert(key, asker);
     }
 
     /// Says that the work on a key is over.
     pub fn done(&mut self, key: &K) {
-        self.busy.remove(key);
-        if self.again.remove(key) {
-            self.mark(key.clone());
+        if let Some(asker) = self.busy.remove(key)
+            && let Some(busy) = self.share.get_mut(&asker)
+        {
+            *busy -= 1;
+            if *busy == 0 {
+                self.share.remove(&asker);
+            }
+        }
+        if let Some(asker) = self.again.remove(key) {
+            self.mark(key.clone(), asker);
         }
     }
 
     /// Returns how many keys are ready or being worked on.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.ready.len() + self.busy.len()
-    }
-}
-
-impl<K: Clone + Eq + Hash> Default for Queue<K> {
-    fn default() -> Self {
-        Self::new()
+        self.queued.len() + self.busy.len()
     }
 }
 
@@ -128,21 +176,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn hands_out_a_key_once_however_often_it_is_marked() {
-        let mut queue = Queue::new();
-        queue.mark("a");
-        queue.mark("b");
-        queue.mark("a");
+        let mut queue = Queue::new(8);
+        queue.mark("a", ());
+        queue.mark("b", ());
+        queue.mark("a", ());
         assert_eq!((queue.next().await, queue.next().await), ("a", "b"));
         assert_eq!(queue.next().now_or_never(), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn keeps_a_mark_until_the_work_on_its_key_is_done() {
-        let mut queue = Queue::new();
-        queue.mark("a");
+        let mut queue = Queue::new(8);
+        queue.mark("a", ());
         let key = queue.next().await;
-        queue.start(key);
-        queue.mark("a");
+        queue.start(key, ());
+        queue.mark("a", ());
         assert_eq!(queue.next().now_or_never(), None);
         queue.done(&"a");
         assert_eq!(queue.next().now_or_never(), Some("a"));
@@ -153,9 +201,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_earliest_of_the_times_that_a_key_was_asked_for_counts() {
         for order in [[10, 20], [20, 10]] {
-            let mut queue = Queue::new();
+            let mut queue = Queue::new(8);
             for seconds in order {
-                queue.mark_after("a", Duration::from_secs(seconds));
+                queue.mark_after("a", (), Duration::from_secs(seconds));
             }
             advance(Duration::from_secs(9)).await;
             assert_eq!(queue.next().now_or_never(), None, "{order:?}");
@@ -168,32 +216,82 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn forgets_what_was_asked_for_but_not_what_is_being_worked_on() {
-        let mut queue = Queue::new();
-        queue.mark("busy");
+        let mut queue = Queue::new(8);
+        queue.mark("busy", ());
         let key = queue.next().await;
-        queue.start(key);
-        queue.mark("ready");
-        queue.mark_after("later", Duration::from_secs(1));
+        queue.start(key, ());
+        queue.mark("ready", ());
+        queue.mark_after("later", (), Duration::from_secs(1));
         queue.clear();
         advance(Duration::from_secs(2)).await;
         assert_eq!(queue.next().now_or_never(), None);
-        queue.mark("busy");
+        queue.mark("busy", ());
         assert_eq!(queue.next().now_or_never(), None);
         queue.done(&"busy");
         assert_eq!(queue.next().now_or_never(), Some("busy"));
-        queue.mark_after("later", Duration::ZERO);
+        queue.mark_after("later", (), Duration::ZERO);
         advance(Duration::from_secs(1)).await;
         assert_eq!(queue.next().now_or_never(), Some("later"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_timer_that_is_too_far_away_goes_off_after_an_hour() {
-        let mut queue = Queue::new();
-        queue.mark_after("a", Duration::MAX);
+        let mut queue = Queue::new(8);
+        queue.mark_after("a", (), Duration::MAX);
         advance(Duration::from_mins(59)).await;
         assert_eq!(queue.next().now_or_never(), None);
-        queue.mark_after("a", Duration::MAX);
+        queue.mark_after("a", (), Duration::MAX);
         advance(Duration::from_mins(61)).await;
         assert_eq!(queue.next().now_or_never(), Some("a"));
+    }
+
+    /// Whoever asks for many keys at once gets one of them a turn, and another's single key comes second.
+    #[tokio::test(start_paused = true)]
+    async fn those_who_ask_take_turns() {
+        let mut queue = Queue::new(8);
+        for key in 0..1000 {
+            queue.mark(key, "storm");
+        }
+        queue.mark(1000, "calm");
+        queue.mark(1001, "calm");
+        queue.mark(1002, "late");
+        let mut order = Vec::new();
+        for _ in 0..6 {
+            order.push(queue.next().await);
+        }
+        assert_eq!(order, [0, 1000, 1002, 1, 1001, 2]);
+        assert_eq!(queue.depth(), 997);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_has_more_than_its_share_worked_on_at_once() {
+        let mut queue = Queue::new(2);
+        for key in 0..10 {
+            queue.mark(key, "storm");
+        }
+        for expected in [0, 1] {
+            let key = queue.next().await;
+            assert_eq!(key, expected);
+            queue.start(key, "storm");
+        }
+        assert_eq!(queue.next().now_or_never(), None, "its share is in use");
+        queue.mark(99, "calm");
+        assert_eq!(queue.next().now_or_never(), Some(99));
+        queue.done(&0);
+        assert_eq!(queue.next().now_or_never(), Some(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_and_a_mark_while_busy_keep_who_asked() {
+        let mut queue = Queue::new(1);
+        queue.start("first", "storm");
+        queue.mark("first", "storm");
+        queue.mark_after("timed", "storm", Duration::from_secs(1));
+        queue.mark_after("other", "calm", Duration::from_secs(2));
+        advance(Duration::from_secs(3)).await;
+        assert_eq!(queue.next().now_or_never(), Some("other"), "the share of the first is in use");
+        queue.done(&"first");
+        assert_eq!(queue.next().await, "timed", "it was ready first");
+        assert_eq!(queue.next().await, "first");
     }
 }

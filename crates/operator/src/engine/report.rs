@@ -135,7 +135,7 @@ impl Engine {
             }
             (Some(held), _) => failures.held = Some((until, held)),
         }
-        self.queue.mark_after(key.clone(), wait);
+        self.mark_after(key.clone(), wait);
         wait
     }
 }
