@@ -3,19 +3,21 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use wfe_api::WorkflowExecution;
-use wfe_testkit::manifests;
+use wfe_testkit::{World, manifests, repository, rights};
 
 use super::objects::{Schedules, but, create_as, good};
+use super::{await_children, await_outcome, await_schedule, create, hurry};
 use crate::admission::objects::{Namespaced, Refusal, expect, good as good_execution, report};
 use crate::admission::people::{Stage, expect_no_warnings, installed};
 use crate::admission::{retry, workflow};
+use crate::history::short;
 
 const AUTHOR: &str = "author.workflowschedules.kubernaut.ai";
 const CHILD: &str = "child.workflowexecutions.kubernaut.ai";
@@ -404,6 +406,65 @@ async fn what_is_no_retry_policy_is_refused_by_its_field_in_a_template() -> Resu
 async fn the_policies_fit_the_kinds() -> Result<()> {
     for policy in ["author", "child"] {
         expect_no_warnings(policy).await?;
+    }
+    Ok(())
+}
+
+/// The operator's own right to make children is one that no resource stands for, so a policy says that it is missing: it
+/// counts for nobody all the same.
+#[tokio::test]
+async fn an_operator_that_may_not_make_children_says_so_and_waits() -> Result<()> {
+    let world = World::new("no-child-right").await?;
+    let bundle = short(&world).await?;
+    let right = rights::shipped()?.into_iter().find(|right| right.resource == "workflowschedules/child");
+    let right = right.context("config/rbac does not give the right")?;
+    world.take_away(&right).await?;
+    bind_child_policy(&world).await?;
+    let operator = world.operator().start().await?;
+    create(&world, "childless", "node/childless", &bundle, &json!({"interval": "1h"})).await?;
+    hurry(&world, "childless").await?;
+    let says = |line: &Value| {
+        let said = line["fields"].to_string();
+        let parts = ["create workflowschedules/child", "give the operator this right"];
+        line["level"] == "WARN" && parts.iter().all(|part| said.contains(part))
+    };
+    operator.await_line("says that it lacks the right to make children", says).await?;
+    let waiting = await_schedule(&world, "childless", "is there", |_| true).await?;
+    assert_eq!(waiting["status"]["failureCount"], 0, "{waiting:#}");
+    await_children(&world, "childless", 0).await?;
+    world.give_back(&right).await?;
+    let done = await_outcome(&world, "childless", "Completed").await?;
+    assert_eq!(done["status"]["failureCount"], 0, "{done:#}");
+    await_children(&world, "childless", 1).await?;
+    world.close().await
+}
+
+/// Puts the shipped policy of children into force in the namespace of a world, and waits until it is.
+async fn bind_child_policy(world: &World) -> Result<()> {
+    let policy = manifests::read(&repository().join("config/admission/child_policy.yaml"))?;
+    for object in &policy {
+        manifests::apply(&world.client(), object).await?;
+    }
+    let name = world.namespace();
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": format!("child-{name}")},
+        "spec": {
+            "policyName": CHILD,
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}},
+        },
+    });
+    world.apply(&binding).await?;
+    let mut execution = good_execution();
+    execution["spec"]["remediationRequestRef"] = reference("WorkflowSchedule");
+    let kind = ApiResource::erase::<WorkflowExecution>(&());
+    let user = world.operator_user();
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    while create_as(&world.client(), &user, &kind, name, &execution).await?.is_none_or(|why| !why.contains(CHILD)) {
+        ensure!(Instant::now() < deadline, "the policy of children is not in force in {name}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(())
 }

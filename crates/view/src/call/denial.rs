@@ -5,6 +5,10 @@
 
 use kube::core::Status;
 
+/// The policy that lets only whoever has the right `workflowschedules/child` make the children of schedules
+/// (`config/admission/child_policy.yaml`). What an operator makes differs from what it allows in nothing but that.
+const CHILD_POLICY: &str = "child.workflowexecutions.kubernaut.ai";
+
 /// Tells whether the API server denies the request because the account that asks lacks a right.
 ///
 /// The form is `<resource>.<group> "<name>" is forbidden: User "<account>" cannot <verb> resource "<resource>" in API
@@ -15,7 +19,15 @@ pub(super) fn lacks_right(status: &Status) -> bool {
     let Some(details) = status.details.as_ref().filter(|_| status.code == 403 && status.reason == "Forbidden") else {
         return false;
     };
-    says_who_cannot(&status.message, &details.group, &details.kind, &details.name).is_some()
+    let (message, kind, group, name) = (&status.message, &details.kind, &details.group, &details.name);
+    says_who_cannot(message, group, kind, name).is_some() || is_of_child_policy(message, group, kind, name)
+}
+
+/// Tells whether our own policy on the children of schedules denies the request: the operator lacks a right that no
+/// resource stands for.
+fn is_of_child_policy(message: &str, group: &str, resource: &str, name: &str) -> bool {
+    let begin = format!("{resource}.{group} {name:?} is forbidden: ValidatingAdmissionPolicy '{CHILD_POLICY}' with ");
+    message.starts_with(&begin)
 }
 
 /// Walks along the form; `None` where the message leaves it.
@@ -95,6 +107,22 @@ mod tests {
             "namespaces is forbidden: {ACCOUNT} cannot list resource \"namespaces\" in API group \"\" at the cluster scope"
         );
         assert!(lacks_right(&status(403, &list, &json!({"kind": "namespaces"}))));
+    }
+
+    #[test]
+    fn what_our_policy_of_children_denies_the_operator_is_a_right_that_it_lacks() {
+        let details = json!({"group": "kubernaut.ai", "kind": "workflowexecutions", "name": "nightly-1"});
+        let begin = "workflowexecutions.kubernaut.ai \"nightly-1\" is forbidden: ValidatingAdmissionPolicy";
+        let denied =
+            |policy: &str| format!("{begin} '{policy}' with binding '{policy}' denied request: spec: you may not");
+        assert!(lacks_right(&status(403, &denied(CHILD_POLICY), &details)));
+        for other in ["workflow.workflowexecutions.kubernaut.ai", "x.child.workflowexecutions.kubernaut.ai"] {
+            assert!(!lacks_right(&status(403, &denied(other), &details)), "{other}");
+        }
+        let of_another = json!({"group": "kubernaut.ai", "kind": "workflowexecutions", "name": "nightly-2"});
+        assert!(!lacks_right(&status(403, &denied(CHILD_POLICY), &of_another)));
+        let forged = format!("admission webhook \"w.example.com\" denied the request: {}", denied(CHILD_POLICY));
+        assert!(!lacks_right(&status(403, &forged, &details)));
     }
 
     #[test]
