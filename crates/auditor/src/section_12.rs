@@ -131,9 +131,9 @@ impl Plan {
             }
         };
         let mut dues = Vec::new();
-        let hinted = self.hint.as_ref().and_then(|hint| Some((hint, self.by_hint(hint, state, *usual.end())?)));
-        let counts_always = hinted.as_ref().is_some_and(|(hint, _)| *now.end() < hint.expires);
-        if let Some((_, at)) = hinted.filter(|(hint, _)| *now.start() < hint.expires) {
+        let hinted = self.by_hint(state, *usual.end());
+        let counts_always = hinted.is_some_and(|(_, until)| *now.end() < until);
+        if let Some((at, _)) = hinted.filter(|(_, until)| *now.start() < *until) {
             dues.push(Due { at: at..=at, step: None });
         }
         if !counts_always && step != Some(0) {
@@ -156,9 +156,11 @@ impl Plan {
         })
     }
 
-    /// Returns the slot that a hint asks for, where it is not used yet: not before `minInterval`, and not after the
-    /// later of `maxInterval` and what was due without it.
-    fn by_hint(&self, hint: &Hint, state: &State, usual: Seconds) -> Option<Seconds> {
+    /// Returns the slot that the hint asks for, where it is not used yet: not before `minInterval`, and not after the
+    /// later of `maxInterval` and what was due without it. And until when it counts: one that has come too late for its
+    /// slot is spent, as one that has expired.
+    fn by_hint(&self, state: &State, usual: Seconds) -> Option<(Seconds, Seconds)> {
+        let hint = self.hint.as_ref()?;
         let from = state.used();
         let wished = match (hint.at, hint.interval) {
             (Some(at), _) if at <= from => return None,
@@ -166,15 +168,16 @@ impl Plan {
             (None, interval) => from + interval?,
         };
         let earliest = state.last.map_or(Seconds::MIN, |(slot, _)| slot + self.min_interval);
-        Some(wished.max(earliest).min((from + self.max_interval).max(usual)))
+        let slot = wished.max(earliest).min((from + self.max_interval).max(usual));
+        let late = self.deadline.map_or(Seconds::MAX, |deadline| slot.saturating_add(deadline + 1));
+        Some((slot, hint.expires.min(late)))
     }
 
     /// Tells whether the cron expression has this slot, and it was the latest that had passed.
     fn is_slot_of_cron(&self, state: &State, slot: Seconds, now: &RangeInclusive<Seconds>) -> bool {
         let Every::Cron(cron) = &self.every else { return false };
-        let replaced = self.hint.as_ref().filter(|hint| *now.end() < hint.expires);
-        let usual = || cron.first_after(state.used()).unwrap_or(Seconds::MAX);
-        let is_replaced = replaced.is_some_and(|hint| self.by_hint(hint, state, usual()).is_some());
+        let usual = cron.first_after(state.used()).unwrap_or(Seconds::MAX);
+        let is_replaced = self.by_hint(state, usual).is_some_and(|(_, until)| *now.end() < until);
         let next = || cron.first_after(slot).is_none_or(|next| next > *now.start());
         !is_replaced && slot > state.used() && slot <= *now.end() && cron.has(slot) && next()
     }

@@ -53,6 +53,11 @@ fn hints_and_their_clamps() {
     assert_eq!(slot(&hinted(spent, json!({})), &after(0, 10), 60), [60]);
     let expired = json!({"interval": "1m", "hint": {"interval": "1s", "expiresAt": moment(50)}});
     assert_eq!(slot(&expired, &after(1, 10), 130), [130]);
+    // One that came too late for its slot is spent: seed 1040 of the world.
+    let mut late = hinted(json!({"interval": "10s"}), json!({"cron": "*/2 * * * *", "startingDeadlineSeconds": 20}));
+    late.as_object_mut().unwrap().remove("interval");
+    assert_eq!(slot(&late, &after(1, 10), 80), [60]);
+    assert_eq!(slot(&late, &after(1, 10), 125), [120]);
 }
 
 #[test]
