@@ -356,6 +356,27 @@ fn a_pending_run_is_left_over_by_its_number() {
 }
 
 #[test]
+fn where_a_status_has_no_number_that_of_its_run_counts() {
+    let unnumbered = |number: u64| {
+        let attempts = vec![ended_attempt(Ran::No), next_attempt(50)];
+        let execution = with_retry(retry_policy(), attempts, running("a", "r2"));
+        let view = target(vec![execution], vec![run(2, "a", done(false)), pending(number)]);
+        let decision = decide(&view, &Policy::default(), at(50));
+        assert_eq!(crate::check::violations(&view, &Policy::default(), at(50), &decision), []);
+        decision.actions
+    };
+    let leftover = unnumbered(1);
+    assert_eq!(
+        leftover,
+        [
+            Action::Create { execution: id("a"), number: 3, at_most: Some(Duration::from_secs(86_350)) },
+            deleted("r1", Unneeded::Leftover, None)
+        ]
+    );
+    assert!(matches!(&unnumbered(3)[..], [Action::Write(Write { says: Says::Running { number: 3, .. }, .. })]));
+}
+
+#[test]
 fn the_worst_answer_of_all_attempts_is_that_of_the_execution() {
     let shown = Proof { words: "attempt 1: step s".into(), ..proof() };
     let verdict = |earlier: Ran, is_shown: bool, current: Started| {
