@@ -1,5 +1,5 @@
-//! What each answer of the API server says of the facts that retries rest on: a fact holds only where an object was read
-//! that proves it, and whatever else comes writes nothing.
+//! What each answer of the API server says of the facts that retries rest on. A fact holds only where an object was
+//! read that proves it; any other answer writes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
