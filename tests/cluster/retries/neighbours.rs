@@ -117,7 +117,7 @@ async fn a_rival_that_comes_while_the_next_attempt_begins_never_runs_beside_it()
 /// Two rivals come at some moment of a wait of a second: before, while and after the next run is made.
 async fn race(here: &World, there: &World, n: usize, bundle: &str, short: &str) -> Result<()> {
     let name = format!("holder-{n}");
-    let (home, away) = if n % 2 == 0 { (here, there) } else { (there, here) };
+    let (home, away) = if n.is_multiple_of(2) { (here, there) } else { (there, here) };
     let mut holder = waits(home, &name, bundle, &json!({"maxAttempts": 4, "maxDelay": "1s"})).await?;
     for number in [2, 3] {
         is_skipped(away, &format!("rival-{n}-{number}"), &holder).await?;

@@ -493,7 +493,7 @@ fn whoever_asked_for_the_end_comes_before_a_run_that_is_gone() {
             (true, true, Stop::Cancelled),
         ] {
             let cancellation = cancelled.then(|| Box::new(asked.clone()));
-            let execution = Execution { cancellation, deleting, ..execution.clone() };
+            let execution = Execution { deleting, cancellation, ..execution.clone() };
             let view = target(vec![execution], runs.clone());
             let decision = decide(&view, &Policy::default(), at(50));
             assert_eq!(crate::check::violations(&view, &Policy::default(), at(50), &decision), [], "{what}");
