@@ -9,3 +9,10 @@ pub(crate) async fn audited(world: &World, recording: Recording) -> Result<Vec<O
     assert!(report.is_clean(), "{:#?}\n{:#?}", report.violations, report.gaps);
     Ok(changes)
 }
+
+/// Does the same where another world shares the execution namespace, of which the recording has the executions too.
+pub(crate) async fn audited_with(world: &World, neighbour: &World, recording: Recording) -> Result<Vec<Observed>> {
+    let (changes, report) = wfe_tests::audit_with(world, &[neighbour], recording).await?;
+    assert!(report.is_clean(), "{:#?}\n{:#?}", report.violations, report.gaps);
+    Ok(changes)
+}

@@ -5,7 +5,9 @@
 
 mod conditions;
 mod faults;
+mod neighbours;
 mod timelines;
+mod upgrade;
 mod waits;
 
 use anyhow::{Context as _, Result, ensure};

@@ -24,9 +24,23 @@ const LAG: Duration = Duration::from_secs(30);
 /// Ends a recording and has it judged together with the audit log (SPEC section 16). Everything has to have come to
 /// rest. Returns the changes and what the auditor says.
 pub async fn audit(world: &World, recording: Recording) -> Result<(Vec<Observed>, Report)> {
+    audit_with(world, &[], recording).await
+}
+
+/// Does the same where other worlds share the execution namespace, of which the recording has the executions too.
+pub async fn audit_with(world: &World, neighbours: &[&World], recording: Recording) -> Result<(Vec<Observed>, Report)> {
     let changes = recording.stop().await?;
-    let requests = world.audit().await?;
-    let operators = BTreeSet::from([world.operator_user()]);
+    let mut requests = world.audit().await?;
+    let mut operators = BTreeSet::from([world.operator_user()]);
+    let seen_already = |user: &str, namespace: &str| {
+        let places = [world.namespace().to_owned(), world.execution_namespace()];
+        user == world.operator_user() || places.iter().any(|place| place == namespace)
+    };
+    for neighbour in neighbours {
+        let more = neighbour.audit().await?;
+        requests.extend(more.into_iter().filter(|entry| !seen_already(&entry.user, &entry.namespace)));
+        operators.insert(neighbour.operator_user());
+    }
     let options = Options { operators, settled: true, policy: policy(world)?, lag: LAG };
     let (judged, witnessed): (Vec<Change>, Vec<Request>) = (translate(&changes)?, translate(&requests)?);
     let report = wfe_auditor::audit(&judged, &witnessed, &options);

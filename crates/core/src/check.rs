@@ -6,6 +6,7 @@
 mod actions;
 mod attempts;
 mod record;
+mod runs;
 mod schedules;
 mod whole;
 

@@ -90,6 +90,17 @@ impl Target {
         from_runs.chain(from_statuses).max().unwrap_or(0).max(self.memory.highest_taken).saturating_add(1)
     }
 
+    /// Returns the highest number that an execution has tried, where it has tried one. Operators without retries wrote
+    /// statuses without `runSequence`: there the number of the run that it is committed to says it.
+    #[must_use]
+    pub fn last_number_of(&self, execution: &Execution) -> Option<RunNumber> {
+        let committed = match &execution.state {
+            ExecutionState::Running { run: Some(run), .. } => self.runs.get(&run.uid).map(|run| run.number),
+            _ => None,
+        };
+        execution.run_sequence.max(committed)
+    }
+
     /// Returns its name for people and as a key.
     #[must_use]
     pub fn label(&self) -> &str {

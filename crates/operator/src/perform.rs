@@ -8,6 +8,8 @@ mod executions;
 mod facts;
 mod live;
 mod marks;
+#[cfg(test)]
+mod played;
 mod refusal;
 mod runs;
 mod schedules;

@@ -150,7 +150,12 @@ fn retarget(mut object: Value, kind: &str, places: &Places<'_>) -> Option<Value>
     let cluster_name = |name: &Value| json!(format!("{}-{}", name.as_str().unwrap_or_default(), places.world));
     match kind {
         "ServiceAccount" => object["metadata"]["namespace"] = json!(places.system),
-        "Role" | "RoleBinding" => object["metadata"]["namespace"] = json!(places.of_role(&object)?),
+        "Role" => object["metadata"]["namespace"] = json!(places.of_role(&object)?),
+        "RoleBinding" => {
+            object["metadata"]["namespace"] = json!(places.of_role(&object)?);
+            // Another world may share the execution namespace.
+            object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]);
+        }
         "ClusterRole" => object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]),
         "ClusterRoleBinding" if places.all_namespaces || is_everywhere(&object["roleRef"]["name"]) => {
             object["metadata"]["name"] = cluster_name(&object["metadata"]["name"]);

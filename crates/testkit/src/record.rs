@@ -78,6 +78,13 @@ impl World {
         self.record_kinds([look::pipeline_runs(), look::task_runs(), look::custom_runs(), look::pods()]).await
     }
 
+    /// Begins to record `WorkflowExecutions` alone. With [`Recording::and`] that is what another world of the same
+    /// execution namespace adds.
+    pub async fn record_executions(&self) -> Result<Recording> {
+        let executions = self.api(&wfe::resource(), self.namespace());
+        Ok(Recording { tapes: vec![Tape::start(executions, wfe::resource(), Instant::now()).await?] })
+    }
+
     async fn record_kinds(&self, of_runs: impl IntoIterator<Item = ApiResource>) -> Result<Recording> {
         let begun = Instant::now();
         let (watched, execution) = (self.namespace().to_owned(), self.execution_namespace());
@@ -97,6 +104,12 @@ impl World {
 }
 
 impl Recording {
+    /// Makes one recording of two.
+    pub fn and(mut self, other: Self) -> Self {
+        self.tapes.extend(other.tapes);
+        self
+    }
+
     /// Returns what has been recorded so far, ordered by resourceVersion. The last changes may not have arrived.
     #[must_use]
     pub fn so_far(&self) -> Vec<Observed> {

@@ -43,6 +43,8 @@ pub struct World {
     control_plane: ControlPlane,
     client: Client,
     name: String,
+    /// The namespace of the PipelineRuns.
+    execution: String,
     options: WorldOptions,
     cluster_scoped: Mutex<Vec<(ApiResource, String)>>,
     operators: AtomicU32,
@@ -67,10 +69,29 @@ impl World {
 
     /// Makes a world that differs.
     pub async fn with(control_plane: &ControlPlane, name: &str, options: WorldOptions) -> Result<Self> {
+        let name = format!("{name}-{}", random::letters(6));
+        let execution = format!("{name}-exec");
+        Self::furnished(control_plane, name, execution, options).await
+    }
+
+    /// Makes another world whose operators watch a namespace of their own, and whose runs are in the execution
+    /// namespace of this one.
+    pub async fn neighbour(&self) -> Result<Self> {
+        let (name, execution) = (format!("{}-next", self.name), self.execution.clone());
+        Self::furnished(&self.control_plane, name, execution, WorldOptions::default()).await
+    }
+
+    async fn furnished(
+        control_plane: &ControlPlane,
+        name: String,
+        execution: String,
+        options: WorldOptions,
+    ) -> Result<Self> {
         let world = Self {
             control_plane: control_plane.clone(),
             client: control_plane.client().await?,
-            name: format!("{name}-{}", random::letters(6)),
+            name,
+            execution,
             options,
             cluster_scoped: Mutex::new(Vec::new()),
             operators: AtomicU32::new(0),
@@ -175,7 +196,7 @@ impl World {
     /// Returns the namespace of the PipelineRuns.
     #[must_use]
     pub fn execution_namespace(&self) -> String {
-        format!("{}-exec", self.name)
+        self.execution.clone()
     }
 
     /// Returns the namespace of the operator's service account.

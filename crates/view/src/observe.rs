@@ -123,14 +123,20 @@ fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
 }
 
 /// Reads what a live read has found under the name of the owner of a finished run: an execution that is terminal or
-/// gone is over, and so is one that another has replaced.
+/// gone is over, and so is one that another has replaced. What cannot be read, or has a phase of some other version, is
+/// not known to be over.
 #[must_use]
 pub fn observe_owner(owner: &ExecutionId, found: Option<&DynamicObject>) -> OwnerRead {
+    let Some(object) = found else { return OwnerRead::Over };
     // Where its run lives is known: it was found there.
-    let found = found.and_then(|found| Some(observe_execution(found, "")?.execution));
-    let Some(found) = found.filter(|found| found.id.uid == owner.uid && !found.is_terminal()) else {
-        return OwnerRead::Over;
+    let Some(ExecutionRecord { execution: found, .. }) = observe_execution(object, "") else {
+        return OwnerRead::Late;
     };
+    let phase = object.data.pointer("/status/phase").and_then(Value::as_str);
+    let is_over = [Phase::Completed, Phase::Failed, Phase::Skipped].iter().any(|it| phase == Some(it.as_str()));
+    if found.id.uid != owner.uid || is_over {
+        return OwnerRead::Over;
+    }
     match (found.next_attempt(), &found.state) {
         (Some(next), ExecutionState::Running { started_at, .. }) => {
             OwnerRead::Waits { started_at: started_at.unwrap_or(found.created), next }

@@ -148,3 +148,22 @@ fn whole_numbers(value: &mut Value) {
         _ => (),
     }
 }
+
+/// What `docs/retries.md` says of an upgrade: old and new replicas run side by side, and one of them writes.
+#[test]
+fn a_rollout_replaces_one_replica_after_the_other_and_the_lease_lets_one_write() -> Result<()> {
+    let helm = Helm::new("rollout")?;
+    let rendered = helm.run(&["template", RELEASE, &chart(), "--namespace", NAMESPACE])?;
+    let path = helm.dir.join("rendered.yaml");
+    fs::write(&path, rendered)?;
+    let objects = manifests::read(&path)?;
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").context("no Deployment")?;
+    let strategy = &deployment["spec"]["strategy"];
+    ensure!(strategy.is_null() || strategy["type"] == "RollingUpdate", "{strategy}");
+    let name = &deployment["metadata"]["name"];
+    ensure!(name == "wfe-operator", "docs/retries.md waits for the rollout of another: {name}");
+    let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    let elects = args.as_array().is_some_and(|args| args.contains(&json!("--leader-elect=true")));
+    ensure!(elects, "{args:#}");
+    Ok(())
+}

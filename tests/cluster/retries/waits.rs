@@ -283,6 +283,36 @@ async fn a_pod_that_still_stops_delays_the_next_attempt() -> Result<()> {
     world.close().await
 }
 
+/// The kubelet tries for ever to start a container that refers to a Secret which is not there, and Tekton fails the
+/// TaskRun and leaves the pod: its container would run as soon as the Secret is there.
+#[tokio::test]
+async fn a_pod_that_never_ends_delays_the_next_attempt_until_somebody_deletes_it() -> Result<()> {
+    let world = World::new("wait-endless").await?;
+    let recording = world.record_all().await?;
+    let _operator = world.operator().arg("--drain-deadline", "2s").start().await?;
+    let endless = Pipeline::new().task("apply", Outcome::Waiting("CreateContainerConfigError"));
+    let bundle = world.push_pipeline("endless", &endless).await?;
+    let policy = json!({"maxAttempts": 2, "retryWhen": "reason == 'ConfigurationError'"});
+    with_retry(world.wfe("endless").image(&bundle), &policy).create().await?;
+    let waits = await_wait(&world, "endless", 2).await?;
+    let slow = world.await_event("endless", "DrainSlow").await?;
+    assert!(text(&slow["note"]).contains("Pod"), "{slow:#}");
+    await_past(time(&attempts(&waits)[1]["notBefore"])? + super::LATE).await;
+    assert_eq!(world.runs().await?.len(), 1);
+    let pod = world.await_pod("is left", |pod| pod["metadata"]["deletionTimestamp"].is_null()).await?;
+    assert_eq!(pod["status"]["phase"], "Pending", "{pod:#}");
+
+    let deleted = Utc::now();
+    let pods = world.api(&look::pods(), &world.execution_namespace());
+    pods.delete(text(&pod["metadata"]["name"]), &DeleteParams::default()).await?;
+    let failed = world.await_phase("endless", "Failed").await?;
+    assert_eq!(condition(&failed, RETRYING), "False Exhausted", "{failed:#}");
+    let begun = time(&attempts(&failed)[1]["startTime"])?;
+    assert!(begun.timestamp() >= deleted.timestamp(), "{begun} is before {deleted}: {failed:#}");
+    audited(&world, recording).await?;
+    world.close().await
+}
+
 fn message_of_skip(wfe: &Value) -> &str {
     text(&wfe["status"]["skipDetails"]["message"])
 }

@@ -5,6 +5,7 @@ use super::attempts::waiting_entry;
 use super::record::{Record, clearance};
 use crate::Time;
 use crate::action::{Action, Change, Decision, Ending, RunChange, Says, Write};
+use crate::chain::RunNumber;
 use crate::ending::Skip;
 use crate::evidence::{Ran, Started};
 use crate::execution::{Execution, ExecutionState, Lost, Recorded, RunShown};
@@ -14,7 +15,6 @@ use crate::reason::BlockReason;
 use crate::run::{Owner, Progress, Run};
 use crate::standing::Blocked;
 use crate::target::{OwnerRead, Target};
-use crate::tries::TroubleKind;
 use crate::verdict::Fact;
 
 pub(super) struct Check<'a> {
@@ -154,7 +154,7 @@ impl<'a> Check<'a> {
             let mut others = self.target.runs.values().filter(|it| it.owner != Owner::Nobody);
             let earlier = others.any(|it| it.is_unfinished() && !it.is_owned_by(execution) && it.order <= order);
             self.expect("16.1", !earlier, || format!("{execution} commits after an unfinished run"));
-            let given_up = self.execution(execution).and_then(|it| it.run_sequence);
+            let given_up = self.execution(execution).and_then(|it| self.highest_tried(it));
             self.expect("5", given_up.is_none_or(|given_up| given_up < own.number), || {
                 format!("{execution} commits to {run}, which it has given up")
             });
@@ -207,20 +207,6 @@ impl<'a> Check<'a> {
         let own = self.target.runs.values().filter(|run| run.is_owned_by(execution)).map(|run| run.number).max();
         let fits = undecided && own == Some(number) && found.run_sequence.is_none_or(|before| before < number);
         self.expect("5", fits, || format!("{execution} gives {number} up, and has {own:?}"));
-    }
-
-    fn release(&mut self, run: &RunId) {
-        let found = self.target.runs.get(&run.uid);
-        let fits = found.is_some_and(|found| {
-            let mut executions = self.target.executions.values();
-            let committed = executions.any(|it| {
-                matches!(&it.state, ExecutionState::Running { run: Some(it), .. } if it.uid == run.uid)
-                    && it.cancellation.is_none()
-                    && (found.owner.is(&it.id) || found.owner == Owner::Nobody)
-            });
-            found.is_pending() && committed
-        });
-        self.expect("5", fits, || format!("released {run}"));
     }
 
     fn finish(&mut self, execution: &ExecutionId, ending: &Ending) {
@@ -312,38 +298,6 @@ impl<'a> Check<'a> {
         self.expect("16.5", fits, || format!("{skip:?} names another execution than {fact:?}"));
     }
 
-    fn delete(&mut self, run: &RunId) {
-        let Some(found) = self.target.runs.get(&run.uid) else { return };
-        self.expect("16.7", found.owner != Owner::Nobody, || format!("deleted {run}, which is a stranger's"));
-        // Another operator may be committing to it now, unless its owner's status says that it never will.
-        let may_commit = self.target.executions.values().any(|it| {
-            let may_be_tried_again = matches!(it.state, ExecutionState::Running { .. }) && it.retry.is_some();
-            found.is_owned_by(&it.id)
-                && (may_be_tried_again || matches!(it.state, ExecutionState::Undecided { .. }))
-                && !it.deleting
-                && it.run_sequence.is_none_or(|given_up| given_up < found.number)
-        });
-        let needed = matches!(found.progress, Progress::Released)
-            || found.is_pending() && (self.is_committed(found) && !self.is_release_overdue(found) || may_commit);
-        self.expect("5", !needed, || format!("deleted {run}, which is needed"));
-        self.expect("5", !found.deleting, || format!("deleted {run} a second time"));
-    }
-
-    /// A finished run takes with it what it made: what still runs of that would be nobody's.
-    fn reads_that_nothing_is_left(&mut self, run: &RunId, facts: &[Fact]) {
-        let is_done = self.target.runs.get(&run.uid).is_some_and(|run| matches!(run.progress, Progress::Done(_)));
-        let is_read = facts.iter().any(|fact| matches!(fact, Fact::NothingLeft(it) if it == run));
-        self.expect("5", !is_done || is_read, || format!("deleted {run} and did not read what is left of it"));
-    }
-
-    fn cancel(&mut self, run: &RunId) {
-        let Some(found) = self.target.runs.get(&run.uid) else { return };
-        self.expect("5", found.is_unfinished() && !found.cancelled, || format!("cancelled {run} for nothing"));
-        let owner_known = matches!(&found.owner, Owner::Execution { id, .. } if self.execution(id).is_some());
-        let allowed = self.is_committed(found) || !owner_known;
-        self.expect("16.7", allowed, || format!("cancelled {run} of somebody else"));
-    }
-
     fn record_clearance(&mut self, execution: &ExecutionId, effective: bool) {
         let Some(found) = self.execution(execution) else { return };
         let fits = clearance(found) == Some(Recorded::Not) && self.record.lifts(found) == effective;
@@ -378,20 +332,18 @@ impl<'a> Check<'a> {
         self.target.executions.get(&id.uid)
     }
 
+    /// Returns the highest number that an execution has committed to or given up. A status that an operator without
+    /// retries wrote names no number: the run that it names has one.
+    pub(super) fn highest_tried(&self, execution: &Execution) -> Option<RunNumber> {
+        let committed = started_on(execution).and_then(|run| self.target.runs.get(&run.uid));
+        [execution.run_sequence, committed.map(|run| run.number)].into_iter().flatten().max()
+    }
+
     fn owned(&self, run: &RunId, execution: &ExecutionId) -> Option<&'a Run> {
         self.target.runs.get(&run.uid).filter(|run| run.is_owned_by(execution))
     }
 
-    /// Tells whether the release of a run has been refused for as long as the start deadline, by anything but a right
-    /// that the operator itself lacks.
-    fn is_release_overdue(&self, run: &Run) -> bool {
-        let tried = run.memory.release_tried.and_then(|first| (self.now - first).to_std().ok());
-        let is_nobodys_fault_but_ours =
-            self.target.memory.trouble.as_ref().is_none_or(|it| it.kind == TroubleKind::OperatorForbidden);
-        !is_nobodys_fault_but_ours && tried.is_some_and(|tried| tried >= self.policy.start_deadline)
-    }
-
-    fn is_committed(&self, run: &Run) -> bool {
+    pub(super) fn is_committed(&self, run: &Run) -> bool {
         self.target.executions.values().any(|it| {
             matches!(&it.state, ExecutionState::Running { run: Some(it), .. } if it.uid == run.id.uid)
                 && (run.is_owned_by(&it.id) || run.owner == Owner::Nobody)

@@ -107,7 +107,7 @@ impl Check<'_> {
             let above = self.target.runs.values().any(|it| {
                 it.is_owned_by(&found.id)
                     && !it.deleting
-                    && found.run_sequence.is_none_or(|last| it.number > last)
+                    && self.highest_tried(found).is_none_or(|last| it.number > last)
                     && it.unwatched.is_none()
             });
             waiting_entry(found).is_some() && found.recall().refusal.is_some() && !above

@@ -100,6 +100,13 @@ fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
         }
         target(vec![failed("a")], vec![ended_long_ago])
     };
+    // Its status has no number, as an operator without retries wrote it.
+    let overdue = || {
+        let first = with_retry(retry_policy(), vec![], running("a", "r1"));
+        let mut committed = run(1, "a", Progress::Pending);
+        committed.memory.release_tried = Some(at(NOW - 400));
+        troubled(target(vec![first], vec![committed, run(2, "a", Progress::Pending)]), Some(no_answer()))
+    };
     vec![
         ("forgets one", free(), |it| it.actions.clear()),
         ("creates twice", free(), |it| it.actions.extend(it.actions.clone())),
@@ -132,6 +139,15 @@ fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
         ("does not read that it has made no run", late(), read_nothing),
         ("deletes what it commits to", ends(), |it| {
             it.actions = vec![Action::Change(Change { run: run_id("r2"), facts: Vec::new(), to: RunChange::Released })];
+        }),
+        ("deletes the run of a next attempt", overdue(), |it| {
+            replace(it, |action| match action {
+                Action::Change(mut change) => {
+                    change.run = run_id("r2");
+                    Action::Change(change)
+                }
+                other => other,
+            });
         }),
         ("calls harmless what ran", ends(), |it| {
             charge(it, |failure| failure.started = Started::NotStarted(Absence::OnlyWaited));

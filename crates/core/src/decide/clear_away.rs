@@ -21,7 +21,7 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
         };
         let unproven = match (target.owner_of(run), presence) {
             (Some(owner), _) => {
-                if let Some(why) = unneeded(owner, run) {
+                if let Some(why) = unneeded(target, owner, run) {
                     decision.actions.extend(delete(run, why, None));
                 } else if owner.is_terminal() {
                     expire(target, policy, run, newest_unfinished, None, now, decision);
@@ -62,8 +62,8 @@ fn owner_gone(unproven: Option<ExecutionId>) -> Vec<Fact> {
 
 /// A pending run is needed by the owner that committed to it, or that may still do so. That it may not is a fact that
 /// stays, also for an operator whose view is ahead of this one: such a run is taken from nobody.
-fn unneeded(owner: &Execution, run: &Run) -> Option<Unneeded> {
-    if !run.is_pending() || owner.is_running(&run.id) || may_be_next(owner, run) {
+fn unneeded(target: &Target, owner: &Execution, run: &Run) -> Option<Unneeded> {
+    if !run.is_pending() || owner.is_running(&run.id) || may_be_next(target, owner, run) {
         None
     } else if !owner.is_undecided() {
         Some(Unneeded::Leftover)
@@ -74,9 +74,9 @@ fn unneeded(owner: &Execution, run: &Run) -> Option<Unneeded> {
 
 /// A Running execution that may be tried again needs every pending run above its last number: numbers only grow, so
 /// that is none that it will never commit to. It may be ahead of this view.
-fn may_be_next(owner: &Execution, run: &Run) -> bool {
+fn may_be_next(target: &Target, owner: &Execution, run: &Run) -> bool {
     let is_running = matches!(owner.state, ExecutionState::Running { .. }) && !owner.deleting;
-    is_running && owner.retry.is_some() && owner.run_sequence.is_none_or(|last| run.number > last)
+    is_running && owner.retry.is_some() && target.last_number_of(owner).is_none_or(|last| run.number > last)
 }
 
 /// Deletes a finished run when it is older than the retention and drained, and nothing newer is unfinished (section 5,

@@ -22,6 +22,9 @@ pub(super) const SHOW_AFTER: Duration = Duration::from_secs(10);
 /// kinds went missing goes on being tried, by the watches: the operator cannot see because they are missing, and the
 /// start deadline ends the wait for them all the same. An execution that was written to and not seen since
 /// (`is_written`) is left out: its view is behind by that write, so that every status written on it would be refused.
+///
+/// An execution that is Running is not ended by the clock either, neither at its deadlines nor at the `maxDuration` of
+/// its retries: a run of it that somebody released may be there unseen, and its record would deny it.
 #[must_use]
 pub fn decide_blind(
     target: &Target,

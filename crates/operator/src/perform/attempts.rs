@@ -96,9 +96,14 @@ fn ask(condition: &str, variables: &Variables) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::super::played::{Answer as Answered, failures, performer};
     use super::*;
+    use serde_json::{Value, json};
     use wfe_core::name::Uid;
     use wfe_core::reason::FailureReason;
+    use wfe_core::target::OwnerRead;
 
     fn answer(condition: &str, task: Option<FailedTask>, result: &[(&str, &str)]) -> Answer {
         let execution = ExecutionId { namespace: "ops".into(), name: "a".into(), uid: Uid::new("u-1") };
@@ -116,6 +121,61 @@ mod tests {
 
     fn task(exit_code: Option<i32>) -> FailedTask {
         FailedTask { name: "call".into(), index: 0, step: None, exit_code }
+    }
+
+    /// Reads the owner of a finished run where the API server answers so.
+    async fn owner_read(answer: Answered) -> std::result::Result<OwnerRead, &'static str> {
+        let owner = ExecutionId { namespace: "ops".into(), name: "a".into(), uid: Uid::new("u-1") };
+        let (performer, asked) = performer(move |_| answer.clone());
+        let read = performer.read_owner(&owner, Time::UNIX_EPOCH).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "one read, and no hidden retry");
+        match read.map_err(|error| error.label())?.as_slice() {
+            [Learned::OwnerRead(uid, read)] => {
+                assert_eq!((uid, read.at), (&owner.uid, Time::UNIX_EPOCH));
+                Ok(read.found.clone())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_owner_of_a_finished_run_frees_the_target_only_where_that_was_read() {
+        let owner = |uid: &str, status: &Value| {
+            Answered::found(json!({
+                "metadata": {"namespace": "ops", "name": "a", "uid": uid}, "spec": {"retry": 3}, "status": status,
+            }))
+        };
+        let waiting = json!({
+            "phase": "Running", "startTime": "2027-01-01T00:00:00Z",
+            "attempts": [{"attempt": 1}, {"attempt": 2, "notBefore": "2027-01-01T00:00:11Z"}],
+        });
+        assert!(matches!(owner_read(owner("u-1", &waiting)).await, Ok(OwnerRead::Waits { .. })));
+        let over = [
+            owner("u-1", &json!({"phase": "Completed"})),
+            owner("u-1", &json!({"phase": "Failed"})),
+            owner("u-1", &json!({"phase": "Skipped"})),
+            owner("u-2", &waiting),
+            Answered::refused(404, "NotFound"),
+        ];
+        for answer in over {
+            assert_eq!(owner_read(answer.clone()).await, Ok(OwnerRead::Over), "{answer:?}");
+        }
+        let late = [
+            owner("u-1", &json!({"phase": "Running"})),
+            owner("u-1", &json!({"phase": "Running", "attempts": "x"})),
+            owner("u-1", &json!({"phase": "Pending"})),
+            owner("u-1", &json!({"phase": "Odd"})),
+            owner("u-1", &json!({"phase": 7})),
+            owner("u-1", &json!(null)),
+            Answered::found(json!({})),
+            Answered::found(json!({"metadata": {"namespace": "ops", "name": "a"}, "status": {"phase": "Failed"}})),
+        ];
+        for answer in late {
+            assert_eq!(owner_read(answer.clone()).await, Ok(OwnerRead::Late), "{answer:?}");
+        }
+        for (answer, label) in failures() {
+            assert_eq!(owner_read(answer.clone()).await, Err(label), "{answer:?}");
+        }
     }
 
     #[test]

@@ -261,3 +261,6 @@ impl Performer {
 pub(super) fn is(meta: &ObjectMeta, uid: &Uid) -> bool {
     meta.uid.as_deref().is_some_and(|there| uid == there)
 }
+
+#[cfg(test)]
+mod tests;

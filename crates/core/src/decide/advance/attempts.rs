@@ -76,8 +76,18 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Makes what is said of the attempt that an execution is on, where it has a policy. Why there is no other is not
-    /// known yet but where its run is gone.
+    /// Returns who or what has asked for the end of the execution, where somebody did: the first row of the table of
+    /// section 11.3, as far as the execution itself says it.
+    pub(super) fn asked_to_end(self) -> Option<Stop> {
+        if self.execution.cancellation.is_some() {
+            return Some(Stop::Cancelled);
+        }
+        self.execution.deleting.then_some(Stop::Deleted)
+    }
+
+    /// Makes what is said of the attempt that an execution is on, where it has a policy. A failure that goes through
+    /// [`fail`](Self::fail) gets its stop from the table there. Any other ends the execution because its run is gone,
+    /// or was never there: that is the last of what the first row lists.
     pub(super) fn tried(
         self,
         started: &Started,
@@ -89,7 +99,8 @@ impl<'a> Running<'a> {
         let (reason, message) = (Some(reason), message.into());
         let end = Some(AttemptEnd { completed_at, started: started.ran(), reason, message });
         let (attempt, of) = (retry.current(), retry.policy.max_attempts);
-        Some(Box::new(Tried { attempt, of, end, stop: Stop::RunDeleted }))
+        let stop = self.asked_to_end().unwrap_or(Stop::RunDeleted);
+        Some(Box::new(Tried { attempt, of, end, stop }))
     }
 
     /// Returns the worst answer of all attempts, of which the current one has this: the proof that is on record comes

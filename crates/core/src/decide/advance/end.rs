@@ -86,11 +86,7 @@ impl<'a> Running<'a> {
         let of_ours = matches!(run.cancel_reason, Some(CancelReason::NotStarted | CancelReason::TimedOut));
         let findings = run.memory.diagnosed.as_ref().map(|look| &look.findings);
         let cancelled = findings.map_or(run.cancelled, |findings| findings.was_cancelled) && !of_ours;
-        if self.execution.cancellation.is_some() || cancelled {
-            Some(Stop::Cancelled)
-        } else {
-            self.execution.deleting.then_some(Stop::Deleted)
-        }
+        if cancelled { Some(Stop::Cancelled) } else { self.asked_to_end() }
     }
 
     fn drains(self) -> bool {

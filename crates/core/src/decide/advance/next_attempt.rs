@@ -37,20 +37,11 @@ impl<'a> Running<'a> {
             decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfOthers));
             return;
         }
-        if last.is_none() {
+        let run_deleted = last.is_none().then_some(Stop::RunDeleted);
+        let too_late = (next.ends_by <= now).then_some(Stop::MaxDuration);
+        if let Some(stop) = self.asked_to_end().or(run_deleted).or(too_late) {
             let gone = (!target.runs.contains_key(&named.uid)).then(|| named.clone());
-            let failure = self.between(retry, Stop::RunDeleted, None);
-            return decision.actions.push(self.finish(Ending::Failed(failure), gone));
-        }
-        let stop = if self.execution.cancellation.is_some() {
-            Some(Stop::Cancelled)
-        } else if self.execution.deleting {
-            Some(Stop::Deleted)
-        } else {
-            (next.ends_by <= now).then_some(Stop::MaxDuration)
-        };
-        if let Some(stop) = stop {
-            return decision.actions.push(self.finish(Ending::Failed(self.between(retry, stop, None)), None));
+            return decision.actions.push(self.finish(Ending::Failed(self.between(retry, stop, None)), gone));
         }
         decision.wake_at(next.ends_by);
         if let Some(refusal) = self.execution.recall().refusal.as_ref().filter(|_| mine.is_none()) {
@@ -97,7 +88,8 @@ impl<'a> Running<'a> {
     /// Returns the run that was made for the next attempt: as with an undecided execution, one that was released comes
     /// first, and one that lost our label is none while it is pending.
     fn own_next_run(self, last: &RunId) -> Option<&'a Run> {
-        let above = |run: &&Run| self.execution.run_sequence.is_none_or(|last| run.number > last);
+        let last_number = self.view.target.last_number_of(self.execution);
+        let above = |run: &&Run| last_number.is_none_or(|last| run.number > last);
         let own = self.view.target.runs.values().filter(|run| run.is_owned_by(&self.execution.id));
         own.filter(|run| run.id.uid != last.uid && !run.never_starts())
             .filter(|run| !run.is_pending() || run.unwatched.is_none())

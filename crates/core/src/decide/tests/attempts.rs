@@ -4,7 +4,7 @@ use super::*;
 use crate::action::AttemptFacts;
 use crate::ending::{Failure, Tried};
 use crate::evidence::{Absence, Doubt, Proof, Ran, Started};
-use crate::execution::{Execution, RunShown, WaitingShown};
+use crate::execution::{Execution, Lost, RunShown, WaitingShown};
 use crate::retry::{Answers, Attempt, AttemptEnd, NextAttempt, RetryPolicy, Stop};
 use crate::run::Run;
 use crate::target::{Elsewhere, OwnerRead};
@@ -189,7 +189,7 @@ fn nothing_of_its_own_may_be_left_either() {
 }
 
 #[test]
-fn a_run_that_was_released_past_us_is_committed_to_before_anything_else() {
+fn a_run_that_was_unreleased_is_committed_to_before_anything_else() {
     let past_us = Run { ..run(2, "a", Progress::Released) };
     let mut cancelled = waits_until("a", 90);
     cancelled.cancellation = Some(Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() }));
@@ -356,6 +356,27 @@ fn a_pending_run_is_left_over_by_its_number() {
 }
 
 #[test]
+fn where_a_status_has_no_number_that_of_its_run_counts() {
+    let unnumbered = |number: u64| {
+        let attempts = vec![ended_attempt(Ran::No), next_attempt(50)];
+        let execution = with_retry(retry_policy(), attempts, running("a", "r2"));
+        let view = target(vec![execution], vec![run(2, "a", done(false)), pending(number)]);
+        let decision = decide(&view, &Policy::default(), at(50));
+        assert_eq!(crate::check::violations(&view, &Policy::default(), at(50), &decision), []);
+        decision.actions
+    };
+    let leftover = unnumbered(1);
+    assert_eq!(
+        leftover,
+        [
+            Action::Create { execution: id("a"), number: 3, at_most: Some(Duration::from_secs(86_350)) },
+            deleted("r1", Unneeded::Leftover, None)
+        ]
+    );
+    assert!(matches!(&unnumbered(3)[..], [Action::Write(Write { says: Says::Running { number: 3, .. }, .. })]));
+}
+
+#[test]
 fn the_worst_answer_of_all_attempts_is_that_of_the_execution() {
     let shown = Proof { words: "attempt 1: step s".into(), ..proof() };
     let verdict = |earlier: Ran, is_shown: bool, current: Started| {
@@ -444,4 +465,51 @@ fn a_status_that_somebody_else_wrote_is_the_first_attempt() {
     let never = actions(&target(vec![first(retry_policy())], vec![Run { deleting: true, ..pending(1) }]));
     assert_eq!(only_failure(&never).started, Started::NotStarted(Absence::NoRun));
     assert_eq!(tried(only_failure(&never)).stop, Stop::RunDeleted);
+}
+
+#[test]
+fn whoever_asked_for_the_end_comes_before_a_run_that_is_gone() {
+    let asked = Cancellation { reason: "enough".into(), requested_by: "jo".into() };
+    let unnamed = ExecutionState::Running { run: None, started_at: Some(at(0)) };
+    let never_starts = Run { deleting: true, ..pending(1) };
+    let anothers = run(1, "b", Progress::Released);
+    let unreleased = |mut execution: Execution| {
+        execution.remember().lost_proof = Some(Lost::Unreleased(no_answer()));
+        execution
+    };
+    let cases: [(&str, Execution, Vec<Run>); 6] = [
+        ("its status names no run", Execution { state: unnamed, ..first(retry_policy()) }, vec![]),
+        ("its run never starts", first(retry_policy()), vec![never_starts]),
+        ("its run is another's", first(retry_policy()), vec![anothers]),
+        ("its run is gone", first(retry_policy()), vec![]),
+        ("its run was not released in time", unreleased(first(retry_policy())), vec![]),
+        ("its run is gone between two attempts", waits_until("a", 90), vec![]),
+    ];
+    for (what, execution, runs) in cases {
+        for (cancelled, deleting, stop) in [
+            (false, false, Stop::RunDeleted),
+            (false, true, Stop::Deleted),
+            (true, false, Stop::Cancelled),
+            (true, true, Stop::Cancelled),
+        ] {
+            let cancellation = cancelled.then(|| Box::new(asked.clone()));
+            let execution = Execution { deleting, cancellation, ..execution.clone() };
+            let view = target(vec![execution], runs.clone());
+            let decision = decide(&view, &Policy::default(), at(50));
+            assert_eq!(crate::check::violations(&view, &Policy::default(), at(50), &decision), [], "{what}");
+            let ended: Vec<Action> = decision.actions.into_iter().filter(|it| matches!(it, Action::Write(_))).collect();
+            assert_eq!(tried(only_failure(&ended)).stop, stop, "{what}, {cancelled}, {deleting}");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_its_time_is_judged_when_its_runs_are_seen_again() {
+    let short = RetryPolicy { max_duration: Duration::from_secs(50), ..retry_policy() };
+    let attempts = vec![ended_attempt(Ran::No), next_attempt(50)];
+    let over = target(vec![with_retry(short, attempts, running("a", "r1"))], vec![done_run()]);
+    let blind = decide_blind(&over, &Policy::default(), "the watch of PipelineRuns is broken", |_| false, at(50));
+    // Its next run may be there, and somebody may have released it.
+    assert_eq!((blind.actions, blind.wake), (vec![], None));
+    assert_eq!(tried(only_failure(&actions(&over))).stop, Stop::MaxDuration);
 }

@@ -81,6 +81,13 @@ fn a_release_that_is_refused_until_the_start_deadline_is_given_up_in_the_version
     ] {
         assert_eq!(decided(&target, deadline).0, release, "{why}");
     }
+    // An operator without retries wrote no number into the status.
+    for run_sequence in [Some(1), None] {
+        let mut again = refused(Some(RELEASED), Some(no_answer()));
+        let tried_again = Execution { run_sequence, ..with_retry(retry_policy(), vec![], running("a", "r1")) };
+        again.executions.insert(tried_again.id.uid.clone(), tried_again);
+        assert_eq!(decided(&again, deadline).0, [deleted("r1", Unneeded::Unreleased, None)], "{run_sequence:?}");
+    }
 }
 
 #[test]

@@ -140,9 +140,13 @@ fn the_owner_of_a_finished_run_is_over_waits_or_is_late() {
         assert_eq!(read("u", phase, &waits), OwnerRead::Over, "{phase}");
     }
     assert_eq!(read("other", "Running", &waits), OwnerRead::Over, "another has its name");
-    for (phase, attempts) in [("Running", &begun), ("Running", &json!(null)), ("", &waits), ("Pending", &waits)] {
+    for (phase, attempts) in
+        [("Running", &begun), ("Running", &json!(null)), ("", &waits), ("Pending", &waits), ("Odd", &waits)]
+    {
         assert_eq!(read("u", phase, attempts), OwnerRead::Late, "{phase} {attempts}");
     }
+    let unreadable = serde_json::from_value(json!({"metadata": {}})).unwrap();
+    assert_eq!(observe_owner(&owner("u"), Some(&unreadable)), OwnerRead::Late);
     let OwnerRead::Waits { started_at, next } = read("u", "Running", &waits) else { panic!("it waits") };
     assert_eq!((Some(started_at), next.attempt, next.of), (at("2027-01-01T00:00:00Z"), 2, 3));
     assert_eq!((Some(next.not_before), Some(next.ends_by)), (at("2027-01-01T00:00:11Z"), at("2027-01-02T00:00:00Z")));

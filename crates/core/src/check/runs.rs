@@ -1,0 +1,65 @@
+//! What becomes of a run that may not (SPEC sections 5 and 16).
+
+use super::actions::Check;
+use crate::execution::ExecutionState;
+use crate::name::RunId;
+use crate::run::{Owner, Progress, Run};
+use crate::tries::TroubleKind;
+use crate::verdict::Fact;
+
+impl Check<'_> {
+    pub(super) fn release(&mut self, run: &RunId) {
+        let found = self.target.runs.get(&run.uid);
+        let fits = found.is_some_and(|found| {
+            let mut executions = self.target.executions.values();
+            let committed = executions.any(|it| {
+                matches!(&it.state, ExecutionState::Running { run: Some(it), .. } if it.uid == run.uid)
+                    && it.cancellation.is_none()
+                    && (found.owner.is(&it.id) || found.owner == Owner::Nobody)
+            });
+            found.is_pending() && committed
+        });
+        self.expect("5", fits, || format!("released {run}"));
+    }
+
+    pub(super) fn delete(&mut self, run: &RunId) {
+        let Some(found) = self.target.runs.get(&run.uid) else { return };
+        self.expect("16.7", found.owner != Owner::Nobody, || format!("deleted {run}, which is a stranger's"));
+        // Another operator may be committing to it now, unless its owner's status says that it never will.
+        let may_commit = self.target.executions.values().any(|it| {
+            let may_be_tried_again = matches!(it.state, ExecutionState::Running { .. }) && it.retry.is_some();
+            found.is_owned_by(&it.id)
+                && (may_be_tried_again || matches!(it.state, ExecutionState::Undecided { .. }))
+                && !it.deleting
+                && self.highest_tried(it).is_none_or(|highest| highest < found.number)
+        });
+        let needed = matches!(found.progress, Progress::Released)
+            || found.is_pending() && (self.is_committed(found) && !self.is_release_overdue(found) || may_commit);
+        self.expect("5", !needed, || format!("deleted {run}, which is needed"));
+        self.expect("5", !found.deleting, || format!("deleted {run} a second time"));
+    }
+
+    /// A finished run takes with it what it made: what still runs of that would be nobody's.
+    pub(super) fn reads_that_nothing_is_left(&mut self, run: &RunId, facts: &[Fact]) {
+        let is_done = self.target.runs.get(&run.uid).is_some_and(|run| matches!(run.progress, Progress::Done(_)));
+        let is_read = facts.iter().any(|fact| matches!(fact, Fact::NothingLeft(it) if it == run));
+        self.expect("5", !is_done || is_read, || format!("deleted {run} and did not read what is left of it"));
+    }
+
+    pub(super) fn cancel(&mut self, run: &RunId) {
+        let Some(found) = self.target.runs.get(&run.uid) else { return };
+        self.expect("5", found.is_unfinished() && !found.cancelled, || format!("cancelled {run} for nothing"));
+        let owner_known = matches!(&found.owner, Owner::Execution { id, .. } if self.execution(id).is_some());
+        let allowed = self.is_committed(found) || !owner_known;
+        self.expect("16.7", allowed, || format!("cancelled {run} of somebody else"));
+    }
+
+    /// Tells whether the release of a run has been refused for as long as the start deadline, by anything but a right
+    /// that the operator itself lacks.
+    fn is_release_overdue(&self, run: &Run) -> bool {
+        let tried = run.memory.release_tried.and_then(|first| (self.now - first).to_std().ok());
+        let is_nobodys_fault_but_ours =
+            self.target.memory.trouble.as_ref().is_none_or(|it| it.kind == TroubleKind::OperatorForbidden);
+        !is_nobodys_fault_but_ours && tried.is_some_and(|tried| tried >= self.policy.start_deadline)
+    }
+}

@@ -1,0 +1,112 @@
+//! A performer whose API server is a function: it answers each request as a test wants it. For tests of what an answer
+//! turns into; what the real one answers is tested elsewhere.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::Full;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tower::Service;
+
+use super::Performer;
+use crate::client::Cluster;
+use crate::clock::Clock;
+use crate::events;
+use crate::hearing::Hearing;
+use crate::leadership::Leadership;
+use crate::metrics::Metrics;
+
+/// The namespace of the runs.
+pub(super) const RUNS: &str = "runs";
+
+/// What the API server answers.
+#[derive(Clone, Debug)]
+pub(super) enum Answer {
+    /// A code and an object.
+    Json(u16, Value),
+    /// A code and bytes that are no object.
+    Bytes(u16, &'static str),
+    /// Nothing, ever.
+    Never,
+}
+
+impl Answer {
+    pub(super) fn found(object: Value) -> Self {
+        Self::Json(200, object)
+    }
+
+    /// A refusal, as the API server words it.
+    pub(super) fn refused(code: u16, reason: &str) -> Self {
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason,
+        });
+        Self::Json(code, status)
+    }
+
+    /// A page of a list; with a token for the next one, where it is not the last.
+    pub(super) fn page(items: &[Value], token: &str) -> Self {
+        Self::found(json!({"kind": "List", "apiVersion": "v1", "metadata": {"continue": token}, "items": items}))
+    }
+}
+
+/// Each way in which a request brings no object, with the label of the error that it turns into.
+pub(super) fn failures() -> Vec<(Answer, &'static str)> {
+    vec![
+        (Answer::refused(403, "Forbidden"), "forbidden"),
+        (Answer::refused(410, "Expired"), "refused"),
+        (Answer::refused(429, "TooManyRequests"), "throttled"),
+        (Answer::refused(500, "InternalError"), "server"),
+        (Answer::refused(503, "ServiceUnavailable"), "server"),
+        (Answer::refused(504, "Timeout"), "server"),
+        (Answer::Bytes(502, "<html>bad gateway</html>"), "server"),
+        (Answer::Bytes(200, "<html>log in first</html>"), "transport"),
+        (Answer::Bytes(200, r#"{"metadata": {"name": "#), "transport"),
+        (Answer::Bytes(200, ""), "transport"),
+        (Answer::Never, "timeout"),
+    ]
+}
+
+/// A performer, and how many requests it has made.
+pub(super) fn performer(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> (Performer, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let served = Served { answer: Arc::new(answer), asked: Arc::clone(&asked) };
+    let metrics = Metrics::new().unwrap();
+    let (leadership, hearing) = (Leadership::without_election(), Hearing::default());
+    let cluster = Cluster::over(served, RUNS, leadership, metrics.clone(), hearing);
+    let (events, _) = events::channel(cluster.clone(), metrics.clone(), Clock::system(), "test", RUNS);
+    (Performer::new(cluster, metrics, events), asked)
+}
+
+#[derive(Clone)]
+struct Served {
+    answer: Arc<dyn Fn(&str) -> Answer + Send + Sync>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Service<Request<Body>> for Served {
+    type Response = Response<Full<bytes::Bytes>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let uri = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+        let (code, body) = match (self.answer)(&uri) {
+            Answer::Json(code, value) => (code, value.to_string()),
+            Answer::Bytes(code, text) => (code, text.to_owned()),
+            Answer::Never => return futures::future::pending().boxed(),
+        };
+        let answer = Response::builder().status(code).body(Full::new(body.into())).unwrap();
+        futures::future::ready(Ok(answer)).boxed()
+    }
+}

@@ -1,0 +1,163 @@
+//! Two operators of different namespaces that share an execution namespace: neither sees the executions of the other. A
+//! finished run says nothing of a next attempt, so that each reads live whether its owner still holds the target.
+
+use anyhow::{Result, ensure};
+use futures::future::try_join_all;
+use serde_json::{Value, json};
+use wfe_testkit::{Outcome, Recording, World};
+
+use super::{attempts, await_wait, end, undecided, with_retry};
+use crate::audited::audited_with;
+use crate::expect::text;
+use crate::faults::{all, short};
+use crate::lock::pause;
+
+/// Two worlds with one execution namespace, and a recording of both.
+async fn neighbours(name: &str) -> Result<(World, World, Recording)> {
+    let here = World::new(name).await?;
+    let there = here.neighbour().await?;
+    let recording = here.record_all().await?.and(there.record_executions().await?);
+    Ok((here, there, recording))
+}
+
+async fn close(here: World, there: World, recording: Recording) -> Result<()> {
+    audited_with(&here, &there, recording).await?;
+    there.close().await?;
+    here.close().await
+}
+
+/// Makes an execution for a target of its own whose first attempt has failed, and waits until that is on record.
+async fn waits(world: &World, name: &str, bundle: &str, policy: &Value) -> Result<Value> {
+    with_retry(world.wfe(name).target(&target_of(name)).image(bundle), policy).create().await?;
+    end(world, name, 1, Outcome::ImagePull).await?;
+    await_wait(world, name, 2).await
+}
+
+fn target_of(holder: &str) -> String {
+    format!("node/{holder}")
+}
+
+/// Makes a rival for the target of an execution, and checks that it is skipped for that one.
+async fn is_skipped(world: &World, rival: &str, holder: &Value) -> Result<Value> {
+    let target = text(&holder["spec"]["targetResource"]);
+    world.wfe(rival).target(target).workflow(rival).create().await?;
+    let skipped = world.await_terminal(rival).await?;
+    let details = &skipped["status"]["skipDetails"];
+    let conflict = &details["conflictingWorkflow"];
+    ensure!(text(&details["reason"]) == "ResourceBusy", "{skipped:#}");
+    for field in ["namespace", "name"] {
+        ensure!(conflict[field] == holder["metadata"][field], "{skipped:#}");
+    }
+    Ok(skipped)
+}
+
+/// Checks that an execution runs on the target of one that has ended.
+async fn runs_next(world: &World, name: &str, holder: &str, bundle: &str) -> Result<()> {
+    world.wfe(name).target(&target_of(holder)).workflow(name).image(bundle).create().await?;
+    let done = world.await_terminal(name).await?;
+    ensure!(text(&done["status"]["phase"]) == "Completed", "{done:#}");
+    Ok(())
+}
+
+/// Returns how often the operator of one world has read an execution of the other by its name.
+async fn reads(reader: &World, holder: &Value) -> Result<usize> {
+    let (namespace, name) = (text(&holder["metadata"]["namespace"]), text(&holder["metadata"]["name"]));
+    let requests = reader.audit().await?;
+    let is_read = |entry: &&wfe_testkit::AuditEntry| {
+        entry.user == reader.operator_user()
+            && (entry.verb.as_str(), entry.resource.as_str(), entry.code) == ("get", "workflowexecutions", 200)
+            && (entry.namespace.as_str(), entry.name.as_str()) == (namespace, name)
+    };
+    Ok(requests.iter().filter(is_read).count())
+}
+
+#[tokio::test]
+async fn one_that_waits_unseen_holds_its_target_until_it_ends() -> Result<()> {
+    let (here, there, recording) = neighbours("wait-unseen").await?;
+    let (bundle, short) = (undecided(&here).await?, short(&here).await?);
+    let _first = here.operator().start().await?;
+    let _second = there.operator().start().await?;
+    // The pause of its namespace holds the second attempt back, as long as the test wants it.
+    with_retry(here.wfe("holder").target(&target_of("holder")).image(&bundle), &json!(3)).create().await?;
+    here.await_phase("holder", "Running").await?;
+    pause(&here, json!("change freeze")).await?;
+    end(&here, "holder", 1, Outcome::ImagePull).await?;
+    let holder = await_wait(&here, "holder", 2).await?;
+
+    let rival = is_skipped(&there, "rival", &holder).await?;
+    let told = text(&rival["status"]["skipDetails"]["message"]);
+    for words in ["waits for attempt 2 of 3, which begins at ", text(&attempts(&holder)[1]["notBefore"])] {
+        assert!(told.contains(words), "{words}: {rival:#}");
+    }
+    // Once to know where it stands, and once more before the skip was written.
+    let read = reads(&there, &holder).await?;
+    assert!(read >= 2, "read {read} times");
+    assert_eq!(here.runs().await?.len(), 1, "a rival that is skipped makes no run here");
+
+    pause(&here, Value::Null).await?;
+    end(&here, "holder", 2, Outcome::Ok).await?;
+    let done = here.await_phase("holder", "Completed").await?;
+    assert_eq!((attempts(&done).len(), &done["status"]["runSequence"]), (2, &json!(2)), "{done:#}");
+    runs_next(&there, "next", "holder", &short).await?;
+    runs_next(&here, "next-here", "holder", &short).await?;
+    close(here, there, recording).await
+}
+
+#[tokio::test]
+async fn a_rival_that_comes_while_the_next_attempt_begins_never_runs_beside_it() -> Result<()> {
+    let holders = if all() { 30 } else { 6 };
+    let (here, there, recording) = neighbours("wait-race").await?;
+    let (bundle, short) = (undecided(&here).await?, short(&here).await?);
+    let _first = here.operator().start().await?;
+    let _second = there.operator().start().await?;
+    try_join_all((0..holders).map(|n| race(&here, &there, n, &bundle, &short))).await?;
+    close(here, there, recording).await
+}
+
+/// Two rivals come at some moment of a wait of a second: before, while and after the next run is made.
+async fn race(here: &World, there: &World, n: usize, bundle: &str, short: &str) -> Result<()> {
+    let name = format!("holder-{n}");
+    let (home, away) = if n.is_multiple_of(2) { (here, there) } else { (there, here) };
+    let mut holder = waits(home, &name, bundle, &json!({"maxAttempts": 4, "maxDelay": "1s"})).await?;
+    for number in [2, 3] {
+        is_skipped(away, &format!("rival-{n}-{number}"), &holder).await?;
+        end(home, &name, number, Outcome::ImagePull).await?;
+        holder = await_wait(home, &name, usize::try_from(number)? + 1).await?;
+        // Its run may be made already.
+        is_skipped(home, &format!("home-{n}-{number}"), &holder).await?;
+    }
+    end(home, &name, 4, Outcome::Ok).await?;
+    home.await_phase(&name, "Completed").await?;
+    runs_next(away, &format!("next-{n}"), &name, short).await
+}
+
+#[tokio::test]
+async fn a_kill_of_either_operator_in_the_wait_frees_no_target() -> Result<()> {
+    let (here, there, recording) = neighbours("wait-killed").await?;
+    let (bundle, short) = (undecided(&here).await?, short(&here).await?);
+    let first = here.operator().start().await?;
+    let second = there.operator().start().await?;
+    let holder = waits(&here, "holder", &bundle, &json!({"maxDelay": "1s"})).await?;
+    // Whatever becomes of the operator that is to go on with it, the other one reads that it holds the target.
+    first.kill().await?;
+    is_skipped(&there, "rival-1", &holder).await?;
+    second.kill().await?;
+    there.wfe("rival-2").target(&target_of("holder")).workflow("rival-2").create().await?;
+    let second = there.operator().start().await?;
+    let rival = there.await_terminal("rival-2").await?;
+    assert_eq!(rival["status"]["skipDetails"]["reason"], "ResourceBusy", "{rival:#}");
+
+    let first = here.operator().start().await?;
+    end(&here, "holder", 2, Outcome::ImagePull).await?;
+    let holder = await_wait(&here, "holder", 3).await?;
+    first.kill().await?;
+    second.kill().await?;
+    let _first = here.operator().start().await?;
+    let _second = there.operator().start().await?;
+    is_skipped(&there, "rival-3", &holder).await?;
+    end(&here, "holder", 3, Outcome::Ok).await?;
+    let done = here.await_phase("holder", "Completed").await?;
+    assert_eq!(attempts(&done).len(), 3, "{done:#}");
+    runs_next(&there, "next", "holder", &short).await?;
+    close(here, there, recording).await
+}
