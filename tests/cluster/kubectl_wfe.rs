@@ -6,6 +6,7 @@ mod conventions;
 mod histories;
 mod in_force;
 mod rights;
+mod schedules;
 mod terminal;
 
 use std::path::PathBuf;

@@ -110,7 +110,7 @@ pub(crate) async fn await_outcome(world: &World, name: &str, outcome: &str) -> R
     await_schedule(world, name, &format!("says that its last run is {outcome}"), is).await
 }
 
-async fn await_held(world: &World, name: &str, reason: &str) -> Result<Value> {
+pub(crate) async fn await_held(world: &World, name: &str, reason: &str) -> Result<Value> {
     let held = format!("True {reason}");
     await_schedule(world, name, &format!("is held: {reason}"), |it| crate::expect::condition(it, "Held") == held).await
 }

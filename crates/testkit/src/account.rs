@@ -90,11 +90,21 @@ impl World {
         rbac::await_review(&self.client(), &self.user(account), of, right, true).await
     }
 
+    /// Returns another kubeconfig of a person, who finds the API server at this URL, as through a proxy.
+    pub async fn person_at(&self, name: &str, url: &str) -> Result<PathBuf> {
+        self.log_in_at(name, Some(url)).await
+    }
+
     async fn log_in(&self, account: &str) -> Result<PathBuf> {
+        self.log_in_at(account, None).await
+    }
+
+    async fn log_in_at(&self, account: &str, url: Option<&str>) -> Result<PathBuf> {
         let dir = self.control_plane().dir().join("worlds").join(self.namespace());
         std::fs::create_dir_all(&dir)?;
-        let path = dir.join(format!("kubeconfig-{account}"));
-        operator::write_kubeconfig(self, (self.namespace(), account), None, &path).await?;
+        let way = if url.is_some() { "-through" } else { "" };
+        let path = dir.join(format!("kubeconfig-{account}{way}"));
+        operator::write_kubeconfig(self, (self.namespace(), account), url, &path).await?;
         Ok(path)
     }
 }

@@ -84,7 +84,7 @@ struct Slot {
     why: &'static str,
 }
 
-/// Runs the command. Yes: nothing holds it.
+/// Runs the command. Yes: it runs again, and nothing holds it.
 pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
     let asked = match (&args.file, &args.name) {
@@ -111,7 +111,7 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Re
         None => report.told(),
     };
     stdout().write_all(text.as_bytes())?;
-    Ok(report.held.is_none() && report.undecided.is_none())
+    Ok(report.held.is_none() && report.undecided.is_none() && !report.slots.is_empty())
 }
 
 fn from_file(lookout: &Lookout, path: &Path, namespace: Option<&str>) -> Result<kube::api::DynamicObject> {
