@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 use wfe_auditor::{Change, ChangeType, Options, Policy, Request, audit};
 use wfe_core::Time;
 use wfe_core::check;
@@ -123,7 +124,8 @@ pub fn witness(replica: u8, clock: Clock, record: Record) -> Witness {
     let views: Mutex<BTreeMap<String, View>> = Mutex::default();
     Witness::new(move |decided: Decided<'_>| {
         let target = decided.target.name.as_ref().map_or("(no target)", TargetName::as_str);
-        record.decided();
+        let left = decided.decision.wake.map(|wake| (wake - decided.now).to_std().unwrap_or_default());
+        record.decided(target, left.and_then(|left| Instant::now().checked_add(left)));
         for violation in check::violations(decided.target, decided.policy, decided.now, decided.decision) {
             let check::Violation { section, what } = violation;
             record.broken(format!("replica {replica}: a decision on {target} violates section {section}: {what}"));

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
 use crate::plan::Millis;
 
@@ -31,6 +33,8 @@ struct Kept {
     unpatched: BTreeMap<(String, String), u16>,
     /// By target, what was first decided on and what was last.
     views: BTreeMap<String, (View, View)>,
+    /// By target, when the last decision on it wants the next one, where it does.
+    wakes: BTreeMap<String, Instant>,
 }
 
 /// What a decision has seen of a target: each object with its version.
@@ -72,9 +76,20 @@ impl Record {
         self.kept().writes
     }
 
-    /// Notes that a replica has decided.
-    pub(crate) fn decided(&self) {
-        self.kept().decisions += 1;
+    /// Notes that a replica has decided on a target, and when it wants to decide on it again.
+    pub(crate) fn decided(&self, target: &str, wake: Option<Instant>) {
+        let mut kept = self.kept();
+        kept.decisions += 1;
+        match wake {
+            Some(wake) => drop(kept.wakes.insert(target.to_owned(), wake)),
+            None => drop(kept.wakes.remove(target)),
+        }
+    }
+
+    /// Tells whether the time of some target comes within a while: something may change then by itself.
+    pub(crate) fn wakes_within(&self, span: Duration) -> bool {
+        let now = Instant::now();
+        self.kept().wakes.values().any(|wake| (now..now + span).contains(wake))
     }
 
     /// Notes that a request to change an object did not get through to the API server, whose log does not have it.

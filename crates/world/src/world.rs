@@ -232,7 +232,8 @@ impl World {
             if last != Some(state) {
                 (last, still_since) = (Some(state), Instant::now());
             }
-            if unrest.is_empty() && still_since.elapsed() >= STILL {
+            // What time alone brings about would look like something that was left undone.
+            if unrest.is_empty() && still_since.elapsed() >= STILL && !self.record.wakes_within(SECOND_LOOK) {
                 return;
             }
             if calm_at.elapsed() > REST_WITHIN {

@@ -118,7 +118,11 @@ impl Index {
         if !descendant.unfinished {
             self.note_seen(kind, &uid);
             self.delete(kind, &uid);
-            return self.touch(&key);
+            // One that had ended before changes nothing, and when runs are removed there are many of them at once.
+            if self.targets.get(&key).is_some_and(|entry| entry.target.is_empty()) {
+                self.touch(&key);
+            }
+            return;
         }
         self.place(kind, &uid, &key);
         let blind = !self.sees_schedules();

@@ -245,6 +245,17 @@ fn what_was_seen_and_found_of_a_run_stays_until_its_execution_has_ended() {
 }
 
 #[test]
+fn what_becomes_of_a_pod_that_has_ended_changes_nothing() {
+    let mut index = synced(vec![execution("a", "1"), run("r1", "a", "1"), seen_pod("pod", "Running")]);
+    index.take_dirty();
+    index.apply(seen_pod("pod", "Succeeded"), now());
+    assert_eq!(index.take_dirty(), [key()], "its target has drained");
+    index.apply(seen_pod("pod", "Succeeded"), now());
+    index.apply(Delivery::DescendantDeleted(Kind::Pod, Uid::new("pod"), None), now());
+    assert_eq!(index.take_dirty(), []);
+}
+
+#[test]
 fn tasks_of_runs_that_cannot_come_are_not_followed() {
     let followed = |index: &Index| !index.entry(&key()).unwrap().evidence.is_empty();
     // Its execution has ended, so the run is gone.
