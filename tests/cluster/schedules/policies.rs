@@ -410,8 +410,8 @@ async fn the_policies_fit_the_kinds() -> Result<()> {
     Ok(())
 }
 
-/// The operator's own right to make children is one that no resource stands for, so a policy says that it is missing: it
-/// counts for nobody all the same.
+/// The operator's own right to make children is one that no resource stands for, so a policy says that it is missing.
+/// It counts for nobody all the same.
 #[tokio::test]
 async fn an_operator_that_may_not_make_children_says_so_and_waits() -> Result<()> {
     let world = World::new("no-child-right").await?;

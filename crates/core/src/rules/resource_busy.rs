@@ -51,8 +51,8 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
     left.min_by_key(|residue| (residue.created, &residue.id.uid)).map(draining)
 }
 
-/// Tells whether a run keeps nobody from the target: it is finished, and its owner is known to have ended. So are nearly
-/// all runs of a long history.
+/// Tells whether a run keeps nobody from the target: it is finished, and its owner is known to have ended. So are most
+/// runs of a long history.
 fn is_over(target: &Target, run: &Run) -> bool {
     !run.is_unfinished() && target.owner_of(run).is_some_and(Execution::is_terminal)
 }
