@@ -193,8 +193,17 @@ impl<'a> Check<'a> {
     fn reads_that_it_made_nothing(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(found) = self.execution(execution) else { return };
         let is_usable = matches!(found.state, ExecutionState::Undecided { unusable: None, .. });
-        let may_have_made_one = is_usable && found.recall().refusal.is_none();
-        let is_there = self.target.runs.values().any(|run| run.is_owned_by(execution));
+        let named = match &found.state {
+            ExecutionState::Running { run: Some(run), .. } => Some(&run.uid),
+            _ => None,
+        };
+        let last = named.and_then(|uid| self.target.runs.get(uid));
+        let last = last.filter(|run| run.owner == Owner::Nobody || run.is_owned_by(execution));
+        let is_over = last.is_none_or(|run| matches!(run.progress, Progress::Done(_)));
+        let tries_again = named.is_some() && is_over && waiting_entry(found).is_some();
+        let may_have_made_one = (is_usable || tries_again) && found.recall().refusal.is_none();
+        let mut own = self.target.runs.values().filter(|run| run.is_owned_by(execution));
+        let is_there = own.any(|run| Some(&run.id.uid) != named);
         let is_read = facts.iter().any(|fact| matches!(fact, Fact::NothingMade(it, _) if it == execution));
         self.expect("5", !may_have_made_one || is_there || is_read, || {
             format!("{execution} ends and does not read that it has made no run")

@@ -95,6 +95,11 @@ impl<'a> Running<'a> {
 
     pub(super) fn finish(self, ending: Ending, gone: Option<RunId>) -> Action {
         let facts = gone.map(|run| Fact::RunGone(self.execution.id.clone(), run)).into_iter().collect();
+        self.finish_if(facts, ending)
+    }
+
+    /// Ends it, where these facts hold.
+    pub(super) fn finish_if(self, facts: Vec<Fact>, ending: Ending) -> Action {
         self.execution.says_if(facts, Says::Ended { ending, draining: self.drains() })
     }
 

@@ -18,6 +18,7 @@ use crate::reason::FailureReason;
 use crate::retry::{NextAttempt, Retry, Stop};
 use crate::run::{Owner, Presence, Run};
 use crate::target::OwnerRead;
+use crate::verdict::Fact;
 use crate::waiting::Waiting;
 
 impl<'a> Running<'a> {
@@ -41,7 +42,7 @@ impl<'a> Running<'a> {
         let too_late = (next.ends_by <= now).then_some(Stop::MaxDuration);
         if let Some(stop) = self.asked_to_end().or(run_deleted).or(too_late) {
             let gone = (!target.runs.contains_key(&named.uid)).then(|| named.clone());
-            return decision.actions.push(self.finish(Ending::Failed(self.between(retry, stop, None)), gone));
+            return decision.actions.push(self.end_waiting(self.between(retry, stop, None), named, gone));
         }
         decision.wake_at(next.ends_by);
         if let Some(refusal) = self.execution.recall().refusal.as_ref().filter(|_| mine.is_none()) {
@@ -63,8 +64,20 @@ impl<'a> Running<'a> {
         }
         match mine {
             Some(run) => decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfAll)),
-            None => self.create(retry, next, decision),
+            None => self.create(retry, named, next, decision),
         }
+    }
+
+    /// Ends it between two attempts. Where the next one's run may have been made without anybody knowing, that is read:
+    /// the answer to the create may have been lost, and the label by which a watch would show the run.
+    fn end_waiting(self, failure: Failure, named: &RunId, gone: Option<RunId>) -> Action {
+        let Self { view, execution, .. } = self;
+        let is_next = |run: &Run| run.is_owned_by(&execution.id) && run.id.uid != named.uid;
+        let is_refused = execution.recall().refusal.is_some();
+        let may_have_made_one = !is_refused && !view.target.runs.values().any(is_next);
+        let made = may_have_made_one.then(|| Fact::NothingMade(execution.id.clone(), view.target.next_number()));
+        let gone = gone.map(|run| Fact::RunGone(execution.id.clone(), run));
+        self.finish_if(gone.into_iter().chain(made).collect(), Ending::Failed(failure))
     }
 
     fn paused(self) -> Option<Waiting> {
@@ -130,12 +143,12 @@ impl<'a> Running<'a> {
         })
     }
 
-    fn create(self, retry: &Retry, next: &NextAttempt, decision: &mut Decision) {
+    fn create(self, retry: &Retry, named: &RunId, next: &NextAttempt, decision: &mut Decision) {
         let (execution, now) = (self.execution, self.view.now);
         if let Some(deadline) = contend::create_deadline(self.view, execution) {
             if deadline <= now {
                 let failure = self.between(retry, Stop::NotCreated, Some(contend::uncreated(self.view)));
-                return decision.actions.push(self.finish(Ending::Failed(failure), None));
+                return decision.actions.push(self.end_waiting(failure, named, None));
             }
             decision.wake_at(deadline);
         }
