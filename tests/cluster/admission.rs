@@ -9,5 +9,6 @@ pub(crate) mod people;
 pub(crate) mod retry;
 mod spec;
 mod status;
+mod target;
 mod tools;
 pub(crate) mod workflow;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, Request};
 use kube::{Api, Client, Resource as _};
 use serde_json::{Value, json};
@@ -104,6 +104,27 @@ impl Stage {
     pub(crate) async fn try_create(&self, object: Value) -> Result<Refusal> {
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         refusal(self.namespaced.api.create(&dry_run, &serde_json::from_value(object)?).await)
+    }
+
+    /// Asks as somebody whether an object would be created.
+    pub(super) async fn create_as(&self, user: &str, object: &Value) -> Result<Refusal> {
+        let url =
+            DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let mut request = Request::new(url).create(&dry_run, serde_json::to_vec(object)?)?;
+        request.headers_mut().insert("Impersonate-User", user.parse()?);
+        refusal(self.client.request::<DynamicObject>(request).await)
+    }
+
+    /// Tries to delete an execution as somebody. `admin` is who set the stage.
+    pub(super) async fn delete_as(&self, user: &str, name: &str) -> Result<Refusal> {
+        let url =
+            DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
+        let mut request = Request::new(url).delete(name, &DeleteParams::default())?;
+        if user != "admin" {
+            request.headers_mut().insert("Impersonate-User", user.parse()?);
+        }
+        refusal(self.client.request::<Value>(request).await)
     }
 
     /// Tries a merge patch as somebody.
