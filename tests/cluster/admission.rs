@@ -4,6 +4,7 @@ mod attempts;
 mod builder;
 mod cancellation;
 mod clearance;
+mod deletion;
 pub(crate) mod objects;
 pub(crate) mod people;
 pub(crate) mod retry;

@@ -66,15 +66,18 @@ const ADMIN: &[&str] = &[
     "delete workflowschedules",
 ];
 const TARGET: &[&str] = &["create workflowexecutions/target"];
+const CANCEL: &[&str] =
+    &["get workflowexecutions", "patch workflowexecutions", "update workflowexecutions/cancellation"];
 const CLEAR: &[&str] = &["get workflowexecutions", "patch workflowexecutions", "update workflowexecutions/clearance"];
 
 /// A cluster role, whose one subject has its name; and what that may do with executions and schedules. Those without a
 /// prefix are the cluster's own, which ours are aggregated to.
-const ROLES: [(&str, &[&str]); 8] = [
+const ROLES: [(&str, &[&str]); 9] = [
     ("wfe-view", VIEW),
     ("wfe-edit", EDIT),
     ("wfe-target", TARGET),
     ("wfe-target-any", TARGET),
+    ("wfe-cancel", CANCEL),
     ("wfe-clear", CLEAR),
     ("view", VIEW),
     ("edit", EDIT),
@@ -85,9 +88,13 @@ const ROLES: [(&str, &[&str]); 8] = [
 pub(super) async fn each_role_gives_what_its_name_says(world: &World) -> Result<()> {
     for (role, _) in ROLES {
         let group = "rbac.authorization.k8s.io";
+        // What has failed was on a node, so that its clearance takes the right in the whole cluster.
+        let (kind, namespace) = match role {
+            "wfe-clear" => ("ClusterRoleBinding", None),
+            _ => ("RoleBinding", Some(world.namespace())),
+        };
         let binding = json!({
-            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
-            "metadata": {"name": role, "namespace": world.namespace()},
+            "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": role, "namespace": namespace},
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
             "subjects": [{"apiGroup": group, "kind": "User", "name": role}],
         });
