@@ -37,7 +37,7 @@ impl World {
     /// Makes a person with the roles of these names in `config/rbac/people`, but for one right, and no other rights;
     /// waits until that is so, and returns a kubeconfig with a token. The person's user name is [`World::user`].
     ///
-    /// The role on clearances is bound in this world's namespace alone.
+    /// Cluster roles are bound for the whole cluster, that on clearances too: the right is needed where the target is.
     pub async fn person(&self, name: &str, roles: &[&str], but: Option<&Right>) -> Result<PathBuf> {
         let account = json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
@@ -68,7 +68,6 @@ impl World {
         };
         let (namespace, binding) = match (kind.as_str(), shipped.as_str()) {
             ("Role", _) => (Some(place.as_str()), "RoleBinding"),
-            (_, "wfe-clear") => (Some(self.namespace()), "RoleBinding"),
             _ => (None, "ClusterRoleBinding"),
         };
         role["metadata"] = json!({"name": name, "namespace": (kind == "Role").then_some(&place)});

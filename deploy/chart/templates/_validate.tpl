@@ -36,6 +36,9 @@
 {{- end -}}
 {{- end -}}
 
+{{- if and $v.orchestrators (not $v.rbac.people) -}}
+{{- fail "orchestrators: are bound to the role wfe-target-any, which needs rbac.people" -}}
+{{- end -}}
 {{- if eq $v.executionNamespace.name .Release.Namespace -}}
 {{- fail (printf "executionNamespace.name: must not be %s, where the operator lives: a workflow could run with its service account" .Release.Namespace) -}}
 {{- end -}}

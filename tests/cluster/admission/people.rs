@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, Request};
 use kube::{Api, Client, Resource as _};
 use serde_json::{Value, json};
@@ -106,6 +106,46 @@ impl Stage {
         refusal(self.namespaced.api.create(&dry_run, &serde_json::from_value(object)?).await)
     }
 
+    /// Asks as somebody whether an object would be created.
+    pub(super) async fn create_as(&self, user: &str, object: &Value) -> Result<Refusal> {
+        let url =
+            DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let mut request = Request::new(url).create(&dry_run, serde_json::to_vec(object)?)?;
+        request.headers_mut().insert("Impersonate-User", user.parse()?);
+        refusal(self.client.request::<DynamicObject>(request).await)
+    }
+
+    /// Tries to delete an execution as somebody. `admin` is who set the stage.
+    pub(super) async fn delete_as(&self, user: &str, name: &str) -> Result<Refusal> {
+        let url =
+            DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
+        let mut request = Request::new(url).delete(name, &DeleteParams::default())?;
+        if user != "admin" {
+            request.headers_mut().insert("Impersonate-User", user.parse()?);
+        }
+        refusal(self.client.request::<Value>(request).await)
+    }
+
+    /// Asks as somebody whether an execution would be deleted.
+    pub(super) async fn delete_dry_as(&self, user: &str, name: &str) -> Result<Refusal> {
+        let url =
+            DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
+        let mut request = Request::new(url).delete(name, &DeleteParams { dry_run: true, ..DeleteParams::default() })?;
+        request.headers_mut().insert("Impersonate-User", user.parse()?);
+        refusal(self.client.request::<Value>(request).await)
+    }
+
+    /// Asks as somebody whether a merge patch would be taken.
+    pub(super) async fn dry_patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
+        let url =
+            DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
+        let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+        let mut request = Request::new(url).patch(name, &dry_run, &Patch::Merge(patch))?;
+        request.headers_mut().insert("Impersonate-User", user.parse()?);
+        refusal(self.client.request::<DynamicObject>(request).await)
+    }
+
     /// Tries a merge patch as somebody.
     pub(super) async fn patch_as(&self, user: &str, name: &str, patch: Value) -> Result<Refusal> {
         let url =
@@ -133,6 +173,18 @@ async fn install() -> Result<ControlPlane> {
     control_plane.kubectl(&[&wait[..], &crds].concat()).await?;
     // A second time changes nothing.
     control_plane.kubectl(&["apply", "--server-side", "-k", &base]).await?;
+    // Where the targets of the tests are, the right to clear is needed too.
+    let targets = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "payment"}});
+    manifests::apply(&control_plane.client().await?, &targets).await?;
+    let group = "rbac.authorization.k8s.io";
+    let subjects: Vec<_> =
+        [JANE, ROBOT, ANN].map(|user| json!({"apiGroup": group, "kind": "User", "name": user})).to_vec();
+    let clears = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+        "metadata": {"name": "wfe-clear", "namespace": "payment"}, "subjects": subjects,
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "wfe-clear"},
+    });
+    manifests::apply(&control_plane.client().await?, &clears).await?;
     let canary = Namespaced::on(&control_plane).await?;
     let name = canary.create_in("").await?;
     for (field, by) in LATER {

@@ -49,28 +49,52 @@ const EDIT: &[&str] = &[
     "patch workflowschedules",
     "delete workflowschedules",
 ];
+/// What the administrator of a namespace may let others do to its objects, too.
+const ADMIN: &[&str] = &[
+    "get workflowexecutions",
+    "list workflowexecutions",
+    "watch workflowexecutions",
+    "create workflowexecutions",
+    "patch workflowexecutions",
+    "delete workflowexecutions",
+    "create workflowexecutions/target",
+    "get workflowschedules",
+    "list workflowschedules",
+    "watch workflowschedules",
+    "create workflowschedules",
+    "patch workflowschedules",
+    "delete workflowschedules",
+];
 const TARGET: &[&str] = &["create workflowexecutions/target"];
+const CANCEL: &[&str] =
+    &["get workflowexecutions", "patch workflowexecutions", "update workflowexecutions/cancellation"];
 const CLEAR: &[&str] = &["get workflowexecutions", "patch workflowexecutions", "update workflowexecutions/clearance"];
 
 /// A cluster role, whose one subject has its name; and what that may do with executions and schedules. Those without a
 /// prefix are the cluster's own, which ours are aggregated to.
-const ROLES: [(&str, &[&str]); 7] = [
+const ROLES: [(&str, &[&str]); 9] = [
     ("wfe-view", VIEW),
     ("wfe-edit", EDIT),
     ("wfe-target", TARGET),
+    ("wfe-target-any", TARGET),
+    ("wfe-cancel", CANCEL),
     ("wfe-clear", CLEAR),
     ("view", VIEW),
     ("edit", EDIT),
-    ("admin", EDIT),
+    ("admin", ADMIN),
 ];
 
 /// Needs the execution `first`, and `broken`, which has failed.
 pub(super) async fn each_role_gives_what_its_name_says(world: &World) -> Result<()> {
     for (role, _) in ROLES {
         let group = "rbac.authorization.k8s.io";
+        // What has failed was on a node, so that its clearance takes the right in the whole cluster.
+        let (kind, namespace) = match role {
+            "wfe-clear" => ("ClusterRoleBinding", None),
+            _ => ("RoleBinding", Some(world.namespace())),
+        };
         let binding = json!({
-            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
-            "metadata": {"name": role, "namespace": world.namespace()},
+            "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": role, "namespace": namespace},
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
             "subjects": [{"apiGroup": group, "kind": "User", "name": role}],
         });
@@ -130,7 +154,10 @@ async fn who_may_view_changes_nothing(world: &World) -> Result<()> {
 
 async fn who_may_edit_asks_and_takes_back(world: &World) -> Result<()> {
     let api = executions_as(world, "wfe-edit").await?;
-    let theirs = serde_json::from_value(world.wfe("theirs").target("node/theirs").json())?;
+    let elsewhere = serde_json::from_value(world.wfe("elsewhere").target("node/theirs").json())?;
+    refused("workflowexecutions/target", api.create(&PostParams::default(), &elsewhere).await)?;
+    let own = format!("{}/deployment/theirs", world.namespace());
+    let theirs = serde_json::from_value(world.wfe("theirs").target(&own).json())?;
     api.create(&PostParams::default(), &theirs).await?;
     patch(&api, "theirs", json!({"metadata": {"labels": {"ticket": "1"}}})).await?;
     let cancellation = json!({"spec": {"cancellation": {"reason": "why", "requestedBy": "wfe-edit"}}});

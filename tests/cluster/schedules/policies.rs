@@ -158,6 +158,7 @@ impl Cast {
     async fn forge(&self, user: &str, reference: &Value) -> Result<Refusal> {
         let mut execution = good_execution();
         execution["spec"]["remediationRequestRef"] = reference.clone();
+        execution["spec"]["targetResource"] = json!(format!("{}/deployment/api", self.namespace()));
         let kind = ApiResource::erase::<WorkflowExecution>(&());
         create_as(self.client(), user, &kind, self.namespace(), &execution).await
     }

@@ -1,0 +1,99 @@
+//! Who may delete what blocks a target, and who may clear it where the target is.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use kube::api::PostParams;
+use serde_json::json;
+use wfe_testkit::manifests;
+
+use super::objects::{entering, expect, good_but, report};
+use super::people::{Stage, expect_no_warnings};
+
+const POLICY: &str = "deletion.workflowexecutions.kubernaut.ai";
+const CLEARANCE: &str = "clearance.workflowexecutions.kubernaut.ai";
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+
+/// Creates an execution that has failed, and blocks its target or does not.
+async fn failed(stage: &Stage, name: &str, target: &str, blocks: bool) -> Result<()> {
+    let mut object = good_but("/metadata/name", json!(name))?;
+    object["spec"]["targetResource"] = json!(target);
+    stage.namespaced.api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+    let mut status = entering("Failed");
+    let state = if blocks { "True" } else { "False" };
+    status["conditions"] = json!([{
+        "type": "Blocked", "status": state, "reason": "PreviousExecutionFailed", "message": "look at it",
+        "lastTransitionTime": "2026-01-02T03:04:05Z",
+    }]);
+    stage.namespaced.must(name, status).await
+}
+
+/// Binds a shipped role to a person in a namespace.
+async fn bind(stage: &Stage, user: &str, role: &str, namespace: &str) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+        "metadata": {"name": format!("{role}-{user}"), "namespace": namespace},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+    });
+    manifests::apply(stage.client(), &binding).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_blocks_is_deleted_or_cleared_by_who_may_clear_here_and_at_the_target() -> Result<()> {
+    let stage = Stage::new("clearance").await?;
+    let own = stage.namespaced.namespace.clone();
+    let (writer, here, both) = (format!("writer-{own}"), format!("here-{own}"), format!("both-{own}"));
+    for user in [&writer, &here, &both] {
+        bind(&stage, user, "wfe-edit", &own).await?;
+    }
+    for user in [&here, &both] {
+        bind(&stage, user, "wfe-clear", &own).await?;
+    }
+    bind(&stage, &both, "wfe-clear", "payment").await?;
+    let targets = [("own", format!("{own}/deployment/api")), ("theirs", "payment/deployment/api".to_owned())];
+    for (name, target) in &targets {
+        failed(&stage, name, target, true).await?;
+    }
+    failed(&stage, "node", "node/worker-1", true).await?;
+    failed(&stage, "harmless", "node/worker-1", false).await?;
+    // The last of the bindings and policies that are waited for.
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let (denied, given) = (stage.delete_dry_as(&writer, "own").await?, stage.delete_dry_as(&both, "theirs").await?);
+        if denied.as_ref().is_some_and(|why| why.contains(POLICY)) && given.is_none() {
+            break;
+        }
+        ensure!(Instant::now() < deadline, "not in force: {denied:?}, {given:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let in_own = format!("update workflowexecutions/clearance (group kubernaut.ai) in namespace {own}");
+    let in_payment = "update workflowexecutions/clearance (group kubernaut.ai) in namespace payment";
+    let everywhere = "update workflowexecutions/clearance (group kubernaut.ai) in the whole cluster";
+    let rows: &[(&str, &str, Option<&str>)] = &[
+        (&writer, "own", Some(&in_own)),
+        (&writer, "theirs", Some(&in_own)),
+        (&here, "own", None),
+        (&here, "theirs", Some(in_payment)),
+        (&here, "node", Some(everywhere)),
+        (&both, "theirs", None),
+        (&both, "node", Some(everywhere)),
+    ];
+    let mut failures = Vec::new();
+    for (user, name, right) in rows {
+        let words: Vec<&str> = right.iter().flat_map(|right| [POLICY, *right, "wfe-clear"]).collect();
+        expect(&mut failures, &format!("{user} deletes {name}"), &words, stage.delete_dry_as(user, name).await?);
+        let words: Vec<&str> = right.iter().flat_map(|right| [CLEARANCE, *right, "wfe-clear"]).collect();
+        let cleared = json!({"spec": {"clearance": {"reason": "looked", "clearedBy": user}}});
+        expect(&mut failures, &format!("{user} clears {name}"), &words, stage.dry_patch_as(user, name, cleared).await?);
+    }
+    expect(&mut failures, "blocks nothing", &[], stage.delete_dry_as(&writer, "harmless").await?);
+    report(&failures)
+}
+
+#[tokio::test]
+async fn the_policy_on_deletions_fits_the_kind() -> Result<()> {
+    expect_no_warnings("deletion").await
+}

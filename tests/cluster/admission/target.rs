@@ -1,0 +1,135 @@
+//! On which targets people and programs may have executions act, and what the operator's own account may do.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use kube::ResourceExt as _;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use wfe_testkit::manifests;
+
+use super::objects::{Namespaced, Refusal, expect, good, good_but, report};
+use super::people::{JANE, Stage, expect_no_warnings, installed};
+
+const TARGET: &str = "target.workflowexecutions.kubernaut.ai";
+const OWN: &str = "operator.workflowexecutions.kubernaut.ai";
+const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+
+/// Asks as somebody for an execution on a target.
+async fn asks(stage: &Stage, user: &str, target: &str) -> Result<Refusal> {
+    stage.create_as(user, &good_but("/spec/targetResource", json!(target))?).await
+}
+
+/// Binds a shipped role to somebody, in a namespace or for the whole cluster.
+async fn bind(stage: &Stage, user: &str, role: &str, namespace: Option<&str>) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    let kind = if namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" };
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": kind,
+        "metadata": {"name": format!("{role}-{user}"), "namespace": namespace},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+    });
+    manifests::apply(stage.client(), &binding).await?;
+    Ok(())
+}
+
+/// Waits until somebody may have a target.
+async fn await_allowed(stage: &Stage, user: &str, target: &str) -> Result<()> {
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    while let Some(why) = asks(stage, user, target).await? {
+        ensure!(Instant::now() < deadline, "{user} on {target}: {why}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// Waits until a policy refuses somebody.
+async fn await_refused(stage: &Stage, user: &str, object: &Value, policy: &str) -> Result<()> {
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let answer = stage.create_as(user, object).await?;
+        if answer.as_ref().is_some_and(|why| why.contains(policy)) {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "{policy} does not refuse {user}: {answer:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_target_elsewhere_takes_the_right_to_name_it_there() -> Result<()> {
+    let stage = Stage::new("clearance").await?;
+    let other = Namespaced::on(installed().await?).await?.namespace;
+    let own = stage.namespaced.namespace.clone();
+    let (neighbour, orchestrator) = (format!("neighbour-{own}"), format!("orchestrator-{own}"));
+    for user in [&neighbour, &orchestrator] {
+        bind(&stage, user, "wfe-edit", Some(&own)).await?;
+    }
+    bind(&stage, &neighbour, "wfe-target", Some(&other)).await?;
+    bind(&stage, &orchestrator, "wfe-target-any", None).await?;
+    let (mine, theirs, node) = (format!("{own}/deployment/api"), format!("{other}/deployment/api"), "node/worker-1");
+    await_refused(&stage, JANE, &good_but("/spec/targetResource", json!(theirs))?, TARGET).await?;
+    await_allowed(&stage, &neighbour, &theirs).await?;
+    await_allowed(&stage, &orchestrator, node).await?;
+
+    let there = format!(
+        "spec.targetResource: jane may not let workflows act on {theirs}; ask for the right to create \
+         workflowexecutions/target (group kubernaut.ai) in namespace {other}, which an administrator of that namespace \
+         gives by the ClusterRole wfe-target"
+    );
+    let everywhere = "act on node/worker-1; ask for the right to create workflowexecutions/target (group kubernaut.ai) \
+                      in the whole cluster, which an administrator of the cluster gives by the ClusterRole wfe-target-any";
+    let rows: &[(&str, &str, &[&str])] = &[
+        (JANE, &mine, &[]),
+        (JANE, &theirs, &[TARGET, &there]),
+        (JANE, node, &[TARGET, everywhere]),
+        (&neighbour, &mine, &[]),
+        (&neighbour, &theirs, &[]),
+        (&neighbour, node, &[TARGET, everywhere]),
+        (&neighbour, "kube-system/deployment/coredns", &[TARGET, "in namespace kube-system"]),
+        (&orchestrator, &mine, &[]),
+        (&orchestrator, &theirs, &[]),
+        (&orchestrator, node, &[]),
+    ];
+    let mut failures = Vec::new();
+    for (user, target, words) in rows {
+        expect(&mut failures, &format!("{user} on {target}"), words, asks(&stage, user, target).await?);
+    }
+    report(&failures)
+}
+
+/// What somebody could do with a token of the operator.
+#[tokio::test]
+async fn the_operator_makes_only_what_is_of_a_schedule_and_deletes_only_what_is_over() -> Result<()> {
+    let stage = Stage::new("clearance").await?;
+    await_refused(&stage, OPERATOR, &good(), OWN).await?;
+    let mut child = good();
+    child["spec"]["remediationRequestRef"] =
+        json!({"apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule", "name": "nightly", "uid": "1"});
+    let mut without = good();
+    without["spec"].as_object_mut().map(|spec| spec.remove("remediationRequestRef"));
+    let makes = [OWN, "spec.remediationRequestRef.kind: ", "may make executions of schedules alone"];
+    let deletes = [OWN, "status.phase: ", "may delete only executions that are Completed, Failed or Skipped"];
+    let mut failures = Vec::new();
+    expect(&mut failures, "of a schedule", &[], stage.create_as(OPERATOR, &child).await?);
+    expect(&mut failures, "of a request", &makes, stage.create_as(OPERATOR, &good()).await?);
+    expect(&mut failures, "of nobody", &makes, stage.create_as(OPERATOR, &without).await?);
+    for phase in ["", "Pending", "Running", "Completed", "Failed", "Skipped"] {
+        let name = stage.namespaced.create_in(phase).await?;
+        let words: &[&str] = if matches!(phase, "" | "Pending" | "Running") { &deletes } else { &[] };
+        expect(&mut failures, &format!("deletes {phase:?}"), words, stage.delete_as(OPERATOR, &name).await?);
+    }
+    // A person deletes what goes on: that is how one takes it back.
+    let object = stage.namespaced.api.create(&PostParams::default(), &serde_json::from_value(good())?).await?;
+    expect(&mut failures, "the administrator", &[], stage.delete_as("admin", &object.name_any()).await?);
+    report(&failures)
+}
+
+/// That a field is misspelt in a variable would not be seen here; the rows above see it.
+#[tokio::test]
+async fn the_policies_fit_the_kind() -> Result<()> {
+    expect_no_warnings("target").await?;
+    expect_no_warnings("operator").await
+}
