@@ -5,9 +5,10 @@
 
 use kube::core::Status;
 
-/// The policy that lets only whoever has the right `workflowschedules/child` make the children of schedules
-/// (`config/admission/child_policy.yaml`). What an operator makes differs from what it allows in nothing but that.
-const CHILD_POLICY: &str = "child.workflowexecutions.kubernaut.ai";
+/// Our own policies on who may create an execution: they ask for the rights `workflowschedules/child` and
+/// `workflowexecutions/target`, which the role of an operator gives (`config/admission`). What an operator makes for a
+/// schedule differs from what they allow in nothing else.
+const OWN_POLICIES: [&str; 2] = ["child.workflowexecutions.kubernaut.ai", "target.workflowexecutions.kubernaut.ai"];
 
 /// Tells whether the API server denies the request because the account that asks lacks a right.
 ///
@@ -20,14 +21,14 @@ pub(super) fn lacks_right(status: &Status) -> bool {
         return false;
     };
     let (message, kind, group, name) = (&status.message, &details.kind, &details.group, &details.name);
-    says_who_cannot(message, group, kind, name).is_some() || is_of_child_policy(message, group, kind, name)
+    says_who_cannot(message, group, kind, name).is_some() || is_of_own_policy(message, group, kind, name)
 }
 
-/// Tells whether our own policy on the children of schedules denies the request: the operator lacks a right that no
-/// resource stands for.
-fn is_of_child_policy(message: &str, group: &str, resource: &str, name: &str) -> bool {
-    let begin = format!("{resource}.{group} {name:?} is forbidden: ValidatingAdmissionPolicy '{CHILD_POLICY}' with ");
-    message.starts_with(&begin)
+/// Tells whether a policy of our own denies the request: the operator lacks a right that no resource stands for.
+fn is_of_own_policy(message: &str, group: &str, resource: &str, name: &str) -> bool {
+    let begin = format!("{resource}.{group} {name:?} is forbidden: ValidatingAdmissionPolicy '");
+    let by = message.strip_prefix(&begin).and_then(|rest| rest.split_once("' with "));
+    by.is_some_and(|(policy, _)| OWN_POLICIES.contains(&policy))
 }
 
 /// Walks along the form; `None` where the message leaves it.
@@ -110,18 +111,20 @@ mod tests {
     }
 
     #[test]
-    fn what_our_policy_of_children_denies_the_operator_is_a_right_that_it_lacks() {
+    fn what_our_own_policies_deny_the_operator_is_a_right_that_it_lacks() {
         let details = json!({"group": "kubernaut.ai", "kind": "workflowexecutions", "name": "nightly-1"});
         let begin = "workflowexecutions.kubernaut.ai \"nightly-1\" is forbidden: ValidatingAdmissionPolicy";
         let denied =
             |policy: &str| format!("{begin} '{policy}' with binding '{policy}' denied request: spec: you may not");
-        assert!(lacks_right(&status(403, &denied(CHILD_POLICY), &details)));
+        for own in OWN_POLICIES {
+            assert!(lacks_right(&status(403, &denied(own), &details)), "{own}");
+        }
         for other in ["workflow.workflowexecutions.kubernaut.ai", "x.child.workflowexecutions.kubernaut.ai"] {
             assert!(!lacks_right(&status(403, &denied(other), &details)), "{other}");
         }
         let of_another = json!({"group": "kubernaut.ai", "kind": "workflowexecutions", "name": "nightly-2"});
-        assert!(!lacks_right(&status(403, &denied(CHILD_POLICY), &of_another)));
-        let forged = format!("admission webhook \"w.example.com\" denied the request: {}", denied(CHILD_POLICY));
+        assert!(!lacks_right(&status(403, &denied(OWN_POLICIES[0]), &of_another)));
+        let forged = format!("admission webhook \"w.example.com\" denied the request: {}", denied(OWN_POLICIES[0]));
         assert!(!lacks_right(&status(403, &forged, &details)));
     }
 
