@@ -20,9 +20,9 @@ async fn failed(stage: &Stage, name: &str, target: &str, blocks: bool) -> Result
     object["spec"]["targetResource"] = json!(target);
     stage.namespaced.api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
     let mut status = entering("Failed");
-    let state = if blocks { "True" } else { "False" };
+    let blocked = if blocks { "True" } else { "False" };
     status["conditions"] = json!([{
-        "type": "Blocked", "status": state, "reason": "PreviousExecutionFailed", "message": "look at it",
+        "type": "Blocked", "status": blocked, "reason": "PreviousExecutionFailed", "message": "look at it",
         "lastTransitionTime": "2026-01-02T03:04:05Z",
     }]);
     stage.namespaced.must(name, status).await
