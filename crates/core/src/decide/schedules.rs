@@ -14,7 +14,7 @@ use crate::execution::Execution;
 use crate::moment::after;
 use crate::name::ScheduleId;
 use crate::schedule::plan::{NextRun, ignored};
-use crate::schedule::{HeldBy, Schedule, ScheduleStatus};
+use crate::schedule::{ChildState, HeldBy, Schedule, ScheduleStatus};
 
 pub use rows::ROWS;
 use status::hold;
@@ -120,7 +120,9 @@ impl Case<'_> {
     /// Puts a step into the decision.
     fn take(self, asked: Asked, step: Step, decision: &mut Decision) {
         let Self { schedule, next, .. } = self;
-        if let Some(wake) = step.wake {
+        // What is written now makes it be looked at again.
+        let later = self.recorded_later().filter(|_| *step.wanted == schedule.status);
+        for wake in step.wake.into_iter().chain(later) {
             decision.wake_at(wake);
         }
         decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: step.held, next }));
@@ -134,6 +136,15 @@ impl Case<'_> {
                 status,
             }));
         }
+    }
+
+    /// Tells when the outcome of a child is recorded whose slot lies too far ahead now, as a clock was wrong.
+    fn recorded_later(self) -> Option<Time> {
+        let schedule = self.schedule;
+        let all_have_ended = schedule.children.iter().all(|child| matches!(child.state, ChildState::Ended { .. }));
+        let decides = schedule.plan.is_ok() && !schedule.leaving && all_have_ended;
+        let ahead = schedule.unrecorded().find(|child| self.is_ahead(child.slot));
+        ahead.filter(|_| decides).map(|child| child.slot - MAX_AHEAD)
     }
 
     /// Asks for the child of the slot that is due.
