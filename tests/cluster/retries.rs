@@ -29,18 +29,18 @@ fn with_retry(wfe: WfeBuilder, policy: &Value) -> WfeBuilder {
 }
 
 /// Pushes a pipeline of one task, whose pods wait for their image until [`end`].
-async fn undecided(world: &World) -> Result<String> {
+pub(crate) async fn undecided(world: &World) -> Result<String> {
     let waiting = Pipeline::new().task("apply", Outcome::Waiting("ContainerCreating")).lasting("100ms");
     world.push_pipeline("undecided", &waiting).await
 }
 
 /// Pushes a pipeline of one task that never gets its image: every attempt fails, and nothing runs.
-async fn unpullable(world: &World) -> Result<String> {
+pub(crate) async fn unpullable(world: &World) -> Result<String> {
     world.push_pipeline("unpullable", &Pipeline::new().task("apply", Outcome::ImagePull)).await
 }
 
 /// Ends the attempt of an execution that has this run: its pod gets its image and ends so, or does not get it.
-async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome) -> Result<()> {
+pub(crate) async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome) -> Result<()> {
     let sequence = number.to_string();
     let of_it = |pod: &Value| {
         let label = |name: &str| text(&pod["metadata"]["labels"][name]);

@@ -1,12 +1,17 @@
-//! An operator before its CRD and a CRD before its operator: schedules wait, and nobody else does.
+//! An operator before its CRD and a CRD before its operator: schedules wait, and nobody else does. And an operator of an
+//! earlier commit (`tests/upgrade/build`), which knows no schedules, where there are some. Only with `WFE_TEST_ALL=1`.
 
-use anyhow::Result;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
 use serde_json::json;
-use wfe_testkit::{ControlPlane, Options, World, repository};
+use wfe_testkit::{ControlPlane, Operator, Options, Outcome, World, previous, repository};
 
-use super::{await_outcome, await_schedule, create, hurry};
+use super::{await_children, await_failures, await_outcome, await_schedule, create, hurry};
+use crate::expect::text;
 use crate::faults::all;
 use crate::history::short;
+use crate::retries::{end, undecided, unpullable};
 
 async fn apply_crd(control_plane: &ControlPlane, file: &str) -> Result<()> {
     let file = repository().join("crds").join(file);
@@ -47,5 +52,62 @@ async fn without_the_kind_of_schedules_an_operator_works_and_takes_it_up_when_it
     world.await_phase("after", "Completed").await?;
     assert!(operator.ready().await, "executions need no schedules");
     assert_eq!(world.wfes().await?.len(), 3);
+    world.close().await
+}
+
+/// Starts the operator of then, which knows nothing of leaders.
+async fn operator_of(world: &World, previous: &Path) -> Result<Operator> {
+    let operator = world.operator().program(&previous.join("wfe-operator"));
+    operator.without("--namespace").without("--leader-elect").start().await
+}
+
+/// The way back ends what runs and makes nothing, and the operator of now goes on where it was.
+#[tokio::test]
+async fn an_operator_without_schedules_ends_what_they_have_begun_and_leaves_them_alone() -> Result<()> {
+    if !all() {
+        return Ok(());
+    }
+    let previous = previous()?;
+    let world = World::new("schedule-downgrade").await?;
+    let (works, held, broken) = (short(&world).await?, undecided(&world).await?, unpullable(&world).await?);
+    let hourly = json!({"interval": "1h", "minInterval": "1s"});
+
+    // A CRD before its operator: nobody plans, and executions are as before.
+    let operator = operator_of(&world, &previous).await?;
+    for (name, bundle) in [("runs", &held), ("fails", &broken)] {
+        create(&world, name, &format!("node/{name}"), bundle, &hourly).await?;
+    }
+    world.wfe("before").target("node/before").image(&works).create().await?;
+    world.await_phase("before", "Completed").await?;
+    let unplanned = await_schedule(&world, "runs", "is there", |_| true).await?;
+    assert!(unplanned["status"].is_null(), "{unplanned:#}");
+    ensure!(operator.terminate().await?.success(), "the operator of then did not end well");
+
+    let operator = world.operator().start().await?;
+    for failures in 1..=2 {
+        hurry(&world, "fails").await?;
+        await_failures(&world, "fails", failures).await?;
+    }
+    hurry(&world, "runs").await?;
+    let child = text(&await_children(&world, "runs", 1).await?[0]["metadata"]["name"]).to_owned();
+    world.await_phase(&child, "Running").await?;
+    ensure!(operator.terminate().await?.success(), "the operator of now did not end well");
+
+    let operator = operator_of(&world, &previous).await?;
+    hurry(&world, "fails").await?;
+    end(&world, &child, 1, Outcome::Ok).await?;
+    world.await_phase(&child, "Completed").await?;
+    world.wfe("beside").target("node/beside").image(&works).create().await?;
+    world.await_phase("beside", "Completed").await?;
+    await_children(&world, "fails", 2).await?;
+    let left = await_schedule(&world, "runs", "is there", |_| true).await?;
+    assert!(left["status"]["lastRun"]["outcome"].is_null(), "somebody recorded it: {left:#}");
+    ensure!(operator.terminate().await?.success(), "the operator of then did not end well");
+
+    let _operator = world.operator().start().await?;
+    await_outcome(&world, "runs", "Completed").await?;
+    await_failures(&world, "fails", 3).await?;
+    await_children(&world, "runs", 1).await?;
+    await_children(&world, "fails", 3).await?;
     world.close().await
 }
