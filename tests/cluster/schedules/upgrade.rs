@@ -1,5 +1,6 @@
-//! An operator before its CRD and a CRD before its operator: schedules wait, and nobody else does. And an operator of an
-//! earlier commit (`tests/upgrade/build`), which knows no schedules, where there are some. Only with `WFE_TEST_ALL=1`.
+//! An operator before its CRD and a CRD before its operator: schedules wait, and nobody else does. And an operator of
+//! an earlier commit (`tests/upgrade/build`), which knows no schedules, where there are some. Only with
+//! `WFE_TEST_ALL=1`.
 
 use std::path::Path;
 
