@@ -77,6 +77,8 @@ async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
             println!("calm; waiting until all has come to rest");
             schedules.suspend().await?;
             load.settle().await?;
+            schedules.settle().await?;
+            load.settle().await?; // a child may have been made before its schedule was seen to be suspended
             anyhow::Ok(())
         } => done?,
     }

@@ -25,7 +25,7 @@ const PLANS: [(&str, Workflow, &str, &str); 6] = [
     ("s0", Workflow::Short, "node/schedule-0", "3s"),
     ("s1", Workflow::Short, "node/schedule-0", "4s"),
     ("s2", Workflow::Missing, "node/schedule-1", "2s"),
-    ("s3", Workflow::Missing, "node/schedule-2", "1s"),
+    ("s3", Workflow::Failing, "node/schedule-2", "1s"),
     ("s4", Workflow::Failing, "node/schedule-3", "2s"),
     ("s5", Workflow::Short, "node/soak-00", "2s"),
 ];
@@ -34,7 +34,7 @@ const PLANS: [(&str, Workflow, &str, &str); 6] = [
 enum Workflow {
     Short,
     Failing,
-    /// Its bundle does not exist.
+    /// Its bundle does not exist, which takes as long as the operator waits for a start.
     Missing,
 }
 
@@ -57,17 +57,27 @@ impl<'a> Schedules<'a> {
         Ok(())
     }
 
-    /// Suspends all, so that no child is made any more, and waits until that is so.
+    /// Suspends all, so that soon no child is made any more.
     pub(crate) async fn suspend(&self) -> Result<()> {
         let api = self.api();
         for (name, ..) in PLANS {
             let patch = Patch::Merge(json!({"spec": {"suspend": true}}));
             api.patch(name, &PatchParams::default(), &patch).await.context("a schedule cannot be suspended")?;
         }
+        Ok(())
+    }
+
+    /// Waits until no child is made any more, and the last of each has its outcome.
+    pub(crate) async fn settle(&self) -> Result<()> {
+        let api = self.api();
         let deadline = Instant::now() + SETTLES_WITHIN;
         loop {
             let listed = api.list(&ListParams::default()).await?;
-            let busy: Vec<String> = listed.iter().filter(|it| !is_suspended(it)).map(|it| format!("{it:?}")).collect();
+            let busy: Vec<String> = listed
+                .iter()
+                .filter(|it| !is_suspended(it))
+                .map(|it| format!("{} {}", it.metadata.name.as_deref().unwrap_or_default(), it.data["status"]))
+                .collect();
             if busy.is_empty() {
                 return Ok(());
             }
