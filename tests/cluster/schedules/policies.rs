@@ -236,7 +236,8 @@ async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result
         json!({"template": {"spec": {"parameters": {"MORE": "1"}}}}),
         json!({"template": {"spec": {"retry": {"maxAttempts": 4}}}}),
         json!({"template": {"spec": {"retry": null}}}),
-        json!({"template": {"spec": {"executionConfig": {"serviceAccountName": "other"}}}}),
+        // Another account would be refused by the lists.
+        json!({"template": {"spec": {"executionConfig": {"serviceAccountName": null}}}}),
     ];
     let mut failures = Vec::new();
     for (changes, words) in [(&free[..], &[][..]), (&others, &refused)] {
@@ -336,7 +337,8 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
     let stage = Stage::new("clearance").await?;
     workflow::bind(&stage).await?;
     let lists = json!({
-        "service-accounts": "runner", "image-registries": "registry.example/workflows", "require-digest": "true",
+        "service-accounts": "kubernaut-workflow-runner", "image-registries": "registry.example/workflows",
+        "require-digest": "true",
     });
     workflow::allow(&stage, lists).await?;
     let schedules = Schedules::of(&stage.namespaced).await?;
@@ -367,7 +369,7 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
     for (spec, words) in [
         (json!({"suspend": true}), &[][..]),
         (json!({"hint": null}), &[]),
-        (json!({"interval": "2h"}), &[WORKFLOW, "serviceAccountName: runner is not among"]),
+        (json!({"interval": "2h"}), &[WORKFLOW, "serviceAccountName: kubernaut-workflow-runner is not among"]),
         (json!({"template": {"spec": {"executionConfig": {"serviceAccountName": "somebody"}}}}), &[]),
         (json!({"interval": "2h"}), &[]),
     ] {
