@@ -5,6 +5,7 @@ mod builder;
 mod cancellation;
 mod clearance;
 mod deletion;
+mod marks;
 pub(crate) mod objects;
 pub(crate) mod people;
 pub(crate) mod retry;

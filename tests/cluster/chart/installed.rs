@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use chrono::TimeDelta;
 use kube::Api;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, World, look, manifests};
 
@@ -48,6 +48,7 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     let operator = Operator::deployed(&control_plane, deployment).await?;
     a_workflow_completes_twice(&world).await?;
     people::each_role_gives_what_its_name_says(&world).await?;
+    a_mark_is_kept_from_the_administrator(&world).await?;
     let endless = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
     for name in ["runs-on", "runs-on-too"] {
         world.wfe(name).target(&format!("node/{name}")).image(&endless).create().await?;
@@ -112,6 +113,22 @@ async fn a_workflow_completes_twice(world: &World) -> Result<()> {
     for run in runs {
         let account = &run.data["spec"]["taskRunTemplate"]["serviceAccountName"];
         assert_eq!(account, "kubernaut-workflow-runner");
+    }
+    Ok(())
+}
+
+/// The administrator of the cluster may do everything by RBAC; Tekton and the operator have written their marks.
+async fn a_mark_is_kept_from_the_administrator(world: &World) -> Result<()> {
+    let (runs, pods) =
+        (world.api(&look::pipeline_runs(), EXECUTION_NAMESPACE), world.api(&look::pods(), EXECUTION_NAMESPACE));
+    for api in [runs, pods] {
+        let one = api.list(&ListParams::default()).await?.items.into_iter().next().context("nothing ran")?;
+        let label = "kubernaut.ai/workflow-execution";
+        ensure!(one.metadata.labels.iter().flatten().any(|(key, _)| key == label), "{:#?}", one.metadata);
+        let patch = Patch::Merge(json!({"metadata": {"labels": {label: null}}}));
+        let answer = api.patch(&one.metadata.name.context("no name")?, &PatchParams::default(), &patch).await;
+        let words = format!("admin may not set, change or remove {label} in namespace {EXECUTION_NAMESPACE}");
+        people::refused(&words, answer)?;
     }
     Ok(())
 }

@@ -191,7 +191,7 @@ async fn patch(api: &Api<DynamicObject>, name: &str, patch: Value) -> kube::Resu
 }
 
 /// Checks that the API server refused, with these words.
-fn refused<T>(words: &str, answer: kube::Result<T>) -> Result<()> {
+pub(super) fn refused<T>(words: &str, answer: kube::Result<T>) -> Result<()> {
     match answer {
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) && status.message.contains(words) => Ok(()),
         Err(error) => Err(error.into()),

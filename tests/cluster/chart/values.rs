@@ -27,6 +27,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["workflows.registries=[\"a b\"]"], &["/workflows/registries/0"]),
     (&["workflows.registries=\"registry.example\""], &["/workflows/registries"]),
     (&["workflows.requireDigest=\"true\""], &["/workflows/requireDigest", "want boolean"]),
+    (&["admissionPolicies.markers=[\"a', 'b\"]"], &["/admissionPolicies/markers/0"]),
     (&["leaderElection.leaseDuration=8"], &["/leaderElection/leaseDuration"]),
     (&["leaderElection.leaseDuration=\"-8s\""], &["/leaderElection/leaseDuration"]),
     (&["leaderElection.retryPeriod=\"0s\""], &["/leaderElection/retryPeriod"]),
