@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use chrono::TimeDelta;
 use kube::Api;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, World, look, manifests};
 
@@ -48,7 +48,13 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     let operator = Operator::deployed(&control_plane, deployment).await?;
     a_workflow_completes_twice(&world).await?;
     people::each_role_gives_what_its_name_says(&world).await?;
+    for aggregated in [true, false] {
+        let value = format!("rbac.aggregateEdit={aggregated}");
+        on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set", &value])?;
+        people::edit_is_aggregated(&world, aggregated).await?;
+    }
     a_mark_is_kept_from_the_administrator(&world).await?;
+    no_pod_of_a_workflow_gets_at_its_node(&world).await?;
     let endless = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
     for name in ["runs-on", "runs-on-too"] {
         world.wfe(name).target(&format!("node/{name}")).image(&endless).create().await?;
@@ -131,6 +137,16 @@ async fn a_mark_is_kept_from_the_administrator(world: &World) -> Result<()> {
         people::refused(&words, answer)?;
     }
     Ok(())
+}
+
+async fn no_pod_of_a_workflow_gets_at_its_node(world: &World) -> Result<()> {
+    let pod = serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "escapes"}, "spec": {
+            "containers": [{"name": "main", "image": "registry.example/x:1", "securityContext": {"privileged": true}}],
+        },
+    }))?;
+    let answer = world.api(&look::pods(), EXECUTION_NAMESPACE).create(&PostParams::default(), &pod).await;
+    people::refused("violates PodSecurity \"baseline:latest\"", answer)
 }
 
 /// Of the objects of the release those that say so stay, and nothing waits to be deleted; nor do pods or executions.
