@@ -12,7 +12,7 @@ use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, World, look, manifests};
 
-use super::{Helm, NAMESPACE, RELEASE, chart, people};
+use super::{Helm, NAMESPACE, RELEASE, chart, dry_run, people};
 use crate::history::past::{Past, past};
 
 const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
@@ -53,6 +53,10 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
         on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set", &value])?;
         people::edit_is_aggregated(&world, aggregated).await?;
     }
+    dry_run::only_warns_while_a_value_says_so(&world, |value| {
+        on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set", value]).map(drop)
+    })
+    .await?;
     a_mark_is_kept_from_the_administrator(&world).await?;
     no_pod_of_a_workflow_gets_at_its_node(&world).await?;
     let endless = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;

@@ -27,6 +27,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["workflows.registries=[\"a b\"]"], &["/workflows/registries/0"]),
     (&["workflows.registries=\"registry.example\""], &["/workflows/registries"]),
     (&["workflows.requireDigest=\"true\""], &["/workflows/requireDigest", "want boolean"]),
+    (&["admissionPolicies.dryRun=\"true\""], &["/admissionPolicies/dryRun", "want boolean"]),
     (&["admissionPolicies.markers=[\"a', 'b\"]"], &["/admissionPolicies/markers/0"]),
     (&["executionNamespace.podSecurity.enforce=\"strict\""], &["/executionNamespace/podSecurity/enforce"]),
     (&["executionNamespace.podSecurity.audit=\"baseline\""], &["/executionNamespace/podSecurity", "audit"]),
