@@ -12,5 +12,6 @@ pub(crate) mod retry;
 mod spec;
 mod status;
 mod target;
+mod threats;
 mod tools;
 pub(crate) mod workflow;

@@ -64,6 +64,9 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
         world.wfe(name).target(&format!("node/{name}")).image(&endless).create().await?;
         world.await_phase(name, "Running").await?;
     }
+    let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
+    world.wfe("blocks").target("node/blocks").image(&broken).create().await?;
+    world.await_wfe("blocks", "blocks its target", blocks).await?;
     ensure!(operator.terminate().await?.success(), "it was terminated and did not end well");
     world.wfe("undecided").target("node/undecided").create().await?;
 
@@ -79,6 +82,11 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     gone(&["crd", "workflowexecutions.kubernaut.ai", "workflowschedules.kubernaut.ai"]).await?;
     gone(&["namespace", EXECUTION_NAMESPACE, NAMESPACE, world.namespace()]).await?;
     world.close().await
+}
+
+fn blocks(wfe: &Value) -> bool {
+    let conditions = wfe["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|one| one["type"] == "Blocked" && one["status"] == "True")
 }
 
 /// Makes a chart of an earlier version, whose CRD lacks something.

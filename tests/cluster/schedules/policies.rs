@@ -173,8 +173,10 @@ async fn whoever_writes_a_schedule_has_what_its_executions_take() -> Result<()> 
     let stage = Cast::new().await?;
     let (own, other) = (stage.namespace(), &stage.other);
     let no_executions = format!("right to create workflowexecutions (group kubernaut.ai) in namespace {own}");
-    let no_targets = format!("workflowexecutions/target (group kubernaut.ai) in namespace {other}, as the ClusterRole");
-    let no_nodes = "workflowexecutions/target (group kubernaut.ai) in the whole cluster, as the ClusterRole wfe-target";
+    let no_targets =
+        format!("workflowexecutions/target (group kubernaut.ai) in namespace {other}, which an administrator of");
+    let no_nodes = "workflowexecutions/target (group kubernaut.ai) in the whole cluster, which an administrator of the cluster \
+                    gives by the ClusterRole wfe-target-any";
     let told = "spec.template.spec.targetResource: ";
     let (mine, theirs, node) =
         (format!("{own}/deployment/api"), format!("{other}/deployment/api"), "node/worker-1".to_owned());
