@@ -28,9 +28,9 @@ pub(crate) struct Load<'a> {
 }
 
 /// The workflows, by how they end.
-struct Bundles {
-    short: String,
-    failing: String,
+pub(crate) struct Bundles {
+    pub(crate) short: String,
+    pub(crate) failing: String,
     held: String,
     lingering: String,
 }
@@ -60,6 +60,10 @@ impl<'a> Load<'a> {
             lingering: world.push_pipeline("lingering", &held.terminating_slowly()).await?,
         };
         Ok(Self { world, board, bundles })
+    }
+
+    pub(crate) fn bundles(&self) -> &Bundles {
+        &self.bundles
     }
 
     /// Plays until told to stop, on all targets, and lets nobody of the last bursts out.

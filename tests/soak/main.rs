@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! Load ── twenty players, one a target: bursts of WorkflowExecutions, ends of held pods, cancellations, deletions
+//! Schedules ─ six more, one a schedule: suspended, hinted, edited, wiped, made again; their children deleted, cleared
 //! Chaos ─ two operators, each behind a fault proxy: killed, stopped, partitioned, their requests harmed
 //! Verdict  the recording and the audit log, judged; a soak in which too little happened does not count
 //! ```
@@ -13,6 +14,7 @@
 mod board;
 mod chaos;
 mod load;
+mod schedules;
 mod verdict;
 
 use std::cell::Cell;
@@ -25,6 +27,7 @@ use wfe_testkit::{Recording, World};
 use board::Board;
 use chaos::Chaos;
 use load::Load;
+use schedules::Schedules;
 
 /// How often it says how far it is.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
@@ -60,15 +63,19 @@ async fn soak(world: &World, duration: Duration, seed: u64) -> Result<()> {
     let recording = world.record_all().await?;
     let board = Board::new(world);
     let load = Load::new(world, &board).await?;
+    let schedules = Schedules::new(world, &board, load.bundles());
+    let mut rng_of_schedules = rng.fork();
     let mut chaos = Chaos::start(world, rng.fork()).await?;
     let stop = Cell::new(false);
     tokio::select! {
         stopped = board.follow() => stopped?,
         done = async {
             let clock = clock(world, &recording, &board, duration, &stop);
-            tokio::try_join!(load.play(&mut rng, &stop), chaos.rage(&stop), clock)?;
+            let ticking = schedules.play(&mut rng_of_schedules, &stop);
+            tokio::try_join!(load.play(&mut rng, &stop), ticking, chaos.rage(&stop), clock)?;
             chaos.calm().await?;
             println!("calm; waiting until all has come to rest");
+            schedules.suspend().await?;
             load.settle().await?;
             anyhow::Ok(())
         } => done?,

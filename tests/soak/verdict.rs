@@ -5,7 +5,8 @@ use wfe_auditor::Counts;
 use wfe_testkit::{Recording, World};
 
 /// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of every decision. (Turns
-/// after a clearance are rarer, as each takes a target that was blocked before.)
+/// after a clearance are rarer, as each takes a target that was blocked before; so are failures of schedules, which
+/// wait longer after each.)
 const REQUIRED: &[(&str, u64)] = &[
     ("runs", 100),
     ("completed", 20),
@@ -23,6 +24,10 @@ const REQUIRED: &[(&str, u64)] = &[
     ("withdrawn", 20),
     ("leftovers", 20),
     ("cancelled", 20),
+    ("children", 20),
+    ("outcomes", 20),
+    ("failures-of-schedules", 10),
+    ("holds", 10),
 ];
 
 /// Says what has to happen more often before the soak counts; nothing when it counts.

@@ -114,6 +114,8 @@ pub(crate) const COUNTS: &[(&str, &str)] = &[
     ("ended-waiting", "executions that ended while they waited for their next attempt"),
     ("children", "executions that schedules made"),
     ("outcomes", "outcomes that schedules recorded"),
+    ("failures-of-schedules", "outcomes of those that count as failures"),
+    ("holds", "times that a schedule began to be held"),
     ("plans", "plans of schedules that began, or began anew"),
     ("counters", "statuses whose counter was judged, with failures in a row"),
 ];

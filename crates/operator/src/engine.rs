@@ -4,6 +4,7 @@
 
 mod report;
 mod show;
+mod sight;
 
 use std::collections::HashMap;
 use std::sync::Arc;

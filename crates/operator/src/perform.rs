@@ -92,7 +92,7 @@ pub enum Learned {
     },
     /// What a live read has found of an execution that no watch delivers.
     OwnerRead(Uid, Box<Elsewhere>),
-    /// A write to this execution was answered, and told of.
+    /// A write to this execution or schedule was answered, and told of.
     Told(Uid),
     /// What a live read has found of an object whose write is awaited.
     Read(Expected, Live),
@@ -201,11 +201,11 @@ impl PerformError {
 /// What one write has brought, and why it failed, where it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
-pub use schedules::ChildCreation;
+pub use schedules::{ChildCreation, OfSchedule};
 pub use task::{Common, Creation, Question, Task, Work};
 #[cfg(test)]
 pub(crate) use telling::Told;
-pub use telling::{Sight, Telling, TellingKey};
+pub use telling::{OfExecution, Sight, Telling, TellingKey};
 
 type Result<T> = std::result::Result<T, PerformError>;
 

@@ -33,10 +33,10 @@ impl Untold {
         true
     }
 
-    /// Forgets what there was to tell of an execution, as a later write to it has happened and was told: so none of the
+    /// Forgets what there was to tell of an execution or a schedule, as a later write to it has happened and was told: so none of the
     /// earlier tries has.
-    pub fn forget(&mut self, key: &Key, execution: &Uid) {
-        self.retain(key, |telling| telling.execution() != execution);
+    pub fn forget(&mut self, key: &Key, about: &Uid) {
+        self.retain(key, |telling| telling.about() != about);
     }
 
     /// Forgets everything: another replica leads, and tells of what it finds.
@@ -44,7 +44,7 @@ impl Untold {
         *self = Self::default();
     }
 
-    /// Takes out what the view of a target shows to have been written, in the order of the executions, and forgets what
+    /// Takes out what the view of a target shows to have been written, in the order of their uids, and forgets what
     /// can never be written any more.
     pub fn take_shown(&mut self, key: &Key, target: Option<&Target>) -> Vec<Telling> {
         let mut shown = Vec::new();
@@ -56,7 +56,7 @@ impl Untold {
             Sight::NotYet => true,
             Sight::Never => false,
         });
-        shown.sort_unstable_by(|a, b| a.execution().cmp(b.execution()));
+        shown.sort_unstable_by(|a, b| a.about().cmp(b.about()));
         shown
     }
 
@@ -76,16 +76,20 @@ mod tests {
     use std::sync::Arc;
 
     use chrono::DateTime;
+    use serde_json::json;
+    use wfe_core::action::Record;
     use wfe_core::ending::{Conflict, Skip};
     use wfe_core::execution::{Execution, ExecutionState};
-    use wfe_core::name::{ExecutionId, RunId, Version};
+    use wfe_core::name::{ExecutionId, RunId, ScheduleId, Version};
     use wfe_core::reason::FailureReason;
     use wfe_core::retry::{Attempt, Retry};
+    use wfe_core::schedule::{LastRun, Outcome, ScheduleStatus};
     use wfe_core::target::TargetName;
+    use wfe_view::observe::observe_schedule;
 
     use super::*;
     use crate::events::FailedAttempt;
-    use crate::perform::Told;
+    use crate::perform::{OfSchedule, Told};
 
     fn id(uid: &str) -> ExecutionId {
         ExecutionId { namespace: "ops".into(), name: uid.into(), uid: Uid::new(uid) }
@@ -138,7 +142,7 @@ mod tests {
         let skipped = ExecutionState::Skipped { completed_at: None };
         let after = target(&[("a", "6", running(run())), ("b", "7", skipped)]);
         let told = untold.take_shown(&key(), Some(&after));
-        assert_eq!(told.iter().map(|it| it.execution().clone()).collect::<Vec<_>>(), [Uid::new("a"), Uid::new("b")]);
+        assert_eq!(told.iter().map(|it| it.about().clone()).collect::<Vec<_>>(), [Uid::new("a"), Uid::new("b")]);
         assert!(untold.take_shown(&key(), Some(&after)).is_empty(), "once");
         assert_eq!((untold.count, untold.tellings.len()), (0, 0));
     }
@@ -218,6 +222,49 @@ mod tests {
         assert_eq!(untold.take_shown(&key(), Some(&view)).len(), 1);
         untold.keep(&key(), telling("gone", Told::Removed));
         assert_eq!(untold.take_shown(&key(), None).len(), 1, "nothing is known of the target any more");
+    }
+
+    /// A schedule of this version whose status says that this run is the last.
+    fn scheduled(version: &str, outcome: Option<Outcome>) -> Target {
+        let object = json!({
+            "apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule",
+            "metadata": {"namespace": "ops", "name": "nightly", "uid": "s", "resourceVersion": version, "generation": 1},
+            "spec": {"interval": "1m", "template": {"spec": {"targetResource": "node/n"}}},
+        });
+        let mut schedule = observe_schedule(&serde_json::from_value(object).unwrap()).unwrap().schedule;
+        schedule.status.last_run = Some(last_run(outcome));
+        let mut target = Target::default();
+        target.schedules.insert(Uid::new("s"), schedule);
+        target
+    }
+
+    fn last_run(outcome: Option<Outcome>) -> LastRun {
+        let slot = DateTime::UNIX_EPOCH;
+        LastRun { slot, started_at: Some(slot), ended_at: None, outcome, reason: None, message: None }
+    }
+
+    #[test]
+    fn a_status_of_a_schedule_is_told_when_the_view_shows_it() {
+        let shown = ScheduleStatus { last_run: Some(last_run(None)), ..ScheduleStatus::default() };
+        let status = ScheduleStatus { last_run: Some(last_run(Some(Outcome::Failed))), ..ScheduleStatus::default() };
+        let record = Record {
+            schedule: ScheduleId { namespace: "ops".into(), name: "nightly".into(), uid: Uid::new("s") },
+            version: Version::new("5"),
+            gone: None,
+            status: Box::new(status),
+        };
+        for (what, view, told, left) in [
+            ("the view is as it was", scheduled("5", None), 0, 1),
+            ("the view shows it", scheduled("6", Some(Outcome::Failed)), 1, 0),
+            ("somebody else was faster", scheduled("6", None), 0, 0),
+            ("it was deleted", Target::default(), 0, 0),
+        ] {
+            let mut untold = Untold::default();
+            let telling = Telling::Schedule(OfSchedule::new(record.clone(), shown.clone()));
+            assert!(untold.keep(&key(), telling));
+            assert_eq!(untold.take_shown(&key(), Some(&view)).len(), told, "{what}");
+            assert_eq!(untold.count, left, "{what}");
+        }
     }
 
     #[test]

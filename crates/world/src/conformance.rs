@@ -8,6 +8,7 @@ mod call;
 mod generate;
 mod names;
 mod play;
+mod schedule;
 mod spoil;
 mod status;
 mod table;

@@ -18,6 +18,8 @@ pub use schedules::schedules_in;
 pub(crate) const PERSON: &str = "alice@example.com";
 /// The namespace of all runs.
 pub const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
+/// The label of a pod with the name of its run.
+const LABEL_PIPELINE_RUN: &str = "tekton.dev/pipelineRun";
 /// A finalizer that nobody in the cluster knows.
 const FINALIZER: &str = "example.com/archive";
 
@@ -71,6 +73,7 @@ impl People {
                     self.ask(&Method::DELETE, &run, &Value::Null);
                 }
             }
+            Deed::StartPods(name) => self.start_pods(name),
             Deed::ForgeRun(name) => self.forge_run(name),
             _ => self.schedules().act(deed),
         }
@@ -147,6 +150,27 @@ impl People {
         Some(format!("{}/{}", runs(), newest["metadata"]["name"].as_str()?))
     }
 
+    /// Says of each container of a run's pods that it runs, where all of them wait.
+    fn start_pods(&self, execution: &str) {
+        let Some(run) = self.run_of(execution) else { return };
+        let run = run.rsplit('/').next().unwrap_or_default();
+        let now = self.clock.now().format("%Y-%m-%dT%H:%M:%SZ").to_string();
+        for pod in self.api.all(&pods()) {
+            let containers = pod["status"]["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
+            let is_its = pod["metadata"]["labels"][LABEL_PIPELINE_RUN] == *run;
+            let waits = !containers.is_empty() && containers.iter().all(|it| it["state"]["waiting"].is_object());
+            if is_its && waits && pod["metadata"]["deletionTimestamp"].is_null() {
+                let mut started = containers.to_vec();
+                for container in &mut started {
+                    container["state"] = json!({"running": {"startedAt": now}});
+                }
+                let path = format!("{}/{}/status", pods(), pod["metadata"]["name"].as_str().unwrap_or_default());
+                let status = json!({"phase": "Running", "containerStatuses": started});
+                self.ask(&Method::PATCH, &path, &json!({"status": status}));
+            }
+        }
+    }
+
     /// Creates a run with the next name of the chain on which this execution's target is.
     fn forge_run(&self, execution: &str) {
         let found = self.api.ask("", &Method::GET, &path_of(execution), &Value::Null).body;
@@ -183,6 +207,10 @@ impl People {
 #[must_use]
 pub fn runs() -> String {
     format!("/apis/tekton.dev/v1/namespaces/{EXECUTION_NAMESPACE}/pipelineruns")
+}
+
+fn pods() -> String {
+    format!("/api/v1/namespaces/{EXECUTION_NAMESPACE}/pods")
 }
 
 /// Returns the path of a namespace's executions.

@@ -48,7 +48,7 @@ impl Engine {
         let learned_something = !report.learned.is_empty();
         for learned in report.learned {
             match learned {
-                Learned::Told(execution) => self.untold.forget(key, &execution),
+                Learned::Told(about) => self.untold.forget(key, &about),
                 Learned::Expect(expected) => self.index.expect(key, expected, self.settings.clock.now()),
                 Learned::Refused { execution, attempt, refusal } => {
                     self.index.refuse(key, &execution, attempt, refusal);

@@ -10,13 +10,15 @@ use wfe_api::limits;
 use wfe_api::workflow_schedule::KIND;
 use wfe_core::Time;
 use wfe_core::action::Record;
-use wfe_core::name::ScheduleId;
+use wfe_core::name::{ScheduleId, Uid};
 use wfe_core::schedule::{Held, Outcome, RefusedChild, ScheduleStatus, child_name};
+use wfe_core::target::Target;
 use wfe_view::call::CallError;
 use wfe_view::index::Kind;
 use wfe_view::lean::LeanObject;
 
 use super::facts::is;
+use super::telling::{Sight, Telling};
 use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call, changed_or_call, expect_object, refusal};
 use crate::events::Announcement;
 use crate::status;
@@ -38,6 +40,40 @@ pub struct ChildCreation {
     pub start_before: Time,
     /// The slot of an earlier create whose answer may have been lost.
     pub not_made: Option<Time>,
+}
+
+/// What is told of a status of a schedule that was written.
+#[derive(Clone, Debug)]
+pub struct OfSchedule {
+    record: Record,
+    /// What the status said before.
+    shown: Box<ScheduleStatus>,
+}
+
+impl OfSchedule {
+    pub(super) fn about(&self) -> &Uid {
+        &self.record.schedule.uid
+    }
+
+    /// Looks for the write in what is known of the schedule's target now. What another replica wrote in its place says
+    /// the same, or something else.
+    pub(super) fn sight(&self, target: Option<&Target>) -> Sight {
+        let Some(schedule) = target.and_then(|target| target.schedules.get(self.about())) else { return Sight::Never };
+        let wanted = &self.record.status;
+        let is_told_of = |status: &ScheduleStatus| (status.last_run.clone(), status.last_missed, status.held.by());
+        if schedule.version == self.record.version {
+            Sight::NotYet
+        } else if is_told_of(&schedule.status) == is_told_of(wanted) {
+            Sight::Shown
+        } else {
+            Sight::Never
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn new(record: Record, shown: ScheduleStatus) -> Self {
+        Self { record, shown: Box::new(shown) }
+    }
 }
 
 impl ChildCreation {
@@ -125,16 +161,19 @@ impl Performer {
         }));
         let params = PatchParams { field_manager: Some(MANAGED_BY.to_owned()), ..PatchParams::default() };
         let schedules = self.schedules(schedule);
-        match self
-            .cluster
-            .call(Verb::Patch, SCHEDULE_STATUS, schedules.patch_status(&schedule.name, &params, &patch))
-            .await
-        {
+        let telling = OfSchedule { record: record.clone(), shown: Box::new(shown.clone()) };
+        let request = schedules.patch_status(&schedule.name, &params, &patch);
+        match self.cluster.call(Verb::Patch, SCHEDULE_STATUS, request).await {
             Ok(written) => {
-                self.tell_of_schedule(record, shown);
-                Ok(expect_object(Kind::Schedule, &written))
+                self.tell_of_schedule(&telling);
+                let mut learned = expect_object(Kind::Schedule, &written);
+                learned.push(Learned::Told(schedule.uid.clone()));
+                Ok(learned)
             }
-            Err(error) => Err(changed_or_call(error, format!("WorkflowSchedule {schedule}"), "write the status of")),
+            Err(error) => {
+                let error = changed_or_call(error, format!("WorkflowSchedule {schedule}"), "write the status of");
+                Err(error.with_untold(Telling::Schedule(telling)))
+            }
         }
     }
 
@@ -144,9 +183,9 @@ impl Performer {
         found.map_err(|error| call(format!("read WorkflowSchedule {schedule}"), error))
     }
 
-    /// Tells of a status that was written: `shown` is what it said before.
-    fn tell_of_schedule(&self, record: &Record, shown: &ScheduleStatus) {
-        let Record { schedule, version, status: wanted, .. } = record;
+    /// Tells of a status that was written.
+    pub(super) fn tell_of_schedule(&self, of: &OfSchedule) {
+        let OfSchedule { record: Record { schedule, version, status: wanted, .. }, shown } = of;
         let metrics = self.metrics.schedules();
         if let Some(run) = wanted.last_run.as_ref().filter(|run| shown.last_run.as_ref() != Some(run))
             && let Some(outcome) = run.outcome
@@ -229,10 +268,15 @@ fn is_child_of(execution: &DynamicObject, schedule: &ScheduleId) -> bool {
     by["kind"] == KIND && by["uid"].as_str().is_some_and(|uid| schedule.uid == *uid)
 }
 
-/// Tells whether a create was refused as its namespace is being deleted: nobody has judged the child.
+/// Tells whether a create was refused as its namespace is being deleted, or is gone: nobody has judged the child, and
+/// its schedule goes with the namespace.
 fn is_going_away(error: &CallError) -> bool {
     let CallError::Refused(status) = error else { return false };
-    status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == "NamespaceTerminating")
+    let details = status.details.as_ref();
+    let is_terminating =
+        details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
+    let is_gone = status.code == 404 && details.is_some_and(|details| details.kind == "namespaces");
+    is_terminating || is_gone
 }
 
 /// Returns the parameters of a template, which no message may quote.

@@ -17,6 +17,7 @@ use wfe_core::reason::FailureReason;
 use wfe_core::retry::{AttemptEnd, Stop};
 use wfe_core::target::{Target, TargetName};
 
+use super::schedules::OfSchedule;
 use super::{Common, Learned, Performer, Shown};
 use crate::events::{Announcement, FailedAttempt};
 use crate::metrics::{AttemptLabel, OutcomeLabel};
@@ -24,7 +25,16 @@ use crate::status::Subject;
 
 /// What is told of one write.
 #[derive(Clone, Debug)]
-pub struct Telling {
+pub enum Telling {
+    /// To an execution, or for one.
+    Execution(OfExecution),
+    /// To the status of a schedule.
+    Schedule(OfSchedule),
+}
+
+/// What is told of one write to an execution.
+#[derive(Clone, Debug)]
+pub struct OfExecution {
     /// The execution that it is about.
     execution: ExecutionId,
     target: Option<TargetName>,
@@ -34,9 +44,9 @@ pub struct Telling {
     told: Told,
 }
 
-/// Which write it is: of which execution, and of which kind.
+/// Which write it is: of which execution or schedule, and of which kind, where there are several.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TellingKey(Uid, Discriminant<Told>);
+pub struct TellingKey(Uid, Option<Discriminant<Told>>);
 
 /// What the write does.
 #[derive(Clone, Debug)]
@@ -88,24 +98,41 @@ pub enum Sight {
 
 impl Telling {
     pub(crate) fn new(target: Option<&TargetName>, execution: &ExecutionId, base: &Version, told: Told) -> Self {
-        Self { execution: execution.clone(), target: target.cloned(), base: base.clone(), told }
+        let (execution, target, base) = (execution.clone(), target.cloned(), base.clone());
+        Self::Execution(OfExecution { execution, target, base, told })
     }
 
-    /// Returns what tells one kind of write to one execution from the others: of each there is one at a time.
+    /// Returns what tells one kind of write to one object from the others: of each there is one at a time.
     #[must_use]
     pub fn key(&self) -> TellingKey {
-        TellingKey(self.execution.uid.clone(), discriminant(&self.told))
+        let kind = match self {
+            Self::Execution(of) => Some(discriminant(&of.told)),
+            Self::Schedule(_) => None,
+        };
+        TellingKey(self.about().clone(), kind)
     }
 
-    /// Returns the execution that it is about.
+    /// Returns the execution or the schedule that it is about.
     #[must_use]
-    pub fn execution(&self) -> &Uid {
-        &self.execution.uid
+    pub fn about(&self) -> &Uid {
+        match self {
+            Self::Execution(of) => &of.execution.uid,
+            Self::Schedule(of) => of.about(),
+        }
     }
 
     /// Looks for the write in what is known of its target now; `None` where nothing is known of it any more.
     #[must_use]
     pub fn sight(&self, target: Option<&Target>) -> Sight {
+        match self {
+            Self::Execution(of) => of.sight(target),
+            Self::Schedule(of) => of.sight(target),
+        }
+    }
+}
+
+impl OfExecution {
+    fn sight(&self, target: Option<&Target>) -> Sight {
         let execution = target.and_then(|target| target.executions.get(&self.execution.uid));
         let is_created = |name: &str| {
             let mut runs = target.into_iter().flat_map(|target| target.runs.values());
@@ -206,7 +233,14 @@ impl Performer {
     /// Tells of a write that has happened. Nothing is told twice in one process; events are told once by all of them,
     /// as their names say what they tell.
     pub fn tell(&self, telling: &Telling) {
-        let Telling { execution, target: name, told, .. } = telling;
+        match telling {
+            Telling::Execution(of) => self.tell_of_execution(of),
+            Telling::Schedule(of) => self.tell_of_schedule(of),
+        }
+    }
+
+    fn tell_of_execution(&self, of: &OfExecution) {
+        let OfExecution { execution, target: name, told, .. } = of;
         let target = Shown(name.as_ref());
         match told {
             Told::Created(run) => {

@@ -12,6 +12,8 @@ use super::names::Memory;
 pub enum Place {
     /// `workflowexecutions`.
     Executions,
+    /// `workflowschedules`.
+    Schedules,
     /// `pipelineruns`.
     Runs,
     /// `leases`.
@@ -30,14 +32,23 @@ pub enum Place {
 
 impl Place {
     /// All kinds that servers have.
-    pub const ALL: [Self; 7] =
-        [Self::Executions, Self::Runs, Self::Leases, Self::Events, Self::ConfigMaps, Self::Namespaces, Self::Pods];
+    pub const ALL: [Self; 8] = [
+        Self::Executions,
+        Self::Schedules,
+        Self::Runs,
+        Self::Leases,
+        Self::Events,
+        Self::ConfigMaps,
+        Self::Namespaces,
+        Self::Pods,
+    ];
 
     /// Returns `apiVersion`, `kind` and the plural.
     #[must_use]
     pub fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Executions => ("kubernaut.ai/v1alpha1", "WorkflowExecution", "workflowexecutions"),
+            Self::Schedules => ("kubernaut.ai/v1alpha1", "WorkflowSchedule", "workflowschedules"),
             Self::Runs => ("tekton.dev/v1", "PipelineRun", "pipelineruns"),
             Self::Leases => ("coordination.k8s.io/v1", "Lease", "leases"),
             Self::Events => ("events.k8s.io/v1", "Event", "events"),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::spoil::spoil;
 use super::status::{least_spec, spec, status};
-use super::{Call, Place, Plan};
+use super::{Call, Place, Plan, schedule};
 
 /// Makes a plan of so many requests from a seed.
 #[must_use]
@@ -20,6 +20,7 @@ pub fn generated(seed: u64, requests: usize) -> Plan {
 pub(super) fn valid(place: Place) -> Value {
     match place {
         Place::Executions => json!({"spec": least_spec()}),
+        Place::Schedules => json!({"spec": schedule::least_spec()}),
         Place::Runs => json!({"spec": {"pipelineRef": {"name": "workflow"}, "status": "PipelineRunPending"}}),
         Place::Leases => json!({"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 0,
             "renewTime": "2026-01-01T00:00:00.000000Z"}}),
@@ -39,10 +40,10 @@ fn name(random: &mut Rng, place: Place, namespace: &str) -> String {
 }
 
 fn call(random: &mut Rng, namespace: &str) -> Call {
-    use Place::{ConfigMaps, Events, Executions, Leases, Namespaces, Pods, Runs};
+    use Place::{ConfigMaps, Events, Executions, Leases, Namespaces, Pods, Runs, Schedules};
     let places = [
-        Executions, Executions, Executions, Executions, Runs, Runs, Runs, Leases, ConfigMaps, Pods, Pods, Events,
-        Namespaces,
+        Executions, Executions, Executions, Executions, Schedules, Schedules, Runs, Runs, Runs, Leases, ConfigMaps,
+        Pods, Pods, Events, Namespaces,
     ];
     let place = random.choice(places).unwrap_or(Executions);
     let name = name(random, place, namespace);
@@ -55,7 +56,7 @@ fn call(random: &mut Rng, namespace: &str) -> Call {
         9 | 10 => put(random, place, &name, &key),
         11 => Call::operations(place, &name, operations(random, place, &key)),
         12..14 => Call::merge(place, &name, merge(random, place, &key)),
-        _ if matches!(place, Executions | Runs | Pods) => written(random, place, &name, &key),
+        _ if matches!(place, Executions | Schedules | Runs | Pods) => written(random, place, &name, &key),
         14 => Call::get(place, &name),
         _ => Call::merge(place, &name, merge(random, place, &key)),
     }
@@ -68,6 +69,12 @@ fn create(random: &mut Rng, place: Place, name: &str, namespace: &str) -> Call {
             body["spec"] = spec(random);
             if random.u8(..8) == 0 {
                 body["status"] = status(random);
+            }
+        }
+        Place::Schedules => {
+            body["spec"] = schedule::spec(random);
+            if random.u8(..8) == 0 {
+                body["status"] = schedule::status(random);
             }
         }
         Place::Pods if random.bool() => body["spec"]["nodeName"] = json!("node-1"),
@@ -147,6 +154,9 @@ fn put(random: &mut Rng, place: Place, name: &str, key: &str) -> Call {
                 return Call::put(place, &format!("{name}/status"), body);
             }
         }
+        Place::Schedules => {
+            body["spec"] = if random.bool() { schedule::least_spec() } else { schedule::spec(random) };
+        }
         Place::Leases => {
             body["spec"]["holderIdentity"] = json!(random.choice(["a", "b"]));
             body["spec"]["leaseDurationSeconds"] = json!(random.choice([15, 15, 0]));
@@ -176,6 +186,7 @@ fn merge(random: &mut Rng, place: Place, key: &str) -> Value {
         6 => {}
         _ => match place {
             Place::Executions => patch["spec"] = later(random),
+            Place::Schedules => patch["spec"] = schedule::later(random),
             Place::Runs => patch["spec"] = json!({"status": random.choice([json!("Cancelled"), json!(null)])}),
             Place::ConfigMaps => patch["data"] = json!({"b": random.choice([json!("x"), json!(null)])}),
             Place::Leases => patch["spec"] = json!({"holderIdentity": random.choice([json!("c"), json!(null)])}),
@@ -227,6 +238,7 @@ fn written(random: &mut Rng, place: Place, name: &str, key: &str) -> Call {
     }
     patch["status"] = match place {
         Place::Executions => status(random),
+        Place::Schedules => schedule::status(random),
         Place::Runs => {
             let condition = json!({"type": "Succeeded", "status": random.choice(["Unknown", "True", "False"]), "reason": "Running"});
             json!({"conditions": [condition], "startTime": "2026-01-01T00:00:00Z"})

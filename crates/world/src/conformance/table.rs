@@ -1,6 +1,7 @@
 //! The table: a request after some others, and the code and the reason that both servers must answer.
 
 mod rows;
+mod schedules;
 
 use super::{Call, Plan};
 
@@ -23,7 +24,7 @@ type Written = (u16, &'static str, &'static str, fn(&str) -> Vec<Call>);
 /// Returns all rows.
 #[must_use]
 pub fn rows() -> Vec<Row> {
-    let written = rows::ROWS.iter().enumerate();
+    let written = rows::ROWS.iter().chain(schedules::ROWS).enumerate();
     let rows = written.map(|(number, (code, reason, title, calls))| {
         let calls = calls(&format!("row-{number}"));
         Row { title, code: *code, reason, calls }

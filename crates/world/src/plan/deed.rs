@@ -29,6 +29,8 @@ pub enum Deed {
     CancelRun(String),
     /// Deletes its run.
     DeleteRun(String),
+    /// The kubelet starts the containers of its run's pods, where they wait, before Tekton sees that.
+    StartPods(String),
     /// Creates a run that looks like the next one of a target and is nobody's.
     ForgeRun(String),
     /// Creates a schedule.
@@ -145,6 +147,7 @@ impl Deed {
             | Self::HoldRun(name)
             | Self::CancelRun(name)
             | Self::DeleteRun(name)
+            | Self::StartPods(name)
             | Self::ForgeRun(name)
             | Self::DeleteSchedule(name)
             | Self::WipeSchedule(name)

@@ -1,5 +1,6 @@
 //! Draws a plan from a seed: some targets, some rivals for each, some acts of people, and a few kinds of faults.
 
+mod meetings;
 mod schedules;
 
 use fastrand::Rng;
@@ -71,6 +72,7 @@ impl Plan {
         if seed % SCHEDULING == 2 {
             schedules::add(&mut plan, seed);
         }
+        meetings::add(&mut plan, seed);
         plan.acts.sort_by_key(|act| act.at);
         plan.faults.sort_by_key(|fault| fault.from);
         plan

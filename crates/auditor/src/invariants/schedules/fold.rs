@@ -27,6 +27,9 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
             if evidence.authors.is_strangers(after.at) {
                 continue;
             }
+            if is_held(after.status) && !is_held(before.status) {
+                counts.add("holds");
+            }
             let step = Step { evidence, schedule, before: before.status, after: after.status, at: after.at };
             found.extend(step.flaws(counts).into_iter().map(|(rule, what)| {
                 Finding::new(12, rule, format!("{} {what}", schedule.object)).of_schedule(schedule, after.at)
@@ -34,6 +37,12 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
         }
     }
     found
+}
+
+/// Tells whether a status says that something keeps the schedule from running.
+fn is_held(status: &Value) -> bool {
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.any(|it| it["type"] == "Held" && it["status"] == "True")
 }
 
 /// One status that replaces another.
@@ -64,6 +73,9 @@ impl Step<'_, '_> {
             return moved.into_iter().chain(self.count(count)).collect();
         };
         counts.add("outcomes");
+        if matches!(outcome, "Failed" | "Refused") {
+            counts.add("failures-of-schedules");
+        }
         // What was made before the plan began says nothing of this plan.
         let is_of_plan = planned_from(self.after).is_none_or(|since| after.slot > since);
         let expected = match outcome {

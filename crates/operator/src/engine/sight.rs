@@ -1,0 +1,80 @@
+//! What the engine sees: what its watches deliver goes into the view, and whether the view can be trusted.
+
+use std::time::Duration;
+
+use wfe_core::run::Owner;
+use wfe_view::index::{Delivery, Kind};
+
+use super::Engine;
+
+impl Engine {
+    /// Takes in what a watch has delivered.
+    pub(super) fn apply(&mut self, delivery: Delivery) {
+        match &delivery {
+            Delivery::ListBegins(_) | Delivery::ListEnds(_) => {}
+            Delivery::Execution(_) | Delivery::ExecutionDeleted(_) => self.metrics.delivered(Kind::Execution),
+            Delivery::Run(_, run) => {
+                self.metrics.delivered(Kind::Run);
+                if run.owner == Owner::Nobody && !self.index.knows_run(&run.id.uid) {
+                    self.metrics.foreign_run();
+                    tracing::warn!(
+                        run = %run.id,
+                        "a PipelineRun has a name of ours and our label, but no uid of a WorkflowExecution: left alone"
+                    );
+                }
+            }
+            Delivery::RunDeleted(..) => self.metrics.delivered(Kind::Run),
+            Delivery::Descendant(kind, _) | Delivery::DescendantDeleted(kind, ..) => self.metrics.delivered(*kind),
+            Delivery::Namespace { name, paused: why, .. } => {
+                self.metrics.delivered(Kind::Namespace);
+                let before = self.index.pause_of(name).map(|pause| &*pause.why);
+                match why {
+                    Some(why) if before != Some(why) => {
+                        tracing::info!(namespace = %name, %why, "namespace paused: nothing new starts for it");
+                    }
+                    None if before.is_some() => {
+                        tracing::info!(namespace = %name, "the pause of the namespace has ended");
+                    }
+                    _ => {}
+                }
+            }
+            Delivery::NamespaceDeleted(_) => self.metrics.delivered(Kind::Namespace),
+            Delivery::Schedule(_) | Delivery::ScheduleDeleted(_) => self.metrics.delivered(Kind::Schedule),
+        }
+        self.index.apply(delivery, self.settings.clock.now());
+    }
+
+    /// Finds out whether the watch of schedules works. Where it does not, schedules make no executions, and nothing
+    /// else is held back.
+    pub(super) fn hear_schedules(&mut self) {
+        let silence = self.hearing.silence(Kind::Schedule);
+        let silent = || (silence > self.settings.max_staleness).then(|| silent(Kind::Schedule, silence));
+        let why = self.health.failure(Kind::Schedule).or_else(silent);
+        self.index.hear_schedules(why.is_none());
+        self.health.unscheduled(why);
+        self.mark_dirty();
+    }
+
+    /// Says which watch has been silent for so long that its view is not trusted any more, where one has.
+    pub(super) fn stale(&self) -> Option<String> {
+        let (kind, silence) = self.hearing.longest_silence();
+        (silence > self.settings.max_staleness).then(|| silent(kind, silence))
+    }
+
+    /// Why no view can be trusted now, where that is so.
+    pub(super) fn blind(&self) -> Option<String> {
+        if !self.index.is_synced() {
+            let why = self.health.failing();
+            let unsynced: Vec<&str> = self.index.unsynced().into_iter().map(Kind::label).collect();
+            return Some(why.unwrap_or_else(|| format!("it is still listing {}", unsynced.join(", "))));
+        }
+        if let Some(why) = self.health.failing().filter(|_| self.index.is_listing()) {
+            return Some(why);
+        }
+        self.stale()
+    }
+}
+
+fn silent(kind: Kind, silence: Duration) -> String {
+    format!("the watch of {} has been silent for {} s", kind.label(), silence.as_secs())
+}

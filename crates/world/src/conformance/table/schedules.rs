@@ -1,0 +1,107 @@
+//! The rows about schedules.
+
+use serde_json::{Value, json};
+
+use super::Written;
+use crate::conformance::Call;
+use crate::conformance::Place::Schedules;
+use crate::conformance::generate::valid;
+
+/// Creates a schedule with these fields in its spec; what is null is not there.
+fn asks(name: &str, fields: &Value) -> Vec<Call> {
+    let mut body = valid(Schedules);
+    json_patch::merge(&mut body, &json!({"spec": fields}));
+    vec![Call::create(Schedules, name, body)]
+}
+
+/// Creates a schedule of a zone.
+fn of_zone(name: &str, zone: &str) -> Vec<Call> {
+    asks(name, &json!({"interval": null, "cron": "0 2 * * *", "timeZone": zone}))
+}
+
+/// Makes a schedule, and merges this into it, or into its status.
+fn merged(name: &str, at: &str, patch: Value) -> Vec<Call> {
+    let make = Call::create(Schedules, name, valid(Schedules));
+    vec![make, Call::merge(Schedules, &format!("{name}{at}"), patch)]
+}
+
+/// Code, reason, what the row shows, and its requests.
+pub(super) const ROWS: &[Written] = &[
+    (201, "", "a schedule is created", |n| vec![Call::create(Schedules, n, valid(Schedules))]),
+    (422, "Invalid", "a schedule has interval or cron, not both", |n| asks(n, &json!({"cron": "0 2 * * *"}))),
+    (422, "Invalid", "a schedule has interval or cron, not neither", |n| asks(n, &json!({"interval": null}))),
+    (422, "Invalid", "an interval is in whole seconds", |n| asks(n, &json!({"interval": "1500ms"}))),
+    (422, "Invalid", "an interval has no space", |n| asks(n, &json!({"interval": "1 m"}))),
+    (422, "Invalid", "an interval is not negative", |n| asks(n, &json!({"interval": "-5s"}))),
+    (422, "Invalid", "an interval is not 0", |n| asks(n, &json!({"interval": "0s"}))),
+    (422, "Invalid", "an interval is at most 720 hours", |n| asks(n, &json!({"interval": "721h"}))),
+    (422, "Invalid", "an interval that no duration holds", |n| asks(n, &json!({"interval": "99999999999999999999h"}))),
+    (422, "Invalid", "clamps do not cross", |n| asks(n, &json!({"minInterval": "2m", "maxInterval": "1m"}))),
+    (422, "Invalid", "a clamp is not beyond the interval", |n| asks(n, &json!({"minInterval": "6m"}))),
+    (422, "Invalid", "a wait is not shorter than the interval", |n| asks(n, &json!({"maxInterval": "4m"}))),
+    (201, "", "a wait may be as long as the interval", |n| asks(n, &json!({"maxInterval": "5m"}))),
+    (422, "Invalid", "a spread is less than the interval", |n| asks(n, &json!({"spread": "5m"}))),
+    (422, "Invalid", "an interval knows no zone", |n| asks(n, &json!({"timeZone": "Europe/Berlin"}))),
+    (201, "", "a zone is known by its name", |n| of_zone(n, "Europe/Berlin")),
+    (201, "", "a zone may be UTC", |n| of_zone(n, "UTC")),
+    (201, "", "a zone may have quarters of an hour", |n| of_zone(n, "Asia/Kathmandu")),
+    (422, "Invalid", "a zone that nobody knows", |n| of_zone(n, "Mars/Olympus")),
+    (422, "Invalid", "the zone of the machine is no zone", |n| of_zone(n, "Local")),
+    (422, "Invalid", "an offset is no zone", |n| of_zone(n, "+02:00")),
+    (422, "Invalid", "a zone has no dots", |n| of_zone(n, "../etc")),
+    (422, "Invalid", "cron has five fields", |n| asks(n, &json!({"interval": null, "cron": "0 2 * *"}))),
+    (201, "", "cron of a day that never comes", |n| asks(n, &json!({"interval": null, "cron": "0 0 31 2 *"}))),
+    (422, "Invalid", "the template has a target that can be read", |n| {
+        asks(n, &json!({"template": {"spec": {"targetResource": "payment"}}}))
+    }),
+    (422, "Invalid", "the template has none of our labels", |n| {
+        asks(n, &json!({"template": {"metadata": {"labels": {"kubernaut.ai/schedule": "x"}}}}))
+    }),
+    (422, "Invalid", "the template has none of our annotations", |n| {
+        asks(n, &json!({"template": {"metadata": {"annotations": {"kubernaut.ai/note": "x"}}}}))
+    }),
+    (422, "Invalid", "the labels of the template are labels", |n| {
+        asks(n, &json!({"template": {"metadata": {"labels": {"team": "not valid"}}}}))
+    }),
+    (201, "", "a field of the template that nobody knows is dropped", |n| {
+        asks(n, &json!({"template": {"spec": {"startBefore": "2026-01-02T03:04:05Z", "odd": 1}}}))
+    }),
+    (201, "", "a hint names a time", |n| {
+        asks(n, &json!({"hint": {"nextRunAt": "2026-01-02T03:04:05Z", "expiresAt": "2026-01-02T03:04:06Z"}}))
+    }),
+    (422, "Invalid", "a hint is not over before its time", |n| {
+        asks(n, &json!({"hint": {"nextRunAt": "2026-01-02T03:04:05Z", "expiresAt": "2026-01-02T03:04:05Z"}}))
+    }),
+    (422, "Invalid", "a hint names a time or an interval", |n| {
+        asks(n, &json!({"hint": {"expiresAt": "2026-01-02T03:04:05Z"}}))
+    }),
+    (422, "Invalid", "a hint ends", |n| asks(n, &json!({"hint": {"interval": "1m"}}))),
+    (422, "Invalid", "the name is a label of the children", |_| {
+        vec![Call::create(Schedules, &"n".repeat(64), valid(Schedules))]
+    }),
+    (200, "", "a schedule is suspended", |n| merged(n, "", json!({"spec": {"suspend": true}}))),
+    (200, "", "a target may change", |n| {
+        merged(n, "", json!({"spec": {"template": {"spec": {"targetResource": "node/worker-2"}}}}))
+    }),
+    (200, "", "a merge may turn an interval into cron", |n| {
+        merged(n, "", json!({"spec": {"interval": null, "cron": "0 2 * * *", "timeZone": "America/New_York"}}))
+    }),
+    (200, "", "a status is written", |n| {
+        let run = json!({"slot": "2026-01-01T00:05:00Z", "name": "a-1", "outcome": "Failed", "reason": "Unknown"});
+        let status = json!({"plannedFrom": "2026-01-01T00:00:00Z", "failureCount": 1, "lastRun": run});
+        merged(n, "/status", json!({"status": status}))
+    }),
+    (422, "Invalid", "an outcome is one of a few", |n| {
+        let run = json!({"slot": "2026-01-01T00:05:00Z", "outcome": "Odd"});
+        merged(n, "/status", json!({"status": {"lastRun": run}}))
+    }),
+    (409, "Conflict", "a status is not written over a newer one", |n| {
+        let write = |count: u32| {
+            let meta = json!({"resourceVersion": format!("$before:WorkflowSchedule/{n}")});
+            json!({"metadata": meta, "status": {"failureCount": count}})
+        };
+        let mut calls = merged(n, "", json!({"spec": {"suspend": true}}));
+        calls.push(Call::merge(Schedules, &format!("{n}/status"), write(1)));
+        calls
+    }),
+];

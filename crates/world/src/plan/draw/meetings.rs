@@ -1,0 +1,86 @@
+//! Draws what goes wrong only where two things meet within seconds, which chance alone brings together too rarely. What
+//! is drawn for the rest of the plan is the same without it.
+
+use fastrand::Rng;
+
+use super::{LASTS, MINUTE, SECOND, pick};
+use crate::plan::{Act, Create, Deed, Fault, Millis, Plan, Trouble};
+
+/// One plan of so many has each of the meetings; which one, the rest of the division says.
+const EACH: u64 = 32;
+/// How long a right is missing: until what it holds back is tried again every half a minute, and some.
+const WITHOUT_RIGHT: Millis = 4 * MINUTE;
+/// From when on whoever is not told how he stands was overlooked: the operators have begun their work long before.
+const SETTLED: Millis = 5 * MINUTE;
+
+/// Adds a meeting to a plan.
+pub(super) fn add(plan: &mut Plan, seed: u64) {
+    let mut chance = Rng::with_seed(seed.rotate_left(29) ^ 0x3EE7);
+    match seed % EACH {
+        9 => start_in_gap(plan, &mut chance),
+        14 => delete_unlabelled(plan, &mut chance),
+        24 => crowd_without_right(plan, &mut chance),
+        _ => {}
+    }
+}
+
+/// A container starts while nobody looks, and its pod is deleted before Tekton has seen it: the run says that nothing
+/// ran. The watches of pods and tasks break off before that and are begun anew by lists.
+fn start_in_gap(plan: &mut Plan, chance: &mut Rng) {
+    for number in 0..4 {
+        let at = chance.u64(MINUTE..LASTS);
+        let name = format!("ops/gap-{number}");
+        let story = pick(chance, &["timeout-of-task-before", "timeout-of-run-before", "timeout-while-image-is-pulled"]);
+        create(plan, at, &name, &own_target(number), story);
+        let starts = at + chance.u64(SECOND..5 * SECOND);
+        plan.acts.push(Act { at: starts, what: Deed::StartPods(name) });
+        let from = starts - chance.u64(0..2 * SECOND);
+        let to = starts + chance.u64(0..10 * SECOND);
+        for resource in ["pods", "taskruns", "pipelineruns"] {
+            let refused = Trouble::WatchRefused { resource: resource.to_owned(), code: 500 };
+            plan.faults.push(Fault { from, to, replica: None, what: refused });
+        }
+        let compacted = to.saturating_sub(chance.u64(0..SECOND));
+        plan.faults.push(Fault { from: compacted, to: compacted, replica: None, what: Trouble::Compacted });
+    }
+}
+
+/// Somebody takes our label off a run, and deletes it: no watch says that it is gone.
+fn delete_unlabelled(plan: &mut Plan, chance: &mut Rng) {
+    for number in 0..4 {
+        let at = chance.u64(MINUTE..LASTS);
+        let name = format!("ops/stray-{number}");
+        let story = pick(chance, &["timeout-of-run-after", "timeout-of-run-before", "success"]);
+        create(plan, at, &name, &own_target(number), story);
+        let unlabelled = at + chance.u64(100..6 * SECOND);
+        plan.acts.push(Act { at: unlabelled, what: Deed::UnlabelRun(name.clone()) });
+        plan.acts.push(Act { at: unlabelled + chance.u64(0..6 * SECOND), what: Deed::DeleteRun(name) });
+    }
+}
+
+/// Nothing is wrong but that the right to create runs is missing, and one execution after the other comes.
+fn crowd_without_right(plan: &mut Plan, chance: &mut Rng) {
+    let from = chance.u64(SETTLED..LASTS);
+    let denied = Trouble::Denied { verb: "create".to_owned(), resource: "pipelineruns".to_owned() };
+    plan.faults = vec![Fault { from, to: from + WITHOUT_RIGHT, replica: None, what: denied }];
+    for number in 0..6 {
+        let at = from + chance.u64(0..WITHOUT_RIGHT);
+        create(plan, at, &format!("ops/crowd-{number}"), &own_target(0), "success");
+    }
+}
+
+/// Names a target that nothing else of the plan has, so that nothing keeps its execution from running at once.
+fn own_target(number: usize) -> String {
+    format!("node/worker-node-9{number}")
+}
+
+fn create(plan: &mut Plan, at: Millis, name: &str, target: &str, story: &str) {
+    let create = Create {
+        name: name.to_owned(),
+        target: target.to_owned(),
+        workflow: format!("of-{}", name.rsplit('/').next().unwrap_or_default()),
+        story: story.to_owned(),
+        ..Create::default()
+    };
+    plan.acts.push(Act { at, what: Deed::Create(create) });
+}
