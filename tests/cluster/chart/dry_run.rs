@@ -1,5 +1,8 @@
 //! What the policies would refuse, seen before they refuse it.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -8,7 +11,10 @@ use kube::client::Body;
 use kube::core::Request;
 use kube::{Client, Resource as _};
 use serde_json::{Value, json};
-use wfe_testkit::{World, wfe};
+use wfe_testkit::{Assets, Tekton, World, manifests, repository, wfe};
+
+use super::installed::copy;
+use super::{Helm, NAMESPACE, RELEASE, chart};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
@@ -74,4 +80,37 @@ async fn ask(client: &Client, world: &World) -> Result<(u16, String)> {
     let body = http_body_util::BodyExt::collect(answer.into_body()).await?.to_bytes();
     let body: Value = serde_json::from_slice(&body)?;
     Ok((code, format!("{warnings}{}", body["message"].as_str().unwrap_or_default())))
+}
+
+/// What binds each policy, and with which actions.
+fn bindings(manifest: &str) -> Result<BTreeMap<String, Value>> {
+    let mut objects = manifests::parse(manifest)?;
+    objects.retain(|object| object["kind"] == "ValidatingAdmissionPolicyBinding");
+    let named =
+        objects.iter().map(|one| (one["metadata"]["name"].to_string(), one["spec"]["validationActions"].clone()));
+    Ok(named.collect())
+}
+
+/// The patch in `docs/upgrading.md`, for who uses kustomize.
+#[test]
+fn the_documented_patch_does_what_the_value_does() -> Result<()> {
+    let helm = Helm::new("dry-run")?;
+    let page = fs::read_to_string(repository().join("docs/upgrading.md"))?;
+    let (_, patch) = page.split_once("```yaml\npatches:").context("no patch on the page")?;
+    let (patch, _) = patch.split_once("```").context("a patch without an end")?;
+    for directory in ["config", "crds"] {
+        copy(&repository().join(directory), &helm.home().join(directory))?;
+    }
+    let overlay = helm.home().join("overlay");
+    fs::create_dir_all(&overlay)?;
+    fs::write(overlay.join("kustomization.yaml"), format!("resources: [../config/base]\npatches:{patch}"))?;
+    let kubectl = Assets::find(Tekton::Current)?.program("kubectl");
+    let built = Command::new(kubectl).arg("kustomize").arg(&overlay).output()?;
+    ensure!(built.status.success(), "kubectl kustomize: {}", String::from_utf8_lossy(&built.stderr));
+    let built = bindings(&String::from_utf8(built.stdout)?)?;
+    let set = ["--set", "admissionPolicies.dryRun=true"];
+    let rendered = helm.run(&[&["template", RELEASE, &chart(), "--namespace", NAMESPACE], &set[..]].concat())?;
+    assert_eq!(built, bindings(&rendered)?);
+    ensure!(built.values().any(|actions| *actions == json!(["Audit", "Warn"])), "none warns: {built:?}");
+    Ok(())
 }

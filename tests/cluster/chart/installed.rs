@@ -103,7 +103,7 @@ fn older_chart(helm: &Helm) -> Result<String> {
     Ok(older.to_string_lossy().into_owned())
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
