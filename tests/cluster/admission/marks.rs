@@ -8,10 +8,12 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::Request;
 use kube::{Client, Resource as _};
 use serde_json::{Value, json};
-use wfe_testkit::{Assets, Tekton, look, manifests};
+use wfe_testkit::{Assets, Tekton, World, look, manifests, repository};
 
 use super::objects::{Refusal, expect, refusal, report};
 use super::people::{expect_no_warnings, installed};
+use crate::expect::condition;
+use crate::history::short;
 
 const POLICY: &str = "marks.pipelineruns.kubernaut.ai";
 const RUNS: &str = "kubernaut-workflows";
@@ -199,4 +201,52 @@ async fn only_operator_and_tekton_write_our_marks_in_the_execution_namespace() -
 async fn the_policy_on_marks_fits_the_kinds() -> Result<()> {
     install_kinds(&installed().await?.client().await?).await?;
     expect_no_warnings("marks").await
+}
+
+/// As that of a second release which shares the execution namespace: its executions wait, and count for nobody.
+#[tokio::test]
+async fn an_operator_that_the_policy_does_not_know_waits_until_it_is_named() -> Result<()> {
+    let world = World::new("unnamed").await?;
+    let bundle = short(&world).await?;
+    bind(&world, &[]).await?;
+    let _operator = world.operator().start().await?;
+    world.wfe("one").image(&bundle).create().await?;
+    let waits = |wfe: &Value| condition(wfe, "Waiting") == "True OperatorForbidden";
+    world.await_wfe("one", "waits", waits).await?;
+    bind(&world, &[&world.operator_user()]).await?;
+    let wfe = world.await_phase("one", "Completed").await?;
+    assert_eq!(wfe["status"]["consecutiveFailures"].as_u64().unwrap_or_default(), 0, "{wfe:#}");
+    world.close().await
+}
+
+/// Puts the shipped policy into force in the execution namespace of a world, with more accounts than it names, and
+/// waits until it is.
+async fn bind(world: &World, more: &[&str]) -> Result<()> {
+    let execution = world.execution_namespace();
+    let mut policy = manifests::read(&repository().join("config/admission/marks_policy.yaml"))?.remove(0);
+    let condition = &mut policy["spec"]["matchConditions"][0]["expression"];
+    let shipped = condition.as_str().context("no condition")?;
+    let named = more.iter().fold(shipped.to_owned(), |text, account| text.replace("'])", &format!("', '{account}'])")));
+    *condition = json!(named);
+    world.apply(&policy).await?;
+    let here = json!({"matchLabels": {"kubernetes.io/metadata.name": execution}});
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": format!("marks-{execution}")},
+        "spec": {"policyName": POLICY, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": here}},
+    });
+    world.apply(&binding).await?;
+    let client = world.client();
+    let admin = As { client: &client, user: "admin-of-marks", namespace: &execution };
+    give_all(&client, &execution, &[admin.user]).await?;
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let marked = pod("marked", &json!({"kubernaut.ai/workflow-execution": "one"}));
+        let answer = admin.create(&look::pods(), &marked).await?;
+        if answer.as_ref().is_some_and(|why| why.contains(POLICY)) {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "not in force in {execution}: {answer:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
