@@ -1,6 +1,7 @@
 //! The Helm chart: what it renders and what it refuses; installed, upgraded and uninstalled by the real Helm; the
 //! operator exactly as it is deployed; and who may do what by the roles that come with it.
 
+mod dry_run;
 mod installed;
 mod people;
 mod rendered;

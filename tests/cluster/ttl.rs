@@ -1,7 +1,9 @@
 //! Executions that are over are removed when their time has come, and those on which something rests stay.
 
-use anyhow::Result;
-use chrono::TimeDelta;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 use wfe_testkit::{Metrics, WfeBuilder, World};
 
@@ -15,6 +17,17 @@ fn fleeting(wfe: WfeBuilder) -> WfeBuilder {
     wfe.patch(|wfe| wfe["spec"]["ttlSecondsAfterFinished"] = json!(0))
 }
 
+/// Waits until the clock shows another second than that in which an execution ended: of two that end in the same one
+/// nobody can tell which is the last, and both stay.
+async fn await_later_second(world: &World, name: &str) -> Result<()> {
+    let wfe = world.get_wfe(name).await?;
+    let ended: DateTime<Utc> = wfe["status"]["completionTime"].as_str().context("it has not ended")?.parse()?;
+    while Utc::now() < ended + TimeDelta::seconds(1) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn an_execution_that_is_over_is_removed_when_a_newer_one_is_over_too() -> Result<()> {
     let world = World::new("ttl").await?;
@@ -24,10 +37,12 @@ async fn an_execution_that_is_over_is_removed_when_a_newer_one_is_over_too() -> 
     fleeting(world.wfe("first").image(&bundle)).create().await?;
     world.await_phase("first", "Completed").await?;
     world.wfe("kept").target("node/kept").image(&bundle).create().await?;
+    await_later_second(&world, "first").await?;
     fleeting(world.wfe("second").image(&bundle)).create().await?;
     world.await_wfes("the first gone", |all| !all.contains_key("first")).await?;
     await_free(&world, "kept").await?;
     await_free(&world, "second").await?;
+    await_later_second(&world, "second").await?;
     // The numbers of runs go on.
     fleeting(world.wfe("third").image(&bundle)).create().await?;
     let left = world.await_wfes("the second gone", |all| !all.contains_key("second")).await?;

@@ -12,7 +12,8 @@ use crate::assets::{Assets, repository};
 use crate::pki::Pki;
 use crate::random;
 
-/// The users of the static tokens. All are administrators; their names tell them apart in the audit log.
+/// Whom the static tokens are for, by the names of their kubeconfigs. All are administrators; their user names tell
+/// them apart in the audit log.
 pub(crate) const USERS: [&str; 7] = [
     "admin",
     "kube-controller-manager",
@@ -22,6 +23,16 @@ pub(crate) const USERS: [&str; 7] = [
     "tekton-webhook",
     "kwok",
 ];
+
+/// Tekton is known by the service accounts that its release gives it: our policies tell it from others by them.
+fn user_name(user: &str) -> &str {
+    match user {
+        "tekton-controller" => "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller",
+        "tekton-resolvers" => "system:serviceaccount:tekton-pipelines-resolvers:tekton-pipelines-resolvers",
+        "tekton-webhook" => "system:serviceaccount:tekton-pipelines:tekton-pipelines-webhook",
+        other => other,
+    }
+}
 
 /// A run directory, locked for as long as its control plane runs.
 #[derive(Debug)]
@@ -59,7 +70,7 @@ impl Place {
         let lines: Vec<String> = USERS
             .iter()
             .zip(&tokens)
-            .map(|(user, token)| format!("{token},{user},{user},\"system:masters\"\n"))
+            .map(|(user, token)| format!("{token},{0},{0},\"system:masters\"\n", user_name(user)))
             .collect();
         fs::write(dir.join("tokens.csv"), lines.concat())?;
         Ok(Self { dir, logs, assets, tokens, _lock: lock })

@@ -64,6 +64,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - --log-level={{ .Values.log.level }}
 {{- end }}
 
+{{- /* A text with other names in it: {text: ..., names: [[old, new], ...]}. */ -}}
+{{- define "wfe-operator.renamed" -}}
+{{- $text := .text -}}
+{{- /* In two steps, because a new name may contain an old one. */ -}}
+{{- range $n, $name := .names -}}
+{{- $text = replace (first $name) (printf "<%d>" $n) $text -}}
+{{- end -}}
+{{- range $n, $name := .names -}}
+{{- $text = replace (printf "<%d>" $n) (last $name) $text -}}
+{{- end -}}
+{{ $text }}
+{{- end }}
+
 {{- /* The objects of the files of a glob, as they are in config/, with the names of this release: {objects: [...]}. */ -}}
 {{- define "wfe-operator.objects" -}}
 {{- $names := list
@@ -73,14 +86,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   (list "kubernaut-system" .root.Release.Namespace) -}}
 {{- $objects := list -}}
 {{- range $path, $_ := .root.Files.Glob .glob -}}
-{{- $text := $.root.Files.Get $path -}}
-{{- /* In two steps, because a new name may contain an old one. */ -}}
-{{- range $n, $name := $names -}}
-{{- $text = replace (first $name) (printf "<%d>" $n) $text -}}
-{{- end -}}
-{{- range $n, $name := $names -}}
-{{- $text = replace (printf "<%d>" $n) (last $name) $text -}}
-{{- end -}}
+{{- $text := include "wfe-operator.renamed" (dict "text" ($.root.Files.Get $path) "names" $names) -}}
 {{- range splitList "\n---\n" $text -}}
 {{- with fromYaml . -}}
 {{- $labels := include "wfe-operator.labels" $.root | fromYaml -}}

@@ -3,16 +3,20 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use kube::api::PostParams;
-use serde_json::json;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use kube::core::Request;
+use serde_json::{Value, json};
 use wfe_testkit::manifests;
 
-use super::objects::{entering, expect, good_but, report};
+use super::objects::{entering, expect, good_but, refusal, report};
 use super::people::{Stage, expect_no_warnings};
 
 const POLICY: &str = "deletion.workflowexecutions.kubernaut.ai";
 const CLEARANCE: &str = "clearance.workflowexecutions.kubernaut.ai";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+const GONE_WITHIN: Duration = Duration::from_mins(1);
 
 /// Creates an execution that has failed, and blocks its target or does not.
 async fn failed(stage: &Stage, name: &str, target: &str, blocks: bool) -> Result<()> {
@@ -91,6 +95,51 @@ async fn what_blocks_is_deleted_or_cleared_by_who_may_clear_here_and_at_the_targ
     }
     expect(&mut failures, "blocks nothing", &[], stage.delete_dry_as(&writer, "harmless").await?);
     report(&failures)
+}
+
+/// The namespace controller deletes what is in it, and has no right to clear.
+#[tokio::test]
+async fn a_namespace_with_what_blocks_goes_away() -> Result<()> {
+    let stage = Stage::new("clearance").await?;
+    let own = stage.namespaced.namespace.clone();
+    let (writer, closer) = (format!("writer-{own}"), format!("closer-{own}"));
+    bind(&stage, &writer, "wfe-edit", &own).await?;
+    failed(&stage, "own", &format!("{own}/deployment/api"), true).await?;
+    failed(&stage, "node", "node/worker-1", true).await?;
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    while !stage.delete_dry_as(&writer, "own").await?.is_some_and(|why| why.contains(POLICY)) {
+        ensure!(Instant::now() < deadline, "the policy is not in force");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (group, name) = ("rbac.authorization.k8s.io", &closer);
+    let role = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": name},
+        "rules": [{"apiGroups": [""], "resources": ["namespaces"], "resourceNames": [own], "verbs": ["delete"]}],
+    });
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": closer}],
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+    });
+    for object in [role, binding] {
+        manifests::apply(stage.client(), &object).await?;
+    }
+    let namespaces: Api<Namespace> = Api::all(stage.client().clone());
+    let deadline = Instant::now() + GONE_WITHIN;
+    loop {
+        let mut request = Request::new("/api/v1/namespaces").delete(&own, &DeleteParams::default())?;
+        request.headers_mut().insert("Impersonate-User", closer.parse()?);
+        match refusal(stage.client().request::<Value>(request).await)? {
+            None => break,
+            Some(why) => ensure!(Instant::now() < deadline, "{why}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    while let Some(namespace) = namespaces.get_opt(&own).await? {
+        ensure!(Instant::now() < deadline, "is still there: {namespace:#?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
 }
 
 #[tokio::test]

@@ -128,7 +128,7 @@ pub(crate) fn good() -> Value {
             "parameters": {"READY_TIMEOUT": "90s"},
             "confidence": 0.5,
             "rationale": "the pods are out of memory",
-            "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
+            "executionConfig": {"timeout": "10m", "serviceAccountName": "kubernaut-workflow-runner"},
             "startBefore": "2099-01-01T00:00:00Z",
             "recoveryOf": "payment-scale",
             "ttlSecondsAfterFinished": 60,

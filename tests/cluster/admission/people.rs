@@ -31,6 +31,9 @@ pub(super) const ANN: &str = "ann";
 /// A program that may do what Jane may.
 pub(super) const ROBOT: &str = "system:serviceaccount:payment:robot";
 
+/// The label of a namespace that the shipped lists of workflows do not hold for.
+pub(super) const OWN_LISTS: &str = "test.kubernaut.ai/own-lists";
+
 static INSTALLED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
 
 /// A namespace on a control plane where everything is installed, and the four in their roles.
@@ -173,6 +176,13 @@ async fn install() -> Result<ControlPlane> {
     control_plane.kubectl(&[&wait[..], &crds].concat()).await?;
     // A second time changes nothing.
     control_plane.kubectl(&["apply", "--server-side", "-k", &base]).await?;
+    // A namespace with this label has lists of its own, by a binding like this one (`workflow::bind`).
+    let others = json!({"namespaceSelector": {"matchExpressions": [{"key": OWN_LISTS, "operator": "DoesNotExist"}]}});
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "workflow.workflowexecutions.kubernaut.ai"}, "spec": {"matchResources": others},
+    });
+    manifests::apply(&control_plane.client().await?, &binding).await?;
     // Where the targets of the tests are, the right to clear is needed too.
     let targets = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "payment"}});
     manifests::apply(&control_plane.client().await?, &targets).await?;

@@ -7,15 +7,21 @@ use serde_json::{Value, json};
 use wfe_testkit::{manifests, repository};
 
 use super::objects::{Refusal, expect, good, report};
-use super::people::{Stage, expect_no_warnings};
+use super::people::{OWN_LISTS, Stage, expect_no_warnings};
 
 const POLICY: &str = "workflow.workflowexecutions.kubernaut.ai";
+/// Where the lists are that come with the operator.
+const SHIPPED: &str = "kubernaut-system/workflowexecution-admission: kubernaut-workflow-runner";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// Binds the shipped policy to a `ConfigMap` of the stage's own namespace, and to that namespace alone.
+/// Binds the shipped policy to a `ConfigMap` of the stage's own namespace, and to that namespace alone, in place of the
+/// shipped one.
 pub(crate) async fn bind(stage: &Stage) -> Result<()> {
     let namespace = &stage.namespaced.namespace;
+    let label =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {OWN_LISTS: ""}}});
+    manifests::apply(stage.client(), &label).await?;
     let shipped = manifests::read(&repository().join("config/admission/workflow_policy_binding.yaml"))?;
     let mut binding = shipped.into_iter().next().context("no binding")?;
     binding["metadata"]["name"] = json!(format!("workflow-{namespace}"));
@@ -81,13 +87,19 @@ async fn what_the_lists_do_not_allow_is_refused_with_the_list_that_says_so() -> 
     let mirrored = format!("mirror.example/a/b@{DIGEST}");
     let mut failures = Vec::new();
 
-    // Without the ConfigMap, nothing is restricted.
-    expect(&mut failures, "no lists", &[], asks(&stage, "anybody", Some("elsewhere.example/x:1"), None).await?);
+    // Without the ConfigMap, nothing is allowed.
+    let missing = format!(
+        "binding 'workflow-{}' denied request: failed to configure binding: no params",
+        stage.namespaced.namespace
+    );
+    await_answer(&stage, "", Some(&missing)).await?;
+    expect(&mut failures, "no lists", &[POLICY, &missing], asks(&stage, "", Some(good_image), None).await?);
 
     allow(&stage, json!({"service-accounts": "runner , cleaner", "image-registries": "registry.example/workflows,mirror.example/"})).await?;
     let none_of =
         format!("is from none of the image-registries of {source}: registry.example/workflows,mirror.example/");
     let not_among = format!("is not among the service-accounts of {source}: runner , cleaner");
+    let ask = "; ask whoever runs the cluster to change that ConfigMap (values workflows of the chart)";
     for (who, from, words) in [
         ("", good_image, None),
         ("runner", good_image, None),
@@ -99,9 +111,17 @@ async fn what_the_lists_do_not_allow_is_refused_with_the_list_that_says_so() -> 
         ("runner", "registry.example/workflows", Some([image, none_of.as_str()])),
         ("", "clean:1", Some([image, none_of.as_str()])),
     ] {
-        let words: Vec<&str> = words.iter().flatten().copied().chain(words.map(|_| POLICY)).collect();
+        let words: Vec<&str> =
+            words.iter().flatten().copied().chain(words.iter().flat_map(|_| [POLICY, ask])).collect();
         expect(&mut failures, &format!("{who} {from}"), &words, asks(&stage, who, Some(from), None).await?);
     }
+
+    let any = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"service-accounts": "runner, *"},
+        "metadata": {"name": "workflowexecution-admission", "namespace": stage.namespaced.namespace},
+    });
+    manifests::apply(stage.client(), &any).await?;
+    await_answer(&stage, "anybody", None).await?;
 
     allow(&stage, json!({"require-digest": "true"})).await?;
     let required = [POLICY, digest, &source];
@@ -112,6 +132,35 @@ async fn what_the_lists_do_not_allow_is_refused_with_the_list_that_says_so() -> 
     allow(&stage, json!({"require-digest": "false", "image-registries": " , "})).await?;
     expect(&mut failures, "an empty list", &[image], asks(&stage, "", Some(good_image), None).await?);
     report(&failures)
+}
+
+/// What `config/base` ships: the workflows' own account, and bundles from anywhere.
+#[tokio::test]
+async fn by_default_an_execution_runs_as_the_account_of_workflows_alone() -> Result<()> {
+    let stage = Stage::new("clearance").await?;
+    let words = [POLICY, "serviceAccountName: ", " is not among the service-accounts of ConfigMap ", SHIPPED];
+    await_answer(&stage, "unknown", Some(SHIPPED)).await?;
+    let mut failures = Vec::new();
+    for (account, words) in
+        [("", &[][..]), ("kubernaut-workflow-runner", &[]), ("default", &words), ("kubernaut-workflow-runner2", &words)]
+    {
+        let answer = asks(&stage, account, Some("elsewhere.example/x:1"), None).await?;
+        expect(&mut failures, &format!("as {account:?}"), words, answer);
+    }
+    report(&failures)
+}
+
+/// Waits until an execution with this service account is refused in these words, or allowed.
+async fn await_answer(stage: &Stage, account: &str, words: Option<&str>) -> Result<()> {
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let answer = asks(stage, account, None, None).await?;
+        if words.map_or(answer.is_none(), |words| answer.as_ref().is_some_and(|why| why.contains(words))) {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "{account:?}: not {words:?}, but {answer:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// That a field is misspelt would not be seen: the policy reads two kinds, so that no field has a type.

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use chrono::TimeDelta;
 use kube::Api;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, World, look, manifests};
 
-use super::{Helm, NAMESPACE, RELEASE, chart, people};
+use super::{Helm, NAMESPACE, RELEASE, chart, dry_run, people};
 use crate::history::past::{Past, past};
 
 const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
@@ -48,11 +48,25 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     let operator = Operator::deployed(&control_plane, deployment).await?;
     a_workflow_completes_twice(&world).await?;
     people::each_role_gives_what_its_name_says(&world).await?;
+    for aggregated in [true, false] {
+        let value = format!("rbac.aggregateEdit={aggregated}");
+        on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set", &value])?;
+        people::edit_is_aggregated(&world, aggregated).await?;
+    }
+    dry_run::only_warns_while_a_value_says_so(&world, |value| {
+        on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set", value]).map(drop)
+    })
+    .await?;
+    a_mark_is_kept_from_the_administrator(&world).await?;
+    no_pod_of_a_workflow_gets_at_its_node(&world).await?;
     let endless = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
     for name in ["runs-on", "runs-on-too"] {
         world.wfe(name).target(&format!("node/{name}")).image(&endless).create().await?;
         world.await_phase(name, "Running").await?;
     }
+    let broken = world.push_pipeline("broken", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
+    world.wfe("blocks").target("node/blocks").image(&broken).create().await?;
+    world.await_wfe("blocks", "blocks its target", blocks).await?;
     ensure!(operator.terminate().await?.success(), "it was terminated and did not end well");
     world.wfe("undecided").target("node/undecided").create().await?;
 
@@ -70,6 +84,11 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
     world.close().await
 }
 
+fn blocks(wfe: &Value) -> bool {
+    let conditions = wfe["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|one| one["type"] == "Blocked" && one["status"] == "True")
+}
+
 /// Makes a chart of an earlier version, whose CRD lacks something.
 fn older_chart(helm: &Helm) -> Result<String> {
     let older = helm.dir.join("older");
@@ -84,7 +103,7 @@ fn older_chart(helm: &Helm) -> Result<String> {
     Ok(older.to_string_lossy().into_owned())
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -114,6 +133,32 @@ async fn a_workflow_completes_twice(world: &World) -> Result<()> {
         assert_eq!(account, "kubernaut-workflow-runner");
     }
     Ok(())
+}
+
+/// The administrator of the cluster may do everything by RBAC; Tekton and the operator have written their marks.
+async fn a_mark_is_kept_from_the_administrator(world: &World) -> Result<()> {
+    let (runs, pods) =
+        (world.api(&look::pipeline_runs(), EXECUTION_NAMESPACE), world.api(&look::pods(), EXECUTION_NAMESPACE));
+    for api in [runs, pods] {
+        let one = api.list(&ListParams::default()).await?.items.into_iter().next().context("nothing ran")?;
+        let label = "kubernaut.ai/workflow-execution";
+        ensure!(one.metadata.labels.iter().flatten().any(|(key, _)| key == label), "{:#?}", one.metadata);
+        let patch = Patch::Merge(json!({"metadata": {"labels": {label: null}}}));
+        let answer = api.patch(&one.metadata.name.context("no name")?, &PatchParams::default(), &patch).await;
+        let words = format!("admin may not set, change or remove {label} in namespace {EXECUTION_NAMESPACE}");
+        people::refused(&words, answer)?;
+    }
+    Ok(())
+}
+
+async fn no_pod_of_a_workflow_gets_at_its_node(world: &World) -> Result<()> {
+    let pod = serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "escapes"}, "spec": {
+            "containers": [{"name": "main", "image": "registry.example/x:1", "securityContext": {"privileged": true}}],
+        },
+    }))?;
+    let answer = world.api(&look::pods(), EXECUTION_NAMESPACE).create(&PostParams::default(), &pod).await;
+    people::refused("violates PodSecurity \"baseline:latest\"", answer)
 }
 
 /// Of the objects of the release those that say so stay, and nothing waits to be deleted; nor do pods or executions.

@@ -119,7 +119,7 @@ pub(super) fn good() -> Value {
                     },
                     "targetResource": "payment/deployment/payment-api",
                     "parameters": {"READY_TIMEOUT": "90s"},
-                    "executionConfig": {"timeout": "10m", "serviceAccountName": "runner"},
+                    "executionConfig": {"timeout": "10m", "serviceAccountName": "kubernaut-workflow-runner"},
                     "rationale": "it leaks memory",
                     "ttlSecondsAfterFinished": 60,
                     "retry": {"maxAttempts": 3, "initialDelay": "1s"},

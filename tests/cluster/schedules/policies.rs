@@ -173,8 +173,10 @@ async fn whoever_writes_a_schedule_has_what_its_executions_take() -> Result<()> 
     let stage = Cast::new().await?;
     let (own, other) = (stage.namespace(), &stage.other);
     let no_executions = format!("right to create workflowexecutions (group kubernaut.ai) in namespace {own}");
-    let no_targets = format!("workflowexecutions/target (group kubernaut.ai) in namespace {other}, as the ClusterRole");
-    let no_nodes = "workflowexecutions/target (group kubernaut.ai) in the whole cluster, as the ClusterRole wfe-target";
+    let no_targets =
+        format!("workflowexecutions/target (group kubernaut.ai) in namespace {other}, which an administrator of");
+    let no_nodes = "workflowexecutions/target (group kubernaut.ai) in the whole cluster, which an administrator of the cluster \
+                    gives by the ClusterRole wfe-target-any";
     let told = "spec.template.spec.targetResource: ";
     let (mine, theirs, node) =
         (format!("{own}/deployment/api"), format!("{other}/deployment/api"), "node/worker-1".to_owned());
@@ -236,7 +238,8 @@ async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result
         json!({"template": {"spec": {"parameters": {"MORE": "1"}}}}),
         json!({"template": {"spec": {"retry": {"maxAttempts": 4}}}}),
         json!({"template": {"spec": {"retry": null}}}),
-        json!({"template": {"spec": {"executionConfig": {"serviceAccountName": "other"}}}}),
+        // Another account would be refused by the lists.
+        json!({"template": {"spec": {"executionConfig": {"serviceAccountName": null}}}}),
     ];
     let mut failures = Vec::new();
     for (changes, words) in [(&free[..], &[][..]), (&others, &refused)] {
@@ -336,7 +339,8 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
     let stage = Stage::new("clearance").await?;
     workflow::bind(&stage).await?;
     let lists = json!({
-        "service-accounts": "runner", "image-registries": "registry.example/workflows", "require-digest": "true",
+        "service-accounts": "kubernaut-workflow-runner", "image-registries": "registry.example/workflows",
+        "require-digest": "true",
     });
     workflow::allow(&stage, lists).await?;
     let schedules = Schedules::of(&stage.namespaced).await?;
@@ -367,7 +371,7 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
     for (spec, words) in [
         (json!({"suspend": true}), &[][..]),
         (json!({"hint": null}), &[]),
-        (json!({"interval": "2h"}), &[WORKFLOW, "serviceAccountName: runner is not among"]),
+        (json!({"interval": "2h"}), &[WORKFLOW, "serviceAccountName: kubernaut-workflow-runner is not among"]),
         (json!({"template": {"spec": {"executionConfig": {"serviceAccountName": "somebody"}}}}), &[]),
         (json!({"interval": "2h"}), &[]),
     ] {

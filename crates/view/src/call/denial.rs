@@ -5,10 +5,15 @@
 
 use kube::core::Status;
 
-/// Our own policies on who may create an execution: they ask for the rights `workflowschedules/child` and
-/// `workflowexecutions/target`, which the role of an operator gives (`config/admission`). What an operator makes for a
-/// schedule differs from what they allow in nothing else.
-const OWN_POLICIES: [&str; 2] = ["child.workflowexecutions.kubernaut.ai", "target.workflowexecutions.kubernaut.ai"];
+/// Our own policies on who may create something (`config/admission`), which refuse an operator for its account
+/// alone. Two ask for the rights `workflowschedules/child` and `workflowexecutions/target`, which the role of an
+/// operator gives; what it makes for a schedule differs from what they allow in nothing else. The third knows it by
+/// its name.
+const OWN_POLICIES: [&str; 3] = [
+    "child.workflowexecutions.kubernaut.ai",
+    "target.workflowexecutions.kubernaut.ai",
+    "marks.pipelineruns.kubernaut.ai",
+];
 
 /// Tells whether the API server denies the request because the account that asks lacks a right.
 ///

@@ -1,0 +1,85 @@
+//! The threat model of `docs/security.md`, and what the policies tell those whom they refuse.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use wfe_testkit::{manifests, repository};
+
+use super::objects::report;
+
+const PAGE: &str = "docs/security.md";
+
+/// Whom a refusal can send somebody to: who gives the right, or nobody; or what somebody can do alone.
+const WHOM: [&str; 6] = [
+    "which an administrator ",
+    "ask whoever runs the cluster",
+    "nobody can give it more",
+    "no role but the operator",
+    "must be your own user name",
+    "pin the bundle",
+];
+
+/// A refusal for a lacking right names the right, or the list, and who can give it.
+#[test]
+fn each_refusal_of_a_policy_says_who_can_help() -> Result<()> {
+    let mut failures = Vec::new();
+    let mut seen = 0;
+    for policy in manifests::read(&repository().join("config/admission"))? {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (name, spec) = (text(&policy["metadata"]["name"]), &policy["spec"]);
+        let variables = spec["variables"].as_array().into_iter().flatten();
+        let variables: Vec<_> =
+            variables.map(|it| (format!("variables.{}", text(&it["name"])), text(&it["expression"]))).collect();
+        for validation in spec["validations"].as_array().into_iter().flatten() {
+            if validation["reason"] != "Forbidden" {
+                continue;
+            }
+            seen += 1;
+            let mut message = text(&validation["messageExpression"]);
+            for (variable, expression) in &variables {
+                message = message.replace(variable, expression);
+            }
+            if !WHOM.iter().any(|whom| message.contains(whom)) {
+                failures.push(format!("{name}: {message}"));
+            }
+        }
+    }
+    ensure!(seen > 10, "{seen} refusals");
+    report(&failures)
+}
+
+/// Each row says which test tries the attack: a link to the file, whose text is the name of the function.
+#[test]
+fn each_threat_names_a_test_that_is_there() -> Result<()> {
+    let page = fs::read_to_string(repository().join(PAGE))?;
+    let (_, table) = page.split_once("\n## Threat model\n").context("no threat model")?;
+    let table = table.split_once("\n## ").map_or(table, |(table, _)| table);
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    ensure!(rows.len() > 20, "{} rows", rows.len());
+    let mut failures = Vec::new();
+    for row in rows {
+        let tests = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or_default();
+        let named: Vec<&str> = tests.split("[`").skip(1).collect();
+        if named.is_empty() {
+            failures.push(format!("no test: {row}"));
+        }
+        for link in named {
+            let parts = link.split_once("`](../").and_then(|(name, rest)| Some((name, rest.split_once(')')?.0)));
+            let (name, file) = parts.with_context(|| format!("no link: {link}"))?;
+            if !is_test(&fs::read_to_string(repository().join(file)).with_context(|| file.to_owned())?, name) {
+                failures.push(format!("{file} has no test {name}"));
+            }
+        }
+    }
+    report(&failures)
+}
+
+fn is_test(source: &str, name: &str) -> bool {
+    let Some((before, _)) = source.split_once(&format!("fn {name}(")) else { return false };
+    before
+        .lines()
+        .rev()
+        .take(4)
+        .any(|line| matches!(line.trim(), "#[test]" | "#[tokio::test]" | "#[tokio::test(start_paused = true)]"))
+}

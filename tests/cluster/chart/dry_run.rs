@@ -1,0 +1,116 @@
+//! What the policies would refuse, seen before they refuse it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use kube::api::{DynamicObject, PostParams};
+use kube::client::Body;
+use kube::core::Request;
+use kube::{Client, Resource as _};
+use serde_json::{Value, json};
+use wfe_testkit::{Assets, Tekton, World, manifests, repository, wfe};
+
+use super::installed::copy;
+use super::{Helm, NAMESPACE, RELEASE, chart};
+
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Each binding that refuses what somebody asks for; and who may not even be warned only.
+const WARNED: [&str; 3] = [
+    "target.workflowexecutions.kubernaut.ai",
+    "marks.pipelineruns.kubernaut.ai",
+    "workflow.workflowexecutions.kubernaut.ai",
+];
+const REFUSED: [&str; 4] = [
+    "cancellation.workflowexecutions.kubernaut.ai",
+    "child.workflowexecutions.kubernaut.ai",
+    "clearance.workflowexecutions.kubernaut.ai",
+    "operator.workflowexecutions.kubernaut.ai",
+];
+
+/// Needs a user `wfe-edit` with the role of that name; `set` upgrades the release with a value.
+pub(super) async fn only_warns_while_a_value_says_so(world: &World, set: impl Fn(&str) -> Result<()>) -> Result<()> {
+    let missing = "wfe-edit may not let workflows act on node/theirs; ask for the right to create";
+    await_answer(world, 403, missing).await?;
+    set("admissionPolicies.dryRun=true")?;
+    await_answer(world, 201, missing).await?;
+    for (names, expected) in [(&WARNED[..], r#"["Audit","Warn"]"#), (&REFUSED, r#"["Deny"]"#)] {
+        for name in names {
+            assert_eq!(actions(world, name).await?, expected, "{name}");
+        }
+    }
+    set("admissionPolicies.dryRun=false")?;
+    await_answer(world, 403, missing).await
+}
+
+async fn actions(world: &World, binding: &str) -> Result<String> {
+    let binding = format!("validatingadmissionpolicybinding/{binding}");
+    world.control_plane().kubectl(&["get", &binding, "--output", "jsonpath={.spec.validationActions}"]).await
+}
+
+/// Waits until somebody who asks for a target elsewhere is answered with this code, and in these words: of a refusal,
+/// or of a warning.
+async fn await_answer(world: &World, code: u16, words: &str) -> Result<()> {
+    let client = world.client();
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let (answered, said) = ask(&client, world).await?;
+        if answered == code && said.contains(words) {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "not {code} with {words:?}, but {answered}: {said}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn ask(client: &Client, world: &World) -> Result<(u16, String)> {
+    let object: Value = json!(world.wfe("dry").target("node/theirs").json());
+    let url = DynamicObject::url_path(&wfe::resource(), Some(world.namespace()));
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let mut request = Request::new(url).create(&dry_run, serde_json::to_vec(&object)?)?;
+    request.headers_mut().insert("Impersonate-User", "wfe-edit".parse()?);
+    let answer = client.send(request.map(Body::from)).await?;
+    let code = answer.status().as_u16();
+    let warnings = answer.headers().get_all("warning").iter().map(|value| value.to_str().map(str::to_owned));
+    let warnings = warnings.collect::<std::result::Result<Vec<_>, _>>().context("a warning is no text")?.join("\n");
+    let body = http_body_util::BodyExt::collect(answer.into_body()).await?.to_bytes();
+    let body: Value = serde_json::from_slice(&body)?;
+    Ok((code, format!("{warnings}{}", body["message"].as_str().unwrap_or_default())))
+}
+
+/// What binds each policy, and with which actions.
+fn bindings(manifest: &str) -> Result<BTreeMap<String, Value>> {
+    let mut objects = manifests::parse(manifest)?;
+    objects.retain(|object| object["kind"] == "ValidatingAdmissionPolicyBinding");
+    let named =
+        objects.iter().map(|one| (one["metadata"]["name"].to_string(), one["spec"]["validationActions"].clone()));
+    Ok(named.collect())
+}
+
+/// The patch in `docs/upgrading.md`, for who uses kustomize.
+#[test]
+fn the_documented_patch_does_what_the_value_does() -> Result<()> {
+    let helm = Helm::new("dry-run")?;
+    let page = fs::read_to_string(repository().join("docs/upgrading.md"))?;
+    let (_, patch) = page.split_once("```yaml\npatches:").context("no patch on the page")?;
+    let (patch, _) = patch.split_once("```").context("a patch without an end")?;
+    for directory in ["config", "crds"] {
+        copy(&repository().join(directory), &helm.home().join(directory))?;
+    }
+    let overlay = helm.home().join("overlay");
+    fs::create_dir_all(&overlay)?;
+    fs::write(overlay.join("kustomization.yaml"), format!("resources: [../config/base]\npatches:{patch}"))?;
+    let kubectl = Assets::find(Tekton::Current)?.program("kubectl");
+    let built = Command::new(kubectl).arg("kustomize").arg(&overlay).output()?;
+    ensure!(built.status.success(), "kubectl kustomize: {}", String::from_utf8_lossy(&built.stderr));
+    let built = bindings(&String::from_utf8(built.stdout)?)?;
+    let set = ["--set", "admissionPolicies.dryRun=true"];
+    let rendered = helm.run(&[&["template", RELEASE, &chart(), "--namespace", NAMESPACE], &set[..]].concat())?;
+    assert_eq!(built, bindings(&rendered)?);
+    ensure!(built.values().any(|actions| *actions == json!(["Audit", "Warn"])), "none warns: {built:?}");
+    Ok(())
+}
