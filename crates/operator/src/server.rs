@@ -1,5 +1,7 @@
 //! The two small HTTP servers: metrics, and health for the probes.
 
+mod connections;
+
 use std::net::SocketAddr;
 
 use axum::Router;
@@ -28,7 +30,7 @@ pub async fn listen(server: &'static str, address: SocketAddr) -> anyhow::Result
 /// Serves `/metrics` until the process ends.
 pub async fn serve_metrics(listener: TcpListener, metrics: Metrics) -> std::io::Result<()> {
     let handler = move || std::future::ready(render(&metrics));
-    axum::serve(listener, Router::new().route("/metrics", get(handler))).await
+    connections::serve(listener, Router::new().route("/metrics", get(handler))).await
 }
 
 /// Serves `/healthz`, `/readyz` and `/configz` until the process ends.
@@ -48,7 +50,7 @@ pub async fn serve_health(
         .route("/healthz", get(move || std::future::ready(answer(alive.alive().map(|()| "ok".to_owned())))))
         .route("/readyz", get(move || std::future::ready(answer(ready()))))
         .route("/configz", get(move || std::future::ready(config.to_string())));
-    axum::serve(listener, router).await
+    connections::serve(listener, router).await
 }
 
 fn render(metrics: &Metrics) -> Response {
