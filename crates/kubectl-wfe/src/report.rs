@@ -14,6 +14,7 @@ use wfe_view::index::ExecutionRecord;
 
 use crate::installation::{Installation, Leader};
 use crate::moment::shown;
+use crate::output::line;
 use crate::retries::OnAttempt;
 use crate::view::{Answer, Seen};
 use words::{in_the_way, told_of_history};
@@ -374,11 +375,17 @@ impl Report {
     pub(crate) fn outlook(&self) -> String {
         match (self.verdict, &self.message) {
             (Word::Depends, _) => {
-                let each = self.workflows.iter().map(|it| format!("\n  {} {}", it.workflow_id, it.outlook));
-                format!("{}:{}\n  any other {}", self.head, each.collect::<String>(), self.other_workflows)
+                let each =
+                    self.workflows.iter().map(|it| format!("\n  {} {}", line(&it.workflow_id), line(&it.outlook)));
+                format!(
+                    "{}:{}\n  any other {}",
+                    line(&self.head),
+                    each.collect::<String>(),
+                    line(&self.other_workflows)
+                )
             }
-            (Word::Skip | Word::Fail, Some(message)) => format!("{}: {message}.", self.head),
-            _ => format!("{}.", self.head),
+            (Word::Skip | Word::Fail, Some(message)) => format!("{}: {}.", line(&self.head), line(message)),
+            _ => format!("{}.", line(&self.head)),
         }
     }
 
