@@ -29,6 +29,7 @@ mod lock;
 mod orchestrator;
 mod outcomes;
 mod poison;
+mod policies;
 mod process;
 mod prometheus;
 mod refused;

@@ -11,6 +11,7 @@ mod file;
 mod installation;
 mod moment;
 mod output;
+mod policies;
 mod report;
 mod retries;
 mod schedule;

@@ -6,6 +6,7 @@ use http::header::USER_AGENT;
 use kube::Config;
 use wfe_settings::cli::RunArgs;
 use wfe_settings::config::{Flags, Place};
+use wfe_settings::policies;
 use wfe_view::causes::with_causes;
 
 use crate::client::Cluster;
@@ -17,6 +18,7 @@ use crate::leadership::Leadership;
 use crate::lease::identity;
 use crate::metrics::Metrics;
 use crate::parts::Parts;
+use crate::policies::Lookout;
 use crate::replica::{Candidacy, Replica, Setup};
 use crate::signals::StopSignals;
 use crate::{server, telemetry};
@@ -70,6 +72,11 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let cluster = cluster.with_execution_namespace(execution_namespace);
     tracing::info!(version = start.version, execution_namespace, "configuration in force");
 
+    if !args.policy_check_interval.is_zero() {
+        let shipped = policies::shipped().context("the admission policies of this build cannot be read")?;
+        let (every, health, metrics) = (args.policy_check_interval, health.clone(), metrics.clone());
+        parts.spawn("the look at the policies", Lookout::new(cluster.clone(), shipped, every, health, metrics).run());
+    }
     let candidacy = args.lease.leader_elect.then_some(Candidacy {
         namespace: args.namespace,
         lease: args.lease.lease_name,

@@ -107,6 +107,10 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_MAX_STALENESS", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]
     pub max_staleness: Duration,
 
+    /// How often the operator looks whether the shipped admission policies are in the cluster, unchanged. 0: never.
+    #[arg(long, env = "WFE_POLICY_CHECK_INTERVAL", value_name = "DURATION", default_value = "1m", value_parser = policy::parse_or_off)]
+    pub policy_check_interval: Duration,
+
     /// Which of several replicas decides and writes.
     #[command(flatten)]
     pub lease: LeaseArgs,

@@ -71,7 +71,8 @@ async fn a_series_of_failures_fires_the_alert_of_an_exhausted_target_and_the_das
     operator.terminate().await?;
     let is_missed = |firing: &BTreeMap<String, Value>| firing.keys().eq(["WorkflowExecutionOperatorDown"]);
     prometheus.await_firing("that the operator is missed, and nothing else", is_missed).await?;
-    assert!(without.is_empty(), "Prometheus has had no data for what dashboard or rules read: {without:#?}");
+    // The shipped policies are not in this cluster, so this operator does not look for them.
+    assert_eq!(without, ["workflowexecution_policy_missing"], "no data for what dashboard or rules read");
     world.close().await
 }
 

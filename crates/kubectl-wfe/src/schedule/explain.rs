@@ -46,6 +46,7 @@ struct Report {
     slots: Vec<Slot>,
     policy: String,
     operator: String,
+    policies: String,
     /// Why no operator decides on it, where that is so.
     undecided: Option<String>,
     /// What was assumed, as it could not be read.
@@ -191,6 +192,7 @@ impl Report {
             slots: slots(schedule, now).into_iter().map(slot).collect(),
             policy: installation.policy_of.clone(),
             operator,
+            policies: installation.policies.clone(),
             undecided: None,
             assumed: None,
         }
@@ -217,6 +219,7 @@ impl Report {
             let _ = writeln!(text, "  condition    {kind} {status}, {reason}{message}");
         }
         let _ = writeln!(text, "  policy       {}\n  operator     {}", line(&self.policy), line(&self.operator));
+        let _ = writeln!(text, "  policies     {}", line(&self.policies));
         if let Some(assumed) = &self.assumed {
             let _ = writeln!(text, "  assumed      {}", line(assumed));
         }
