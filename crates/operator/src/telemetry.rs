@@ -27,11 +27,11 @@ fn has_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
-/// What tracing writes after an escape character to colour a part of a line, and to end that. It lets those of others in
-/// shown fields through, and nothing tells them apart: these at least hide nothing and move nothing.
+/// What tracing writes after an escape character to colour a part of a line, and to end that. It lets through those of
+/// others in shown fields, and nothing tells them apart: these at least hide nothing and move nothing.
 const COLOURS: [&str; 10] = ["[0m", "[1m", "[2m", "[3m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m"];
 
-/// Writes the lines of a log so that no text of others in them is obeyed by a terminal, or looks like a line of its own.
+/// Writes the lines of a log so that a terminal obeys no text of others in them, and none looks like a line of its own.
 struct Printable<W> {
     to: W,
     show: fn(&str) -> String,
