@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Read, Result, stdin, stdout};
 
-use crate::output::Output;
+use crate::output::output;
 
 /// More than anybody types: the longest line that a terminal hands over, in bytes.
 const LONGEST: u64 = 4096;
@@ -14,10 +14,10 @@ pub(crate) fn somebody_is_there() -> bool {
 
 /// Asks on the terminal.
 pub(crate) fn ask(question: &str) -> Result<bool> {
-    write!(Output, "{question} [y/N] ")?;
+    write!(output(), "{question} [y/N] ")?;
     let answer = confirm(&mut stdin().lock())?;
     if answer.is_none() {
-        writeln!(Output)?; // nobody has ended the line
+        writeln!(output())?; // nobody has ended the line
     }
     Ok(answer.unwrap_or_default())
 }

@@ -16,7 +16,7 @@ use wfe_view::observe::observe_clearance;
 use crate::ask::{ask, somebody_is_there};
 use crate::cli::{ClearArgs, ClusterArgs};
 use crate::moment::shown;
-use crate::output::{Output, line};
+use crate::output::{line, output};
 use crate::report::{Report, Scope, what_clearing_did};
 use crate::view::{ANSWERS_WITHIN, Lookout};
 
@@ -36,7 +36,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
         target.executions.len() > 1,
         "no WorkflowExecution on {on} is known, so nothing blocks it; check the spelling: kubectl get wfe --all-namespaces"
     );
-    let mut out = Output;
+    let mut out = output();
     let scope = if args.workflow.is_some() { Scope::One } else { Scope::EachWorkflow };
     let fares = |target: &Target| Report::on(&seen, target, &record, None, scope);
     let blocks = seen.blocks(target);

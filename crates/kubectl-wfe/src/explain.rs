@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cli::{ClusterArgs, ExplainArgs, Format};
 use crate::file;
-use crate::output::{Output, nobody_reads};
+use crate::output::{nobody_reads, output};
 use crate::report::{Report, Scope};
 use crate::subject::Subject;
 use crate::view::Lookout;
@@ -26,8 +26,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
         None => foretell(&lookout, added.as_ref(), &args).await?,
     };
     let written = match args.output {
-        Some(Format::Json) => Output.json(&report),
-        None => write!(Output, "{report}").map_err(Into::into),
+        Some(Format::Json) => output().json(&report),
+        None => write!(output(), "{report}").map_err(Into::into),
     };
     match written {
         // The answer stays the same.

@@ -5,7 +5,7 @@
 //! looks like one of ours. Whatever is written goes through the second fence here.
 
 use std::fmt;
-use std::io::{self, ErrorKind, Write, stderr, stdout};
+use std::io::{self, ErrorKind, Stdout, Write, stderr, stdout};
 
 use serde::Serialize;
 use wfe_view::printable;
@@ -13,26 +13,30 @@ use wfe_view::printable;
 pub(crate) use wfe_view::printable::line;
 
 /// Standard output. `write!` and `writeln!` write to it.
-pub(crate) struct Output;
+pub(crate) struct Output(Stdout);
+
+/// Returns standard output.
+pub(crate) fn output() -> Output {
+    Output(stdout())
+}
 
 impl Output {
     /// Writes text for people.
     pub(crate) fn write_fmt(&mut self, said: fmt::Arguments<'_>) -> io::Result<()> {
-        write(&printable::lines(&said.to_string()))
+        self.hand_over(&printable::lines(&said.to_string()))
     }
 
     /// Writes an answer for a program.
     pub(crate) fn json(&mut self, answer: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(answer)? + "\n";
-        Ok(write(&printable::json(&text))?)
+        Ok(self.hand_over(&printable::json(&text))?)
     }
-}
 
-/// Writes, and hands over at once what is written: a question follows on the same line.
-fn write(text: &str) -> io::Result<()> {
-    let mut out = stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+    /// Writes, and hands over at once what is written: a question follows on the same line.
+    fn hand_over(&mut self, text: &str) -> io::Result<()> {
+        self.0.write_all(text.as_bytes())?;
+        self.0.flush()
+    }
 }
 
 /// Tells whether the output was closed, as `head` does when it has enough: that is no news to anybody.

@@ -64,7 +64,7 @@ impl Lookout {
         for place in 0..self.shipped.len() {
             let (name, found) = (self.shipped[place].name.clone(), self.judge(&self.shipped[place]).await);
             // What cannot be asked for is as it was.
-            let Some(wrong) = found else { continue };
+            let Ok(wrong) = found else { continue };
             self.metrics.policy_missing(&name, wrong.is_some());
             match wrong {
                 Some(why) if self.wrong.get(&name) != Some(&why) => {
@@ -80,8 +80,8 @@ impl Lookout {
         self.health.unprotected(told(&self.wrong, self.shipped.len()));
     }
 
-    /// Says what is wrong with a policy and its binding: nothing, something, or that it cannot be known now.
-    async fn judge(&self, shipped: &Shipped) -> Option<Option<String>> {
+    /// Says what is wrong with a policy and its binding, where something is.
+    async fn judge(&self, shipped: &Shipped) -> Result<Option<String>, Unanswered> {
         let mut wrong = Vec::new();
         for half in Half::ALL {
             let api = self.cluster.admission(half);
@@ -89,26 +89,34 @@ impl Lookout {
             let found = self.cluster.ask(Verb::Get, half.plural(), ANSWERS_WITHIN, request).await;
             wrong.extend(wrong_with(shipped, half, found)?);
         }
-        Some((!wrong.is_empty()).then(|| wrong.join(", and ")))
+        Ok((!wrong.is_empty()).then(|| wrong.join(", and ")))
     }
 }
 
-/// Says what is wrong with one object of a policy: nothing, something, or that it cannot be known now.
-fn wrong_with(shipped: &Shipped, half: Half, found: Result<DynamicObject, CallError>) -> Option<Option<String>> {
+/// The API server did not answer, so nothing is known of a policy now.
+#[derive(Debug, PartialEq, Eq)]
+struct Unanswered;
+
+/// Says what is wrong with one object of a policy, where something is.
+fn wrong_with(
+    shipped: &Shipped,
+    half: Half,
+    found: Result<DynamicObject, CallError>,
+) -> Result<Option<String>, Unanswered> {
     let kind = half.kind();
     match found {
         Ok(object) => {
             let spec = object.data.get("spec").unwrap_or(&Value::Null);
-            Some(shipped.difference(half, spec).map(|place| format!("the {kind} is not as it ships, at {place}")))
+            Ok(shipped.difference(half, spec).map(|place| format!("the {kind} is not as it ships, at {place}")))
         }
-        Err(CallError::Refused(status)) if status.code == 404 => Some(Some(format!("there is no {kind}"))),
+        Err(CallError::Refused(status)) if status.code == 404 => Ok(Some(format!("there is no {kind}"))),
         // It may be gone, and nobody would know.
         Err(error) if error.code() == 403 => {
-            Some(Some(format!("the {kind} cannot be read: {}", line(&error.to_string()))))
+            Ok(Some(format!("the {kind} cannot be read: {}", line(&error.to_string()))))
         }
         Err(error) => {
             tracing::debug!(policy = shipped.name, %error, "an admission policy cannot be read now");
-            None
+            Err(Unanswered)
         }
     }
 }
@@ -156,7 +164,7 @@ mod tests {
     fn an_api_server_that_does_not_answer_says_nothing_of_a_policy() {
         let shipped = &shipped().unwrap()[0];
         for found in [refused(503, "busy"), refused(429, "slow down"), Err(CallError::TimedOut(ANSWERS_WITHIN))] {
-            assert_eq!(wrong_with(shipped, Half::Policy, found), None);
+            assert_eq!(wrong_with(shipped, Half::Policy, found), Err(Unanswered));
         }
     }
 

@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn every_policy_of_the_repository_is_looked_after() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/admission");
-        let names = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-        let files = names.filter(|name| name.ends_with(".yaml")).count();
+        let paths = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let files = paths.filter(|path| path.extension().is_some_and(|it| it == "yaml")).count();
         assert_eq!(files, 2 * FILES.len(), "files of {folder}: add the new one to FILES");
         for Shipped { name, policy, binding } in shipped().unwrap() {
             assert_eq!(

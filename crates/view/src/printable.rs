@@ -42,12 +42,12 @@ fn does_harm(character: char) -> bool {
     ) || character.is_control()
 }
 
-fn escape(text: &str, escapes: impl Fn(char) -> bool, write: impl Fn(&mut String, char)) -> Cow<'_, str> {
-    let Some(first) = text.find(&escapes) else { return Cow::Borrowed(text) };
+fn escape(text: &str, is_hostile: impl Fn(char) -> bool, write: impl Fn(&mut String, char)) -> Cow<'_, str> {
+    let Some(first) = text.find(&is_hostile) else { return Cow::Borrowed(text) };
     let (before, rest) = text.split_at(first);
     let mut escaped = before.to_owned();
     for character in rest.chars() {
-        if escapes(character) {
+        if is_hostile(character) {
             write(&mut escaped, character);
         } else {
             escaped.push(character);

@@ -51,15 +51,16 @@ async fn no_text_of_a_tenant_is_obeyed_by_a_terminal() -> Result<()> {
     has(&cleared, &["node/broken is blocked by", SHOWN, "has lifted the block"]);
     has(&says(&jo, &["explain", "node/broken"]).await?, &["has cleared the latest", SHOWN]);
 
-    create(&world, "hourly", "node/worker", "registry.invalid/w:1", &json!({"interval": "1h", "minInterval": "1s"})).await?;
+    create(&world, "hourly", "node/worker", "registry.invalid/w:1", &json!({"interval": "1h", "minInterval": "1s"}))
+        .await?;
     await_schedule(&world, "hourly", "is planned", |it| it["status"]["nextRunTime"].is_string()).await?;
     let hint = json!({"nextRunAt": time(Utc::now() + TimeDelta::minutes(9)), "reason": HOSTILE,
         "expiresAt": time(Utc::now() + TimeDelta::minutes(10))});
-    let patch = |change: Value| {
+    let change_it = |change: Value| {
         let schedules: Api<DynamicObject> = world.api(&wfe::schedules(), world.namespace());
         async move { schedules.patch("hourly", &PatchParams::default(), &Patch::Merge(change)).await }
     };
-    patch(json!({"spec": {"hint": hint}})).await?;
+    change_it(json!({"spec": {"hint": hint}})).await?;
     pause(&world, HOSTILE).await?;
     has(&says(&jo, &["schedule", "explain", "hourly"]).await?, &["WorkflowSchedule", "hourly"]);
     says(&jo, &["schedule", "explain", "hourly", "-o", "json"]).await?;

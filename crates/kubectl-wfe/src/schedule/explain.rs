@@ -19,7 +19,7 @@ use crate::cli::{ClusterArgs, Format, ScheduleExplainArgs};
 use crate::file;
 use crate::installation::{Installation, Leader};
 use crate::moment::shown;
-use crate::output::{Output, line};
+use crate::output::{line, output};
 use crate::subject::AskedSchedule;
 use crate::view::Lookout;
 
@@ -108,8 +108,8 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Re
         ..Report::of(&schedule, target, &judgement, &seen.installation, seen.now)
     };
     match args.output {
-        Some(Format::Json) => Output.json(&report)?,
-        None => write!(Output, "{}", report.told())?,
+        Some(Format::Json) => output().json(&report)?,
+        None => write!(output(), "{}", report.told())?,
     }
     Ok(report.held.is_none() && report.undecided.is_none() && !report.slots.is_empty())
 }

@@ -9,7 +9,7 @@ use wfe_view::source::{PAGE, objects};
 
 use super::{held, said};
 use crate::cli::{ClusterArgs, Format, ScheduleListArgs};
-use crate::output::{Output, line};
+use crate::output::{line, output};
 use crate::view::{ANSWERS_WITHIN, connect};
 
 /// What a column shows, and where it stands.
@@ -30,7 +30,7 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Resul
     let (client, namespace) = connect(cluster).await?;
     let within_namespace = (!args.all_namespaces).then_some(&*namespace);
     let found = all(&objects(&client, Kind::Schedule, within_namespace)).await?;
-    let mut out = Output;
+    let mut out = output();
     if args.output == Some(Format::Json) {
         let rows: Vec<Value> = found.iter().map(|it| json!(row(it))).collect();
         out.json(&rows)?;

@@ -12,7 +12,7 @@ use wfe_view::observe::observe_schedule;
 use super::{get, held, open, said};
 use crate::cli::ClusterArgs;
 use crate::moment::shown;
-use crate::output::{Output, line};
+use crate::output::{line, output};
 use crate::view::ANSWERS_WITHIN;
 
 /// How long the hint counts that asks for a run now (SPEC section 12.4).
@@ -24,7 +24,7 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: &str) -> Resu
     let mut found = get(&schedules, &namespace, name).await?;
     let shown = describe(&found);
     let name = found.metadata.name.clone().unwrap_or_default();
-    let mut out = Output;
+    let mut out = output();
     if found.data["spec"]["suspend"] == true {
         writeln!(
             out,
@@ -83,7 +83,7 @@ pub(super) async fn suspend(cluster: &ClusterArgs, name: &str, suspend: bool) ->
     let (schedules, namespace) = open(cluster).await?;
     let found = get(&schedules, &namespace, name).await?;
     let shown = describe(&found);
-    let mut out = Output;
+    let mut out = output();
     if found.data["spec"]["suspend"].as_bool().unwrap_or(false) == suspend {
         writeln!(
             out,
