@@ -26,6 +26,7 @@ mod kubectl_wfe;
 mod leader;
 mod lifecycle;
 mod lock;
+mod metrics_port;
 mod orchestrator;
 mod outcomes;
 mod poison;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
@@ -158,6 +159,12 @@ impl Cluster {
     pub fn admission(&self, half: Half) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", half.kind());
         Api::all_with(self.client.clone(), &ApiResource::from_gvk_with_plural(&kind, half.plural()))
+    }
+
+    /// Returns what asks the API server about others, as `TokenReviews`.
+    #[must_use]
+    pub fn reviews<K: Resource<DynamicType = (), Scope = ClusterResourceScope>>(&self) -> Api<K> {
+        Api::all(self.client.clone())
     }
 
     /// Returns the Leases of one namespace.

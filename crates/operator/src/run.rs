@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::parts::Parts;
 use crate::policies::Lookout;
 use crate::replica::{Candidacy, Replica, Setup};
+use crate::server::{Access, Certificates};
 use crate::signals::StopSignals;
 use crate::{server, telemetry};
 
@@ -40,7 +41,11 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let metrics = Metrics::new().context("cannot set up the metrics")?;
     let health = Health::new();
     let hearing = Hearing::default();
-    let metrics_listener = server::listen("metrics", args.metrics_address).await?;
+    let certificates = match (&args.metrics.metrics_tls_certificate, &args.metrics.metrics_tls_key) {
+        (Some(certificate), Some(key)) => Some(Certificates::read(certificate.clone(), key.clone())?),
+        _ => None,
+    };
+    let metrics_listener = server::listen("metrics", args.metrics.metrics_address).await?;
     let health_listener = server::listen("health", args.health_address).await?;
 
     let instance = args.lease.identity.clone().unwrap_or_else(host_name);
@@ -54,7 +59,9 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
             .context("cannot use the cluster's configuration")?;
 
     let mut parts = Parts::default();
-    parts.spawn("the metrics server", server::serve_metrics(metrics_listener, metrics.clone()));
+    let access = args.metrics.metrics_authentication.then(|| Access::new(cluster.clone()));
+    let serving = server::serve_metrics(metrics_listener, metrics.clone(), certificates, access);
+    parts.spawn("the metrics server", serving);
     let (place, page) = (Place::of(&args), Page::new(Place::of(&args)));
     let serving = server::serve_health(health_listener, health.clone(), leadership.clone(), page.clone());
     parts.spawn("the health server", serving);

@@ -4,6 +4,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod lease;
+mod metrics;
 mod policy;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use wfe_core::policy::{Policy, PolicyError};
 use crate::log::{LogFormat, parse_level};
 
 pub use lease::LeaseArgs;
+pub use metrics::MetricsArgs;
 pub use policy::{PolicyArgs, ScopeArg};
 
 /// Runs WorkflowExecutions as Tekton PipelineRuns: at most one at a time on a target, and every decision says why.
@@ -115,9 +117,9 @@ pub struct RunArgs {
     #[command(flatten)]
     pub lease: LeaseArgs,
 
-    /// Where Prometheus metrics are served, under /metrics.
-    #[arg(long, env = "WFE_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:9090")]
-    pub metrics_address: SocketAddr,
+    /// Where and to whom metrics are served.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 
     /// Where the probes ask: /healthz (alive) and /readyz (caches synced, watches working). /configz shows what is in
     /// force.

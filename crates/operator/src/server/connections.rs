@@ -8,9 +8,13 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::tls::Certificates;
 
 /// How long a caller may take to send the head of its request. Prometheus and the kubelet send it in one packet, and
 /// the shortest time-out that either has is a second: five leave room for a packet that is sent again.
@@ -28,11 +32,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 ///
 /// When there are too many connections, the oldest one is closed for the new one. If the new one were made to wait, a
 /// few callers that say nothing could make the probes of the kubelet time out, and so have the process restarted.
-pub(super) async fn serve(listener: TcpListener, router: Router) -> io::Result<()> {
+pub(super) async fn serve(listener: TcpListener, router: Router, certificates: Option<Certificates>) -> io::Result<()> {
     let mut open = Open::default();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => open.add(answer(stream, router.clone())),
+            Ok((stream, _)) => {
+                let tls = certificates.as_ref().map(Certificates::acceptor);
+                open.add(within_time(stream, tls, router.clone()));
+            }
             Err(error) if is_of_the_caller(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -42,15 +49,30 @@ pub(super) async fn serve(listener: TcpListener, router: Router) -> io::Result<(
     }
 }
 
+/// Answers one request, with TLS around it where the port has that.
+async fn within_time(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router) {
+    let answer = async {
+        match tls {
+            None => answer(stream, router).await,
+            Some(tls) => match timeout(HEAD_WITHIN, tls.accept(stream)).await {
+                Ok(Ok(stream)) => answer(stream, router).await,
+                Ok(Err(error)) => tracing::debug!(%error, "a caller does not speak our TLS"),
+                Err(_) => tracing::debug!("a caller did not finish the handshake of TLS"),
+            },
+        }
+    };
+    if timeout(CONNECTION_WITHIN, answer).await.is_err() {
+        tracing::debug!(seconds = CONNECTION_WITHIN.as_secs(), "a connection took too long");
+    }
+}
+
 /// Answers one request. Without a second one, no connection is idle, and each has an end.
-async fn answer(stream: TcpStream, router: Router) {
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).keep_alive(false);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    match timeout(CONNECTION_WITHIN, connection).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "a connection failed"),
-        Err(_) => tracing::debug!(seconds = CONNECTION_WITHIN.as_secs(), "a connection took too long"),
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection failed");
     }
 }
 
@@ -100,7 +122,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/readyz", get(move || std::future::ready(body.repeat(1 << 20))));
-        (address, AbortOnDrop(tokio::spawn(serve(listener, router)).abort_handle()))
+        (address, AbortOnDrop(tokio::spawn(serve(listener, router, None)).abort_handle()))
     }
 
     struct AbortOnDrop(AbortHandle);
