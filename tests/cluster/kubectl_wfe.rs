@@ -4,6 +4,7 @@
 mod clear;
 mod conventions;
 mod histories;
+mod hostile;
 mod in_force;
 mod rights;
 mod schedules;

@@ -14,6 +14,7 @@ use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, Right, World, is_termina
 use crate::configuration;
 use crate::expect::{condition, text};
 use crate::leader;
+use crate::policies::what_protects_is_not_known;
 use crate::refused::await_unready;
 use crate::schedules;
 
@@ -66,6 +67,8 @@ taken_away! {
     without_patch_schedule_status: "patch kubernaut.ai/workflowschedules/status" => nothing_is_planned;
     without_create_target: "create kubernaut.ai/workflowexecutions/target" => another_target_goes_on;
     without_create_child: "create kubernaut.ai/workflowschedules/child" => another_target_goes_on;
+    without_get_policies: "get admissionregistration.k8s.io/validatingadmissionpolicies" => what_protects_is_not_known;
+    without_get_bindings: "get admissionregistration.k8s.io/validatingadmissionpolicybindings" => what_protects_is_not_known;
     without_update_leases: "update coordination.k8s.io/leases" => nobody_leads;
 }
 

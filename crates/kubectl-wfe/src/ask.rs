@@ -1,6 +1,8 @@
 //! Asking a person, who must be able to see the question and to answer it.
 
-use std::io::{BufRead, IsTerminal, Read, Result, Write, stdin, stdout};
+use std::io::{BufRead, IsTerminal, Read, Result, stdin, stdout};
+
+use crate::output::output;
 
 /// More than anybody types: the longest line that a terminal hands over, in bytes.
 const LONGEST: u64 = 4096;
@@ -12,18 +14,21 @@ pub(crate) fn somebody_is_there() -> bool {
 
 /// Asks on the terminal.
 pub(crate) fn ask(question: &str) -> Result<bool> {
-    confirm(question, &mut stdin().lock(), &mut stdout().lock())
+    write!(output(), "{question} [y/N] ")?;
+    let answer = confirm(&mut stdin().lock())?;
+    if answer.is_none() {
+        writeln!(output())?; // nobody has ended the line
+    }
+    Ok(answer.unwrap_or_default())
 }
 
-/// Asks once. Whatever is not a clear yes, an input that ends too, is a no.
-fn confirm(question: &str, input: &mut impl BufRead, output: &mut impl Write) -> Result<bool> {
-    write!(output, "{question} [y/N] ")?;
-    output.flush()?;
+/// Reads an answer; none when the input has ended. Whatever is not a clear yes is a no.
+fn confirm(input: &mut impl BufRead) -> Result<Option<bool>> {
     let mut answer = String::new();
     if input.take(LONGEST).read_line(&mut answer)? == 0 {
-        writeln!(output)?; // nobody has ended the line
+        return Ok(None);
     }
-    Ok(["y", "yes"].iter().any(|yes| answer.trim().eq_ignore_ascii_case(yes)))
+    Ok(Some(["y", "yes"].iter().any(|yes| answer.trim().eq_ignore_ascii_case(yes))))
 }
 
 #[cfg(test)]
@@ -33,18 +38,16 @@ mod tests {
     #[test]
     fn only_a_clear_yes_is_one() {
         for (answer, expected) in [
-            ("y\n", true),
-            ("Yes\n", true),
-            (" YES ", true),
-            ("n\n", false),
-            ("\n", false),
-            ("", false),
-            ("yeah\n", false),
-            ("n\ny\n", false),
+            ("y\n", Some(true)),
+            ("Yes\n", Some(true)),
+            (" YES ", Some(true)),
+            ("n\n", Some(false)),
+            ("\n", Some(false)),
+            ("", None),
+            ("yeah\n", Some(false)),
+            ("n\ny\n", Some(false)),
         ] {
-            let mut asked = Vec::new();
-            assert_eq!(confirm("Clear it?", &mut answer.as_bytes(), &mut asked).unwrap(), expected, "{answer:?}");
-            assert!(asked.starts_with(b"Clear it? [y/N] "));
+            assert_eq!(confirm(&mut answer.as_bytes()).unwrap(), expected, "{answer:?}");
         }
     }
 }

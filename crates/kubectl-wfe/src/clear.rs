@@ -1,6 +1,5 @@
 //! `kubectl wfe clear`: finds what blocks a target, shows it, and sets `spec.clearance` on it in the caller's own name.
 
-use std::io::{Write, stdout};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,6 +16,7 @@ use wfe_view::observe::observe_clearance;
 use crate::ask::{ask, somebody_is_there};
 use crate::cli::{ClearArgs, ClusterArgs};
 use crate::moment::shown;
+use crate::output::{line, output};
 use crate::report::{Report, Scope, what_clearing_did};
 use crate::view::{ANSWERS_WITHIN, Lookout};
 
@@ -36,7 +36,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
         target.executions.len() > 1,
         "no WorkflowExecution on {on} is known, so nothing blocks it; check the spelling: kubectl get wfe --all-namespaces"
     );
-    let mut out = stdout();
+    let mut out = output();
     let scope = if args.workflow.is_some() { Scope::One } else { Scope::EachWorkflow };
     let fares = |target: &Target| Report::on(&seen, target, &record, None, scope);
     let blocks = seen.blocks(target);
@@ -75,8 +75,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
         }
     }
     let user = write(&lookout, blocker, object, &args).await?;
-    writeln!(out, "Cleared {blocker} as {user}. What was skipped stays so: create a new WorkflowExecution.")?;
-    writeln!(out, "The clearance {}.", await_recorded(&lookout, blocker).await)?;
+    writeln!(out, "Cleared {blocker} as {}. What was skipped stays so: create a new WorkflowExecution.", line(&user))?;
+    writeln!(out, "The clearance {}.", line(&await_recorded(&lookout, blocker).await))?;
     Ok(true)
 }
 
@@ -95,7 +95,7 @@ async fn write(lookout: &Lookout, blocker: &ExecutionId, seen: &DynamicObject, a
 /// Shows what a clearance would lift.
 fn render_block(target: &str, block: &Skip, past: &Remediation, object: &DynamicObject) -> String {
     let details = &object.data["status"]["failureDetails"];
-    let said = |key: &str| details[key].as_str().unwrap_or("(its status does not say)");
+    let said = |key: &str| line(details[key].as_str().unwrap_or("(its status does not say)"));
     let in_a_row = match block {
         Skip::ExhaustedRetries { failures, limit, .. } => {
             format!("\n  in a row     {failures} failed before anything ran; the limit is {limit}")
@@ -106,7 +106,7 @@ fn render_block(target: &str, block: &Skip, past: &Remediation, object: &Dynamic
         "{target} is blocked by {}, {}\n\n  workflow     {}\n  failed       {}{in_a_row}\n  reason       {}\n  why          {}\n",
         past.execution,
         block.reason(),
-        past.workflow_id,
+        line(&past.workflow_id),
         if past.is_dated { shown(past.completed_at) } else { "at a time that its status does not say".to_owned() },
         said("reason"),
         said("message"),

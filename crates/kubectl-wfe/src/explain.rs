@@ -1,6 +1,5 @@
 //! `kubectl wfe explain`: whether an execution would run now, which rule decides, and when that changes.
 
-use std::io::{ErrorKind, Write, stdout};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -9,6 +8,7 @@ use serde_json::Value;
 
 use crate::cli::{ClusterArgs, ExplainArgs, Format};
 use crate::file;
+use crate::output::{nobody_reads, output};
 use crate::report::{Report, Scope};
 use crate::subject::Subject;
 use crate::view::Lookout;
@@ -25,13 +25,13 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ExplainArgs) -> Result<bool
         Some(report) => report,
         None => foretell(&lookout, added.as_ref(), &args).await?,
     };
-    let text = match args.output {
-        Some(Format::Json) => serde_json::to_string_pretty(&report)? + "\n",
-        None => report.to_string(),
+    let written = match args.output {
+        Some(Format::Json) => output().json(&report),
+        None => write!(output(), "{report}").map_err(Into::into),
     };
-    match stdout().write_all(text.as_bytes()) {
-        // Whoever reads, such as `head`, has had enough: the answer stays the same.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+    match written {
+        // The answer stays the same.
+        Err(error) if nobody_reads(&error) => {}
         written => written?,
     }
     Ok(report.is_yes())

@@ -43,6 +43,8 @@ pub(crate) struct Installation {
     pub(crate) execution_namespace: String,
     /// Whether an operator decides at all.
     pub(crate) leader: Leader,
+    /// Whether the admission policies protect, for people.
+    pub(crate) policies: String,
 }
 
 /// Whether an operator leads.
@@ -92,6 +94,7 @@ impl Installation {
             watch_namespace: args.watch_namespace.clone().or(run.watch_namespace),
             execution_namespace: args.execution_namespace.clone().unwrap_or(execution_namespace),
             leader,
+            policies: crate::policies::told(client).await?,
         })
     }
 
@@ -421,6 +424,7 @@ mod tests {
             watch_namespace: watched.map(str::to_owned),
             execution_namespace: String::new(),
             leader,
+            policies: String::new(),
         };
         let leads = || Leader::Is("a".to_owned());
         assert_eq!(installation(None, leads()).nobody_decides_in("x"), None);

@@ -10,13 +10,14 @@ mod explain;
 mod file;
 mod installation;
 mod moment;
+mod output;
+mod policies;
 mod report;
 mod retries;
 mod schedule;
 mod subject;
 mod view;
 
-use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -30,17 +31,10 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            if !nobody_reads(&error) {
-                eprintln!("kubectl wfe: {error:#}");
-            }
+            output::complain(&error);
             ExitCode::from(FAILED)
         }
     }
-}
-
-/// Tells whether the output was closed, as `head` does when it has enough: that is no news to anybody.
-fn nobody_reads(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 fn run(cli: Cli) -> anyhow::Result<bool> {

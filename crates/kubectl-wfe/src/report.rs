@@ -14,6 +14,7 @@ use wfe_view::index::ExecutionRecord;
 
 use crate::installation::{Installation, Leader};
 use crate::moment::shown;
+use crate::output::line;
 use crate::retries::OnAttempt;
 use crate::view::{Answer, Seen};
 use words::{in_the_way, told_of_history};
@@ -50,6 +51,8 @@ struct Basis {
     policy: Option<String>,
     /// What is known of who leads.
     operator: Option<String>,
+    /// Whether the admission policies protect.
+    policies: Option<String>,
     /// Which executions of other namespaces could not be read, and what is assumed of them.
     owners: Option<String>,
 }
@@ -89,6 +92,9 @@ pub(crate) struct Report {
     policy: Option<String>,
     /// Who leads, or why nobody does, or what is assumed.
     operator: Option<String>,
+    /// Whether the admission policies protect, or why that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policies: Option<String>,
     /// Which attempt a Running one is on, where it has a retry policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<OnAttempt>,
@@ -326,6 +332,7 @@ impl Report {
             workflows: Vec::new(),
             policy: about.basis.policy.clone(),
             operator: about.nobody_decides.clone().or(about.basis.operator.clone()),
+            policies: about.basis.policies.clone(),
             attempt: None,
             head: String::new(),
             other_workflows: String::new(),
@@ -374,11 +381,17 @@ impl Report {
     pub(crate) fn outlook(&self) -> String {
         match (self.verdict, &self.message) {
             (Word::Depends, _) => {
-                let each = self.workflows.iter().map(|it| format!("\n  {} {}", it.workflow_id, it.outlook));
-                format!("{}:{}\n  any other {}", self.head, each.collect::<String>(), self.other_workflows)
+                let each =
+                    self.workflows.iter().map(|it| format!("\n  {} {}", line(&it.workflow_id), line(&it.outlook)));
+                format!(
+                    "{}:{}\n  any other {}",
+                    line(&self.head),
+                    each.collect::<String>(),
+                    line(&self.other_workflows)
+                )
             }
-            (Word::Skip | Word::Fail, Some(message)) => format!("{}: {message}.", self.head),
-            _ => format!("{}.", self.head),
+            (Word::Skip | Word::Fail, Some(message)) => format!("{}: {}.", line(&self.head), line(message)),
+            _ => format!("{}.", line(&self.head)),
         }
     }
 
@@ -400,13 +413,19 @@ impl Basis {
             Leader::Is(name) => format!("{name} leads"),
             Leader::Nobody(why) | Leader::Unknown(why) => why.clone(),
         };
-        Self { policy: Some(installation.policy_of.clone()), operator: Some(operator), owners: None }
+        let (policy, policies) = (installation.policy_of.clone(), installation.policies.clone());
+        Self { policy: Some(policy), operator: Some(operator), policies: Some(policies), owners: None }
     }
 
     fn told(&self) -> impl Iterator<Item = (&'static str, String)> {
-        [("policy", &self.policy), ("operator", &self.operator), ("assumed", &self.owners)]
-            .into_iter()
-            .filter_map(|(label, said)| Some((label, said.clone()?)))
+        [
+            ("policy", &self.policy),
+            ("operator", &self.operator),
+            ("policies", &self.policies),
+            ("assumed", &self.owners),
+        ]
+        .into_iter()
+        .filter_map(|(label, said)| Some((label, said.clone()?)))
     }
 }
 
@@ -526,7 +545,8 @@ mod tests {
     fn where_nobody_decides_nothing_runs_and_what_is_skipped_says_so_too() {
         let nobody = |answer: &Answer| {
             let why = "no operator leads: nobody holds the Lease a/b".to_owned();
-            let basis = Basis { policy: Some("the ConfigMap".to_owned()), operator: Some(why.clone()), owners: None };
+            let basis =
+                Basis { policy: Some("the ConfigMap".to_owned()), operator: Some(why.clone()), ..Basis::default() };
             Report::of_answer(&About { nobody_decides: Some(why), basis, ..about(None, vec![]) }, answer)
         };
         let report = nobody(&runs());

@@ -70,8 +70,3 @@ fn held(schedule: &DynamicObject) -> Option<&str> {
     let held = conditions.iter().find(|it| it["type"] == HELD && it["status"] == "True")?;
     held["reason"].as_str()
 }
-
-/// Takes the control characters out of what others have written: a terminal would obey them.
-fn clean(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
-}

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::client::{Body, ClientBuilder};
 use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Config, Resource};
 use tower::{BoxError, Layer, Service};
 use wfe_core::residue::ResidueKind;
+use wfe_settings::policies::Half;
 use wfe_view::call::{CallError, within};
 use wfe_view::index::Kind;
 use wfe_view::lean::LeanObject;
@@ -150,6 +152,19 @@ impl Cluster {
     #[must_use]
     pub fn events_in(&self, namespace: &str) -> Api<k8s_openapi::api::events::v1::Event> {
         Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Returns the admission policies of the cluster, or their bindings, as whoever wrote them has them.
+    #[must_use]
+    pub fn admission(&self, half: Half) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", half.kind());
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk_with_plural(&kind, half.plural()))
+    }
+
+    /// Returns what asks the API server about others, as `TokenReviews`.
+    #[must_use]
+    pub fn reviews<K: Resource<DynamicType = (), Scope = ClusterResourceScope>>(&self) -> Api<K> {
+        Api::all(self.client.clone())
     }
 
     /// Returns the Leases of one namespace.

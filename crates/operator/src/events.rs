@@ -28,6 +28,7 @@ use wfe_core::residue::ResidueId;
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 use wfe_view::call::CallError;
+use wfe_view::printable::line;
 
 use crate::client::Cluster;
 use crate::clock::Clock;
@@ -268,6 +269,7 @@ impl Announcement {
             uid: Some(run.uid.to_string()),
             ..ObjectReference::default()
         });
+        let note = line(&self.note);
         Event {
             metadata: ObjectMeta {
                 name: Some(self.name()),
@@ -282,7 +284,7 @@ impl Announcement {
             reason: Some(self.reason.to_owned()),
             regarding: Some(regarding),
             related,
-            note: Some(self.note[..self.note.floor_char_boundary(MAX_NOTE)].to_owned()),
+            note: Some(note[..note.floor_char_boundary(MAX_NOTE)].to_owned()),
             type_: Some(if self.warning { "Warning" } else { "Normal" }.to_owned()),
             ..Event::default()
         }
@@ -411,5 +413,14 @@ mod tests {
         };
         let name = Announcement::config_refused(&config, note()).name();
         assert!(name.len() <= 253 && name.ends_with(".18446744073709551615.configrefused"), "{name}");
+    }
+
+    #[test]
+    fn a_text_of_others_does_nothing_where_an_event_is_shown() {
+        let id = ExecutionId { namespace: "ops".into(), name: "fix".into(), uid: Uid::new("u") };
+        let announcement = Announcement::normal(&id, "Skipped", "Skip", "a\u{1b}[2J\nb\u{202e}c".to_owned());
+        assert_eq!(rendered(&announcement).note.as_deref(), Some(r"a\u{1b}[2J\nb\u{202e}c"));
+        let long = Announcement::normal(&id, "Skipped", "Skip", "\u{202e}".repeat(MAX_NOTE));
+        assert!(rendered(&long).note.is_some_and(|note| note.len() <= MAX_NOTE));
     }
 }

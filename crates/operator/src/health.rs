@@ -34,6 +34,8 @@ struct State {
     paused: Option<String>,
     /// Why schedules cannot be seen. Executions go on without them, so it keeps nobody from being ready either.
     unscheduled: Option<String>,
+    /// Which admission policies do not protect. It keeps nobody from being ready: see [`Health::unprotected`].
+    unprotected: Option<String>,
     /// The right that the operator lacks, and how many targets wait for it.
     denied: Option<(usize, String)>,
 }
@@ -51,6 +53,7 @@ impl Health {
             failing: HashMap::new(),
             paused: None,
             unscheduled: None,
+            unprotected: None,
             denied: None,
         };
         Self(Arc::new(Mutex::new(state)))
@@ -99,11 +102,20 @@ impl Health {
         self.update(|state| state.unscheduled = why.map(|why| format!("no WorkflowSchedule runs: {why}")));
     }
 
-    /// Returns what else people should know of a process that is ready: what is paused, and whether schedules run.
+    /// These admission policies do not protect; `None`: all do. The process stays ready: an unready one is taken out of
+    /// nothing that would be safer without it, another replica would find the same, and an upgrade that puts the
+    /// policies back would wait for it.
+    pub fn unprotected(&self, why: Option<String>) {
+        self.update(|state| state.unprotected = why);
+    }
+
+    /// Returns what else people should know of a process that is ready: what is paused, whether schedules run, and
+    /// which policies are missing.
     #[must_use]
     pub fn notes(&self) -> Option<String> {
         self.read(|state| {
-            let notes: Vec<&str> = state.paused.iter().chain(&state.unscheduled).map(String::as_str).collect();
+            let notes: Vec<&str> =
+                state.paused.iter().chain(&state.unscheduled).chain(&state.unprotected).map(String::as_str).collect();
             (!notes.is_empty()).then(|| notes.join("; "))
         })
     }
@@ -246,6 +258,17 @@ mod tests {
         health.watch_delivered(Kind::Schedule);
         health.unscheduled(health.failure(Kind::Schedule));
         assert_eq!(health.notes().as_deref(), Some("namespace a is paused"));
+    }
+
+    #[test]
+    fn policies_that_do_not_protect_are_told_and_keep_nobody_from_being_ready() {
+        let health = Health::new();
+        health.engine_alive(true, None);
+        health.unprotected(Some("1 of 9 admission policies do not protect".to_owned()));
+        assert_eq!(health.ready(), Ok(()));
+        assert_eq!(health.notes().as_deref(), Some("1 of 9 admission policies do not protect"));
+        health.unprotected(None);
+        assert_eq!(health.notes(), None);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod lease;
 pub mod metrics;
 pub mod parts;
 pub mod perform;
+pub mod policies;
 pub mod queue;
 pub mod replica;
 pub mod run;

@@ -274,6 +274,11 @@ impl Metrics {
         self.0.now.operator_forbidden.set(i64::try_from(targets).unwrap_or(i64::MAX));
     }
 
+    /// Shows whether an admission policy that ships is missing, or is not as it ships.
+    pub fn policy_missing(&self, policy: &str, missing: bool) {
+        self.0.now.policy_missing.with_label_values(&[policy]).set(i64::from(missing));
+    }
+
     /// Shows for how long a watch has been silent.
     pub fn silent(&self, kind: Kind, silence: Duration) {
         self.0.now.watch_silence.with_label_values(&[kind.label()]).set(silence.as_secs_f64());

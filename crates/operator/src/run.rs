@@ -6,6 +6,7 @@ use http::header::USER_AGENT;
 use kube::Config;
 use wfe_settings::cli::RunArgs;
 use wfe_settings::config::{Flags, Place};
+use wfe_settings::policies;
 use wfe_view::causes::with_causes;
 
 use crate::client::Cluster;
@@ -17,7 +18,9 @@ use crate::leadership::Leadership;
 use crate::lease::identity;
 use crate::metrics::Metrics;
 use crate::parts::Parts;
+use crate::policies::Lookout;
 use crate::replica::{Candidacy, Replica, Setup};
+use crate::server::{Access, Certificates};
 use crate::signals::StopSignals;
 use crate::{server, telemetry};
 
@@ -38,7 +41,11 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let metrics = Metrics::new().context("cannot set up the metrics")?;
     let health = Health::new();
     let hearing = Hearing::default();
-    let metrics_listener = server::listen("metrics", args.metrics_address).await?;
+    let certificates = match (&args.metrics.metrics_tls_certificate, &args.metrics.metrics_tls_key) {
+        (Some(certificate), Some(key)) => Some(Certificates::read(certificate.clone(), key.clone())?),
+        _ => None,
+    };
+    let metrics_listener = server::listen("metrics", args.metrics.metrics_address).await?;
     let health_listener = server::listen("health", args.health_address).await?;
 
     let instance = args.lease.identity.clone().unwrap_or_else(host_name);
@@ -52,7 +59,9 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
             .context("cannot use the cluster's configuration")?;
 
     let mut parts = Parts::default();
-    parts.spawn("the metrics server", server::serve_metrics(metrics_listener, metrics.clone()));
+    let access = args.metrics.metrics_authentication.then(|| Access::new(cluster.clone()));
+    let serving = server::serve_metrics(metrics_listener, metrics.clone(), certificates, access);
+    parts.spawn("the metrics server", serving);
     let (place, page) = (Place::of(&args), Page::new(Place::of(&args)));
     let serving = server::serve_health(health_listener, health.clone(), leadership.clone(), page.clone());
     parts.spawn("the health server", serving);
@@ -70,6 +79,11 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let cluster = cluster.with_execution_namespace(execution_namespace);
     tracing::info!(version = start.version, execution_namespace, "configuration in force");
 
+    if !args.policy_check_interval.is_zero() {
+        let shipped = policies::shipped().context("the admission policies of this build cannot be read")?;
+        let (every, health, metrics) = (args.policy_check_interval, health.clone(), metrics.clone());
+        parts.spawn("the look at the policies", Lookout::new(cluster.clone(), shipped, every, health, metrics).run());
+    }
     let candidacy = args.lease.leader_elect.then_some(Candidacy {
         namespace: args.namespace,
         lease: args.lease.lease_name,

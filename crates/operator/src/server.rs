@@ -1,9 +1,13 @@
 //! The two small HTTP servers: metrics, and health for the probes.
 
+mod access;
+mod connections;
+mod tls;
+
 use std::net::SocketAddr;
 
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
@@ -12,6 +16,9 @@ use crate::config::Page;
 use crate::health::Health;
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
+
+pub use access::Access;
+pub use tls::Certificates;
 
 /// Opens a port, or says which one could not be opened.
 ///
@@ -25,10 +32,25 @@ pub async fn listen(server: &'static str, address: SocketAddr) -> anyhow::Result
     Ok(listener)
 }
 
-/// Serves `/metrics` until the process ends.
-pub async fn serve_metrics(listener: TcpListener, metrics: Metrics) -> std::io::Result<()> {
-    let handler = move || std::future::ready(render(&metrics));
-    axum::serve(listener, Router::new().route("/metrics", get(handler))).await
+/// Serves `/metrics` until the process ends: over TLS where there is a certificate, and only to whom `access` admits
+/// where that is given.
+pub async fn serve_metrics(
+    listener: TcpListener,
+    metrics: Metrics,
+    certificates: Option<Certificates>,
+    access: Option<Access>,
+) -> std::io::Result<()> {
+    let handler = move |headers: HeaderMap| {
+        let (metrics, access) = (metrics.clone(), access.clone());
+        async move {
+            let refused = match access {
+                Some(access) => access.refuses(&headers).await,
+                None => None,
+            };
+            refused.unwrap_or_else(|| render(&metrics))
+        }
+    };
+    connections::serve(listener, Router::new().route("/metrics", get(handler)), certificates).await
 }
 
 /// Serves `/healthz`, `/readyz` and `/configz` until the process ends.
@@ -48,7 +70,7 @@ pub async fn serve_health(
         .route("/healthz", get(move || std::future::ready(answer(alive.alive().map(|()| "ok".to_owned())))))
         .route("/readyz", get(move || std::future::ready(answer(ready()))))
         .route("/configz", get(move || std::future::ready(config.to_string())));
-    axum::serve(listener, router).await
+    connections::serve(listener, router, None).await
 }
 
 fn render(metrics: &Metrics) -> Response {

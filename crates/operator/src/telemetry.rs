@@ -1,11 +1,12 @@
 //! Structured logs on standard error: one line per transition, with wfe, target and reason.
 
 use std::ffi::OsStr;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use tracing_subscriber::{EnvFilter, reload};
 use wfe_settings::log::LogFormat;
+use wfe_view::printable;
 
 /// How much is logged, from now on. Cheap to clone.
 #[derive(Clone)]
@@ -26,13 +27,56 @@ fn has_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
+/// What tracing writes after an escape character to colour a part of a line, and to end that. It lets through those of
+/// others in shown fields, and nothing tells them apart: these at least hide nothing and move nothing.
+const COLOURS: [&str; 10] = ["[0m", "[1m", "[2m", "[3m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m"];
+
+/// Writes the lines of a log so that a terminal obeys no text of others in them, and none looks like a line of its own.
+struct Printable<W> {
+    to: W,
+    show: fn(&str) -> String,
+}
+
+impl<W: Write> Write for Printable<W> {
+    /// Writes one event: tracing hands each over as a whole.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = (self.show)(text.strip_suffix('\n').unwrap_or(&text)) + "\n";
+        self.to.write_all(line.as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Returns how an event is shown.
+fn shown_as(format: LogFormat, has_colours: bool) -> fn(&str) -> String {
+    match format {
+        LogFormat::Json => |text| printable::json(text).into_owned(),
+        LogFormat::Text if !has_colours => |text| printable::line(text).into_owned(),
+        LogFormat::Text => |text| {
+            let mut parts = text.split('\u{1b}');
+            let first = printable::line(parts.next().unwrap_or_default()).into_owned();
+            parts.fold(first, |shown, part| {
+                let is_ours = COLOURS.iter().any(|colour| part.starts_with(colour));
+                shown + if is_ours { "\u{1b}" } else { r"\u{1b}" } + &printable::line(part)
+            })
+        },
+    }
+}
+
 /// Starts logging. `filter` comes from [`parse_level`](wfe_settings::log::parse_level).
 #[must_use]
 pub fn start(format: LogFormat, filter: &str) -> LogLevel {
-    let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(std::io::stderr);
+    let has_colours = has_colours(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
+    let show = shown_as(format, has_colours);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(move || Printable { to: io::stderr(), show });
     match format {
         LogFormat::Text => {
-            let has_colours = has_colours(std::io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
             let builder = builder.with_ansi(has_colours).with_filter_reloading();
             let handle = builder.reload_handle();
             builder.init();
@@ -49,7 +93,6 @@ pub fn start(format: LogFormat, filter: &str) -> LogLevel {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, Write};
     use std::sync::{Mutex, PoisonError};
 
     use super::*;
@@ -105,6 +148,39 @@ mod tests {
             (false, None, false),
         ] {
             assert_eq!(has_colours(is_terminal, no_color.map(OsStr::new)), expected, "{is_terminal} {no_color:?}");
+        }
+    }
+
+    /// A message and a field that clear the screen, begin a line of their own, and turn the rest round.
+    #[test]
+    fn a_text_of_others_stays_within_its_line_and_does_nothing() {
+        const HOSTILE: &str = "a\u{1b}[2Jb\nERROR c\u{202e}d\u{9b}1A";
+        for (format, has_colours) in [(LogFormat::Json, false), (LogFormat::Text, false), (LogFormat::Text, true)] {
+            let lines = Lines::default();
+            let (to, show) = (lines.clone(), shown_as(format, has_colours));
+            let builder = tracing_subscriber::fmt()
+                .with_ansi(has_colours)
+                .with_writer(move || Printable { to: to.clone(), show });
+            let say = || {
+                tracing::warn!(field = HOSTILE, shown = %HOSTILE, "{HOSTILE}");
+                tracing::warn!("second");
+            };
+            match format {
+                LogFormat::Json => tracing::subscriber::with_default(builder.json().finish(), say),
+                LogFormat::Text => tracing::subscriber::with_default(builder.finish(), say),
+            }
+            let bytes = lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let said = String::from_utf8(bytes).unwrap();
+            assert_eq!(said.lines().count(), 2, "{said:?}");
+            let is_colour =
+                |place: usize| has_colours && COLOURS.iter().any(|colour| said[place + 1..].starts_with(colour));
+            for (place, character) in said.char_indices() {
+                let is_harmless = printable::line(&character.to_string()).len() == character.len_utf8();
+                assert!(
+                    is_harmless || character == '\n' || (character == '\u{1b}' && is_colour(place)),
+                    "{format:?} {said:?}"
+                );
+            }
         }
     }
 }

@@ -33,8 +33,8 @@ impl Untold {
         true
     }
 
-    /// Forgets what there was to tell of an execution or a schedule, as a later write to it has happened and was told: so none of the
-    /// earlier tries has.
+    /// Forgets what there was to tell of an execution or a schedule, as a later write to it has happened and was told:
+    /// so none of the earlier tries has.
     pub fn forget(&mut self, key: &Key, about: &Uid) {
         self.retain(key, |telling| telling.about() != about);
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod lease;
+mod metrics;
 mod policy;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use wfe_core::policy::{Policy, PolicyError};
 use crate::log::{LogFormat, parse_level};
 
 pub use lease::LeaseArgs;
+pub use metrics::MetricsArgs;
 pub use policy::{PolicyArgs, ScopeArg};
 
 /// Runs WorkflowExecutions as Tekton PipelineRuns: at most one at a time on a target, and every decision says why.
@@ -107,13 +109,17 @@ pub struct RunArgs {
     #[arg(long, env = "WFE_MAX_STALENESS", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]
     pub max_staleness: Duration,
 
+    /// How often the operator looks whether the shipped admission policies are in the cluster, unchanged. 0: never.
+    #[arg(long, env = "WFE_POLICY_CHECK_INTERVAL", value_name = "DURATION", default_value = "1m", value_parser = policy::parse_or_off)]
+    pub policy_check_interval: Duration,
+
     /// Which of several replicas decides and writes.
     #[command(flatten)]
     pub lease: LeaseArgs,
 
-    /// Where Prometheus metrics are served, under /metrics.
-    #[arg(long, env = "WFE_METRICS_ADDRESS", value_name = "IP:PORT", default_value = "0.0.0.0:9090")]
-    pub metrics_address: SocketAddr,
+    /// Where and to whom metrics are served.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 
     /// Where the probes ask: /healthz (alive) and /readyz (caches synced, watches working). /configz shows what is in
     /// force.

@@ -6,5 +6,6 @@
 pub mod cli;
 pub mod config;
 pub mod log;
+pub mod policies;
 pub mod table;
 pub mod timing;

@@ -8,5 +8,6 @@ pub mod causes;
 pub mod index;
 pub mod lean;
 pub mod observe;
+pub mod printable;
 pub mod read;
 pub mod source;

@@ -59,6 +59,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - --retry-period={{ .Values.leaderElection.retryPeriod }}
 {{- end }}
 - --metrics-address={{ include "wfe-operator.address" (dict "host" .Values.bindAddress "port" .Values.metrics.port) }}
+{{- if .Values.metrics.tls.secretName }}
+- --metrics-tls-certificate=/etc/wfe-operator/metrics-tls/tls.crt
+- --metrics-tls-key=/etc/wfe-operator/metrics-tls/tls.key
+{{- end }}
+{{- if .Values.metrics.authentication }}
+- --metrics-authentication=true
+{{- end }}
 - --health-address={{ include "wfe-operator.address" (dict "host" .Values.bindAddress "port" .Values.health.port) }}
 - --log-format={{ .Values.log.format }}
 - --log-level={{ .Values.log.level }}

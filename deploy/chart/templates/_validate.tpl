@@ -17,6 +17,14 @@
 {{- end -}}
 {{- end -}}
 
+{{- if and $v.metrics.authentication (not $v.metrics.tls.secretName) -}}
+{{- fail "metrics.authentication: needs metrics.tls.secretName: tokens must not go over plain HTTP" -}}
+{{- end -}}
+
+{{- if and $v.metrics.authentication $v.podMonitor.enabled -}}
+{{- fail "podMonitor.enabled: a PodMonitor cannot send the token of Prometheus; with metrics.authentication, use serviceMonitor" -}}
+{{- end -}}
+
 {{- with $v.podDisruptionBudget -}}
 {{- if .enabled -}}
 {{- $min := toString (default "" .minAvailable) -}}

@@ -62,6 +62,11 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["leaderElection.retryPeriod=\"1m\""], &["leaderElection.retryPeriod: 1m must be less than renewDeadline (5s)"]),
     (&["podDisruptionBudget.minAvailable=1"], &["podDisruptionBudget: set maxUnavailable or minAvailable"]),
     (&["podDisruptionBudget.maxUnavailable=null"], &["podDisruptionBudget: set maxUnavailable or minAvailable"]),
+    (&["metrics.authentication=true"], &["metrics.authentication: needs metrics.tls.secretName"]),
+    (
+        &["metrics.authentication=true", "metrics.tls.secretName=\"a\"", "podMonitor.enabled=true"],
+        &["podMonitor.enabled: a PodMonitor cannot send the token"],
+    ),
     (&["podDisruptionBudget.maxUnavailable=0"], &["podDisruptionBudget.maxUnavailable: 0 would let no node"]),
     (&["podDisruptionBudget.maxUnavailable=\"0%\""], &["podDisruptionBudget.maxUnavailable: 0 would let no node"]),
     (

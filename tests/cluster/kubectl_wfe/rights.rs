@@ -24,6 +24,9 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
             has(&explainer.says(1, &EXPLAIN).await?, &["would be skipped, PreviousExecutionFailed"]);
             let words = ["schedule", "explain", "nightly"];
             has(&explainer.says(2, &words).await?, &["resource \"workflowschedules\"", "wfe-explain"]);
+        } else if right.group == "admissionregistration.k8s.io" {
+            let said = explainer.says(1, &EXPLAIN).await?;
+            has(&said, &["would be skipped, PreviousExecutionFailed", "as you may not get all of them", "wfe-explain"]);
         } else if right.verb == "get" {
             // What the operator has in force can be assumed, and is said to be.
             let said = explainer.says(1, &EXPLAIN).await?;

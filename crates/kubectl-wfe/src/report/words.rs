@@ -11,34 +11,35 @@ use wfe_core::target::Target;
 use wfe_view::observe::observe_clearance;
 
 use super::{Named, OfWorkflow, Report, Rule, Word};
+use crate::output::line;
 use crate::view::Seen;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { target, namespace, head, .. } = self;
+        let [target, namespace, head] = [&self.target, &self.namespace, &self.head].map(|text| line(text));
         match &self.name {
-            Some(name) => writeln!(f, "{namespace}/{name} on {target}: {head}")?,
+            Some(name) => writeln!(f, "{namespace}/{} on {target}: {head}", line(name))?,
             None => writeln!(f, "a new execution on {target}: {head}")?,
         }
         if self.verdict == Word::Depends {
             writeln!(f)?;
             for OfWorkflow { workflow_id, outlook, .. } in &self.workflows {
-                writeln!(f, "  {workflow_id}: {outlook}")?;
+                writeln!(f, "  {}: {}", line(workflow_id), line(outlook))?;
             }
-            writeln!(f, "  any other: {}\n\nAny other workflow:", self.other_workflows)?;
+            writeln!(f, "  any other: {}\n\nAny other workflow:", line(&self.other_workflows))?;
         }
         if !self.facts.is_empty() {
             writeln!(f)?;
         }
         for (label, said) in &self.facts {
-            writeln!(f, "  {label:<12} {said}")?;
+            writeln!(f, "  {label:<12} {}", line(said))?;
         }
         if !self.rules.is_empty() {
             writeln!(f, "\nWhat each rule found, in order:")?;
         }
         for Rule { name, found, until } in &self.rules {
             let until = until.as_ref().map_or(String::new(), |until| format!(" (until {until})"));
-            writeln!(f, "  {name}: {found}{until}")?;
+            writeln!(f, "  {name}: {}{until}", line(found))?;
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 //! would decide now.
 
 use std::fmt::Write as _;
-use std::io::{Write as _, stdout};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -15,11 +14,12 @@ use wfe_core::policy::Policy;
 use wfe_core::schedule::{Every, Held, HeldBy, LastRun, Outcome, Planned, Ready, Schedule};
 use wfe_core::target::Target;
 
-use super::{clean, no_such};
+use super::no_such;
 use crate::cli::{ClusterArgs, Format, ScheduleExplainArgs};
 use crate::file;
 use crate::installation::{Installation, Leader};
 use crate::moment::shown;
+use crate::output::{line, output};
 use crate::subject::AskedSchedule;
 use crate::view::Lookout;
 
@@ -46,6 +46,7 @@ struct Report {
     slots: Vec<Slot>,
     policy: String,
     operator: String,
+    policies: String,
     /// Why no operator decides on it, where that is so.
     undecided: Option<String>,
     /// What was assumed, as it could not be read.
@@ -103,14 +104,13 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Re
         .context("the operator would not decide on it; look again")?;
     let report = Report {
         undecided: seen.installation.nobody_decides_in(namespace),
-        assumed: seen.unread.as_deref().map(clean),
+        assumed: seen.unread.clone(),
         ..Report::of(&schedule, target, &judgement, &seen.installation, seen.now)
     };
-    let text = match args.output {
-        Some(Format::Json) => serde_json::to_string_pretty(&report)? + "\n",
-        None => report.told(),
-    };
-    stdout().write_all(text.as_bytes())?;
+    match args.output {
+        Some(Format::Json) => output().json(&report)?,
+        None => write!(output(), "{}", report.told())?,
+    }
     Ok(report.held.is_none() && report.undecided.is_none() && !report.slots.is_empty())
 }
 
@@ -184,14 +184,15 @@ impl Report {
             last_run: last.map(|last| Last {
                 slot: shown(last.slot),
                 outcome: last.outcome.map(Outcome::as_str),
-                reason: last.reason.as_deref().map(clean),
-                message: last.message.as_deref().map(clean),
+                reason: last.reason.as_deref().map(str::to_owned),
+                message: last.message.as_deref().map(str::to_owned),
             }),
             conditions: conditions(schedule),
-            rows: judgement.asked.iter().map(|(row, says)| Row { row, says: clean(says) }).collect(),
+            rows: judgement.asked.iter().map(|(row, says)| Row { row, says: says.to_string() }).collect(),
             slots: slots(schedule, now).into_iter().map(slot).collect(),
             policy: installation.policy_of.clone(),
             operator,
+            policies: installation.policies.clone(),
             undecided: None,
             assumed: None,
         }
@@ -199,9 +200,9 @@ impl Report {
 
     fn told(&self) -> String {
         let mut text = format!("WorkflowSchedule {}/{}", self.namespace, self.name);
-        let target = self.target.as_deref().unwrap_or("a target that cannot be read");
+        let target = line(self.target.as_deref().unwrap_or("a target that cannot be read"));
         let _ = match (&self.undecided, self.held, self.slots.first()) {
-            (Some(why), ..) => writeln!(text, " on {target} makes no run: {why}\n"),
+            (Some(why), ..) => writeln!(text, " on {target} makes no run: {}\n", line(why)),
             (None, Some(held), _) => writeln!(text, " on {target} is held: {held}\n"),
             (None, None, Some(next)) => writeln!(text, " on {target} runs next at {} ({})\n", next.utc, next.why),
             (None, None, None) => writeln!(text, " on {target} has no next run\n"),
@@ -209,21 +210,22 @@ impl Report {
         let _ = writeln!(text, "  failures     {}", self.failures);
         if let Some(Last { slot, outcome, reason, message }) = &self.last_run {
             let outcome = outcome.unwrap_or("at work");
-            let said = message.as_ref().or(reason.as_ref()).map(|said| format!(", {said}")).unwrap_or_default();
+            let said = message.as_ref().or(reason.as_ref()).map(|said| format!(", {}", line(said))).unwrap_or_default();
             let _ = writeln!(text, "  last run     slot {slot}: {outcome}{said}");
         }
         for Condition { kind, status, reason, message } in &self.conditions {
             let status = if *status { "True" } else { "False" };
-            let message = message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+            let message = message.as_ref().map(|message| format!(": {}", line(message))).unwrap_or_default();
             let _ = writeln!(text, "  condition    {kind} {status}, {reason}{message}");
         }
-        let _ = writeln!(text, "  policy       {}\n  operator     {}", self.policy, self.operator);
+        let _ = writeln!(text, "  policy       {}\n  operator     {}", line(&self.policy), line(&self.operator));
+        let _ = writeln!(text, "  policies     {}", line(&self.policies));
         if let Some(assumed) = &self.assumed {
-            let _ = writeln!(text, "  assumed      {assumed}");
+            let _ = writeln!(text, "  assumed      {}", line(assumed));
         }
         let _ = writeln!(text, "\nWhat each row found, in order; the last one decides:");
         for Row { row, says } in &self.rows {
-            let _ = writeln!(text, "  {row}: {says}");
+            let _ = writeln!(text, "  {row}: {}", line(says));
         }
         if !self.slots.is_empty() {
             let _ =
@@ -239,8 +241,12 @@ impl Report {
 
 /// Returns what the conditions say that there are.
 fn conditions(schedule: &Schedule) -> Vec<Condition> {
-    let said =
-        |kind, status, reason, message: Option<&str>| Condition { kind, status, reason, message: message.map(clean) };
+    let said = |kind, status, reason, message: Option<&str>| Condition {
+        kind,
+        status,
+        reason,
+        message: message.map(str::to_owned),
+    };
     let ready = match &schedule.status.ready {
         Ready::Unsaid => None,
         Ready::Yes => Some(said("Ready", true, "Ready", None)),

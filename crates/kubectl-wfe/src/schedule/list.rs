@@ -1,7 +1,5 @@
 //! `kubectl wfe schedule list`: the schedules of a namespace, or of all, a line each.
 
-use std::io::{Write, stdout};
-
 use anyhow::{Result, bail};
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
@@ -9,8 +7,9 @@ use wfe_view::call::within;
 use wfe_view::index::Kind;
 use wfe_view::source::{PAGE, objects};
 
-use super::{clean, held, said};
+use super::{held, said};
 use crate::cli::{ClusterArgs, Format, ScheduleListArgs};
+use crate::output::{line, output};
 use crate::view::{ANSWERS_WITHIN, connect};
 
 /// What a column shows, and where it stands.
@@ -31,10 +30,10 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleListArgs) -> Resul
     let (client, namespace) = connect(cluster).await?;
     let within_namespace = (!args.all_namespaces).then_some(&*namespace);
     let found = all(&objects(&client, Kind::Schedule, within_namespace)).await?;
-    let mut out = stdout();
+    let mut out = output();
     if args.output == Some(Format::Json) {
         let rows: Vec<Value> = found.iter().map(|it| json!(row(it))).collect();
-        writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
+        out.json(&rows)?;
     } else if found.is_empty() {
         writeln!(
             out,
@@ -84,7 +83,7 @@ fn row(schedule: &DynamicObject) -> serde_json::Map<String, Value> {
 fn table(schedules: &[DynamicObject]) -> String {
     let text = |value: &Value| match value {
         Value::Null => String::new(),
-        Value::String(text) => clean(text),
+        Value::String(text) => line(text).into_owned(),
         other => other.to_string(),
     };
     let mut rows = vec![COLUMNS.map(|(name, _)| name.to_owned())];
@@ -100,11 +99,11 @@ fn table(schedules: &[DynamicObject]) -> String {
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
-    let line = |row: &[String; COLUMNS.len()]| {
+    let render = |row: &[String; COLUMNS.len()]| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("   ").trim_end().to_owned() + "\n"
     };
-    rows.iter().map(line).collect()
+    rows.iter().map(render).collect()
 }
 
 #[cfg(test)]
@@ -131,11 +130,11 @@ mod tests {
         .unwrap();
         assert_eq!(
             table(&schedules),
-            "NAMESPACE   NAME      EVERY   CRON                      FAILURES   LAST     NEXT                   WHY            \
+            "NAMESPACE   NAME      EVERY   CRON                      FAILURES   LAST     NEXT                   WHY                 \
              HELD\n\
-             ops         nightly           0 2 * * * Europe/Berlin   2          Failed                                         \
+             ops         nightly           0 2 * * * Europe/Berlin   2          Failed                                              \
              Suspended\n\
-             ops         b         5m                                                    2026-01-02T03:04:05Z   Interval [2J\n"
+             ops         b         5m                                                    2026-01-02T03:04:05Z   Interval\\u{1b}[2J\n"
         );
     }
 }

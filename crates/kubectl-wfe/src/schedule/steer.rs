@@ -1,7 +1,5 @@
 //! `kubectl wfe schedule run | suspend | resume`: what a person may ask of a schedule, by the rights of that person.
 
-use std::io::{Write, stdout};
-
 use anyhow::{Result, bail};
 use chrono::{SecondsFormat, SubsecRound, TimeDelta, Utc};
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -11,9 +9,10 @@ use wfe_core::schedule::PlannedBy;
 use wfe_view::call::within;
 use wfe_view::observe::observe_schedule;
 
-use super::{clean, get, held, open, said};
+use super::{get, held, open, said};
 use crate::cli::ClusterArgs;
 use crate::moment::shown;
+use crate::output::{line, output};
 use crate::view::ANSWERS_WITHIN;
 
 /// How long the hint counts that asks for a run now (SPEC section 12.4).
@@ -25,7 +24,7 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: &str) -> Resu
     let mut found = get(&schedules, &namespace, name).await?;
     let shown = describe(&found);
     let name = found.metadata.name.clone().unwrap_or_default();
-    let mut out = stdout();
+    let mut out = output();
     if found.data["spec"]["suspend"] == true {
         writeln!(
             out,
@@ -40,16 +39,16 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: &str) -> Resu
     let outlook = match outlook(&found, now) {
         Ok(outlook) => outlook,
         Err(why) => {
-            writeln!(out, "{shown} cannot run now: {}; nothing was written.", clean(&why))?;
+            writeln!(out, "{shown} cannot run now: {}; nothing was written.", line(&why))?;
             return Ok(false);
         }
     };
     patch(&schedules, &found, &json!({"spec": {"hint": found.data["spec"]["hint"]}})).await?;
-    writeln!(out, "{shown} is asked to run now: {outlook}.")?;
+    writeln!(out, "{shown} is asked to run now: {}.", line(&outlook))?;
     if replaces {
         writeln!(out, "The hint that it had is replaced.")?;
     }
-    if let Some(held) = held(&found).map(clean) {
+    if let Some(held) = held(&found).map(line) {
         writeln!(out, "It is held ({held}): it runs when that ends within ten minutes, else the hint is lost.")?;
     }
     writeln!(out, "See what it does: kubectl wfe schedule explain {name} -n {namespace}")?;
@@ -84,7 +83,7 @@ pub(super) async fn suspend(cluster: &ClusterArgs, name: &str, suspend: bool) ->
     let (schedules, namespace) = open(cluster).await?;
     let found = get(&schedules, &namespace, name).await?;
     let shown = describe(&found);
-    let mut out = stdout();
+    let mut out = output();
     if found.data["spec"]["suspend"].as_bool().unwrap_or(false) == suspend {
         writeln!(
             out,

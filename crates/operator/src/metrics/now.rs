@@ -20,6 +20,7 @@ pub(super) struct Now {
     pub(super) paused: IntGauge,
     pub(super) paused_namespaces: IntGauge,
     pub(super) operator_forbidden: IntGauge,
+    pub(super) policy_missing: IntGaugeVec,
     pub(super) watch_silence: GaugeVec,
 }
 
@@ -74,6 +75,11 @@ impl Now {
                 "workflowexecution_operator_forbidden_targets",
                 "Targets that wait because the account of the operator lacks a right.",
             )?,
+            policy_missing: gauges(
+                "workflowexecution_policy_missing",
+                "1 while an admission policy that ships, or its binding, is missing or is not as it ships, by policy.",
+                &["policy"],
+            )?,
             watch_silence: GaugeVec::new(
                 Opts::new(
                     "workflowexecution_watch_silence_seconds",
@@ -108,6 +114,7 @@ impl Now {
         registry.register(Box::new(self.paused.clone()))?;
         registry.register(Box::new(self.paused_namespaces.clone()))?;
         registry.register(Box::new(self.operator_forbidden.clone()))?;
+        registry.register(Box::new(self.policy_missing.clone()))?;
         registry.register(Box::new(self.watch_silence.clone()))
     }
 }

@@ -37,6 +37,7 @@ fn reported(spec: &Value, status: &Value) -> Report {
         watch_namespace: None,
         execution_namespace: "runs".to_owned(),
         leader: Leader::Is("one".to_owned()),
+        policies: "all 9 are as they ship".to_owned(),
     };
     let (schedule, judgement) = foretell(target, &Uid::new("u"), &installation.policy, now).unwrap();
     Report::of(&schedule, target, &judgement, &installation, now)

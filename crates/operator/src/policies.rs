@@ -1,0 +1,179 @@
+//! Looks whether the admission policies that ship are in the cluster, unchanged, and reports it where they are not.
+//!
+//! Without them everybody may clear, cancel and ask for any target who can write the objects. The operator cannot put
+//! a policy back: it has no right to write one. So it says so: in a metric, in `/readyz` and in the log.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use kube::api::DynamicObject;
+use serde_json::Value;
+use tokio::time::{MissedTickBehavior, interval};
+use wfe_settings::policies::{Half, Shipped};
+use wfe_view::call::CallError;
+use wfe_view::printable::line;
+
+use crate::client::Cluster;
+use crate::health::Health;
+use crate::metrics::Metrics;
+use crate::verb::Verb;
+
+/// How long an answer may take. A look has two reads for each policy, one after the other, so that an API server that
+/// is slow is asked one thing at a time.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Looks again and again.
+pub struct Lookout {
+    cluster: Cluster,
+    shipped: Vec<Shipped>,
+    every: Duration,
+    health: Health,
+    metrics: Metrics,
+    /// What is wrong with each policy, by its name, as far as it is known.
+    wrong: BTreeMap<String, String>,
+}
+
+impl Lookout {
+    /// Makes one that looks at these policies once in this time. It is a read of some eighteen small objects by name,
+    /// and no watch: a watch of kinds of the whole cluster takes a right to all policies of everybody.
+    #[must_use]
+    pub fn new(cluster: Cluster, shipped: Vec<Shipped>, every: Duration, health: Health, metrics: Metrics) -> Self {
+        Self { cluster, shipped, every, health, metrics, wrong: BTreeMap::new() }
+    }
+
+    /// Looks until the process ends.
+    ///
+    /// # Errors
+    /// Never.
+    pub async fn run(mut self) -> Result<(), Infallible> {
+        for Shipped { name, .. } in &self.shipped {
+            self.metrics.policy_missing(name, false);
+        }
+        let mut turns = interval(self.every);
+        // A look that takes longer than the time between two is not made up for.
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            turns.tick().await;
+            self.look().await;
+        }
+    }
+
+    /// Looks once.
+    async fn look(&mut self) {
+        for place in 0..self.shipped.len() {
+            let (name, found) = (self.shipped[place].name.clone(), self.judge(&self.shipped[place]).await);
+            // What cannot be asked for is as it was.
+            let Ok(wrong) = found else { continue };
+            self.metrics.policy_missing(&name, wrong.is_some());
+            match wrong {
+                Some(why) if self.wrong.get(&name) != Some(&why) => {
+                    tracing::warn!(policy = name, "an admission policy does not protect: {why}; apply it again");
+                    self.wrong.insert(name, why);
+                }
+                None if self.wrong.remove(&name).is_some() => {
+                    tracing::info!(policy = name, "the admission policy is as it ships again");
+                }
+                _ => {}
+            }
+        }
+        self.health.unprotected(told(&self.wrong, self.shipped.len()));
+    }
+
+    /// Says what is wrong with a policy and its binding, where something is.
+    async fn judge(&self, shipped: &Shipped) -> Result<Option<String>, Unanswered> {
+        let mut wrong = Vec::new();
+        for half in Half::ALL {
+            let api = self.cluster.admission(half);
+            let request = api.get(&shipped.name);
+            let found = self.cluster.ask(Verb::Get, half.plural(), ANSWERS_WITHIN, request).await;
+            wrong.extend(wrong_with(shipped, half, found)?);
+        }
+        Ok((!wrong.is_empty()).then(|| wrong.join(", and ")))
+    }
+}
+
+/// The API server did not answer, so nothing is known of a policy now.
+#[derive(Debug, PartialEq, Eq)]
+struct Unanswered;
+
+/// Says what is wrong with one object of a policy, where something is.
+fn wrong_with(
+    shipped: &Shipped,
+    half: Half,
+    found: Result<DynamicObject, CallError>,
+) -> Result<Option<String>, Unanswered> {
+    let kind = half.kind();
+    match found {
+        Ok(object) => {
+            let spec = object.data.get("spec").unwrap_or(&Value::Null);
+            Ok(shipped.difference(half, spec).map(|place| format!("the {kind} is not as it ships, at {place}")))
+        }
+        Err(CallError::Refused(status)) if status.code == 404 => Ok(Some(format!("there is no {kind}"))),
+        // It may be gone, and nobody would know.
+        Err(error) if error.code() == 403 => {
+            Ok(Some(format!("the {kind} cannot be read: {}", line(&error.to_string()))))
+        }
+        Err(error) => {
+            tracing::debug!(policy = shipped.name, %error, "an admission policy cannot be read now");
+            Err(Unanswered)
+        }
+    }
+}
+
+/// How many policies `/readyz` names.
+const NAMED: usize = 3;
+
+/// Returns what `/readyz` says.
+fn told(wrong: &BTreeMap<String, String>, of: usize) -> Option<String> {
+    let named: Vec<String> = wrong.iter().take(NAMED).map(|(name, why)| format!("{name}: {why}")).collect();
+    let more = match wrong.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    (!named.is_empty())
+        .then(|| format!("{} of {of} admission policies do not protect: {}{more}", wrong.len(), named.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use wfe_settings::policies::shipped;
+
+    fn refused(code: u16, message: &str) -> Result<DynamicObject, CallError> {
+        let status = kube::core::Status { code, message: message.to_owned(), ..Default::default() };
+        Err(CallError::Refused(Box::new(status)))
+    }
+
+    #[test]
+    fn what_is_missing_changed_or_unreadable_does_not_protect() {
+        let shipped = &shipped().unwrap()[0];
+        let said = |found| wrong_with(shipped, Half::Binding, found);
+        let gone = said(refused(404, "not found")).unwrap().unwrap();
+        assert_eq!(gone, "there is no ValidatingAdmissionPolicyBinding");
+        let unread = said(refused(403, "cannot get resource")).unwrap().unwrap();
+        assert!(unread.contains("cannot be read: cannot get resource"), "{unread}");
+        let spec = json!({"policyName": shipped.name, "validationActions": ["Audit"]});
+        let object = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
+        let changed = said(Ok(object)).unwrap().unwrap();
+        assert_eq!(changed, "the ValidatingAdmissionPolicyBinding is not as it ships, at spec.validationActions[0]");
+    }
+
+    #[test]
+    fn an_api_server_that_does_not_answer_says_nothing_of_a_policy() {
+        let shipped = &shipped().unwrap()[0];
+        for found in [refused(503, "busy"), refused(429, "slow down"), Err(CallError::TimedOut(ANSWERS_WITHIN))] {
+            assert_eq!(wrong_with(shipped, Half::Policy, found), Err(Unanswered));
+        }
+    }
+
+    #[test]
+    fn a_few_are_named_and_the_others_counted() {
+        let wrong = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), "gone".to_owned())).collect();
+        assert_eq!(told(&wrong(&[]), 9), None);
+        assert_eq!(told(&wrong(&["a"]), 9).unwrap(), "1 of 9 admission policies do not protect: a: gone");
+        let many = "5 of 9 admission policies do not protect: a: gone; b: gone; c: gone; and 2 more";
+        assert_eq!(told(&wrong(&["e", "d", "c", "b", "a"]), 9).unwrap(), many);
+    }
+}

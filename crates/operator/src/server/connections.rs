@@ -1,0 +1,185 @@
+//! Accepts connections from callers that have proved nothing: how long each may take, and how many there may be.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::tls::Certificates;
+
+/// How long a caller may take to send the head of its request. Prometheus and the kubelet send it in one packet, and
+/// the shortest time-out that either has is a second: five leave room for a packet that is sent again.
+const HEAD_WITHIN: Duration = Duration::from_secs(5);
+/// How long a connection may take from its first byte to its last. The answers come from memory, so only a caller that
+/// does not read them takes long. Prometheus gives up after ten seconds by default, and may be told thirty.
+const CONNECTION_WITHIN: Duration = Duration::from_secs(30);
+/// How many connections a port has at once. One Prometheus or two, the kubelet and a few people need ten. A connection
+/// takes some ten kilobytes and a file descriptor, of which a process may have 1024.
+const CONNECTIONS: usize = 64;
+/// How long to wait when no connection can be accepted, as when the process has no file descriptor left.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Answers one request on each connection, until the process ends.
+///
+/// When there are too many connections, the oldest one is closed for the new one. If the new one were made to wait, a
+/// few callers that say nothing could make the probes of the kubelet time out, and so have the process restarted.
+pub(super) async fn serve(listener: TcpListener, router: Router, certificates: Option<Certificates>) -> io::Result<()> {
+    let mut open = Open::default();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let tls = certificates.as_ref().map(Certificates::acceptor);
+                open.add(within_time(stream, tls, router.clone()));
+            }
+            Err(error) if is_of_the_caller(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Answers one request, with TLS around it where the port has that.
+async fn within_time(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router) {
+    let answer = async {
+        match tls {
+            None => answer(stream, router).await,
+            Some(tls) => match timeout(HEAD_WITHIN, tls.accept(stream)).await {
+                Ok(Ok(stream)) => answer(stream, router).await,
+                Ok(Err(error)) => tracing::debug!(%error, "a caller does not speak our TLS"),
+                Err(_) => tracing::debug!("a caller did not finish the handshake of TLS"),
+            },
+        }
+    };
+    if timeout(CONNECTION_WITHIN, answer).await.is_err() {
+        tracing::debug!(seconds = CONNECTION_WITHIN.as_secs(), "a connection took too long");
+    }
+}
+
+/// Answers one request. Without a second one, no connection is idle, and each has an end.
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).keep_alive(false);
+    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection failed");
+    }
+}
+
+/// Tells whether the caller has gone before it was accepted.
+fn is_of_the_caller(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// The connections that are open.
+#[derive(Default)]
+struct Open {
+    /// Ends them all when the server is dropped.
+    tasks: JoinSet<()>,
+    oldest_first: VecDeque<AbortHandle>,
+}
+
+impl Open {
+    fn add(&mut self, connection: impl Future<Output = ()> + Send + 'static) {
+        while self.tasks.try_join_next().is_some() {}
+        self.oldest_first.retain(|connection| !connection.is_finished());
+        if self.oldest_first.len() >= CONNECTIONS
+            && let Some(oldest) = self.oldest_first.pop_front()
+        {
+            tracing::debug!(CONNECTIONS, "too many connections: the oldest one is closed");
+            oldest.abort();
+        }
+        self.oldest_first.push_back(self.tasks.spawn(connection));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// As the kubelet's probes have by default.
+    const PROBE_WITHIN: Duration = Duration::from_secs(1);
+    const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    async fn start(body: &'static str) -> (SocketAddr, AbortOnDrop) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/readyz", get(move || std::future::ready(body.repeat(1 << 20))));
+        (address, AbortOnDrop(tokio::spawn(serve(listener, router, None)).abort_handle()))
+    }
+
+    struct AbortOnDrop(AbortHandle);
+
+    impl Drop for AbortOnDrop {
+        fn drop(&mut self) {
+            self.0.abort();
+        }
+    }
+
+    async fn send(address: SocketAddr, bytes: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream
+    }
+
+    /// Reads to the end, which a connection has that was reset too.
+    async fn rest(mut stream: TcpStream) -> String {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes).await;
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[tokio::test]
+    async fn half_open_connections_keep_no_probe_from_its_answer() {
+        let (address, _server) = start("").await;
+        for heads in [&REQUEST[..0], &REQUEST[..10]] {
+            let mut half_open = Vec::new();
+            for _ in 0..3 * CONNECTIONS {
+                half_open.push(send(address, heads).await);
+            }
+            let said = timeout(PROBE_WITHIN, async { rest(send(address, REQUEST).await).await }).await;
+            let said = said.expect("the probe timed out");
+            assert!(said.starts_with("HTTP/1.1 200 OK\r\n") && said.contains("connection: close"), "{said}");
+            drop(half_open);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_does_not_send_its_request_is_left() {
+        let (address, _server) = start("").await;
+        for head in [&REQUEST[..0], &REQUEST[..10]] {
+            let begun = Instant::now();
+            let said = rest(send(address, head).await).await;
+            let took = begun.elapsed();
+            assert!(took >= HEAD_WITHIN && took < CONNECTION_WITHIN, "{took:?}");
+            assert!(!said.contains("200 OK"), "{said}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_does_not_read_its_answer_is_left() {
+        // More than the buffers of the two sockets take.
+        let (address, _server) = start("0123456789abcdef").await;
+        let stream = send(address, REQUEST).await;
+        sleep(CONNECTION_WITHIN * 2).await;
+        let said = rest(stream).await;
+        assert!(said.len() < 16 << 20, "all of the answer was sent, {} bytes", said.len());
+    }
+}

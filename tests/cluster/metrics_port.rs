@@ -1,0 +1,128 @@
+//! The metrics over TLS, for who may read them.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use wfe_testkit::World;
+
+const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(50);
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Somebody with the token of a kubeconfig, who takes the operator for the cluster: it serves with a certificate of the
+/// same authority.
+async fn reader(kubeconfig: &Path, address: &str, token: Option<&str>) -> Result<Client> {
+    let read = Kubeconfig::read_from(kubeconfig)?;
+    let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    config.default_retry = false; // a 503 is an answer here
+    config.cluster_url = format!("https://{address}").parse()?;
+    match token {
+        Some("") => config.auth_info = kube::config::AuthInfo::default(),
+        Some(token) => config.auth_info.token = Some(token.to_owned().into()),
+        None => {}
+    }
+    Ok(Client::try_from(config)?)
+}
+
+/// Returns the code of an answer, and what it says.
+async fn get(client: &Client) -> Result<(u16, String)> {
+    let request = http::Request::get("/metrics").body(Vec::new())?;
+    match client.request_text(request).await {
+        Ok(text) => Ok((200, text)),
+        Err(kube::Error::Api(status)) => Ok((status.code, status.message.clone())),
+        Err(error) => bail!("no answer: {error:?}"),
+    }
+}
+
+async fn await_code(client: &Client, code: u16) -> Result<String> {
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let said = get(client).await?;
+        if said.0 == code {
+            return Ok(said.1);
+        }
+        ensure!(Instant::now() < deadline, "awaited {code}; it answers {said:?}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn binding(world: &World, name: &str, role: &str, subject: &Value) -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("{name}-{}", world.namespace())},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},
+        "subjects": [subject],
+    })
+}
+
+#[tokio::test]
+async fn the_metrics_are_for_who_may_read_them_and_go_over_tls() -> Result<()> {
+    let world = World::new("metrics-port").await?;
+    let pki = world.control_plane().dir().join("pki");
+    let file = |name: &str| pki.join(name).display().to_string();
+    let operator = world
+        .operator()
+        .arg("--metrics-tls-certificate", &file("server.crt"))
+        .arg("--metrics-tls-key", &file("server.key"))
+        .arg("--metrics-authentication", "true")
+        .start()
+        .await?;
+    let address = operator.address("metrics").await.context("the operator does not say where metrics are")?;
+    let (may, may_not) = (world.person("may", &[], None).await?, world.person("may-not", &[], None).await?);
+    let scraper = reader(&may, &address, None).await?;
+
+    // Without the right to ask who somebody is, nobody is let in, and the log names the right.
+    await_code(&scraper, 503).await?;
+    let lacks = |line: &Value| line["fields"]["error"].as_str().is_some_and(|it| it.contains("\"tokenreviews\""));
+    operator.await_line("names the right", lacks).await?;
+    let user = json!({"apiGroup": GROUP, "kind": "User", "name": world.operator_user()});
+    world.apply(&binding(&world, "delegator", "system:auth-delegator", &user)).await?;
+    let refused = await_code(&scraper, 403).await?;
+    assert!(refused.contains("you may not get the path /metrics"), "{refused}");
+
+    let role = format!("metrics-{}", world.namespace());
+    let rules = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
+    let role_object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole", "metadata": {"name": role},
+        "rules": rules});
+    world.apply(&role_object).await?;
+    let account = json!({"kind": "ServiceAccount", "name": "granted", "namespace": world.namespace()});
+    world.apply(&binding(&world, "reader", &role, &account)).await?;
+    // Another account: what was said of the first one is believed for a minute.
+    let granted = world.person("granted", &[], None).await?;
+    // A right takes a moment to be known, and a refusal in that moment would be believed for a minute too.
+    await_allowed(&world, "granted").await?;
+    let text = await_code(&reader(&granted, &address, None).await?, 200).await?;
+    assert!(text.contains("workflowexecution_build_info"), "{text}");
+
+    let (code, said) = get(&reader(&may_not, &address, None).await?).await?;
+    assert_eq!(code, 403, "{said}");
+    for token in ["", "invented"] {
+        let (code, said) = get(&reader(&granted, &address, Some(token)).await?).await?;
+        assert_eq!(code, 401, "{token:?}: {said}");
+    }
+    ensure!(operator.get("metrics", "/metrics").await.is_err(), "the metrics are served without TLS too");
+    assert!(operator.ready().await, "the probes need neither");
+    world.close().await
+}
+
+/// Waits until an account may get the path.
+async fn await_allowed(world: &World, account: &str) -> Result<()> {
+    let review: k8s_openapi::api::authorization::v1::SubjectAccessReview = serde_json::from_value(json!({"spec": {
+        "user": world.user(account), "groups": ["system:serviceaccounts", "system:authenticated"],
+        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+    }}))?;
+    let reviews = kube::Api::all(world.client());
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    loop {
+        let answer = reviews.create(&kube::api::PostParams::default(), &review).await?;
+        if answer.status.as_ref().is_some_and(|status| status.allowed) {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "{account} may still not get /metrics: {answer:?}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
