@@ -70,7 +70,8 @@ async fn a_policy_that_goes_or_changes_is_told_until_it_is_back() -> Result<()> 
     assert!(said.contains("policies     all 10 are as they ship"), "{said}");
 
     api(&client, BINDING).delete(CLEARANCE, &DeleteParams::default()).await?;
-    await_told(&operator, &[CLEARANCE], &["1 of 10", CLEARANCE, "there is no ValidatingAdmissionPolicyBinding"]).await?;
+    await_told(&operator, &[CLEARANCE], &["1 of 10", CLEARANCE, "there is no ValidatingAdmissionPolicyBinding"])
+        .await?;
     let is_told = |line: &Value| line["level"] == "WARN" && line["fields"]["policy"] == CLEARANCE;
     operator.await_line("names the policy", is_told).await?;
     let said = jo.says(0, &["explain", "node/any"]).await?;
@@ -81,7 +82,8 @@ async fn a_policy_that_goes_or_changes_is_told_until_it_is_back() -> Result<()> 
     let audit = Patch::Merge(json!({"spec": {"validationActions": ["Audit"]}}));
     api(&client, BINDING).patch(CLEARANCE, &PatchParams::default(), &audit).await?;
     api(&client, POLICY).delete(TARGET, &DeleteParams::default()).await?;
-    let words = ["2 of 10", "is not as it ships, at spec.validationActions[0]", "there is no ValidatingAdmissionPolicy"];
+    let words =
+        ["2 of 10", "is not as it ships, at spec.validationActions[0]", "there is no ValidatingAdmissionPolicy"];
     await_told(&operator, &[CLEARANCE, TARGET], &words).await?;
     let put_back = Patch::Merge(find(BINDING, CLEARANCE)?);
     api(&client, BINDING).patch(CLEARANCE, &PatchParams::default(), &put_back).await?;
