@@ -17,6 +17,7 @@ use crate::leader;
 use crate::policies::what_protects_is_not_known;
 use crate::refused::await_unready;
 use crate::schedules;
+use crate::ttl::await_later_second;
 
 /// One test per right. A right that is shipped and stands not here fails a test.
 macro_rules! taken_away {
@@ -262,6 +263,7 @@ async fn what_is_over_stays_and_others_go_on(world: World, right: Right) -> Resu
     for name in ["first", "second"] {
         world.wfe(name).image(&bundle).patch(|wfe| wfe["spec"]["ttlSecondsAfterFinished"] = json!(0)).create().await?;
         world.await_phase(name, "Completed").await?;
+        await_later_second(&world, name).await?;
     }
     await_warning(&operator, &right).await?;
     world.wfe("third").image(&bundle).create().await?;
