@@ -19,7 +19,7 @@ fn fleeting(wfe: WfeBuilder) -> WfeBuilder {
 
 /// Waits until the clock shows another second than that in which an execution ended: of two that end in the same one
 /// nobody can tell which is the last, and both stay.
-pub async fn await_later_second(world: &World, name: &str) -> Result<()> {
+pub(crate) async fn await_later_second(world: &World, name: &str) -> Result<()> {
     let wfe = world.get_wfe(name).await?;
     let ended: DateTime<Utc> = wfe["status"]["completionTime"].as_str().context("it has not ended")?.parse()?;
     while Utc::now() < ended + TimeDelta::seconds(1) {
