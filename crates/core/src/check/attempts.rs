@@ -13,6 +13,7 @@ use crate::reason::FailureReason;
 use crate::retry::{AttemptEnd, Retry};
 use crate::run::{Owner, Presence, Progress, Run};
 use crate::target::OwnerRead;
+use crate::waiting::Waiting;
 
 impl Check<'_> {
     /// Of these four there is one for an execution in one decision.
@@ -28,6 +29,18 @@ impl Check<'_> {
             });
             let count = steps.count();
             self.expect("11.7", count <= 1, || format!("{} takes {count} steps at once", execution.id));
+        }
+    }
+
+    /// One that waits for its next attempt holds its target: a rival is skipped with the time, and does not wait for the
+    /// runs of the attempts before.
+    pub(super) fn holds_in_the_wait(&mut self, decision: &Decision) {
+        let on_runs = |it: &&(ExecutionId, Waiting)| matches!(it.1, Waiting::OwnerLate | Waiting::RivalUndecided);
+        for (rival, waiting) in decision.waiting.iter().filter(on_runs) {
+            let holder = self.target.executions.values().find(|it| it.id != *rival && waiting_entry(it).is_some());
+            self.expect("11.4", holder.is_none(), || {
+                format!("{rival} waits ({waiting:?}) beside {:?}", holder.map(|it| &it.id))
+            });
         }
     }
 

@@ -15,6 +15,7 @@ use crate::standing::Blocked;
 use crate::testing::generate::{NOW, any_history, any_policy, any_scheduled, any_target};
 use crate::testing::*;
 use crate::verdict::Fact;
+use crate::waiting::Waiting;
 use proptest::prelude::*;
 
 fn found(target: &Target, policy: &Policy) -> Vec<Violation> {
@@ -107,6 +108,7 @@ fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
         committed.memory.release_tried = Some(at(NOW - 400));
         troubled(target(vec![first], vec![committed, run(2, "a", Progress::Pending)]), Some(no_answer()))
     };
+    let between = || target(vec![waits_until("a", NOW + 60), asks("b", "w")], vec![run(1, "a", done(false))]);
     vec![
         ("forgets one", free(), |it| it.actions.clear()),
         ("creates twice", free(), |it| it.actions.extend(it.actions.clone())),
@@ -148,6 +150,10 @@ fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
                 }
                 other => other,
             });
+        }),
+        ("makes a rival wait for the attempt before", between(), |it| {
+            it.actions.retain(|action| !matches!(action, Action::Skip { .. }));
+            it.waiting.push((id("b"), Waiting::OwnerLate));
         }),
         ("calls harmless what ran", ends(), |it| {
             charge(it, |failure| failure.started = Started::NotStarted(Absence::OnlyWaited));
