@@ -126,6 +126,12 @@ pub(crate) const BUDGETS: &[Budget] = &[
         value: |results| median(results, "latency/idle/p99_above_floor"),
     },
     Budget {
+        what: "the same beside 10,000 undecided of another namespace: p99, to that alone",
+        limit: Limit::AtMost(3.0),
+        unit: "",
+        value: |results| median(results, "fairness/ratio"),
+    },
+    Budget {
         what: "memory of the index for a terminal execution with its run, alone on its target",
         limit: Limit::AtMost(1500.0),
         unit: "bytes",

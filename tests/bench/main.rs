@@ -17,6 +17,7 @@ mod api;
 mod budget;
 mod counters;
 mod etcd;
+mod fairness;
 mod faults;
 mod floor;
 mod micro;
@@ -41,7 +42,7 @@ use clap::{Args, Parser, Subcommand};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};
-use wfe_testkit::{Audit, ControlPlane, Options, World, repository};
+use wfe_testkit::{Audit, ControlPlane, Options, World, WorldOptions, repository};
 
 use crate::floor::FloorArgs;
 use crate::numbers::{float, millis};
@@ -92,8 +93,8 @@ struct RunArgs {
     /// Fewer and smaller rounds, within five minutes
     #[arg(long)]
     quick: bool,
-    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, past, poison,
-    /// schedules, disturbed
+    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, fairness, past,
+    /// poison, schedules, disturbed
     #[arg(long)]
     only: Option<String>,
     /// The most executions of any step; the largest ones are left out
@@ -107,12 +108,14 @@ struct RunArgs {
     keep: bool,
 }
 
-/// The worlds: one for each subject, so that neither sees what the other left, and one with a past.
+/// The worlds: one for each subject, so that neither sees what the other left, one with a past, and one whose operator
+/// watches all namespaces.
 #[derive(Clone)]
 struct Worlds {
     floor: Arc<World>,
     operator: Arc<World>,
     past: Arc<World>,
+    all: Arc<World>,
 }
 
 /// A run that is under way.
@@ -197,6 +200,9 @@ async fn stage(control_plane: &ControlPlane, program: &Path, mut results: Result
         floor: Arc::new(World::on(control_plane, "floor").await?),
         operator: Arc::new(World::on(control_plane, "operator").await?),
         past: Arc::new(World::on(control_plane, "past").await?),
+        all: Arc::new(
+            World::with(control_plane, "all", WorldOptions { all_namespaces: true, ..WorldOptions::default() }).await?,
+        ),
     };
     if control_plane.is_given() {
         results.disturbed.push("the cluster was given: who else works on it is counted too".to_owned());
@@ -221,6 +227,8 @@ struct Size {
     targets: Option<usize>,
     /// Executions of the storm beside poison, and pairs.
     poison: (usize, usize),
+    /// Executions of the crowd beside single ones, and how many of those are alone.
+    fairness: (usize, usize),
     /// Schedules, and rounds of those that fall due together.
     schedules: (usize, usize),
     past: &'static [usize],
@@ -236,6 +244,7 @@ const FULL: Size = Size {
     storms: &[(100, 2), (1000, 4), (3000, 1), (10_000, 2)],
     targets: Some(5000),
     poison: (10_000, 2),
+    fairness: (10_000, 400),
     schedules: (5000, 6),
     past: &[0, 2500, 10_000, 50_000, 100_000],
     starts: 5,
@@ -250,6 +259,7 @@ const QUICK: Size = Size {
     storms: &[(100, 2), (1000, 2)],
     targets: None,
     poison: (500, 1),
+    fairness: (500, 100),
     schedules: (200, 2),
     past: &[0, 2500],
     starts: 1,
@@ -260,8 +270,19 @@ const QUICK: Size = Size {
 async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
     let size = if args.quick { QUICK } else { FULL };
     // The past stays in the API server's caches: nothing but what is disturbed in any case comes after it.
-    let all =
-        ["binary", "throughput", "latency", "storm", "tasks", "targets", "poison", "schedules", "past", "disturbed"];
+    let all = [
+        "binary",
+        "throughput",
+        "latency",
+        "storm",
+        "tasks",
+        "targets",
+        "fairness",
+        "poison",
+        "schedules",
+        "past",
+        "disturbed",
+    ];
     // To disturb somebody's API server, or to fill their etcd, is not for a benchmark to do.
     let is_ours = !bench.worlds.operator.control_plane().is_given();
     let wanted = |step: &&str| {
@@ -271,7 +292,7 @@ async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
     for step in all.into_iter().filter(wanted) {
         if let Err(error) = take(bench, step, &size, args.most).await {
             bench.disturbed(step, &format!("not measured to its end: {error:#}"));
-            for world in [&bench.worlds.floor, &bench.worlds.operator] {
+            for world in [&bench.worlds.floor, &bench.worlds.operator, &bench.worlds.all] {
                 player::clear(world).await?;
             }
         }
@@ -310,6 +331,7 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
             Some(targets) => rounds::throughput(bench, "targets", targets, 1, Mode::Plain).await,
             None => Ok(()),
         },
+        "fairness" => fairness::fairness(bench, size.fairness.0.min(most), size.fairness.1).await,
         "poison" => poison::poison(bench, size.poison.0.min(most), size.poison.1).await,
         "schedules" => schedules::schedules(bench, size.schedules.0.min(most), size.schedules.1, size.idle).await,
         "disturbed" => faults::faults(bench).await,

@@ -1,0 +1,85 @@
+//! What one namespace's crowd costs another's single execution: how long it waits for its run beside 10,000 undecided
+//! ones, and alone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use wfe_testkit::World;
+
+use crate::numbers::{float, millis, percentile};
+use crate::observer::{Observer, Seen};
+use crate::subject::{Kind, Subject};
+use crate::{Bench, player};
+
+/// Between two single executions, so that none meets what the last one still has to write.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Measures single executions alone, and then beside a crowd of so many, each on a target of its own. One operator
+/// watches both namespaces.
+pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, alone: usize) -> Result<()> {
+    let (world, other) = (Arc::clone(&bench.worlds.all), Arc::clone(&bench.worlds.floor));
+    let measured = async {
+        let observer = Observer::start(&world).await?;
+        let mut subject = bench.subjects.start(Kind::Operator, &world, false).await?;
+        let idle = singles(&other, &mut subject, &observer, "alone", |_, so_far| so_far == alone).await?;
+        subject.stop().await?;
+        player::clear(&world).await?;
+
+        // The operator finds all of them undecided when it starts.
+        let names: Vec<String> = (0..crowd).map(|number| format!("crowd-{number:05}")).collect();
+        player::create_all(&world, names.into_iter().map(|name| (name.clone(), format!("node/{name}")))).await?;
+        let observer = Observer::start(&world).await?;
+        let mut subject = bench.subjects.start(Kind::Operator, &world, false).await?;
+        let begun = Instant::now();
+        let is_over = |seen: &Seen, _| seen.running.len() == crowd;
+        let beside = singles(&other, &mut subject, &observer, "beside", is_over).await?;
+        let took = begun.elapsed();
+        subject.stop().await?;
+        anyhow::Ok((idle, beside, took))
+    }
+    .await;
+    for world in [&world, &other] {
+        player::clear(world).await?;
+    }
+    let (idle, beside, took) = measured?;
+    let (of_idle, of_beside) = (percentile(&idle, 0.99), percentile(&beside, 0.99));
+    bench.results.add("fairness/alone/p99", "ms", of_idle);
+    bench.results.add("fairness/beside/p50", "ms", percentile(&beside, 0.5));
+    bench.results.add("fairness/beside/p99", "ms", of_beside);
+    bench.results.add("fairness/ratio", "times alone", of_beside / of_idle);
+    bench.results.add("fairness/crowd", "µs per execution", millis(took) * 1e3 / float(crowd));
+    bench.say(&format!(
+        "{} single executions beside {crowd} of another namespace: p50 {:.1} ms, p99 {of_beside:.1} ms; alone p50 {:.1} \
+         ms, p99 {of_idle:.1} ms; the crowd took {:.1} s",
+        beside.len(),
+        percentile(&beside, 0.5),
+        percentile(&idle, 0.5),
+        took.as_secs_f64()
+    ));
+    Ok(())
+}
+
+/// Creates one execution after the other, each on a target of its own, and returns how many milliseconds each waited
+/// for its run.
+async fn singles(
+    world: &World,
+    subject: &mut Subject,
+    observer: &Observer,
+    name: &str,
+    is_over: impl Fn(&Seen, usize) -> bool,
+) -> Result<Vec<f64>> {
+    let mut times = Vec::new();
+    loop {
+        let name = format!("{name}-{:05}", times.len());
+        let begun = Instant::now();
+        player::execution(world, &name, &format!("node/{name}")).create().await?;
+        let seen = |seen: &Seen| Some((*seen.created.get(&name)?, is_over(seen, times.len() + 1)));
+        let (created, is_over) = subject.until(observer.until("its run is created", seen)).await?;
+        times.push(millis(created - begun));
+        if is_over {
+            return Ok(times);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
