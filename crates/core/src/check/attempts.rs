@@ -32,8 +32,8 @@ impl Check<'_> {
         }
     }
 
-    /// One that waits for its next attempt holds its target: a rival is skipped with the time, and does not wait for the
-    /// runs of the attempts before.
+    /// One that waits for its next attempt holds its target: a rival is skipped with the time, and does not wait for
+    /// the runs of the attempts before.
     pub(super) fn holds_in_the_wait(&mut self, decision: &Decision) {
         let on_runs = |it: &&(ExecutionId, Waiting)| matches!(it.1, Waiting::OwnerLate | Waiting::RivalUndecided);
         for (rival, waiting) in decision.waiting.iter().filter(on_runs) {
