@@ -10,7 +10,7 @@ mod timelines;
 mod upgrade;
 mod waits;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -20,6 +20,8 @@ use crate::expect::{condition, text};
 
 /// How late an attempt may begin.
 const LATE: TimeDelta = TimeDelta::seconds(2);
+/// How often the state of a pod is written again that somebody else has written over.
+const REWRITTEN: usize = 5;
 /// The one condition that says how the retries of an execution go.
 const RETRYING: &str = "Retrying";
 
@@ -42,26 +44,38 @@ pub(crate) async fn unpullable(world: &World) -> Result<String> {
 /// Ends the attempt of an execution that has this run: its pod gets its image and ends so, or does not get it.
 pub(crate) async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome) -> Result<()> {
     let sequence = number.to_string();
-    let of_it = |pod: &Value| {
-        let label = |name: &str| text(&pod["metadata"]["labels"][name]);
+    let of_it = |object: &Value| {
+        let label = |name: &str| text(&object["metadata"]["labels"][name]);
         label("kubernaut.ai/workflow-execution") == wfe && label("kubernaut.ai/run-sequence") == sequence
     };
-    let waits = |pod: &Value| pod["status"]["containerStatuses"][0]["state"]["waiting"].is_object();
+    let state = |pod: &Value| pod["status"]["containerStatuses"][0]["state"]["waiting"].clone();
     let what = format!("of run {sequence} of {wfe} waits for its image");
-    let pod = world.await_pod(&what, |pod| of_it(pod) && waits(pod)).await?;
-    let name = text(&pod["metadata"]["name"]);
+    let mut pod = world.await_pod(&what, |pod| of_it(pod) && state(pod).is_object()).await?;
     if outcome != Outcome::ImagePull {
-        world.set_outcome(name, &outcome.annotation()).await?;
-        return Ok(());
+        return world.set_outcome(text(&pod["metadata"]["name"]), &outcome.annotation()).await.map(drop);
     }
-    // What a kubelet writes.
+    // What a kubelet writes. The player of pods may write once more what it wrote before, as nothing stops it.
+    for _ in 0..REWRITTEN {
+        pull_fails(world, &pod).await?;
+        let (ended, first) = (format!("of run {sequence} of {wfe} ended"), "ContainerCreating");
+        let tasks = look::task_runs();
+        let is_over = |task: &Value| of_it(task) && task["status"]["completionTime"].is_string();
+        tokio::select! {
+            ended = world.await_some(&tasks, &ended, is_over) => return ended.map(drop),
+            again = world.await_pod(&what, |pod| of_it(pod) && state(pod)["reason"] == first) => pod = again?,
+        }
+    }
+    bail!("the state of the pod of run {sequence} of {wfe} was written over {REWRITTEN} times");
+}
+
+async fn pull_fails(world: &World, pod: &Value) -> Result<()> {
     let mut containers = pod["status"]["containerStatuses"].clone();
     for container in containers.as_array_mut().into_iter().flatten() {
         container["state"] = json!({"waiting": {"reason": "ImagePullBackOff", "message": "played by a test"}});
     }
     let patch = Patch::Merge(json!({"status": {"containerStatuses": containers}}));
     let pods = world.api(&look::pods(), &world.execution_namespace());
-    pods.patch_status(name, &PatchParams::default(), &patch).await?;
+    pods.patch_status(text(&pod["metadata"]["name"]), &PatchParams::default(), &patch).await.map(drop)?;
     Ok(())
 }
 
