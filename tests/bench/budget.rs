@@ -132,6 +132,12 @@ pub(crate) const BUDGETS: &[Budget] = &[
         value: |results| median(results, "fairness/ratio"),
     },
     Budget {
+        what: "what all admission policies together add to a creation",
+        limit: Limit::AtMost(0.5),
+        unit: "ms",
+        value: |results| median(results, "policies/added"),
+    },
+    Budget {
         what: "memory of the index for a terminal execution with its run, alone on its target",
         limit: Limit::AtMost(1500.0),
         unit: "bytes",

@@ -27,6 +27,7 @@ mod page;
 mod past;
 mod player;
 mod poison;
+mod policies;
 mod results;
 mod rounds;
 mod schedules;
@@ -93,7 +94,8 @@ struct RunArgs {
     /// Fewer and smaller rounds, within five minutes
     #[arg(long)]
     quick: bool,
-    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, fairness, past,
+    /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, policies,
+    /// fairness, past,
     /// poison, schedules, disturbed
     #[arg(long)]
     only: Option<String>,
@@ -227,6 +229,8 @@ struct Size {
     targets: Option<usize>,
     /// Executions of the storm beside poison, and pairs.
     poison: (usize, usize),
+    /// Batches of creations with the policies, and as many without.
+    policies: usize,
     /// Executions of the crowd beside single ones, and how many of those are alone.
     fairness: (usize, usize),
     /// Schedules, and rounds of those that fall due together.
@@ -244,6 +248,7 @@ const FULL: Size = Size {
     storms: &[(100, 2), (1000, 4), (3000, 1), (10_000, 2)],
     targets: Some(5000),
     poison: (10_000, 2),
+    policies: 100,
     fairness: (10_000, 400),
     schedules: (5000, 6),
     past: &[0, 2500, 10_000, 50_000, 100_000],
@@ -259,6 +264,7 @@ const QUICK: Size = Size {
     storms: &[(100, 2), (1000, 2)],
     targets: None,
     poison: (500, 1),
+    policies: 25,
     fairness: (500, 100),
     schedules: (200, 2),
     past: &[0, 2500],
@@ -277,6 +283,7 @@ async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
         "storm",
         "tasks",
         "targets",
+        "policies",
         "fairness",
         "poison",
         "schedules",
@@ -333,6 +340,7 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
         },
         "fairness" => fairness::fairness(bench, size.fairness.0.min(most), size.fairness.1).await,
         "poison" => poison::poison(bench, size.poison.0.min(most), size.poison.1).await,
+        "policies" => policies::policies(bench, size.policies).await,
         "schedules" => schedules::schedules(bench, size.schedules.0.min(most), size.schedules.1, size.idle).await,
         "disturbed" => faults::faults(bench).await,
         _ => Ok(()),

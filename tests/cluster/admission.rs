@@ -4,7 +4,6 @@ mod attempts;
 mod builder;
 mod cancellation;
 mod clearance;
-mod cost;
 mod deletion;
 mod marks;
 pub(crate) mod objects;
