@@ -27,15 +27,16 @@ use crate::hearing::Hearing;
 use crate::leadership::{Leadership, Term};
 use crate::metrics::{BusyGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
 use crate::perform::{Performer, Report, Task, Work};
-use crate::queue::Queue;
+use crate::queue::{Queue, Shares};
 use crate::untold::Untold;
 use crate::witness::{Decided, Witness};
 use report::{Failures, Held};
 
 /// How many targets are worked on at once: enough to keep the API server busy, few enough that it can serve others.
 const PARALLEL_TARGETS: usize = 40;
-/// How many of them for one namespace that asks: the others stay free for everybody else.
-const PARALLEL_FOR_ONE: usize = 32;
+/// How many of them for one namespace that asks. Alone it leaves some places free, for whoever comes. Beside others it
+/// has few: the more of it is under way, the longer the API server takes for each request of the others.
+const SHARES: Shares = Shares { alone: 32, beside: 4 };
 /// How many deliveries are taken in before decisions get their turn again.
 const DELIVERIES_AT_ONCE: usize = 512;
 /// How soon a target is looked at again that cannot be seen.
@@ -116,7 +117,7 @@ impl Engine {
     ) -> Self {
         Self {
             index: Index::new(settings.watch_namespace.clone()),
-            queue: Queue::new(PARALLEL_FOR_ONE),
+            queue: Queue::new(SHARES),
             performer,
             performing: JoinSet::new(),
             tasks: HashMap::new(),

@@ -16,6 +16,18 @@ use tokio_util::time::{DelayQueue, delay_queue};
 /// a clock that was set meanwhile.
 const FARTHEST: Duration = Duration::from_hours(1);
 
+/// For how long the places are shared after work was begun for somebody else: who asks comes again, and finds them so.
+const SHARED_FOR: Duration = Duration::from_secs(10);
+
+/// How many keys may be worked on at once for one of those who ask.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares {
+    /// While nobody else asks.
+    pub alone: usize,
+    /// While others ask too: what is under way for one is what each of the others waits behind at the API server.
+    pub beside: usize,
+}
+
 /// The queue of keys `K`, asked for by `A`.
 #[derive(Debug)]
 pub struct Queue<K, A> {
@@ -25,8 +37,11 @@ pub struct Queue<K, A> {
     busy: HashMap<K, A>,
     /// How many keys are being worked on for each of those who ask.
     share: HashMap<A, usize>,
-    /// How many keys may be worked on at once for one of them.
-    largest_share: usize,
+    shares: Shares,
+    /// For whom work was begun last.
+    latest: Option<A>,
+    /// Until when several share the places.
+    shared_until: Option<Instant>,
     /// Marked while it was busy: ready again as soon as it is done.
     again: HashMap<K, A>,
     timers: DelayQueue<(K, A)>,
@@ -71,15 +86,17 @@ impl<K, A: Clone + Eq + Hash> Turns<K, A> {
 }
 
 impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
-    /// Makes an empty queue that hands out no more than so many keys at once to one of those who ask.
+    /// Makes an empty queue that hands out no more than so many keys at once for one of those who ask.
     #[must_use]
-    pub fn new(largest_share: usize) -> Self {
+    pub fn new(shares: Shares) -> Self {
         Self {
             ready: Turns { lines: HashMap::new(), turns: VecDeque::new() },
             queued: HashSet::new(),
             busy: HashMap::new(),
             share: HashMap::new(),
-            largest_share,
+            shares,
+            latest: None,
+            shared_until: None,
             again: HashMap::new(),
             timers: DelayQueue::new(),
             timer_of: HashMap::new(),
@@ -124,7 +141,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
     /// Safe: a key is taken only when this returns.
     pub async fn next(&mut self) -> K {
         loop {
-            let (share, largest) = (&self.share, self.largest_share);
+            let (share, largest) = (&self.share, self.largest_share());
             if let Some(key) = self.ready.take(|asker| share.get(asker).is_none_or(|busy| *busy < largest)) {
                 self.queued.remove(&key);
                 return key;
@@ -142,6 +159,10 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
 
     /// Says that a key is being worked on, and for whom: marks are kept until it is done.
     pub fn start(&mut self, key: K, asker: A) {
+        if self.latest.as_ref().is_some_and(|latest| *latest != asker) {
+            self.shared_until = Some(Instant::now() + SHARED_FOR);
+        }
+        self.latest = Some(asker.clone());
         *self.share.entry(asker.clone()).or_default() += 1;
         self.busy.insert(key, asker);
     }
@@ -161,6 +182,11 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
         }
     }
 
+    fn largest_share(&self) -> usize {
+        let is_shared = self.shared_until.is_some_and(|until| Instant::now() < until);
+        if is_shared { self.shares.beside } else { self.shares.alone }
+    }
+
     /// Returns how many keys are ready or being worked on.
     #[must_use]
     pub fn depth(&self) -> usize {
@@ -176,7 +202,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn hands_out_a_key_once_however_often_it_is_marked() {
-        let mut queue = Queue::new(8);
+        let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
         queue.mark("a", ());
         queue.mark("b", ());
         queue.mark("a", ());
@@ -186,7 +212,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn keeps_a_mark_until_the_work_on_its_key_is_done() {
-        let mut queue = Queue::new(8);
+        let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
         queue.mark("a", ());
         let key = queue.next().await;
         queue.start(key, ());
@@ -201,7 +227,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_earliest_of_the_times_that_a_key_was_asked_for_counts() {
         for order in [[10, 20], [20, 10]] {
-            let mut queue = Queue::new(8);
+            let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
             for seconds in order {
                 queue.mark_after("a", (), Duration::from_secs(seconds));
             }
@@ -216,7 +242,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn forgets_what_was_asked_for_but_not_what_is_being_worked_on() {
-        let mut queue = Queue::new(8);
+        let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
         queue.mark("busy", ());
         let key = queue.next().await;
         queue.start(key, ());
@@ -236,7 +262,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_timer_that_is_too_far_away_goes_off_after_an_hour() {
-        let mut queue = Queue::new(8);
+        let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
         queue.mark_after("a", (), Duration::MAX);
         advance(Duration::from_mins(59)).await;
         assert_eq!(queue.next().now_or_never(), None);
@@ -248,7 +274,7 @@ mod tests {
     /// Whoever asks for many keys at once gets one of them a turn, and another's single key comes second.
     #[tokio::test(start_paused = true)]
     async fn those_who_ask_take_turns() {
-        let mut queue = Queue::new(8);
+        let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
         for key in 0..1000 {
             queue.mark(key, "storm");
         }
@@ -265,7 +291,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_has_more_than_its_share_worked_on_at_once() {
-        let mut queue = Queue::new(2);
+        let mut queue = Queue::new(Shares { alone: 2, beside: 2 });
         for key in 0..10 {
             queue.mark(key, "storm");
         }
@@ -282,8 +308,33 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn who_is_alone_has_a_larger_share_than_who_asks_beside_others() {
+        let mut queue = Queue::new(Shares { alone: 4, beside: 2 });
+        for key in 0..10 {
+            queue.mark(key, "storm");
+        }
+        for expected in 0..4 {
+            assert_eq!(queue.next().now_or_never(), Some(expected));
+            queue.start(expected, "storm");
+        }
+        queue.mark(99, "calm");
+        assert_eq!(queue.next().now_or_never(), Some(99));
+        queue.start(99, "calm");
+        for done in [99, 0, 1] {
+            queue.done(&done);
+        }
+        assert_eq!(queue.next().now_or_never(), None, "the storm has its share: 2 and 3");
+        queue.done(&2);
+        assert_eq!(queue.next().now_or_never(), Some(4));
+        queue.start(4, "storm");
+        assert_eq!(queue.next().now_or_never(), None);
+        advance(SHARED_FOR).await;
+        assert_eq!(queue.next().now_or_never(), Some(5), "nobody else has asked for long");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_timer_and_a_mark_while_busy_keep_who_asked() {
-        let mut queue = Queue::new(1);
+        let mut queue = Queue::new(Shares { alone: 1, beside: 1 });
         queue.start("first", "storm");
         queue.mark("first", "storm");
         queue.mark_after("timed", "storm", Duration::from_secs(1));
