@@ -25,21 +25,20 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
 }
 
 /// A container starts while nobody looks, and its pod is deleted before Tekton has seen it: the run says that nothing
-/// ran. The watches of pods and tasks break off before that and are begun anew by lists.
+/// ran. The watch of pods breaks off before that, and is begun anew by a list.
 fn start_in_gap(plan: &mut Plan, chance: &mut Rng) {
     for number in 0..4 {
         let at = chance.u64(MINUTE..LASTS);
         let name = format!("ops/gap-{number}");
         let story = pick(chance, &["timeout-of-task-before", "timeout-of-run-before", "timeout-while-image-is-pulled"]);
         create(plan, at, &name, &own_target(number), story);
-        let starts = at + chance.u64(SECOND..5 * SECOND);
+        // The pod has been seen to wait before the gap, and it goes, by the time-out of the story, within the gap.
+        let starts = at + chance.u64(2 * SECOND..6 * SECOND);
         plan.acts.push(Act { at: starts, what: Deed::StartPods(name) });
-        let from = starts - chance.u64(0..2 * SECOND);
-        let to = starts + chance.u64(0..10 * SECOND);
-        for resource in ["pods", "taskruns", "pipelineruns"] {
-            let refused = Trouble::WatchRefused { resource: resource.to_owned(), code: 500 };
-            plan.faults.push(Fault { from, to, replica: None, what: refused });
-        }
+        let from = starts - chance.u64(100..SECOND);
+        let to = at + chance.u64(10 * SECOND..14 * SECOND);
+        let refused = Trouble::WatchRefused { resource: "pods".to_owned(), code: 500 };
+        plan.faults.push(Fault { from, to, replica: None, what: refused });
         let compacted = to.saturating_sub(chance.u64(0..SECOND));
         plan.faults.push(Fault { from: compacted, to: compacted, replica: None, what: Trouble::Compacted });
     }
