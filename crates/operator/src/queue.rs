@@ -1,7 +1,8 @@
 //! A keyed queue with timers: every key is in it at most once, and none is handed out while it is being worked on.
 //!
 //! Those who ask take turns: each key is asked for by somebody, and whoever has asked for 10,000 delays the one of
-//! another by no more than what is under way. Bounded by the number of keys, which is bounded by the index.
+//! another by no more than what is under way. That is less while others ask too ([`Shares`]). Bounded by the number of
+//! keys, which is bounded by the index.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::poll_fn;
@@ -16,7 +17,8 @@ use tokio_util::time::{DelayQueue, delay_queue};
 /// a clock that was set meanwhile.
 const FARTHEST: Duration = Duration::from_hours(1);
 
-/// For how long the places are shared after work was begun for somebody else: who asks comes again, and finds them so.
+/// After work was begun for another than before, everybody has the smaller share for so long. Whoever asks once often
+/// asks again soon, and does not wait behind a crowd then.
 const SHARED_FOR: Duration = Duration::from_secs(10);
 
 /// How many keys may be worked on at once for one of those who ask.
@@ -40,7 +42,7 @@ pub struct Queue<K, A> {
     shares: Shares,
     /// For whom work was begun last.
     latest: Option<A>,
-    /// Until when several share the places.
+    /// Until when the places are shared, and everybody has the smaller share.
     shared_until: Option<Instant>,
     /// Marked while it was busy: ready again as soon as it is done.
     again: HashMap<K, A>,
@@ -182,6 +184,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
         }
     }
 
+    /// Returns how many keys may be worked on for one of those who ask, as of now.
     fn largest_share(&self) -> usize {
         let is_shared = self.shared_until.is_some_and(|until| Instant::now() < until);
         if is_shared { self.shares.beside } else { self.shares.alone }
@@ -200,9 +203,14 @@ mod tests {
     use futures::FutureExt;
     use tokio::time::advance;
 
+    /// A queue in which it makes no difference whether others ask.
+    fn with_share<K: Clone + Eq + Hash, A: Clone + Eq + Hash>(share: usize) -> Queue<K, A> {
+        Queue::new(Shares { alone: share, beside: share })
+    }
+
     #[tokio::test(start_paused = true)]
     async fn hands_out_a_key_once_however_often_it_is_marked() {
-        let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
+        let mut queue = with_share(8);
         queue.mark("a", ());
         queue.mark("b", ());
         queue.mark("a", ());
@@ -212,7 +220,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn keeps_a_mark_until_the_work_on_its_key_is_done() {
-        let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
+        let mut queue = with_share(8);
         queue.mark("a", ());
         let key = queue.next().await;
         queue.start(key, ());
@@ -227,7 +235,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_earliest_of_the_times_that_a_key_was_asked_for_counts() {
         for order in [[10, 20], [20, 10]] {
-            let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
+            let mut queue = with_share(8);
             for seconds in order {
                 queue.mark_after("a", (), Duration::from_secs(seconds));
             }
@@ -242,7 +250,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn forgets_what_was_asked_for_but_not_what_is_being_worked_on() {
-        let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
+        let mut queue = with_share(8);
         queue.mark("busy", ());
         let key = queue.next().await;
         queue.start(key, ());
@@ -262,7 +270,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_timer_that_is_too_far_away_goes_off_after_an_hour() {
-        let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
+        let mut queue = with_share(8);
         queue.mark_after("a", (), Duration::MAX);
         advance(Duration::from_mins(59)).await;
         assert_eq!(queue.next().now_or_never(), None);
@@ -274,7 +282,7 @@ mod tests {
     /// Whoever asks for many keys at once gets one of them a turn, and another's single key comes second.
     #[tokio::test(start_paused = true)]
     async fn those_who_ask_take_turns() {
-        let mut queue = Queue::new(Shares { alone: 8, beside: 8 });
+        let mut queue = with_share(8);
         for key in 0..1000 {
             queue.mark(key, "storm");
         }
@@ -291,7 +299,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_has_more_than_its_share_worked_on_at_once() {
-        let mut queue = Queue::new(Shares { alone: 2, beside: 2 });
+        let mut queue = with_share(2);
         for key in 0..10 {
             queue.mark(key, "storm");
         }
@@ -334,7 +342,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_timer_and_a_mark_while_busy_keep_who_asked() {
-        let mut queue = Queue::new(Shares { alone: 1, beside: 1 });
+        let mut queue = with_share(1);
         queue.start("first", "storm");
         queue.mark("first", "storm");
         queue.mark_after("timed", "storm", Duration::from_secs(1));
