@@ -54,20 +54,21 @@ pub(crate) async fn end(world: &World, wfe: &str, number: u32, outcome: Outcome)
     if outcome != Outcome::ImagePull {
         return world.set_outcome(text(&pod["metadata"]["name"]), &outcome.annotation()).await.map(drop);
     }
-    // What a kubelet writes. The player of pods may write once more what it wrote before, as nothing stops it.
+    let (tasks, ended) = (look::task_runs(), format!("of run {sequence} of {wfe} ended"));
+    let is_over = |task: &Value| of_it(task) && task["status"]["completionTime"].is_string();
+    let is_as_before = |pod: &Value| of_it(pod) && state(pod)["reason"] == "ContainerCreating";
+    // The player of pods may write once more what it wrote before, and nothing stops it.
     for _ in 0..REWRITTEN {
         pull_fails(world, &pod).await?;
-        let (ended, first) = (format!("of run {sequence} of {wfe} ended"), "ContainerCreating");
-        let tasks = look::task_runs();
-        let is_over = |task: &Value| of_it(task) && task["status"]["completionTime"].is_string();
         tokio::select! {
             ended = world.await_some(&tasks, &ended, is_over) => return ended.map(drop),
-            again = world.await_pod(&what, |pod| of_it(pod) && state(pod)["reason"] == first) => pod = again?,
+            again = world.await_pod(&what, is_as_before) => pod = again?,
         }
     }
     bail!("the state of the pod of run {sequence} of {wfe} was written over {REWRITTEN} times");
 }
 
+/// Writes of a pod what a kubelet writes that cannot pull its image.
 async fn pull_fails(world: &World, pod: &Value) -> Result<()> {
     let mut containers = pod["status"]["containerStatuses"].clone();
     for container in containers.as_array_mut().into_iter().flatten() {
@@ -75,7 +76,7 @@ async fn pull_fails(world: &World, pod: &Value) -> Result<()> {
     }
     let patch = Patch::Merge(json!({"status": {"containerStatuses": containers}}));
     let pods = world.api(&look::pods(), &world.execution_namespace());
-    pods.patch_status(text(&pod["metadata"]["name"]), &PatchParams::default(), &patch).await.map(drop)?;
+    pods.patch_status(text(&pod["metadata"]["name"]), &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
