@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use wfe_testkit::World;
+use wfe_testkit::{World, WorldOptions};
 
 use crate::numbers::{float, millis, percentile};
 use crate::observer::{Observer, Seen};
@@ -16,15 +16,17 @@ use crate::{Bench, player};
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Measures single executions alone, and then beside a crowd of so many, each on a target of its own. One operator
-/// watches both namespaces.
+/// watches all namespaces: this is not for a cluster that somebody gave.
 pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, alone: usize) -> Result<()> {
-    let (world, other) = (Arc::clone(&bench.worlds.all), Arc::clone(&bench.worlds.floor));
+    let other = Arc::clone(&bench.worlds.floor);
+    let options = WorldOptions { all_namespaces: true, ..WorldOptions::default() };
+    let world = World::with(other.control_plane(), "crowd", options).await?;
     let measured = async {
         let observer = Observer::start(&world).await?;
         let mut subject = bench.subjects.start(Kind::Operator, &world, false).await?;
         let idle = singles(&other, &mut subject, &observer, "alone", |_, so_far| so_far == alone).await?;
         subject.stop().await?;
-        player::clear(&world).await?;
+        clear(&world, &other).await?;
 
         // The operator finds all of them undecided when it starts.
         let names: Vec<String> = (0..crowd).map(|number| format!("crowd-{number:05}")).collect();
@@ -39,9 +41,8 @@ pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, alone: usize) -> R
         anyhow::Ok((idle, beside, took))
     }
     .await;
-    for world in [&world, &other] {
-        player::clear(world).await?;
-    }
+    clear(&world, &other).await?;
+    world.close().await?;
     let (idle, beside, took) = measured?;
     let (of_idle, of_beside) = (percentile(&idle, 0.99), percentile(&beside, 0.99));
     bench.results.add("fairness/alone/p99", "ms", of_idle);
@@ -58,6 +59,11 @@ pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, alone: usize) -> R
         took.as_secs_f64()
     ));
     Ok(())
+}
+
+async fn clear(world: &World, other: &World) -> Result<()> {
+    player::clear(world).await?;
+    player::clear(other).await
 }
 
 /// Creates one execution after the other, each on a target of its own, and returns how many milliseconds each waited

@@ -43,7 +43,7 @@ use clap::{Args, Parser, Subcommand};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};
-use wfe_testkit::{Audit, ControlPlane, Options, World, WorldOptions, repository};
+use wfe_testkit::{Audit, ControlPlane, Options, World, repository};
 
 use crate::floor::FloorArgs;
 use crate::numbers::{float, millis};
@@ -95,8 +95,7 @@ struct RunArgs {
     #[arg(long)]
     quick: bool,
     /// Only the steps whose name begins so: binary, throughput, latency, storm, tasks, targets, policies,
-    /// fairness, past,
-    /// poison, schedules, disturbed
+    /// fairness, poison, schedules, past, disturbed
     #[arg(long)]
     only: Option<String>,
     /// The most executions of any step; the largest ones are left out
@@ -110,14 +109,12 @@ struct RunArgs {
     keep: bool,
 }
 
-/// The worlds: one for each subject, so that neither sees what the other left, one with a past, and one whose operator
-/// watches all namespaces.
+/// The worlds: one for each subject, so that neither sees what the other left, and one with a past.
 #[derive(Clone)]
 struct Worlds {
     floor: Arc<World>,
     operator: Arc<World>,
     past: Arc<World>,
-    all: Arc<World>,
 }
 
 /// A run that is under way.
@@ -202,9 +199,6 @@ async fn stage(control_plane: &ControlPlane, program: &Path, mut results: Result
         floor: Arc::new(World::on(control_plane, "floor").await?),
         operator: Arc::new(World::on(control_plane, "operator").await?),
         past: Arc::new(World::on(control_plane, "past").await?),
-        all: Arc::new(
-            World::with(control_plane, "all", WorldOptions { all_namespaces: true, ..WorldOptions::default() }).await?,
-        ),
     };
     if control_plane.is_given() {
         results.disturbed.push("the cluster was given: who else works on it is counted too".to_owned());
@@ -290,16 +284,17 @@ async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {
         "past",
         "disturbed",
     ];
-    // To disturb somebody's API server, or to fill their etcd, is not for a benchmark to do.
+    // To disturb somebody's API server, to fill their etcd, or to start an operator for all of their namespaces is not
+    // for a benchmark to do; and policies are measured on an API server of their own, which is not the one given.
+    let only_ours = ["policies", "fairness", "past", "disturbed"];
     let is_ours = !bench.worlds.operator.control_plane().is_given();
     let wanted = |step: &&str| {
-        args.only.as_deref().is_none_or(|only| step.starts_with(only))
-            && (is_ours || !["past", "disturbed"].contains(step))
+        args.only.as_deref().is_none_or(|only| step.starts_with(only)) && (is_ours || !only_ours.contains(step))
     };
     for step in all.into_iter().filter(wanted) {
         if let Err(error) = take(bench, step, &size, args.most).await {
             bench.disturbed(step, &format!("not measured to its end: {error:#}"));
-            for world in [&bench.worlds.floor, &bench.worlds.operator, &bench.worlds.all] {
+            for world in [&bench.worlds.floor, &bench.worlds.operator] {
                 player::clear(world).await?;
             }
         }

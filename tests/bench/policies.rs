@@ -15,9 +15,9 @@ use wfe_testkit::{Audit, ControlPlane, Options, manifests, repository, wfe};
 use crate::numbers::{float, median, millis};
 use crate::{Bench, player};
 
-/// How many are created with the policies, and as many without.
-const BATCH: u32 = 40;
-const CLIENTS: u32 = 8;
+/// How many are created at a time.
+const BATCH: usize = 40;
+const CLIENTS: usize = 8;
 const IN_FORCE_WITHIN: Duration = Duration::from_mins(1);
 /// May create executions for every target.
 const USER: &str = "orchestrator";
@@ -76,22 +76,16 @@ impl Measured {
     async fn await_in_force(&self) -> Result<()> {
         for (namespace, bound) in [(&self.with, true), (&self.without, false)] {
             // What each of the policies on a creation has something against; that on targets, of who lacks the right.
-            let but = |field: &str, value: Value| {
+            let but = |fields: &[&str], value: Value| {
                 let mut object = self.good.clone();
                 object["spec"]["targetResource"] = json!(format!("{namespace}/deployment/api"));
-                object["spec"][field] = value;
+                *fields.iter().fold(&mut object["spec"], |at, field| &mut at[*field]) = value;
                 object
             };
             let asked = [
-                (
-                    USER,
-                    but(
-                        "remediationRequestRef",
-                        json!({"apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule", "name": "s", "namespace": "payment", "uid": "u"}),
-                    ),
-                ),
-                (USER, but("retry", json!({"initialDelay": "2h"}))),
-                (USER, but("executionConfig", json!({"serviceAccountName": "unknown"}))),
+                (USER, but(&["remediationRequestRef", "kind"], json!("WorkflowSchedule"))),
+                (USER, but(&["retry"], json!({"initialDelay": "2h"}))),
+                (USER, but(&["executionConfig", "serviceAccountName"], json!("unknown"))),
                 (WRITER, self.good.clone()),
                 (OPERATOR, self.good.clone()),
             ];
@@ -143,6 +137,10 @@ impl Measured {
 pub(crate) async fn policies(bench: &mut Bench, batches: usize) -> Result<()> {
     let mut good = player::execution(&bench.worlds.floor, "unnamed", "payment/deployment/payment-api").json();
     good["metadata"] = json!({"generateName": "wfe-"});
+    good["spec"]["remediationRequestRef"] = json!({
+        "apiVersion": "kubernaut.ai/v1alpha1", "kind": "RemediationRequest", "name": "rr-1", "namespace": "payment",
+        "uid": "0d3b9a52-7a0e-4b9f-9a33-5d0a3a1f2c11",
+    });
     good["spec"]["retry"] = json!({"maxAttempts": 3, "initialDelay": "1s"});
     let (measured, control_plane) = Measured::new(good).await?;
     // The first are slower, wherever.
@@ -151,7 +149,7 @@ pub(crate) async fn policies(bench: &mut Bench, batches: usize) -> Result<()> {
             measured.batch(namespace).await?;
         }
     }
-    let each = |took: Duration| millis(took) / float(usize::try_from(BATCH).unwrap_or(usize::MAX));
+    let each = |took: Duration| millis(took) / float(BATCH);
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..batches {
         without.push(each(measured.batch(&measured.without).await?));
