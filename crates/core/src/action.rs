@@ -1,5 +1,7 @@
 //! What a decision asks for: writes with their preconditions, and the facts to read live before them.
 
+mod triage;
+
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -20,8 +22,11 @@ use crate::run::{CancelReason, Run};
 use crate::schedule::plan::NextRun;
 use crate::schedule::{HeldBy, ScheduleStatus};
 use crate::standing::{Blocked, Standing};
+use crate::triage::Suppressed;
 use crate::verdict::Fact;
 use crate::waiting::Waiting;
+
+pub use triage::{Analyse, Gather, TriageDoes, TriageStep};
 
 /// The answer of [`decide`](crate::decide::decide).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -120,6 +125,8 @@ pub enum Action {
     },
     /// Writes the status of a schedule.
     Record(Record),
+    /// Does a step of the triage of a schedule.
+    Triage(TriageStep),
     /// Reads a run live that its watch does not deliver any more. Changes nothing.
     Follow {
         /// Which run.
@@ -138,6 +145,8 @@ pub struct Record {
     pub version: Version,
     /// The slot whose child is absent, read live.
     pub gone: Option<Time>,
+    /// Why the failure that it records begins no triage, where it would begin one otherwise. To count.
+    pub suppressed: Option<Suppressed>,
     /// What the status says then.
     pub status: Box<ScheduleStatus>,
 }
@@ -331,6 +340,7 @@ impl Action {
             Self::Change(Change { run, to, .. }) => (to.name(), &run.uid),
             Self::CreateChild { schedule, .. } => ("create child", &schedule.uid),
             Self::Record(Record { schedule, .. }) => ("record", &schedule.uid),
+            Self::Triage(TriageStep { schedule, does, .. }) => (does.name(), &schedule.uid),
             Self::Tell(Tell::HintIgnored { schedule, .. }) => ("tell hint", &schedule.uid),
             Self::Remove { execution, .. } => ("remove", &execution.uid),
             Self::Examine { run } => ("examine", &run.uid),

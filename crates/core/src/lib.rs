@@ -39,6 +39,8 @@ pub mod standing;
 pub mod target;
 #[cfg(test)]
 mod testing;
+mod text;
+pub mod triage;
 pub mod tries;
 pub mod verdict;
 pub mod waiting;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::Time;
 use crate::name::{ScheduleId, Uid, Version};
+use crate::triage::{AnalystRun, Begun, Gathered, Judgement, TriageSpec};
 use crate::waiting::Pause;
 
 pub use keep::Keep;
@@ -38,6 +39,10 @@ pub struct Schedule {
     pub hint: Option<Box<Hint>>,
     /// `spec.history`.
     pub history: HistoryLimits,
+    /// `spec.triage`.
+    pub triage: Box<TriageSpec>,
+    /// `spec.resume.triage`: the triage whose pause or values a person has lifted.
+    pub resume: Option<Box<str>>,
     /// What its plan was made of: another revision begins the plan anew.
     pub revision: Revision,
     /// `spec.template.spec.workflowRef.workflowId`: what its child would run.
@@ -48,6 +53,8 @@ pub struct Schedule {
     pub status: ScheduleStatus,
     /// The executions that were made for it and are there, also on a target that it had before; by slot.
     pub children: Vec<Child>,
+    /// The execution that analyses its failures, where one is there.
+    pub analyst: Option<Box<AnalystRun>>,
     /// What this process remembers of it.
     pub memory: ScheduleMemory,
 }
@@ -120,6 +127,21 @@ pub struct ScheduleMemory {
     pub refused: Option<Box<RefusedChild>>,
     /// The slot for which this process has tried last to create a child: the answer may have been lost.
     pub tried: Option<Time>,
+    /// The evidence that was gathered for a triage, until that has ended.
+    pub gathered: Option<Box<Gathered>>,
+    /// What an analyst has said, until the status says so.
+    pub heard: Option<Box<Heard>>,
+    /// When triages of other schedules began within the last hour.
+    pub others_begun: Begun,
+}
+
+/// What an analyst has said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// Of which triage: the name of the child that it is about.
+    pub of: Box<str>,
+    /// Its judgement, or why there is none.
+    pub said: Result<Judgement, Box<str>>,
 }
 
 /// A child that the API server will not have.
@@ -160,13 +182,15 @@ pub enum ChildState {
     },
 }
 
-/// What an execution is to the schedule that made it.
+/// What an execution is to the schedule that it was made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildOf {
     /// The uid of the schedule.
     pub schedule: Uid,
     /// The slot that it was made for.
     pub slot: Time,
+    /// Whether it analyses why the child of that slot failed: then it is no child itself.
+    pub analyses: bool,
     /// Whether the schedule needs it still.
     pub keep: Keep,
 }
@@ -176,6 +200,21 @@ pub struct ChildOf {
 pub fn child_name(schedule: &str, slot: Time) -> String {
     format!("{schedule}-{}", slot.timestamp())
 }
+
+/// Returns the name of the execution that analyses why a child failed.
+#[must_use]
+pub fn analyst_name(child: &str) -> String {
+    format!("{child}{ANALYST}")
+}
+
+/// Reads from the name of an analyst which slot it is about.
+#[must_use]
+pub fn analysed_slot(schedule: &str, analyst: &str) -> Option<Time> {
+    slot_of(schedule, analyst.strip_suffix(ANALYST)?)
+}
+
+/// What the name of an analyst ends with.
+const ANALYST: &str = "-triage";
 
 /// Reads the slot from the name of a child.
 #[must_use]
@@ -191,6 +230,13 @@ impl Schedule {
     pub fn used_up_to(&self) -> Option<Time> {
         let last = self.status.last_run.as_ref().map(|last| last.slot);
         last.max(self.status.planned_from)
+    }
+
+    /// Tells whether a person has lifted the pause or the values of its triage, and its plan has not begun anew since.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        let standing = self.status.triage.as_ref().filter(|triage| triage.state.is_standing());
+        standing.is_some_and(|triage| self.resume.as_ref() == Some(&triage.of))
     }
 
     /// Returns the child of a slot, where it is there.

@@ -3,6 +3,7 @@
 
 mod rows;
 mod status;
+mod triage;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -74,9 +75,14 @@ pub(super) fn decide_schedules(view: View<'_>, decision: &mut Decision) {
     let mut due = Vec::new();
     for schedule in view.target.schedules.values() {
         let case = Case { schedule, view, running: &running, next: schedule.next_run(view.now) };
-        match judge(case) {
-            (asked, Some(step)) => case.take(asked, step, decision),
-            (asked, None) => due.push((case, asked)),
+        let (asked, step) = judge(case);
+        let is_past_triage = asked.iter().rev().skip(usize::from(step.is_some())).any(|(row, _)| *row == rows::TRIAGE);
+        if is_past_triage {
+            triage::ask(case, decision);
+        }
+        match step {
+            Some(step) => case.take(asked, step, decision),
+            None => due.push((case, asked)),
         }
     }
     due.sort_by_key(|(case, _)| (case.slot(), case.schedule.id.uid.clone()));
@@ -129,10 +135,13 @@ impl Case<'_> {
         let status = step.wanted;
         self.tell_of_hint(&status, decision);
         if *status != schedule.status {
+            let fails = status.failure_count > schedule.status.failure_count;
+            let suppressed = if fails { triage::suppressed(self, &status) } else { None };
             decision.actions.push(Action::Record(Record {
                 schedule: schedule.id.clone(),
                 version: schedule.version.clone(),
                 gone: step.gone,
+                suppressed,
                 status,
             }));
         }

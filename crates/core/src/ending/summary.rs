@@ -6,6 +6,7 @@ use crate::duration;
 use crate::evidence::{Absence, Started};
 use crate::findings::{FailedTask, TaskCount};
 use crate::reason::FailureReason;
+use crate::text::cut;
 
 /// How much of a name is shown, in characters: names of tasks and steps may have 253, and there are three of them.
 const MAX_NAME: usize = 60;
@@ -151,14 +152,6 @@ impl Failure {
 fn place(task: &FailedTask, tasks: Option<TaskCount>) -> String {
     let number = task.index.saturating_add(1);
     tasks.map_or(String::new(), |tasks| format!(" ({number} of {})", tasks.total.max(number)))
-}
-
-/// Cuts a text to so many characters; a cut is marked by `…`, which counts.
-fn cut(text: &str, limit: usize) -> String {
-    if text.chars().count() <= limit {
-        return text.to_owned();
-    }
-    text.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]

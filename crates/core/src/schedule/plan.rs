@@ -1,5 +1,6 @@
 //! When a schedule runs next (SPEC section 12.2): pure and total.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::{Every, Hint, Missed, Plan, Schedule, ScheduleStatus, Wish};
@@ -258,10 +259,24 @@ impl Schedule {
         }
     }
 
+    /// Returns when it runs by a status that may not be written yet: what a triage has adjusted applies in the place of
+    /// what a person wrote. None where its spec cannot be used.
+    #[must_use]
+    pub fn plan_by(&self, status: &ScheduleStatus) -> Option<Cow<'_, Plan>> {
+        let plan = self.plan.as_ref().ok()?;
+        let adjusted = status.adjust.as_ref().and_then(|adjust| adjust.interval);
+        Some(match (adjusted, &plan.every) {
+            (Some(interval), Every::Interval(_)) => {
+                Cow::Owned(Plan { every: Every::Interval(interval), ..plan.clone() })
+            }
+            _ => Cow::Borrowed(plan),
+        })
+    }
+
     /// Plans its next run. None where its spec cannot be used, and where it has no slot any more.
     #[must_use]
     pub fn next_run(&self, now: Time) -> Option<NextRun> {
-        plan_next_run(self.plan.as_ref().ok()?, self.hint.as_deref(), self.past(now), now)
+        plan_next_run(self.plan_by(&self.status)?.as_ref(), self.hint.as_deref(), self.past(now), now)
     }
 }
 

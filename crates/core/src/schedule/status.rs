@@ -2,6 +2,8 @@
 
 use super::{Planned, Revision};
 use crate::Time;
+use crate::fingerprint::Fingerprint;
+use crate::triage::{Adjust, State, Triage};
 
 /// The most failures that a status can say (`int32`).
 pub const MOST_FAILURES: u32 = i32::MAX.unsigned_abs();
@@ -75,6 +77,10 @@ pub struct ScheduleStatus {
     pub last_missed: Option<Missed>,
     /// `nextRunTime` and `nextRunReason`.
     pub next: Option<Planned>,
+    /// `triage`: the latest one.
+    pub triage: Option<Box<Triage>>,
+    /// `adjust`: what a triage has put in the place of what a person wrote.
+    pub adjust: Option<Box<Adjust>>,
     /// Condition `Ready`.
     pub ready: Ready,
     /// Condition `Held`.
@@ -83,6 +89,14 @@ pub struct ScheduleStatus {
     pub ready_since: Option<Time>,
     /// Since when the condition `Held` has its status.
     pub held_since: Option<Time>,
+}
+
+impl ScheduleStatus {
+    /// Returns the triage that has paused it, where one has.
+    #[must_use]
+    pub fn paused_by(&self) -> Option<&Triage> {
+        self.triage.as_deref().filter(|triage| triage.state == State::Paused)
+    }
 }
 
 /// The latest slot that was used.
@@ -100,6 +114,8 @@ pub struct LastRun {
     pub reason: Option<Box<str>>,
     /// What happened, for people.
     pub message: Option<Box<str>>,
+    /// What failed, where it did.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// The slots that passed without a child since the last one that was used.
@@ -169,6 +185,8 @@ impl Held {
 pub enum HeldBy {
     /// A person has suspended it.
     Suspended,
+    /// A triage has paused it, for a person.
+    TriagePaused,
     /// Everything is paused, its namespace, or its target's.
     Paused,
     /// Its target is not free.
@@ -183,8 +201,9 @@ pub enum HeldBy {
 
 impl HeldBy {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Suspended,
+        Self::TriagePaused,
         Self::Paused,
         Self::ResourceBusy,
         Self::PreviousExecutionFailed,
@@ -197,6 +216,7 @@ impl HeldBy {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Suspended => "Suspended",
+            Self::TriagePaused => "TriagePaused",
             Self::Paused => "Paused",
             Self::ResourceBusy => "ResourceBusy",
             Self::PreviousExecutionFailed => "PreviousExecutionFailed",

@@ -1,7 +1,7 @@
 //! The rows of SPEC section 12.6, in order: the first that matches decides. This list is the specification.
 
 use super::status::hold;
-use super::{Case, Row, Step};
+use super::{Case, Row, Step, triage};
 use crate::bundle::Bundle;
 use crate::execution::Execution;
 use crate::moment::{round_up, shown};
@@ -22,11 +22,16 @@ pub const ROWS: &[(&str, Ask)] = &[
     ("1 plan", begins_anew),
     ("2 outcome", outcome),
     ("3 suspended", suspended),
+    ("4 paused by a triage", triage::paused),
+    (TRIAGE, triage::speaks),
     ("5 child at work", at_work),
     ("6 slot ahead", ahead),
     ("7 target", target),
     ("9 late", late),
 ];
+
+/// The row after which a triage may read what it needs: nothing that comes later is delayed by that.
+pub(super) const TRIAGE: &str = "4 triage";
 
 fn passes(because: &'static str) -> Row {
     Row::Passes(because.into())
@@ -60,6 +65,8 @@ fn begins_anew(case: Case<'_>) -> Row {
         "it is new, or was changed"
     } else if status.held.by() == Some(HeldBy::Suspended) && !schedule.suspended {
         "it was resumed"
+    } else if schedule.is_resumed() {
+        "a person has lifted what a triage had done"
     } else if times.into_iter().flatten().any(|time| case.is_ahead(time)) {
         "its status says a time that lies ahead: a clock was wrong"
     } else {
@@ -101,6 +108,7 @@ fn outcome(case: Case<'_>) -> Row {
         outcome: Some(Outcome::Refused),
         reason: Some(Outcome::Refused.as_str().into()),
         message: Some(refused.message.clone()),
+        fingerprint: Some(Fingerprint::refused(&schedule.origin)),
     };
     let because = format!("its child was refused: {}", refused.message);
     Row::Decides(Step::says(case.recorded(run, Outcome::Refused), because))
@@ -189,7 +197,7 @@ fn child_of(case: Case<'_>) -> Execution {
         // It has none yet, and must not be one of those that are there.
         uid: schedule.id.uid.clone(),
     };
-    let child = ChildOf { schedule: schedule.id.uid.clone(), slot: case.slot(), keep: Keep::Needed };
+    let child = ChildOf { schedule: schedule.id.uid.clone(), slot: case.slot(), analyses: false, keep: Keep::Needed };
     Execution {
         workflow_id: schedule.workflow_id.clone(),
         bundle: Bundle::default(),

@@ -7,6 +7,7 @@ use super::{Case, MAX_AHEAD, Step};
 use crate::Time;
 use crate::moment::{after, round_up};
 use crate::schedule::plan::plan_next_run;
+use crate::triage::{State, Triage};
 use crate::schedule::{
     Child, ChildState, Held, HeldBy, LastRun, Missed, Outcome, Planned, Ready, ScheduleStatus, child_name,
 };
@@ -57,6 +58,9 @@ impl<'a> Case<'a> {
             planned_from: Some(now),
             failure_count: 0,
             last_run: status.last_run.clone().map(cut),
+            // What it had done is undone with it.
+            triage: status.triage.clone().map(|triage| Box::new(Triage { state: State::Over, ..*triage })),
+            adjust: None,
             ready: Ready::Yes,
             ..status
         };
@@ -88,6 +92,7 @@ impl<'a> Case<'a> {
             outcome: None,
             reason: None,
             message: None,
+            fingerprint: None,
         };
         let (last_missed, held) = (self.missed_before(child.slot), status.held.released());
         ScheduleStatus { last_run: Some(run), last_missed, next: None, ready: Ready::Yes, held, ..status }
@@ -103,11 +108,14 @@ impl<'a> Case<'a> {
     /// Adds what is planned by a status that is not written yet. The hold of an earlier slot says nothing of it.
     fn with_next(self, status: ScheduleStatus) -> ScheduleStatus {
         let Self { schedule, view, .. } = self;
-        if schedule.suspended {
+        if schedule.suspended || status.paused_by().is_some() {
             return ScheduleStatus { next: None, ..status };
         }
         let past = schedule.past_by(&status, view.now);
-        let planned = || plan_next_run(schedule.plan.as_ref().ok()?, schedule.hint.as_deref(), past, view.now);
+        let planned = || {
+            let plan = schedule.plan_by(&status)?;
+            plan_next_run(&plan, schedule.hint.as_deref(), past, view.now)
+        };
         let is_at_work = schedule.children.iter().any(|child| child.state == ChildState::AtWork);
         let next = if is_at_work { None } else { planned() };
         ScheduleStatus { next: next.map(|next| next.planned), held: status.held.released(), ..status }

@@ -1,0 +1,301 @@
+//! When the failures of a schedule are analysed, and what its status says of that (SPEC sections 13.2 and 13.4).
+//!
+//! A triage goes through writes to the status of its schedule: each step is derived from what is there, so a restart
+//! goes on wherever the last process stopped. It never delays the schedule itself: evidence is read and an analyst
+//! works beside the children.
+
+use super::{Case, Row, Step};
+use crate::Time;
+use crate::action::{Action, Analyse, Decision, Gather, TriageDoes, TriageStep};
+use crate::moment::{after, round_up, shown};
+use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, ScheduleStatus, child_name};
+use crate::triage::apply::{Applied, apply};
+use crate::triage::{
+    Analyst, AnalystState, FailureSeen, Gathered, Judgement, MOST_FAILURES, State, Suppressed, Triage, builtin,
+};
+
+/// How long after the last moment at which an analyst may begin it must be there, or there is none. What an API server
+/// needs to answer, many times over.
+const LATE: std::time::Duration = std::time::Duration::from_mins(1);
+
+/// What comes next of the triage of a schedule.
+enum Stage<'a> {
+    /// Nothing; why not, and when time alone changes that.
+    Rests(String, Option<Time>),
+    /// It would begin, but something speaks against it, until time alone changes that.
+    Suppressed(Suppressed, String, Option<Time>),
+    /// Evidence is to be read.
+    Gather,
+    /// It begins with this evidence.
+    Begin(&'a Gathered),
+    /// An analyst is to be created with this evidence.
+    Create(&'a Gathered),
+    /// The evidence that the analyst will be shown is not that of the record.
+    Regathered(&'a Gathered),
+    /// The analyst was seen, and the record does not name it.
+    Name,
+    /// What the analyst has said is to be read.
+    Hear,
+    /// The analyst has said this.
+    Heard(&'a Judgement),
+    /// There is no verdict; why.
+    Fail(String),
+}
+
+/// Row 4: a triage has paused it, for a person.
+pub(super) fn paused(case: Case<'_>) -> Row {
+    let Some(triage) = case.schedule.status.paused_by() else { return Row::Passes("no triage has paused it".into()) };
+    let message = pause_message(triage);
+    let held = Held::By { reason: HeldBy::TriagePaused, message: message.clone().into() };
+    let status = ScheduleStatus { next: None, held, ..case.status() };
+    let step = Step::says(status, format!("held, TriagePaused: {message}"));
+    Row::Decides(Step { held: Some(HeldBy::TriagePaused), ..step })
+}
+
+fn pause_message(triage: &Triage) -> String {
+    let why = triage.why.as_deref().unwrap_or("it did not say why");
+    format!(
+        "the triage of {} has paused it: {why}; it runs again after an edit of its plan or template, or when somebody \
+         with the right to resume sets spec.resume (kubectl wfe schedule resume)",
+        triage.of
+    )
+}
+
+/// Row 4, second half: a triage has something to say in the status.
+pub(super) fn speaks(case: Case<'_>) -> Row {
+    match stage(case, &case.schedule.status) {
+        Stage::Rests(because, _) | Stage::Suppressed(_, because, _) => Row::Passes(because.into()),
+        Stage::Gather => Row::Passes("the evidence for a triage is read".into()),
+        Stage::Create(_) => Row::Passes("the analyst of its triage is created".into()),
+        Stage::Hear => Row::Passes("the verdict of its triage is read".into()),
+        Stage::Begin(gathered) => case.begins(gathered),
+        Stage::Regathered(gathered) => {
+            let of = |triage: Triage| Triage { evidence: Some(gathered.digest.clone()), ..triage };
+            case.says_of_triage(of, "its evidence was read anew")
+        }
+        Stage::Name => {
+            let run = case.schedule.analyst.as_deref().map(|it| (it.id.name.clone(), it.id.uid.clone()));
+            case.says_of_triage(|triage| Triage { run, ..triage }, "its analyst is at work")
+        }
+        Stage::Heard(judgement) => match case.schedule.status.triage.as_deref() {
+            Some(triage) => case.applies(judgement, triage.clone()),
+            None => Row::Passes("no triage has begun".into()),
+        },
+        Stage::Fail(why) => {
+            let of = |triage: Triage| Triage { state: State::Failed, why: Some(why.as_str().into()), ..triage };
+            case.says_of_triage(of, &format!("its triage has failed: {why}"))
+        }
+    }
+}
+
+/// Asks for what a triage needs beside the writes to the status. Called where rows 0 to 4 have passed.
+pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
+    let schedule = case.schedule;
+    let (of, does) = match stage(case, &schedule.status) {
+        Stage::Rests(_, until) | Stage::Suppressed(_, _, until) => {
+            return until.into_iter().for_each(|until| decision.wake_at(until));
+        }
+        Stage::Gather => (case.failed_child(&schedule.status), TriageDoes::Gather(Box::new(case.gather()))),
+        Stage::Create(gathered) => {
+            let Some(triage) = &schedule.status.triage else { return };
+            let analyse = Analyse {
+                generation: schedule.generation,
+                start_before: round_up(after(triage.at, schedule.triage.timeout)),
+                timeout: schedule.triage.timeout,
+                evidence: gathered.text.clone(),
+            };
+            decision.wake_at(after(analyse.start_before, LATE));
+            (Some(gathered.of.clone()), TriageDoes::Analyse(Box::new(analyse)))
+        }
+        Stage::Hear => {
+            let Some(analyst) = &schedule.analyst else { return };
+            let of = schedule.status.triage.as_ref().map(|triage| triage.of.clone());
+            (of, TriageDoes::ReadVerdict(analyst.id.clone()))
+        }
+        Stage::Begin(_) | Stage::Regathered(_) | Stage::Name | Stage::Heard(_) | Stage::Fail(_) => return,
+    };
+    let Some(of) = of else { return };
+    decision.actions.push(Action::Triage(TriageStep { schedule: schedule.id.clone(), of, does }));
+}
+
+/// Tells why a failure that a status records begins no triage, where it would otherwise.
+pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<Suppressed> {
+    match due(case, status) {
+        Stage::Suppressed(why, ..) => Some(why),
+        _ => None,
+    }
+}
+
+fn stage<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
+    match &status.triage {
+        Some(triage) if triage.state == State::Analysing => analysing(case, triage),
+        _ => due(case, status),
+    }
+}
+
+/// Tells whether a triage begins now (SPEC section 13.2).
+fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
+    let Case { schedule, view, .. } = case;
+    let (now, spec) = (view.now, &schedule.triage);
+    let rests = |because: String| Stage::Rests(because, None);
+    if spec.analyst == Analyst::Off {
+        return rests("spec.triage.analyst is Off".to_owned());
+    }
+    let (count, after_) = (status.failure_count, spec.after);
+    if count < after_ {
+        return rests(format!("{count} of the {after_} failures in a row that begin a triage"));
+    }
+    let Some(of) = case.failed_child(status) else {
+        return rests("its last run has not failed".to_owned());
+    };
+    if status.triage.as_ref().is_some_and(|triage| triage.of == of) {
+        return rests(format!("{of} has had its triage"));
+    }
+    if schedule.paused.is_some() || view.policy.paused_by.is_some() {
+        return rests("no triage begins during a pause".to_owned());
+    }
+    let until = status.triage.as_ref().map(|triage| after(triage.at, view.policy.triage.cooldown));
+    if let Some(until) = until.filter(|until| *until > now) {
+        let because = format!("no other triage begins before {} (triage-cooldown)", shown(until));
+        return Stage::Suppressed(Suppressed::Cooldown, because, Some(until));
+    }
+    if let Some(circuit) = case.open_circuits(status).first() {
+        return Stage::Suppressed(Suppressed::CircuitOpen, format!("no triage while the circuit {circuit} is open"), None);
+    }
+    if let Some(until) = schedule.memory.others_begun.free_at(view.policy.triage.max_per_hour) {
+        let because = format!("no other triage begins before {} (triage-max-per-hour)", shown(until));
+        return Stage::Suppressed(Suppressed::TooMany, because, Some(until));
+    }
+    match schedule.memory.gathered.as_deref() {
+        Some(gathered) if gathered.of == of => Stage::Begin(gathered),
+        _ => Stage::Gather,
+    }
+}
+
+/// Tells what comes next of an analyst that is a workflow.
+fn analysing<'a>(case: Case<'a>, triage: &Triage) -> Stage<'a> {
+    let Case { schedule, view, .. } = case;
+    let heard = schedule.memory.heard.as_deref().filter(|heard| heard.of == triage.of).map(|heard| &heard.said);
+    if let Some(Err(why)) = heard {
+        return Stage::Fail(why.to_string());
+    }
+    let Some(analyst) = schedule.analyst.as_deref() else {
+        let begins_by = after(after(triage.at, schedule.triage.timeout), LATE);
+        return match schedule.memory.gathered.as_deref().filter(|gathered| gathered.of == triage.of) {
+            _ if triage.run.is_some() => Stage::Fail("the execution that analysed was deleted".to_owned()),
+            _ if view.now >= begins_by => {
+                Stage::Fail("the execution that was to analyse could not be created in time".to_owned())
+            }
+            None => Stage::Gather,
+            Some(gathered) if triage.evidence.as_ref() != Some(&gathered.digest) => Stage::Regathered(gathered),
+            Some(gathered) => Stage::Create(gathered),
+        };
+    };
+    match (analyst.state.clone(), heard) {
+        (_, Some(Ok(judgement))) => Stage::Heard(judgement),
+        _ if triage.run.as_ref().is_none_or(|(_, uid)| *uid != analyst.id.uid) => Stage::Name,
+        (AnalystState::AtWork, _) => Stage::Rests(format!("{} analyses its failures", analyst.id), None),
+        (AnalystState::Completed, _) => Stage::Hear,
+        (AnalystState::Ended(how), _) => Stage::Fail(format!("{} ended without a verdict: {how}", analyst.id)),
+    }
+}
+
+impl<'a> Case<'a> {
+    /// Returns the name of its last child, where that has failed, or was refused.
+    fn failed_child(self, status: &ScheduleStatus) -> Option<Box<str>> {
+        if let Some(triage) = status.triage.as_ref().filter(|triage| triage.state == State::Analysing) {
+            return Some(triage.of.clone());
+        }
+        let failed = |last: &&LastRun| {
+            Some(last.slot) > status.planned_from && matches!(last.outcome, Some(Outcome::Failed | Outcome::Refused))
+        };
+        let last = status.last_run.as_ref().filter(failed)?;
+        Some(child_name(&self.schedule.id.name, last.slot).into())
+    }
+
+    /// Returns the circuits that are open and touch it.
+    fn open_circuits(self, status: &ScheduleStatus) -> Vec<Box<str>> {
+        let _ = status;
+        Vec::new()
+    }
+
+    /// Says what evidence is to be read.
+    fn gather(self) -> Gather {
+        let Self { schedule, view, .. } = self;
+        let status = &schedule.status;
+        let is_failed = |state: &ChildState| matches!(state, ChildState::Ended { outcome: Outcome::Failed, .. });
+        let of_this_plan = |slot: Time| Some(slot) > status.planned_from;
+        let failed = schedule.children.iter().rev().filter(|it| is_failed(&it.state) && of_this_plan(it.slot));
+        let refused = status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Refused));
+        Gather {
+            target: view.target.label().into(),
+            failure_count: status.failure_count,
+            last_success: status.last_success,
+            open_circuits: self.open_circuits(status),
+            default_timeout: view.policy.default_timeout,
+            children: failed.take(MOST_FAILURES).map(|it| (it.slot, it.uid.clone())).collect(),
+            refused: refused.map(|last| FailureSeen {
+                name: child_name(&schedule.id.name, last.slot).into(),
+                failed_at: last.ended_at,
+                reason: None,
+                was_execution_failure: false,
+                task: None,
+                step: None,
+                exit_code: None,
+                ran_for: None,
+                fingerprint: last.fingerprint.clone(),
+                message: last.message.clone().unwrap_or_default(),
+            }),
+        }
+    }
+
+    /// A triage begins: what the built-in analyst says is known at once.
+    fn begins(self, gathered: &Gathered) -> Row {
+        let schedule = self.schedule;
+        let triage = Triage {
+            of: gathered.of.clone(),
+            at: round_up(self.view.now),
+            analyst: schedule.triage.analyst,
+            run: None,
+            fingerprint: gathered.evidence.common().cloned(),
+            evidence: Some(gathered.digest.clone()),
+            verdict: None,
+            why: None,
+            fix: None,
+            refused: Vec::new(),
+            state: State::Analysing,
+        };
+        if schedule.triage.analyst == Analyst::BuiltIn {
+            return self.applies(&builtin::judge(&gathered.evidence), triage);
+        }
+        let status = ScheduleStatus { triage: Some(Box::new(triage)), ..self.status() };
+        Row::Decides(Step::says(status, "a triage begins"))
+    }
+
+    /// Applies what an analyst has said: it is recorded, and has the effect that it may have.
+    fn applies(self, judgement: &Judgement, triage: Triage) -> Row {
+        let Self { schedule, .. } = self;
+        let Ok(plan) = &schedule.plan else { return Row::Passes("its spec cannot be used".into()) };
+        let status = self.status();
+        let fails = status.failure_count >= schedule.triage.after;
+        let Applied { state, why, fix, adjust, refused } =
+            apply(judgement, &schedule.triage, plan, status.adjust.as_deref(), fails);
+        let triage = Triage { verdict: Some(judgement.verdict), why: Some(why), fix, refused, state, ..triage };
+        let because = format!("the verdict of its triage is {}: {}", judgement.verdict.as_str(), state.as_str());
+        let adjust = adjust.map(Box::new);
+        let held = match state {
+            State::Paused => Held::By { reason: HeldBy::TriagePaused, message: pause_message(&triage).into() },
+            _ => status.held.clone(),
+        };
+        let next = status.next.filter(|_| state != State::Paused);
+        let status = ScheduleStatus { triage: Some(Box::new(triage)), adjust, held, next, ..status };
+        let step = Step::says(status, because);
+        Row::Decides(Step { held: (state == State::Paused).then_some(HeldBy::TriagePaused), ..step })
+    }
+
+    fn says_of_triage(self, change: impl FnOnce(Triage) -> Triage, because: &str) -> Row {
+        let status = self.status();
+        let triage = status.triage.as_deref().cloned().map(change).map(Box::new);
+        Row::Decides(Step::says(ScheduleStatus { triage, ..status }, because.to_owned()))
+    }
+}

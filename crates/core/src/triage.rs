@@ -1,0 +1,316 @@
+//! Triage of a schedule that keeps failing (SPEC section 13.2 to 13.4): one look at its last failures by an analyst,
+//! whose verdict is applied within closed rights.
+//!
+//! An analyst is a table in this crate ([`builtin`]), or a workflow of somebody else: both say a [`Judgement`], and
+//! [`apply`] alone says what becomes of it. It writes the status of one schedule and nothing else. This module knows no
+//! JSON: evidence goes out and judgements come in as values.
+
+pub mod apply;
+pub mod builtin;
+mod evidence;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Time;
+use crate::fingerprint::Fingerprint;
+use crate::name::{ExecutionId, Uid};
+
+pub use evidence::{Every, Evidence, FailureSeen, Gathered, MOST_FAILURES};
+
+/// What an analyst may say in characters: why, and what a person can do. A status holds both.
+pub const WHY: usize = 1_000;
+/// The longest advice, in characters.
+pub const FIX: usize = 4_000;
+/// How many things that an analyst asked for and may not have are recorded.
+pub const REFUSED: usize = 16;
+
+/// Who analyses the failures of a schedule (`spec.triage.analyst`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Analyst {
+    /// Nobody.
+    Off,
+    /// The operator itself, by a table.
+    #[default]
+    BuiltIn,
+    /// A workflow.
+    Pipeline,
+}
+
+impl Analyst {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Off, Self::BuiltIn, Self::Pipeline];
+
+    /// Returns the spelling of the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "Off",
+            Self::BuiltIn => "BuiltIn",
+            Self::Pipeline => "Pipeline",
+        }
+    }
+}
+
+/// What a schedule says of its triage (`spec.triage`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriageSpec {
+    /// Who analyses.
+    pub analyst: Analyst,
+    /// After how many failures in a row.
+    pub after: u32,
+    /// How long a pipeline may take.
+    pub timeout: Duration,
+    /// What a verdict may change by itself. Parameters that the template does not have are left out.
+    pub allow_adjust: Vec<Field>,
+}
+
+impl Default for TriageSpec {
+    fn default() -> Self {
+        Self { analyst: Analyst::BuiltIn, after: 3, timeout: Duration::from_mins(10), allow_adjust: Vec::new() }
+    }
+}
+
+/// Something that a verdict may change where its schedule allows it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Field {
+    /// The interval.
+    Interval,
+    /// The time-out of the executions.
+    Timeout,
+    /// One parameter of the executions.
+    Parameter(Box<str>),
+}
+
+impl Field {
+    /// Reads the spelling of `spec.triage.allowAdjust`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "interval" => Some(Self::Interval),
+            "timeout" => Some(Self::Timeout),
+            _ => text.strip_prefix("parameters.").filter(|key| !key.is_empty()).map(|key| Self::Parameter(key.into())),
+        }
+    }
+}
+
+impl std::fmt::Display for Field {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Interval => f.write_str("interval"),
+            Self::Timeout => f.write_str("timeout"),
+            Self::Parameter(key) => write!(f, "parameters.{key}"),
+        }
+    }
+}
+
+/// What an analyst recommends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The backoff is the cure, or nothing is recognised.
+    DoNothing,
+    /// A person has to repair something, and this says what.
+    FileFix,
+    /// Running on does harm: the schedule waits for a person.
+    PauseAndNotify,
+    /// Other values would help.
+    AdjustConfig,
+}
+
+impl Verdict {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::DoNothing, Self::FileFix, Self::PauseAndNotify, Self::AdjustConfig];
+
+    /// Returns the spelling of the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DoNothing => "DoNothing",
+            Self::FileFix => "FileFix",
+            Self::PauseAndNotify => "PauseAndNotify",
+            Self::AdjustConfig => "AdjustConfig",
+        }
+    }
+}
+
+/// What an analyst has said: read and bounded, and not yet judged by what it may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// What it recommends.
+    pub verdict: Verdict,
+    /// Why, for people.
+    pub why: Box<str>,
+    /// What a person can do.
+    pub fix: Option<Box<str>>,
+    /// The values that it asks for, with [`Verdict::AdjustConfig`].
+    pub adjust: Wanted,
+}
+
+/// The values that an analyst asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Another interval, as it was written.
+    pub interval: Option<Box<str>>,
+    /// Another time-out, as it was written.
+    pub timeout: Option<Box<str>>,
+    /// Other values of parameters.
+    pub parameters: BTreeMap<Box<str>, Box<str>>,
+}
+
+/// What applies in the place of what a person wrote (`status.adjust`), until the plan begins anew.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Adjust {
+    /// In the place of `spec.interval`.
+    pub interval: Option<Duration>,
+    /// In the place of the time-out of the template.
+    pub timeout: Option<Duration>,
+    /// In the place of values of parameters of the template.
+    pub parameters: BTreeMap<Box<str>, Box<str>>,
+}
+
+/// How far a triage is (`status.triage.state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// A workflow analyses.
+    Analysing,
+    /// The verdict changes nothing.
+    Noted,
+    /// The verdict is advice for a person.
+    Filed,
+    /// There is no verdict.
+    Failed,
+    /// The schedule waits for a person.
+    Paused,
+    /// Values were changed.
+    Adjusted,
+    /// The plan has begun anew since: its pause and its values are gone.
+    Over,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Analysing, Self::Noted, Self::Filed, Self::Failed, Self::Paused, Self::Adjusted, Self::Over];
+
+    /// Returns the spelling of the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Analysing => "Analysing",
+            Self::Noted => "Noted",
+            Self::Filed => "Filed",
+            Self::Failed => "Failed",
+            Self::Paused => "Paused",
+            Self::Adjusted => "Adjusted",
+            Self::Over => "Over",
+        }
+    }
+
+    /// Tells whether a person can lift it (`spec.resume`).
+    #[must_use]
+    pub fn is_standing(self) -> bool {
+        matches!(self, Self::Paused | Self::Adjusted)
+    }
+}
+
+/// The record of the latest triage of a schedule (`status.triage`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Triage {
+    /// The name of the failed child that it is about: the name of this triage, too.
+    pub of: Box<str>,
+    /// When it began.
+    pub at: Time,
+    /// Who analyses.
+    pub analyst: Analyst,
+    /// The execution that analyses, once it was seen.
+    pub run: Option<(Box<str>, Uid)>,
+    /// What kept failing, where the failures have it in common.
+    pub fingerprint: Option<Fingerprint>,
+    /// The digest of the evidence, in hexadecimal digits.
+    pub evidence: Option<Box<str>>,
+    /// What the analyst recommends.
+    pub verdict: Option<Verdict>,
+    /// Why, or why there is no verdict.
+    pub why: Option<Box<str>>,
+    /// What a person can do.
+    pub fix: Option<Box<str>>,
+    /// What the analyst asked for and may not have, with the reason.
+    pub refused: Vec<Box<str>>,
+    /// How far it is.
+    pub state: State,
+}
+
+/// The execution that analyses the failures of a schedule, as the schedule sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnalystRun {
+    /// Which execution.
+    pub id: ExecutionId,
+    /// Where it stands.
+    pub state: AnalystState,
+}
+
+/// Where an analyst stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnalystState {
+    /// It has not ended.
+    AtWork,
+    /// It completed: its verdict can be read.
+    Completed,
+    /// It ended without a verdict; how, in one word of the API.
+    Ended(&'static str),
+}
+
+/// Why no triage begins, though a schedule keeps failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Suppressed {
+    /// The last one began too short a time ago.
+    Cooldown,
+    /// What fails, fails elsewhere too: the circuit paces the schedule.
+    CircuitOpen,
+    /// Too many began within the hour.
+    TooMany,
+}
+
+impl Suppressed {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Cooldown, Self::CircuitOpen, Self::TooMany];
+
+    /// Returns the label for metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cooldown => "Cooldown",
+            Self::CircuitOpen => "CircuitOpen",
+            Self::TooMany => "TooMany",
+        }
+    }
+}
+
+/// When triages began in the whole cluster, the earliest first: those of the last hour. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Begun(Arc<[Time]>);
+
+/// The window in which triages are counted (SPEC section 13.2).
+pub const HOUR: Duration = Duration::from_hours(1);
+
+impl Begun {
+    /// Keeps the times of the triages that began within the hour before now.
+    #[must_use]
+    pub fn within_the_hour(times: impl IntoIterator<Item = Time>, now: Time) -> Self {
+        let mut times: Vec<Time> = times.into_iter().filter(|at| crate::moment::after(*at, HOUR) > now).collect();
+        times.sort_unstable();
+        Self(times.into())
+    }
+
+    /// Returns when fewer than so many will have begun within the hour: none where that is so now. `most` is at least 1.
+    #[must_use]
+    pub fn free_at(&self, most: u32) -> Option<Time> {
+        let most = usize::try_from(most.max(1)).unwrap_or(usize::MAX);
+        let over = self.0.len().checked_sub(most)?;
+        Some(crate::moment::after(*self.0.get(over)?, HOUR))
+    }
+}
+
+#[cfg(test)]
+mod tests;

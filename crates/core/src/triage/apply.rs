@@ -1,0 +1,106 @@
+//! What becomes of a judgement (SPEC section 13.4): the only place that gives a verdict an effect. Whatever an analyst
+//! was talked into, it pauses its own schedule, or changes values that the schedule lists; all else is advice.
+
+use std::time::Duration;
+
+use super::{Adjust, FIX, Field, Judgement, REFUSED, State, TriageSpec, Verdict, WHY, Wanted};
+use crate::duration;
+use crate::schedule::{Every, Plan};
+use crate::text::cut;
+
+/// What a judgement comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied {
+    /// How far the triage is then.
+    pub state: State,
+    /// Why, cut to what a status holds.
+    pub why: Box<str>,
+    /// What a person can do, cut to what a status holds.
+    pub fix: Option<Box<str>>,
+    /// What applies from now on in the place of what a person wrote. None where nothing does.
+    pub adjust: Option<Adjust>,
+    /// What was asked for and is not done, with the reason.
+    pub refused: Vec<Box<str>>,
+}
+
+/// The shortest and the longest time-out that a verdict may set (SPEC section 13.4).
+const TIMEOUT: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+
+/// Applies a judgement within the rights that a schedule gives. `plan` is what a person wrote, `so_far` what applies in
+/// its place already. A schedule that does not fail any more only notes what was said.
+#[must_use]
+pub fn apply(judgement: &Judgement, spec: &TriageSpec, plan: &Plan, so_far: Option<&Adjust>, fails: bool) -> Applied {
+    let applied = Applied {
+        state: State::Noted,
+        why: cut(&judgement.why, WHY).into(),
+        fix: judgement.fix.as_deref().map(|fix| cut(fix, FIX).into()),
+        adjust: so_far.cloned(),
+        refused: Vec::new(),
+    };
+    if !fails {
+        return applied;
+    }
+    match judgement.verdict {
+        Verdict::DoNothing => applied,
+        Verdict::FileFix => Applied { state: State::Filed, ..applied },
+        Verdict::PauseAndNotify => Applied { state: State::Paused, ..applied },
+        Verdict::AdjustConfig => {
+            let (adjust, refused) = adjusted(&judgement.adjust, spec, plan, so_far);
+            let changes = Some(&adjust) != so_far && adjust != Adjust::default();
+            let state = if changes { State::Adjusted } else { State::Noted };
+            Applied { state, adjust: if changes { Some(adjust) } else { so_far.cloned() }, refused, ..applied }
+        }
+    }
+}
+
+/// Merges what may be changed into what applies already, and says what may not be, and why.
+fn adjusted(wanted: &Wanted, spec: &TriageSpec, plan: &Plan, so_far: Option<&Adjust>) -> (Adjust, Vec<Box<str>>) {
+    let mut adjust = so_far.cloned().unwrap_or_default();
+    let mut refused = Vec::new();
+    let Wanted { interval, timeout, parameters } = wanted;
+    if let Some(text) = interval {
+        match allowed(spec, &Field::Interval).and_then(|()| read_interval(text, plan)) {
+            Ok(interval) => adjust.interval = Some(interval),
+            Err(why) => refused.push(format!("interval: {why}")),
+        }
+    }
+    if let Some(text) = timeout {
+        let read = || seconds(text, &TIMEOUT).ok_or("must be a duration in whole seconds from 1s to 24h");
+        match allowed(spec, &Field::Timeout).and_then(|()| read()) {
+            Ok(timeout) => adjust.timeout = Some(timeout),
+            Err(why) => refused.push(format!("timeout: {why}")),
+        }
+    }
+    for (key, value) in parameters {
+        match allowed(spec, &Field::Parameter(key.clone())) {
+            Ok(()) => {
+                adjust.parameters.insert(key.clone(), value.clone());
+            }
+            // No value is quoted: it may be a secret that the evidence talked out of somebody.
+            Err(why) => refused.push(format!("parameters.{}: {why}", cut(key, 64))),
+        }
+    }
+    if wanted == &Wanted::default() {
+        refused.push("adjust: the verdict names no value".to_owned());
+    }
+    refused.truncate(REFUSED);
+    (adjust, refused.into_iter().map(Into::into).collect())
+}
+
+fn allowed(spec: &TriageSpec, field: &Field) -> Result<(), &'static str> {
+    let is_listed = spec.allow_adjust.contains(field);
+    is_listed.then_some(()).ok_or("is not in spec.triage.allowAdjust, or not in the template; edit the schedule by hand")
+}
+
+fn read_interval(text: &str, plan: &Plan) -> Result<Duration, &'static str> {
+    match &plan.every {
+        Every::Cron(_) => Err("the schedule runs by cron, which no verdict changes"),
+        Every::Interval(_) => seconds(text, &(plan.min_interval..=plan.max_interval))
+            .ok_or("must be a duration in whole seconds from minInterval to maxInterval"),
+    }
+}
+
+fn seconds(text: &str, range: &std::ops::RangeInclusive<Duration>) -> Option<Duration> {
+    let duration = duration::parse(text).ok()?;
+    (duration.subsec_nanos() == 0 && range.contains(&duration)).then_some(duration)
+}

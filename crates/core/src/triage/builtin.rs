@@ -1,0 +1,179 @@
+//! The built-in analyst (SPEC section 13.3): a table. The first line that fits every failure of the evidence decides.
+//! Words of messages choose the advice only, never whether something is paused or changed.
+
+use super::{Evidence, FailureSeen, Judgement, Verdict, Wanted};
+use crate::duration;
+use crate::reason::FailureReason;
+
+/// The longest time-out that an execution may have, in seconds (24 h).
+const LONGEST_TIMEOUT: u64 = 24 * 3600;
+
+/// A line of the table.
+pub struct Line {
+    /// What it recognises.
+    pub name: &'static str,
+    fits: fn(&FailureSeen) -> bool,
+    says: Says,
+}
+
+/// What a line says.
+enum Says {
+    /// Nothing helps but time.
+    Wait(&'static str),
+    /// A person has to repair this.
+    Fix(&'static str, &'static str),
+    /// It does harm.
+    Pause(&'static str, &'static str),
+    /// It needs more time.
+    LongerTimeout,
+}
+
+/// The table, in order. What is left is [`Verdict::DoNothing`].
+pub const LINES: &[Line] = &[
+    Line {
+        name: "image pull, denied",
+        fits: |it| is_pull(it) && says(it, &["unauthorized", "denied", "401", "403"]),
+        says: Says::Fix(
+            "the registry denies the pull of an image",
+            "Give the service account of the workflow a pull secret that the registry accepts, or make the image public.",
+        ),
+    },
+    Line {
+        name: "image pull, rate limit",
+        fits: |it| is_pull(it) && says(it, &["toomanyrequests", "429"]),
+        says: Says::Wait("the registry limits how often it is asked; waiting is the cure, and the backoff does that"),
+    },
+    Line {
+        name: "image pull, network",
+        fits: |it| is_pull(it) && says(it, &["no such host", "refused", "timeout", "x509"]),
+        says: Says::Wait("the registry cannot be reached; the backoff waits until it can"),
+    },
+    Line {
+        name: "image pull",
+        fits: is_pull,
+        says: Says::Fix(
+            "an image cannot be pulled",
+            "Check that the image and its tag or digest exist in the registry, and correct the bundle or the step that \
+             names it.",
+        ),
+    },
+    Line {
+        name: "configuration",
+        fits: |it| it.reason == Some(FailureReason::ConfigurationError) || it.reason.is_none(),
+        says: Says::Fix(
+            "what the schedule asks for cannot be run as it is written",
+            "Correct the template of the schedule, the pipeline of its bundle, or what the message says is missing. An \
+             edit of the template begins the plan anew.",
+        ),
+    },
+    Line {
+        name: "forbidden",
+        fits: |it| it.reason == Some(FailureReason::Forbidden),
+        says: Says::Fix(
+            "a right is lacking",
+            "Grant the right that the message names to the account that it names, or let the policy admit the workflow.",
+        ),
+    },
+    Line {
+        name: "resources",
+        fits: |it| it.reason == Some(FailureReason::ResourceExhausted),
+        says: Says::Fix(
+            "the cluster has no room for the workflow",
+            "Raise the quota of the execution namespace, free nodes, or lower what the steps request.",
+        ),
+    },
+    Line {
+        name: "out of memory",
+        fits: |it| it.reason == Some(FailureReason::OomKilled),
+        says: Says::Fix(
+            "a step takes more memory than it may have",
+            "Raise the memory limit of the step that the failures name, or let it need less.",
+        ),
+    },
+    Line {
+        name: "time-out",
+        fits: |it| it.reason == Some(FailureReason::DeadlineExceeded) && it.was_execution_failure,
+        says: Says::LongerTimeout,
+    },
+    Line {
+        name: "disk",
+        fits: |it| says(it, &["no space left", "diskpressure", "ephemeral-storage"]),
+        says: Says::Fix(
+            "a disk is full",
+            "Free the disk that the message names, or give the step more ephemeral storage.",
+        ),
+    },
+    Line {
+        name: "command",
+        fits: |it| matches!(it.exit_code, Some(126 | 127)),
+        says: Says::Fix(
+            "the command of a step cannot be run or is not there",
+            "Correct the command of the step that the failures name, or use an image that has it.",
+        ),
+    },
+    Line {
+        name: "breaks each time",
+        fits: |it| it.was_execution_failure,
+        says: Says::Pause(
+            "each run began to change its target and broke, though it was cleared in between",
+            "Find out why the workflow breaks before it runs on this target again; then resume the schedule.",
+        ),
+    },
+];
+
+/// Judges evidence.
+#[must_use]
+pub fn judge(evidence: &Evidence) -> Judgement {
+    if evidence.failures.is_empty() {
+        return plain(Verdict::DoNothing, "none of the failures is there any more to be looked at", None);
+    }
+    if evidence.failures.len() > 1 && evidence.common().is_none() {
+        return plain(Verdict::DoNothing, "the failures differ from each other: they have no common cause", None);
+    }
+    match LINES.iter().find(|line| evidence.failures.iter().all(line.fits)) {
+        Some(line) => line.judge(evidence),
+        None => plain(Verdict::DoNothing, "nothing was recognised in the failures; the schedule backs off", None),
+    }
+}
+
+impl Line {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        match self.says {
+            Says::Wait(why) => plain(Verdict::DoNothing, why, None),
+            Says::Fix(why, fix) => plain(Verdict::FileFix, why, Some(fix)),
+            Says::Pause(why, fix) => plain(Verdict::PauseAndNotify, why, Some(fix)),
+            Says::LongerTimeout => longer_timeout(evidence),
+        }
+    }
+}
+
+/// Asks for twice the time, where there is more to be had.
+fn longer_timeout(evidence: &Evidence) -> Judgement {
+    let now = evidence.timeout.as_secs();
+    let longer = now.saturating_mul(2).min(LONGEST_TIMEOUT);
+    if longer <= now {
+        let fix = "Find out what takes so long: no execution may have more time than it has already.";
+        return plain(Verdict::FileFix, "the workflow does not end within the longest time-out", Some(fix));
+    }
+    let longer = duration::format(std::time::Duration::from_secs(longer));
+    let now = duration::format(evidence.timeout);
+    Judgement {
+        verdict: Verdict::AdjustConfig,
+        why: format!("the workflow does not end within its time-out of {now}").into(),
+        fix: Some(format!("Find out what takes so long, or give it more time: {longer} is twice as much.").into()),
+        adjust: Wanted { timeout: Some(longer.into()), ..Wanted::default() },
+    }
+}
+
+fn plain(verdict: Verdict, why: &str, fix: Option<&str>) -> Judgement {
+    Judgement { verdict, why: why.into(), fix: fix.map(Into::into), adjust: Wanted::default() }
+}
+
+fn is_pull(failure: &FailureSeen) -> bool {
+    failure.reason == Some(FailureReason::ImagePullBackOff)
+}
+
+fn says(failure: &FailureSeen, words: &[&str]) -> bool {
+    let message = failure.message.to_ascii_lowercase();
+    words.iter().any(|word| message.contains(word))
+}
