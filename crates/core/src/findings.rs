@@ -41,6 +41,8 @@ pub struct FailedTask {
     pub step: Option<Box<str>>,
     /// The exit code of the container that failed, where one really ended.
     pub exit_code: Option<i32>,
+    /// The host of the image that could not be pulled, where that is why and the task names it.
+    pub registry: Option<Box<str>>,
 }
 
 /// What a run of which nothing started was waiting for.

@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn task(exit_code: Option<i32>) -> FailedTask {
-        FailedTask { name: "call".into(), index: 0, step: None, exit_code }
+        FailedTask { name: "call".into(), index: 0, step: None, exit_code, registry: None }
     }
 
     /// Reads the owner of a finished run where the API server answers so.

@@ -130,7 +130,13 @@ fn verdicts() -> impl Strategy<Value = Started> {
 
 fn failures() -> impl Strategy<Value = Failure> {
     let task = (texts(), any::<u32>(), prop::option::of(texts()), prop::option::of(any::<i32>())).prop_map(
-        |(name, index, step, exit_code)| FailedTask { name: name.into(), index, step: step.map(Into::into), exit_code },
+        |(name, index, step, exit_code)| FailedTask {
+            name: name.into(),
+            index,
+            step: step.map(Into::into),
+            exit_code,
+            registry: None,
+        },
     );
     let outcome = (texts(), texts(), prop::option::of(times())).prop_map(|(reason, message, completed_at)| {
         // As `observe_run` cuts them.

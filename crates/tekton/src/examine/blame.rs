@@ -62,7 +62,8 @@ fn places(run: Option<Object<'_>>) -> BTreeMap<&str, u32> {
 
 fn blamed(object: Object<'_>, reason: FailureReason) -> Blamed<'_> {
     let condition = object.condition();
-    let task = FailedTask { name: cut(object.task(), NAME).into(), index: 0, step: None, exit_code: None };
+    let task =
+        FailedTask { name: cut(object.task(), NAME).into(), index: 0, step: None, exit_code: None, registry: None };
     let message = format!("{}: {}: {}", object.name(), condition.reason, condition.message);
     Blamed {
         task,

@@ -114,7 +114,8 @@ fn found(findings: Findings, change: impl FnOnce(&mut Run)) -> Failure {
 
 #[test]
 fn what_was_found_is_told() {
-    let task = FailedTask { name: "apply".into(), index: 1, step: Some("run".into()), exit_code: Some(3) };
+    let task =
+        FailedTask { name: "apply".into(), index: 1, step: Some("run".into()), exit_code: Some(3), registry: None };
     let cause = Cause { reason: FailureReason::OomKilled, message: "m".into(), task: Some(task.clone()) };
     let findings = Findings { started: waited(), cause, completed_tasks: 2, ..Findings::unread("".into()) };
     let told = found(findings.clone(), |_| {});

@@ -28,7 +28,7 @@ fn failure(reason: FailureReason, message: &str, started: Started, task: Option<
 }
 
 fn task(step: Option<&str>, exit_code: Option<i32>) -> FailedTask {
-    FailedTask { name: "apply".into(), index: 1, step: step.map(Into::into), exit_code }
+    FailedTask { name: "apply".into(), index: 1, step: step.map(Into::into), exit_code, registry: None }
 }
 
 fn ran() -> Started {
@@ -167,6 +167,7 @@ fn it_has_four_sentences_and_fits_whatever_is_in_it() {
                     index: u32::MAX,
                     step: step.map(Into::into),
                     exit_code: Some(i32::MIN),
+                    registry: None,
                 };
                 for task in [Some(task), None] {
                     let mut failure = failure(reason, &long, started.clone(), task);

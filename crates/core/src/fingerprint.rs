@@ -1,0 +1,215 @@
+//! Fingerprints: what a failure has in common with others (SPEC section 13.1).
+//!
+//! A fingerprint is `<reason>/<subject>`. The subject is what is to blame: a registry, the cluster, or a version of a
+//! workflow. It is computed once, when an execution ends, from what was found of its run and never from free text. It
+//! knows neither circuits nor schedules: they ask whether a fingerprint touches an origin.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::findings::FailedTask;
+use crate::reason::FailureReason;
+
+/// Most characters of a fingerprint, as `failureDetails.fingerprint` may have them. What goes beyond is cut: two
+/// failures that differ only there are one.
+pub const LONGEST: usize = 320;
+/// The reason of a child that the API server refused: it was never an execution, so no circuit knows it.
+const REFUSED: &str = "Refused";
+/// The subject of what is wrong for everybody.
+const CLUSTER: &str = "cluster";
+const REGISTRY: &str = "registry/";
+const WORKFLOW: &str = "workflow/";
+/// The host of an image whose reference names none.
+const DEFAULT_REGISTRY: &str = "docker.io";
+/// Another name of the same host.
+const DEFAULT_REGISTRY_INDEX: &str = "index.docker.io";
+
+/// What a failure has in common with others. One pointer wide, since tens of thousands of records have one, and shared
+/// by those that say the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint(Arc<Box<str>>);
+
+/// What an execution runs, or what the children of a schedule would run, as far as fingerprints need it. Shared by all
+/// that run the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// `workflowRef.workflowId`.
+    pub workflow_id: Box<str>,
+    /// `workflowRef.version`.
+    pub version: Box<str>,
+    /// The host that its bundle is fetched from, as [`registry_of`] reads it.
+    pub registry: Box<str>,
+}
+
+impl Origin {
+    /// Reads what `workflowRef` names.
+    #[must_use]
+    pub fn new(workflow_id: &str, version: &str, image: &str) -> Self {
+        Self { workflow_id: workflow_id.into(), version: version.into(), registry: registry_of(image).into() }
+    }
+}
+
+/// How far an execution had come when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It had asked for its turn: its spec cannot be used, or it was too late or unwanted before its turn came.
+    Asking,
+    /// Its run was to be created or released, and that was refused or not possible.
+    Creating,
+    /// Its run was released.
+    Released,
+}
+
+/// What is known of a failure, as far as its fingerprint goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Symptoms<'a> {
+    /// Which of the seven.
+    pub reason: FailureReason,
+    /// How far it had come.
+    pub stage: Stage,
+    /// Whether something of the workflow ran, or nobody can tell (`wasExecutionFailure`).
+    pub may_have_run: bool,
+    /// Whether a person cancelled it: then nothing is to blame.
+    pub cancelled: bool,
+    /// The task that failed or was stopped, where one was.
+    pub task: Option<&'a FailedTask>,
+}
+
+impl Fingerprint {
+    /// Computes the fingerprint of a failure. The first line that fits says what is to blame.
+    #[must_use]
+    pub fn of(symptoms: Symptoms<'_>, origin: &Origin) -> Self {
+        use FailureReason::{DeadlineExceeded, ImagePullBackOff, ResourceExhausted, Unknown};
+        let Symptoms { reason, stage, may_have_run, cancelled, task } = symptoms;
+        let subject = match (reason, stage, task) {
+            _ if cancelled => of_workflow(origin, task),
+            // A workflow whose image is not there is not broken, whatever ran before.
+            (ImagePullBackOff, ..) => {
+                let of_step = task.and_then(|task| task.registry.as_deref());
+                format!("{REGISTRY}{}", of_step.unwrap_or(&origin.registry))
+            }
+            _ if may_have_run => of_workflow(origin, task),
+            (_, Stage::Asking, _) => of_workflow(origin, task),
+            (ResourceExhausted, ..) | (_, Stage::Creating, _) => CLUSTER.to_owned(),
+            // Nothing started, and nothing says that the workflow is at fault.
+            (Unknown | DeadlineExceeded, _, None) => CLUSTER.to_owned(),
+            _ => of_workflow(origin, task),
+        };
+        Self::join(reason.as_str(), &subject)
+    }
+
+    /// Returns the fingerprint of a child that the API server refused.
+    #[must_use]
+    pub fn refused(origin: &Origin) -> Self {
+        Self::join(REFUSED, &of_workflow(origin, None))
+    }
+
+    /// Reads what a status says. None where that is no fingerprint: nothing is then known of what it has in common.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (reason, subject) = text.split_once('/')?;
+        let is_reason = reason == REFUSED || FailureReason::ALL.iter().any(|known| known.as_str() == reason);
+        let names = |kind: &str| subject.strip_prefix(kind).is_some_and(|named| !named.is_empty());
+        let is_subject = subject == CLUSTER || names(REGISTRY) || names(WORKFLOW);
+        let is_short = text.len() <= LONGEST || text.chars().count() <= LONGEST;
+        (is_reason && is_subject && is_short).then(|| Self::from_text(text))
+    }
+
+    /// Shows it as the status has it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns its reason: one of the seven, or `Refused`.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        self.parts().0
+    }
+
+    /// Tells whether others can have it for a cause outside of them. A refused child is its schedule's own.
+    #[must_use]
+    pub fn may_be_shared(&self) -> bool {
+        self.reason() != REFUSED
+    }
+
+    /// Tells whether what it blames is what this would use: its registry, the same version of the same workflow, or
+    /// the cluster.
+    #[must_use]
+    pub fn touches(&self, origin: &Origin) -> bool {
+        let (reason, subject) = self.parts();
+        // As much of it as a fingerprint of this reason has room for.
+        let room = LONGEST.saturating_sub(reason.chars().count() + 1);
+        if subject.starts_with(REGISTRY) {
+            return *subject == *cut(&format!("{REGISTRY}{}", origin.registry), room);
+        }
+        if subject.starts_with(WORKFLOW) {
+            // Ids and versions may have any characters, so the subject cannot be taken apart.
+            let workflow = of_workflow(origin, None);
+            let rest = subject.strip_prefix(cut(&workflow, room));
+            return rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        }
+        subject == CLUSTER
+    }
+
+    /// Returns how many hold it: what keeps one copy of each drops those that nobody else holds.
+    #[must_use]
+    pub fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        self.0.split_once('/').unwrap_or((&self.0, ""))
+    }
+
+    fn join(reason: &str, subject: &str) -> Self {
+        Self::from_text(cut(&format!("{reason}/{subject}"), LONGEST))
+    }
+
+    fn from_text(text: &str) -> Self {
+        Self(Arc::new(text.into()))
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Lets a set of fingerprints be asked for a text.
+impl std::borrow::Borrow<str> for Fingerprint {
+    fn borrow(&self) -> &str {
+        self.as_str()
+    }
+}
+
+fn of_workflow(origin: &Origin, task: Option<&FailedTask>) -> String {
+    let mut subject = format!("{WORKFLOW}{}@{}", origin.workflow_id, origin.version);
+    for part in task.into_iter().flat_map(|task| [Some(task.name.to_string()), task.exit_code.map(|it| it.to_string())])
+    {
+        let Some(part) = part.filter(|part| !part.is_empty()) else { break };
+        subject.push('/');
+        subject.push_str(&part);
+    }
+    subject
+}
+
+/// Reads which host an image is fetched from, in lower case and with its port. Total: what is no reference has the host
+/// of one that names none.
+#[must_use]
+pub fn registry_of(image: &str) -> String {
+    // The first part is a host only where it has a dot or a port, or is `localhost`.
+    let is_host = |part: &str| part.contains(['.', ':']) || part.eq_ignore_ascii_case("localhost");
+    let host = image.split_once('/').map(|(first, _)| first).filter(|first| is_host(first));
+    let host = host.map_or_else(|| DEFAULT_REGISTRY.to_owned(), str::to_ascii_lowercase);
+    if host == DEFAULT_REGISTRY_INDEX { DEFAULT_REGISTRY.to_owned() } else { host }
+}
+
+/// Cuts a text to so many characters.
+fn cut(text: &str, limit: usize) -> &str {
+    text.char_indices().nth(limit).map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+mod tests;
