@@ -30,6 +30,23 @@ pub struct Policy {
     pub cooldown_period: Duration,
     /// What says that nothing new starts anywhere (section 14), so that people know whom to ask. None: nothing does.
     pub paused_by: Option<Box<str>>,
+    /// How often failures are analysed (section 13.2).
+    pub triage: TriagePolicy,
+}
+
+/// How often the failures of schedules are analysed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriagePolicy {
+    /// How long after a triage of a schedule began no other of it begins.
+    pub cooldown: Duration,
+    /// How many triages begin within an hour at the most, in the whole cluster.
+    pub max_per_hour: u32,
+}
+
+impl Default for TriagePolicy {
+    fn default() -> Self {
+        Self { cooldown: Duration::from_hours(24), max_per_hour: 10 }
+    }
 }
 
 /// Whom an execution failure blocks.
@@ -57,6 +74,7 @@ impl Default for Policy {
             failure_quiet_period: None,
             cooldown_period: Duration::from_mins(5),
             paused_by: None,
+            triage: TriagePolicy::default(),
         }
     }
 }

@@ -260,6 +260,8 @@ pub(crate) fn schedule(uid: &str) -> Schedule {
         suspended: false,
         hint: None,
         history: HistoryLimits::default(),
+        triage: Box::default(),
+        resume: None,
         revision: Revision(7),
         workflow_id: "wf".into(),
         paused: None,
@@ -272,12 +274,15 @@ pub(crate) fn schedule(uid: &str) -> Schedule {
             last_success: Some(at(10)),
             last_missed: None,
             next: Some(Planned { at: at(60), why: PlannedBy::Interval }),
+            triage: None,
+            adjust: None,
             ready: Ready::Yes,
             held: Held::Never,
             ready_since: Some(at(-1000)),
             held_since: None,
         },
         children: vec![],
+        analyst: None,
         memory: ScheduleMemory::default(),
     }
 }
@@ -291,6 +296,7 @@ pub(crate) fn last_run(slot: i64, end: Option<(crate::schedule::Outcome, i64)>) 
         outcome: end.map(|(outcome, _)| outcome),
         reason: None,
         message: None,
+        fingerprint: None,
     }
 }
 
@@ -307,7 +313,7 @@ pub(crate) fn ended_child(slot: i64, outcome: crate::schedule::Outcome, second: 
 
 /// An execution that a schedule made.
 pub(crate) fn made_by(schedule: &str, slot: i64, keep: Keep, execution: Execution) -> Execution {
-    let child = ChildOf { schedule: Uid::new(schedule), slot: at(slot), keep };
+    let child = ChildOf { schedule: Uid::new(schedule), slot: at(slot), analyses: false, keep };
     Execution { child: Some(Box::new(child)), ..execution }
 }
 

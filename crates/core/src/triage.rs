@@ -224,7 +224,7 @@ pub struct Triage {
     /// Who analyses.
     pub analyst: Analyst,
     /// The execution that analyses, once it was seen.
-    pub run: Option<(Box<str>, Uid)>,
+    pub run: Option<(Arc<str>, Uid)>,
     /// What kept failing, where the failures have it in common.
     pub fingerprint: Option<Fingerprint>,
     /// The digest of the evidence, in hexadecimal digits.

@@ -22,7 +22,7 @@ use wfe_core::findings::TaskCount;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Retry, RetryPolicy};
-use wfe_core::schedule::{ChildOf, Keep, slot_of};
+use wfe_core::schedule::{ChildOf, Keep, analysed_slot, slot_of};
 use wfe_core::target::{OwnerRead, TargetName};
 use wfe_core::{Time, duration, tries};
 use wfe_tekton::{RunRequest, bundle_reference, moment, parse_moment};
@@ -109,8 +109,8 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
     Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
 }
 
-/// Reads what an execution is to the schedule that made it: it names the schedule, with its uid, in its own namespace,
-/// and its name has the slot (SPEC section 12.5).
+/// Reads what an execution is to the schedule that it was made for: it names the schedule, with its uid, in its own
+/// namespace, and its name has the slot (SPEC section 12.5).
 fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
     let text = |key: &str| made_for[key].as_str();
     let (group, _) = text("apiVersion")?.split_once('/')?;
@@ -118,8 +118,13 @@ fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
     if group != wfe_api::GROUP || text("kind") != Some("WorkflowSchedule") || !is_here {
         return None;
     }
-    let (schedule, slot) = (Uid::new(text("uid")?), slot_of(text("name")?, &id.name)?);
-    Some(ChildOf { schedule, slot, keep: Keep::Needed }) // the index knows what the schedule needs
+    let (schedule, name) = (Uid::new(text("uid")?), text("name")?);
+    let of = |slot, analyses| (slot, analyses);
+    let child = slot_of(name, &id.name).map(|slot| of(slot, false));
+    let (slot, analyses) = child.or_else(|| analysed_slot(name, &id.name).map(|slot| of(slot, true)))?;
+    // The index knows what the schedule needs. An analyst is there for its own time.
+    let keep = if analyses { Keep::Own } else { Keep::Needed };
+    Some(ChildOf { schedule, slot, analyses, keep })
 }
 
 /// Reads what a live read has found under the name of the owner of a finished run: an execution that is terminal or

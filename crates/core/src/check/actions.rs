@@ -52,7 +52,11 @@ impl<'a> Check<'a> {
                     }
                 },
                 Action::Remove { execution, .. } => self.remove(execution),
-                Action::CreateChild { .. } | Action::Record(_) | Action::Follow { .. } | Action::Tell(_) => {}
+                Action::CreateChild { .. }
+                | Action::Record(_)
+                | Action::Triage(_)
+                | Action::Follow { .. }
+                | Action::Tell(_) => {}
             }
         }
         self.whole(decision);

@@ -1,6 +1,7 @@
 //! What no decision on schedules may be (SPEC sections 12.6 and 16.10 to 16.12).
 
 mod said;
+mod triage;
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use crate::run::{Owner, Presence, Progress, Run};
 use crate::schedule::plan::offset;
 use crate::schedule::{ChildOf, ChildState, Every, HeldBy, Keep, Plan, Schedule, Wish};
 use crate::target::OwnerRead;
+use crate::triage::State;
 
 /// A time in whole seconds, rounded up. Sums of them cannot overflow.
 fn secs(time: Time) -> i128 {
@@ -49,6 +51,7 @@ impl Check<'_> {
                     written.push(&record.schedule.uid);
                     self.records(record);
                 }
+                Action::Triage(step) => self.triages(step),
                 Action::Tell(Tell::HintIgnored { .. }) => {
                     let sees = !self.target.blind_to_schedules;
                     self.expect("12.7", sees, || "speaks of a hint that it cannot see".to_owned());
@@ -90,7 +93,7 @@ impl Check<'_> {
             (Some((slot, until)), _) => slot.min(until),
             (None, _) if usual > now => usual,
             // It was late for that one.
-            (None, Every::Interval(interval)) => now + whole(*interval),
+            (None, Every::Interval(written)) => now + whole(interval(schedule, *written)),
             (None, Every::Cron(_)) => return,
         };
         // Where reckoning ends, nothing is due.
@@ -115,6 +118,9 @@ impl Check<'_> {
         forbids("12.6.1", status.planned_from.is_none(), "whose plan has not begun");
         let resumed = status.held.by() == Some(HeldBy::Suspended) && !it.suspended;
         forbids("12.6.1", resumed, "which was just resumed");
+        let adjusts = status.triage.as_ref().is_some_and(|triage| triage.state == State::Adjusted);
+        let of = status.triage.as_ref().map(|triage| &triage.of);
+        forbids("12.6.1", adjusts && it.resume.as_ref() == of, "whose adjustment was just lifted");
         let times = [status.planned_from, last.map(|last| last.slot), last.and_then(|last| last.ended_at)];
         forbids("12.6.1", times.iter().flatten().any(is_far), "by a clock that was ahead");
         forbids("12.6.2", last.is_some_and(|last| last.outcome.is_none()), "while its last run is open");
@@ -124,6 +130,7 @@ impl Check<'_> {
         let refused = refused.is_some_and(|refused| Some(refused.slot) > used && !is_far(&refused.slot));
         forbids("12.6.2", refused, "while a refusal is not recorded");
         forbids("12.6.3", it.suspended, "which is suspended");
+        forbids("12.6.4", status.paused_by().is_some(), "which a triage has paused");
         let at_work = it.children.iter().any(|child| child.state == ChildState::AtWork);
         forbids("12.6.5", at_work, "which has one at work");
         forbids("12.2", it.children.iter().any(|child| child.slot == slot), "which has one");
@@ -154,9 +161,10 @@ impl Check<'_> {
         let Some(earliest) = usual(it, plan) else { return };
         self.expect("16.11", at >= earliest, || format!("makes {} run at {at}, before {earliest}", it.id));
         let is_latest = match &plan.every {
-            Every::Interval(interval) => {
+            Every::Interval(written) => {
+                let interval = interval(it, *written);
                 // Not of the second that has begun: the next slot may be at its end.
-                (at - earliest) % whole(*interval) == 0 && self.now < slot + *interval
+                (at - earliest) % whole(interval) == 0 && self.now < slot + interval
             }
             Every::Cron(cron) => {
                 let share = offset(&it.id.uid, plan.spread);
@@ -172,7 +180,7 @@ impl Check<'_> {
     fn is_free_for_a_child(&mut self, it: &Schedule, slot: Time) {
         let id =
             ExecutionId { uid: Uid::new("no such child"), namespace: it.id.namespace.clone(), name: "child".into() };
-        let child = ChildOf { schedule: it.id.uid.clone(), slot, keep: Keep::Needed };
+        let child = ChildOf { schedule: it.id.uid.clone(), slot, analyses: false, keep: Keep::Needed };
         let child = Execution {
             workflow_id: it.workflow_id.clone(),
             child: Some(Box::new(child)),
@@ -225,6 +233,11 @@ impl Check<'_> {
     }
 }
 
+/// The interval that applies: what a triage has put in the place of what a person wrote, where it has.
+fn interval(it: &Schedule, written: Duration) -> Duration {
+    it.status.adjust.as_ref().and_then(|adjust| adjust.interval).unwrap_or(written)
+}
+
 /// The last slot of the plan that was used, in seconds.
 fn last_slot(it: &Schedule) -> Option<i128> {
     let last = it.status.last_run.as_ref()?;
@@ -237,7 +250,7 @@ fn usual(it: &Schedule, plan: &Plan) -> Option<i128> {
     let (status, since) = (&it.status, secs(it.status.planned_from?));
     let share = offset(&it.id.uid, plan.spread);
     let every = match &plan.every {
-        Every::Interval(interval) => whole(*interval),
+        Every::Interval(written) => whole(interval(it, *written)),
         Every::Cron(cron) => {
             let used = status.last_run.as_ref().map(|last| last.slot).max(status.planned_from)?;
             return cron.first_after(used - share).map(|slot| secs(slot) + whole(share));

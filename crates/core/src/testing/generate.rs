@@ -1,6 +1,7 @@
 //! Generators of views: small worlds in which everything meets everything, odd statuses included.
 
 mod schedules;
+mod triages;
 
 use proptest::prelude::*;
 

@@ -89,7 +89,9 @@ fn adjusted(wanted: &Wanted, spec: &TriageSpec, plan: &Plan, so_far: Option<&Adj
 
 fn allowed(spec: &TriageSpec, field: &Field) -> Result<(), &'static str> {
     let is_listed = spec.allow_adjust.contains(field);
-    is_listed.then_some(()).ok_or("is not in spec.triage.allowAdjust, or not in the template; edit the schedule by hand")
+    is_listed
+        .then_some(())
+        .ok_or("is not in spec.triage.allowAdjust, or not in the template; edit the schedule by hand")
 }
 
 fn read_interval(text: &str, plan: &Plan) -> Result<Duration, &'static str> {

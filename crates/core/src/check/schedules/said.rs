@@ -4,6 +4,7 @@ use super::super::actions::Check;
 use super::{hinted, is_far, secs, usual};
 use crate::action::Record;
 use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, Ready, Schedule, ScheduleStatus, child_name};
+use crate::triage::State;
 
 impl Check<'_> {
     /// A write says something new, and nothing but what one row of the table writes.
@@ -35,6 +36,7 @@ impl Check<'_> {
             self.says_outcome(it, is);
             self.says_missed(it, is);
             self.says_held(it, is);
+            self.says_triage(it, is);
         }
     }
 
@@ -70,7 +72,10 @@ impl Check<'_> {
         let is_far = |time: Option<crate::Time>| time.is_some_and(|time| is_far(time, self.now));
         let clock =
             is_far(was.planned_from) || is_far(last.map(|it| it.slot)) || is_far(last.and_then(|it| it.ended_at));
-        let resumed = was.held.by() == Some(HeldBy::Suspended) && !it.suspended;
+        let lifted = was.triage.as_ref().is_some_and(|triage| {
+            matches!(triage.state, State::Paused | State::Adjusted) && it.resume.as_ref() == Some(&triage.of)
+        });
+        let resumed = was.held.by() == Some(HeldBy::Suspended) && !it.suspended || lifted;
         was.revision != Some(it.revision) || was.planned_from.is_none() || resumed || clock
     }
 
@@ -88,6 +93,9 @@ impl Check<'_> {
         let keeps =
             last.map(cut) == is.last_run && is.last_success == was.last_success && is.last_missed == was.last_missed;
         self.expect("12.6.1", keeps, || format!("{} forgets what was: {is:?}", it.id));
+        let over = is.triage.as_ref().is_none_or(|triage| triage.state == State::Over) && is.adjust.is_none();
+        let same = is.triage.as_ref().map(|triage| &triage.of) == was.triage.as_ref().map(|triage| &triage.of);
+        self.expect("13.4", over && same, || format!("{} begins anew beside its triage: {is:?}", it.id));
         let is_undone = it.suspended || is.held.by().is_none();
         self.expect("12.6.1", is_undone, || format!("{} begins anew and is held", it.id));
     }
@@ -164,7 +172,7 @@ impl Check<'_> {
         let is_new = it.status.next != is.next;
         self.expect("12.2", is_later || never || !is_new, || format!("{} says that {next:?} is next", it.id));
         let at_work = it.children.iter().any(|child| child.state == ChildState::AtWork);
-        let nothing = at_work || it.suspended || it.plan.is_err() || is.held.by().is_some();
+        let nothing = at_work || it.suspended || is.paused_by().is_some() || it.plan.is_err() || is.held.by().is_some();
         self.expect("12.1", !nothing || !is_new, || format!("{} says {next:?}, and nothing is next", it.id));
     }
 
@@ -182,6 +190,7 @@ impl Check<'_> {
             Held::Never => false,
             Held::Released => was.held.by().is_some(),
             Held::By { reason: HeldBy::Suspended, .. } => it.suspended,
+            Held::By { reason: HeldBy::TriagePaused, .. } => is.paused_by().is_some(),
             Held::By { message, .. } => {
                 let plan = it.plan.as_ref().ok();
                 let due = hinted(it, self.now).map(|(slot, _)| slot).or_else(|| usual(it, plan?));

@@ -174,6 +174,7 @@ fn last(status: &mut ScheduleStatus) -> &mut LastRun {
 fn same() -> Action {
     let schedule = schedule("s");
     Action::Record(Record {
+        suppressed: None,
         schedule: schedule.id,
         version: schedule.version,
         gone: None,

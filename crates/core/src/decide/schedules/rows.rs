@@ -108,7 +108,7 @@ fn outcome(case: Case<'_>) -> Row {
         outcome: Some(Outcome::Refused),
         reason: Some(Outcome::Refused.as_str().into()),
         message: Some(refused.message.clone()),
-        fingerprint: Some(Fingerprint::refused(&schedule.origin)),
+        fingerprint: None,
     };
     let because = format!("its child was refused: {}", refused.message);
     Row::Decides(Step::says(case.recorded(run, Outcome::Refused), because))

@@ -7,10 +7,10 @@ use super::{Case, MAX_AHEAD, Step};
 use crate::Time;
 use crate::moment::{after, round_up};
 use crate::schedule::plan::plan_next_run;
-use crate::triage::{State, Triage};
 use crate::schedule::{
     Child, ChildState, Held, HeldBy, LastRun, Missed, Outcome, Planned, Ready, ScheduleStatus, child_name,
 };
+use crate::triage::{State, Triage};
 
 impl Step {
     /// Makes a step that says this in the status.
@@ -145,6 +145,7 @@ impl<'a> Case<'a> {
             outcome: Some(*outcome),
             reason: reason.map(Into::into),
             message,
+            fingerprint: None,
         };
         Some((run, *outcome))
     }

@@ -24,8 +24,8 @@ enum Stage<'a> {
     Rests(String, Option<Time>),
     /// It would begin, but something speaks against it, until time alone changes that.
     Suppressed(Suppressed, String, Option<Time>),
-    /// Evidence is to be read.
-    Gather,
+    /// Evidence is to be read, until time alone says that it comes too late.
+    Gather(Option<Time>),
     /// It begins with this evidence.
     Begin(&'a Gathered),
     /// An analyst is to be created with this evidence.
@@ -65,7 +65,7 @@ fn pause_message(triage: &Triage) -> String {
 pub(super) fn speaks(case: Case<'_>) -> Row {
     match stage(case, &case.schedule.status) {
         Stage::Rests(because, _) | Stage::Suppressed(_, because, _) => Row::Passes(because.into()),
-        Stage::Gather => Row::Passes("the evidence for a triage is read".into()),
+        Stage::Gather(_) => Row::Passes("the evidence for a triage is read".into()),
         Stage::Create(_) => Row::Passes("the analyst of its triage is created".into()),
         Stage::Hear => Row::Passes("the verdict of its triage is read".into()),
         Stage::Begin(gathered) => case.begins(gathered),
@@ -95,7 +95,10 @@ pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
         Stage::Rests(_, until) | Stage::Suppressed(_, _, until) => {
             return until.into_iter().for_each(|until| decision.wake_at(until));
         }
-        Stage::Gather => (case.failed_child(&schedule.status), TriageDoes::Gather(Box::new(case.gather()))),
+        Stage::Gather(until) => {
+            until.into_iter().for_each(|until| decision.wake_at(until));
+            (case.failed_child(&schedule.status), TriageDoes::Gather(Box::new(case.gather())))
+        }
         Stage::Create(gathered) => {
             let Some(triage) = &schedule.status.triage else { return };
             let analyse = Analyse {
@@ -160,7 +163,11 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
         return Stage::Suppressed(Suppressed::Cooldown, because, Some(until));
     }
     if let Some(circuit) = case.open_circuits(status).first() {
-        return Stage::Suppressed(Suppressed::CircuitOpen, format!("no triage while the circuit {circuit} is open"), None);
+        return Stage::Suppressed(
+            Suppressed::CircuitOpen,
+            format!("no triage while the circuit {circuit} is open"),
+            None,
+        );
     }
     if let Some(until) = schedule.memory.others_begun.free_at(view.policy.triage.max_per_hour) {
         let because = format!("no other triage begins before {} (triage-max-per-hour)", shown(until));
@@ -168,7 +175,7 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
     }
     match schedule.memory.gathered.as_deref() {
         Some(gathered) if gathered.of == of => Stage::Begin(gathered),
-        _ => Stage::Gather,
+        _ => Stage::Gather(None),
     }
 }
 
@@ -186,7 +193,7 @@ fn analysing<'a>(case: Case<'a>, triage: &Triage) -> Stage<'a> {
             _ if view.now >= begins_by => {
                 Stage::Fail("the execution that was to analyse could not be created in time".to_owned())
             }
-            None => Stage::Gather,
+            None => Stage::Gather(Some(begins_by)),
             Some(gathered) if triage.evidence.as_ref() != Some(&gathered.digest) => Stage::Regathered(gathered),
             Some(gathered) => Stage::Create(gathered),
         };

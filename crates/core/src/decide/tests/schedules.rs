@@ -5,6 +5,7 @@ mod counts;
 mod fold;
 mod holds;
 mod outcomes;
+mod triage;
 
 use super::*;
 use crate::action::Record;

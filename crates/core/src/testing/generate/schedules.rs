@@ -1,5 +1,6 @@
 //! Schedules in all states, odd statuses included, with children on their target and off it.
 
+use super::triages::{any_adjust, any_analyst_run, any_gathered, any_heard, any_triage, any_triage_spec, with_triage};
 use super::*;
 use crate::schedule::cron::Cron;
 use crate::schedule::{
@@ -11,7 +12,7 @@ use crate::schedule::{
 type Schedules = (Vec<Schedule>, Vec<Option<(&'static str, i64)>>, bool);
 
 /// Slots, so few that a child often has the one that its schedule speaks of; and the very far.
-fn slot() -> impl Strategy<Value = i64> {
+pub(super) fn slot() -> impl Strategy<Value = i64> {
     let near = prop::sample::select(vec![-300, -120, -61, -60, -59, -10, 0, 10, 20, 30, 40, 45, 49, 50, 60, 110]);
     // Later than all that time alone changes on a target: what a wrong clock said becomes right when its time comes.
     prop_oneof![12 => near, 1 => prop::sample::select(vec![-1_000_000_000, 240_000_000_000])]
@@ -55,6 +56,7 @@ fn any_last_run() -> impl Strategy<Value = LastRun> {
             outcome,
             reason: None,
             message: None,
+            fingerprint: None,
         },
     )
 }
@@ -96,6 +98,8 @@ fn any_status() -> impl Strategy<Value = ScheduleStatus> {
                     last_success: success.map(at),
                     last_missed: missed,
                     next,
+                    triage: None,
+                    adjust: None,
                     ready,
                     held,
                     ready_since: None,
@@ -118,11 +122,27 @@ fn any_child() -> impl Strategy<Value = Child> {
 }
 
 fn any_schedule(uid: &'static str) -> impl Strategy<Value = Schedule> {
+    let said = (
+        prop::option::weighted(0.4, any_triage()),
+        prop::option::weighted(0.1, any_adjust()),
+        prop::option::weighted(0.3, any_analyst_run()),
+    );
+    let begun = prop::collection::vec(prop::sample::select(vec![-3600, -60, 0, NOW]), 0..12);
+    let remembered = (prop::option::weighted(0.4, any_gathered()), prop::option::weighted(0.3, any_heard()), begun);
+    let triage = (any_triage_spec(), said, remembered, prop::bool::weighted(0.1));
+    (any_plain_schedule(uid), prop::option::weighted(0.5, triage)).prop_map(|(schedule, triage)| match triage {
+        Some((spec, said, remembered, resumes)) => with_triage(schedule, spec, said, remembered, resumes),
+        None => schedule,
+    })
+}
+
+fn any_plain_schedule(uid: &'static str) -> impl Strategy<Value = Schedule> {
     let seldom = prop::bool::weighted;
     let memory = (prop::option::weighted(0.1, slot()), prop::option::weighted(0.2, slot()));
     let memory = memory.prop_map(|(refused, tried)| ScheduleMemory {
         refused: refused.map(|slot| Box::new(RefusedChild { slot: at(slot), message: "no".into() })),
         tried: tried.map(at),
+        ..ScheduleMemory::default()
     });
     let limits = (0..3_u8, 0..3_u8).prop_map(|(successful, failed)| HistoryLimits { successful, failed });
     (
@@ -176,7 +196,8 @@ pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen): 
             let (uid, created) = (execution.id.uid.clone(), execution.created);
             found.children.push(Child { uid, slot: at(slot), created, state: state_of(execution) });
         }
-        execution.child = Some(Box::new(ChildOf { schedule: Uid::new(schedule), slot: at(slot), keep }));
+        execution.child =
+            Some(Box::new(ChildOf { schedule: Uid::new(schedule), slot: at(slot), analyses: false, keep }));
     }
     for schedule in &mut schedules {
         schedule.children.sort_by_key(|child| child.slot);

@@ -21,6 +21,7 @@ fn outcome_count_and_next_are_one_write() {
         outcome: Some(Outcome::Failed),
         reason: Some("Unknown".into()),
         message: Some("WorkflowExecution ops/wfs-s-1800000060: Unknown".into()),
+        fingerprint: None,
     };
     let expected = ScheduleStatus {
         failure_count: 2,
@@ -182,6 +183,7 @@ fn a_refused_child_is_a_failure_of_its_slot() {
         outcome: Some(Outcome::Refused),
         reason: Some("Refused".into()),
         message: Some("a policy says no".into()),
+        fingerprint: None,
     };
     assert_eq!((status.failure_count, status.last_run.clone()), (1, Some(run)));
     assert_eq!(status.ready, Ready::ChildRefused("a policy says no".into()));

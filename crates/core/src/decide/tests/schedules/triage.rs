@@ -1,0 +1,352 @@
+//! When a triage begins, how it goes on, and what its verdict does (SPEC sections 13.2 to 13.4).
+
+use super::*;
+use crate::action::{Analyse, TriageDoes, TriageStep};
+use crate::fingerprint::Fingerprint;
+use crate::name::ExecutionId;
+use crate::reason::FailureReason;
+use crate::schedule::Heard;
+use crate::triage::{
+    Adjust, Analyst, AnalystRun, AnalystState, Begun, Every as Written, Evidence, FailureSeen, Field, Gathered,
+    Judgement, State, Suppressed, Triage, TriageSpec, Verdict, Wanted,
+};
+
+const OF: &str = "wfs-s-1800000000";
+
+/// A schedule whose last child, that of second 0, failed as the third in a row. The next slot lies ahead.
+fn failing(change: impl FnOnce(&mut Schedule)) -> Schedule {
+    with(|it| {
+        it.status.failure_count = 3;
+        it.status.last_run = Some(last_run(0, Some((Outcome::Failed, 10))));
+        it.status.next = Some(Planned { at: at(490), why: PlannedBy::Backoff });
+        it.children = vec![ended_child(0, Outcome::Failed, 10)];
+        change(it);
+    })
+}
+
+fn failure(reason: FailureReason, ran: bool) -> FailureSeen {
+    FailureSeen {
+        name: OF.into(),
+        failed_at: Some(at(10)),
+        reason: Some(reason),
+        was_execution_failure: ran,
+        task: None,
+        step: None,
+        exit_code: None,
+        ran_for: None,
+        fingerprint: Fingerprint::parse("Unknown/workflow/wf@1"),
+        message: "no".into(),
+    }
+}
+
+fn gathered(reason: FailureReason, ran: bool) -> Box<Gathered> {
+    Box::new(Gathered {
+        of: OF.into(),
+        evidence: Evidence {
+            subject: "ops/wfs-s".into(),
+            target: "node/n".into(),
+            workflow_id: "wf".into(),
+            version: "1".into(),
+            every: Written::Interval("1m".into()),
+            failure_count: 3,
+            last_success: None,
+            open_circuits: vec![],
+            timeout: std::time::Duration::from_mins(30),
+            failures: vec![failure(reason, ran)],
+        },
+        text: "{}".into(),
+        digest: "d1".into(),
+    })
+}
+
+/// What a triage does at a second beside writes.
+fn step(schedule: &Schedule, second: i64) -> Option<TriageDoes> {
+    let actions = decided(schedule, second).actions;
+    let mut steps = actions.into_iter().filter_map(|action| match action {
+        Action::Triage(TriageStep { does, of, .. }) => Some((does, of)),
+        _ => None,
+    });
+    let step = steps.next();
+    assert!(steps.next().is_none(), "one step at a time");
+    step.map(|(does, of)| {
+        assert_eq!(&*of, OF);
+        does
+    })
+}
+
+fn triage_said(schedule: &Schedule, second: i64) -> Triage {
+    *said(schedule, second).triage.unwrap()
+}
+
+fn record(state: State) -> Triage {
+    Triage {
+        of: OF.into(),
+        at: at(20),
+        analyst: Analyst::Pipeline,
+        run: None,
+        fingerprint: None,
+        evidence: Some("d1".into()),
+        verdict: None,
+        why: None,
+        fix: None,
+        refused: vec![],
+        state,
+    }
+}
+
+/// A schedule whose failures a workflow analyses since second 20.
+fn analysing(change: impl FnOnce(&mut Schedule)) -> Schedule {
+    failing(|it| {
+        it.triage = Box::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
+        it.status.triage = Some(Box::new(record(State::Analysing)));
+        change(it);
+    })
+}
+
+fn analyst(state: AnalystState) -> Box<AnalystRun> {
+    let id = ExecutionId { namespace: "ops".into(), name: format!("{OF}-triage").into(), uid: Uid::new("analyst") };
+    Box::new(AnalystRun { id, state })
+}
+
+fn name(it: &mut Schedule) {
+    let run = Some((format!("{OF}-triage").into(), Uid::new("analyst")));
+    it.status.triage.as_mut().unwrap().run = run;
+}
+
+fn heard(verdict: Verdict, adjust: Wanted) -> Option<Box<Heard>> {
+    let said = Ok(Judgement { verdict, why: "so".into(), fix: None, adjust });
+    Some(Box::new(Heard { of: OF.into(), said }))
+}
+
+#[test]
+fn the_third_failure_in_a_row_has_its_evidence_read_and_nothing_else_begins_a_triage() {
+    let gathers = |schedule: &Schedule| matches!(step(schedule, 20), Some(TriageDoes::Gather(_)));
+    assert!(gathers(&failing(|_| {})));
+    assert!(gathers(&failing(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Refused, 10)))))));
+    for (what, not) in [
+        ("two failures", failing(|it| it.status.failure_count = 2)),
+        ("a success", failing(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Completed, 10)))))),
+        ("a skip after failures", failing(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Skipped, 10)))))),
+        ("nobody analyses", failing(|it| it.triage.analyst = Analyst::Off)),
+        ("later", failing(|it| it.triage.after = 4)),
+        ("suspended", failing(|it| it.suspended = true)),
+        ("a pause", failing(|it| it.paused = Some(crate::testing::pause("ask")))),
+        ("an edit", failing(|it| it.revision = Revision(8))),
+        ("it has had its triage", failing(|it| it.status.triage = Some(Box::new(record(State::Noted))))),
+    ] {
+        assert_eq!(step(&not, 20), None, "{what}");
+    }
+}
+
+#[test]
+fn a_triage_reads_the_five_newest_failures_of_this_plan() {
+    let schedule = failing(|it| {
+        it.status.planned_from = Some(at(-500));
+        it.children = [-600, -400, -300, -240, -180, -120, -60, 0]
+            .map(|slot| ended_child(slot, if slot == -120 { Outcome::Skipped } else { Outcome::Failed }, slot + 10))
+            .into();
+    });
+    let Some(TriageDoes::Gather(gather)) = step(&schedule, 20) else { panic!("gathers nothing") };
+    let slots: Vec<_> = gather.children.iter().map(|(slot, _)| *slot).collect();
+    assert_eq!(slots, [0, -60, -180, -240, -300].map(at));
+    assert_eq!((gather.failure_count, gather.refused), (3, None));
+}
+
+#[test]
+fn a_triage_is_suppressed_in_the_cooldown_and_when_too_many_began() {
+    let of = |it: &mut Schedule, begun: i64| {
+        let triage = Triage { of: "wfs-s-1799990000".into(), at: at(begun), ..record(State::Noted) };
+        it.status.triage = Some(Box::new(triage));
+    };
+    let hot = failing(|it| of(it, -100));
+    assert_eq!(step(&hot, 20), None);
+    let cold = failing(|it| of(it, 20 - 86_400));
+    assert!(matches!(step(&cold, 20), Some(TriageDoes::Gather(_))));
+    assert_eq!(step(&cold, 19), None);
+    let busy = failing(|it| it.memory.others_begun = Begun::within_the_hour([at(15); 10], at(20)));
+    assert_eq!(step(&busy, 20), None);
+    let free = failing(|it| it.memory.others_begun = Begun::within_the_hour([at(15); 9], at(20)));
+    assert!(step(&free, 20).is_some());
+    // That is counted with the failure that would have begun one.
+    let fails = |change: fn(&mut Schedule)| {
+        let schedule = failing(|it| {
+            it.status.failure_count = 2;
+            it.status.last_run = Some(last_run(0, None));
+            change(it);
+        });
+        only_record(&decided(&schedule, 20)).suppressed
+    };
+    assert_eq!(fails(|_| {}), None);
+    assert_eq!(
+        fails(|it| it.memory.others_begun = Begun::within_the_hour([at(15); 10], at(20))),
+        Some(Suppressed::TooMany)
+    );
+    let cooldown = |it: &mut Schedule| {
+        let triage = Triage { of: "wfs-s-1799990000".into(), at: at(-100), ..record(State::Noted) };
+        it.status.triage = Some(Box::new(triage));
+    };
+    assert_eq!(fails(cooldown), Some(Suppressed::Cooldown));
+}
+
+#[test]
+fn the_built_in_analyst_says_its_verdict_in_the_one_write_that_begins_the_triage() {
+    use FailureReason::{ConfigurationError, Unknown};
+    for (reason, ran, state, verdict) in [
+        (Unknown, false, State::Noted, Verdict::DoNothing),
+        (ConfigurationError, false, State::Filed, Verdict::FileFix),
+        (Unknown, true, State::Paused, Verdict::PauseAndNotify),
+    ] {
+        let schedule = failing(|it| it.memory.gathered = Some(gathered(reason, ran)));
+        let status = said(&schedule, 20);
+        let triage = status.triage.clone().unwrap();
+        assert_eq!((triage.state, triage.verdict), (state, Some(verdict)));
+        assert_eq!((&*triage.of, triage.at, triage.evidence.as_deref()), (OF, at(20), Some("d1")));
+        assert_eq!(triage.fingerprint.as_ref().map(Fingerprint::as_str), Some("Unknown/workflow/wf@1"));
+        let held = (state == State::Paused).then_some(HeldBy::TriagePaused);
+        assert_eq!((status.held.by(), status.next.is_none()), (held, held.is_some()));
+        // Once it is said, it is over.
+        let after = failing(|it| it.status = status);
+        assert!(decided(&after, 21).actions.is_empty(), "{:?}", decided(&after, 21).actions);
+    }
+}
+
+#[test]
+fn a_triage_that_paused_holds_the_schedule_until_a_person_lifts_it() {
+    let paused = failing(|it| {
+        it.memory.gathered = Some(gathered(FailureReason::Unknown, true));
+    });
+    let paused = failing(|it| it.status = said(&paused, 20));
+    let decision = decided(&paused, 100_000);
+    assert_eq!((row(&decision), decision.actions.len()), ("4 paused by a triage", 0));
+    let message = match &paused.status.held {
+        Held::By { message, .. } => message.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(message.contains(OF) && message.contains("resume"), "{message}");
+    let stale = Schedule { resume: Some("wfs-s-1799999940".into()), ..paused.clone() };
+    assert_eq!(row(&decided(&stale, 100_000)), "4 paused by a triage", "another triage was meant");
+    let resumed = Schedule { resume: Some(OF.into()), ..paused };
+    let status = said(&resumed, 100_000);
+    assert_eq!((status.planned_from, status.failure_count), (Some(at(100_000)), 0));
+    assert_eq!((status.triage.as_ref().unwrap().state, status.held.by()), (State::Over, None));
+    let after = Schedule { status, ..resumed };
+    assert_eq!(row(&decided(&after, 100_001)), "6 slot ahead", "it is lifted once");
+}
+
+#[test]
+fn a_child_that_ends_while_it_is_paused_is_recorded_and_nothing_is_next() {
+    let schedule = failing(|it| {
+        it.status.triage = Some(Box::new(record(State::Paused)));
+        it.status.held = Held::By { reason: HeldBy::TriagePaused, message: "m".into() };
+        it.status.last_run = Some(last_run(0, None));
+        it.status.next = None;
+    });
+    let status = said(&schedule, 20);
+    assert_eq!((status.failure_count, status.next), (4, None));
+}
+
+#[test]
+fn a_workflow_that_analyses_is_recorded_first_and_created_then() {
+    let begins = failing(|it| {
+        it.triage = Box::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
+        it.memory.gathered = Some(gathered(FailureReason::Unknown, true));
+    });
+    let triage = triage_said(&begins, 20);
+    assert_eq!((triage.state, triage.verdict, triage.evidence.as_deref()), (State::Analysing, None, Some("d1")));
+    // A restart has to read the evidence again.
+    assert!(matches!(step(&analysing(|_| {}), 21), Some(TriageDoes::Gather(_))));
+    let again = analysing(|it| {
+        it.memory.gathered =
+            Some(Box::new(Gathered { digest: "d2".into(), ..*gathered(FailureReason::Unknown, true) }));
+    });
+    assert_eq!(triage_said(&again, 21).evidence.as_deref(), Some("d2"), "the record is of what is shown");
+    let creates = analysing(|it| it.memory.gathered = Some(gathered(FailureReason::Unknown, true)));
+    let Some(TriageDoes::Analyse(analyse)) = step(&creates, 21) else { panic!("creates nothing") };
+    let timeout = std::time::Duration::from_mins(10);
+    assert_eq!(*analyse, Analyse { generation: 1, start_before: at(620), timeout, evidence: "{}".into() });
+    assert_eq!(triage_said(&creates, 680).state, State::Failed, "nobody waits for ever");
+}
+
+#[test]
+fn a_workflow_that_analyses_is_followed_to_its_verdict() {
+    let at_work = analysing(|it| it.analyst = Some(analyst(AnalystState::AtWork)));
+    assert_eq!(triage_said(&at_work, 30).run.unwrap().1, Uid::new("analyst"), "it is named once it is seen");
+    let rests = analysing(|it| {
+        it.analyst = Some(analyst(AnalystState::AtWork));
+        name(it);
+    });
+    assert!(decided(&rests, 40).actions.is_empty());
+    let ended = analysing(|it| {
+        it.analyst = Some(analyst(AnalystState::Completed));
+        name(it);
+    });
+    assert_eq!(step(&ended, 40), Some(TriageDoes::ReadVerdict(analyst(AnalystState::Completed).id)));
+    let says = analysing(|it| {
+        it.analyst = Some(analyst(AnalystState::Completed));
+        name(it);
+        it.memory.heard = heard(Verdict::PauseAndNotify, Wanted::default());
+    });
+    let triage = triage_said(&says, 40);
+    assert_eq!((triage.state, triage.verdict), (State::Paused, Some(Verdict::PauseAndNotify)));
+    assert_eq!(triage.at, at(20), "it began when it began");
+}
+
+#[test]
+fn an_analyst_that_gives_no_verdict_fails_its_triage_and_the_schedule_goes_on() {
+    let deleted = analysing(name);
+    let failed = analysing(|it| {
+        it.analyst = Some(analyst(AnalystState::Ended("Unknown")));
+        name(it);
+    });
+    let silent = analysing(|it| {
+        it.analyst = Some(analyst(AnalystState::Completed));
+        name(it);
+        it.memory.heard = Some(Box::new(Heard { of: OF.into(), said: Err("its result verdict is no JSON".into()) }));
+    });
+    for (schedule, why) in [(deleted, "deleted"), (failed, "Unknown"), (silent, "no JSON")] {
+        let status = said(&schedule, 40);
+        let triage = status.triage.clone().unwrap();
+        assert_eq!((triage.state, triage.verdict), (State::Failed, None));
+        assert!(triage.why.as_ref().unwrap().contains(why), "{triage:?}");
+        let after = Schedule { status, ..schedule };
+        let decision = decided(&after, 490);
+        assert!(matches!(decision.actions[..], [Action::CreateChild { .. }]), "{:?}", decision.actions);
+    }
+}
+
+#[test]
+fn a_verdict_for_a_streak_that_has_ended_is_only_noted() {
+    let ended = analysing(|it| {
+        it.status.failure_count = 0;
+        it.status.last_run = Some(last_run(30, Some((Outcome::Completed, 40))));
+        it.status.next = Some(Planned { at: at(90), why: PlannedBy::Interval });
+        it.analyst = Some(analyst(AnalystState::Completed));
+        name(it);
+        it.memory.heard = heard(Verdict::PauseAndNotify, Wanted::default());
+    });
+    assert_eq!(triage_said(&ended, 50).state, State::Noted);
+}
+
+#[test]
+fn an_adjusted_interval_paces_the_schedule_until_its_plan_begins_anew() {
+    let interval: Wanted = Wanted { interval: Some("90s".into()), ..Wanted::default() };
+    let schedule = analysing(|it| {
+        plan(it).max_interval = std::time::Duration::from_hours(24);
+        it.triage.allow_adjust = vec![Field::Interval];
+        it.analyst = Some(analyst(AnalystState::Completed));
+        name(it);
+        it.memory.heard = heard(Verdict::AdjustConfig, interval);
+    });
+    let status = said(&schedule, 40);
+    assert_eq!(status.triage.as_ref().unwrap().state, State::Adjusted);
+    let adjusted = Schedule { status, ..schedule };
+    let next = said(&adjusted, 41).next.unwrap();
+    assert_eq!(next.at, at(10 + 90 * 8), "three failures double it three times");
+    let edited = Schedule { revision: Revision(8), ..adjusted.clone() };
+    let anew = said(&edited, 50);
+    assert_eq!((anew.adjust, anew.triage.unwrap().state), (None, State::Over));
+    let lifted = Schedule { resume: Some(OF.into()), ..adjusted };
+    let anew = said(&lifted, 50);
+    assert_eq!((anew.adjust, anew.next.unwrap().at), (None, at(110)), "what a person wrote counts again");
+    assert_eq!(Adjust::default().interval, None);
+}

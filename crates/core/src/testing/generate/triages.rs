@@ -1,0 +1,125 @@
+//! Triages in all states, also such as no operator writes.
+
+use super::schedules::slot;
+use super::*;
+use crate::name::ExecutionId;
+use crate::schedule::{Heard, ScheduleStatus};
+use crate::triage::{
+    Adjust, Analyst, AnalystRun, AnalystState, Begun, Every, Evidence, Field, Gathered, Judgement, State, Triage,
+    TriageSpec, Verdict, Wanted,
+};
+
+fn of() -> impl Strategy<Value = Box<str>> {
+    slot().prop_map(|slot| crate::schedule::child_name("wfs-s", at(slot)).into())
+}
+
+fn analyst() -> impl Strategy<Value = Analyst> {
+    prop::sample::select(vec![Analyst::Off, Analyst::BuiltIn, Analyst::BuiltIn, Analyst::Pipeline, Analyst::Pipeline])
+}
+
+pub(super) fn any_triage_spec() -> impl Strategy<Value = TriageSpec> {
+    let all = vec![Field::Interval, Field::Timeout, Field::Parameter("A".into())];
+    let allow = prop::sample::subsequence(all, 0..=3);
+    let timeout = prop::sample::select(vec![10, 60, 600]).prop_map(Duration::from_secs);
+    (analyst(), 1..5_u32, timeout, allow).prop_map(|(analyst, after, timeout, allow_adjust)| TriageSpec {
+        analyst,
+        after,
+        timeout,
+        allow_adjust,
+    })
+}
+
+pub(super) fn any_triage() -> impl Strategy<Value = Triage> {
+    let state = prop::sample::select(State::ALL.to_vec());
+    let at_ = prop::sample::select(vec![-100_000, -86_401, -3600, -60, 0, NOW]);
+    let run = prop::option::of(Just((Arc::from("wfs-s-0-triage"), Uid::new("analyst"))));
+    (of(), at_, analyst(), run, state).prop_map(|(of, begun, analyst, run, state)| Triage {
+        of,
+        at: at(begun),
+        analyst,
+        run,
+        fingerprint: None,
+        evidence: Some("digest".into()),
+        verdict: (!matches!(state, State::Analysing | State::Failed)).then_some(Verdict::DoNothing),
+        why: None,
+        fix: None,
+        refused: vec![],
+        state,
+    })
+}
+
+pub(super) fn any_adjust() -> impl Strategy<Value = Adjust> {
+    let interval = prop::option::of(prop::sample::select(vec![1, 30, 90]));
+    let timeout = prop::option::of(prop::sample::select(vec![1, 3600]));
+    (interval, timeout).prop_map(|(interval, timeout)| Adjust {
+        interval: interval.map(Duration::from_secs),
+        timeout: timeout.map(Duration::from_secs),
+        ..Adjust::default()
+    })
+}
+
+pub(super) fn any_analyst_run() -> impl Strategy<Value = AnalystRun> {
+    let state =
+        prop::sample::select(vec![AnalystState::AtWork, AnalystState::Completed, AnalystState::Ended("Failed")]);
+    let uid = prop::sample::select(vec!["analyst", "another"]);
+    (state, uid).prop_map(|(state, uid)| AnalystRun {
+        id: ExecutionId { namespace: "ops".into(), name: "wfs-s-0-triage".into(), uid: Uid::new(uid) },
+        state,
+    })
+}
+
+pub(super) fn any_gathered() -> impl Strategy<Value = Gathered> {
+    (of(), prop::sample::select(vec!["digest", "another"])).prop_map(|(of, digest)| Gathered {
+        of,
+        evidence: Evidence {
+            subject: "ops/wfs-s".into(),
+            target: "node/n".into(),
+            workflow_id: "w1".into(),
+            version: "1".into(),
+            every: Every::Interval("60s".into()),
+            failure_count: 3,
+            last_success: None,
+            open_circuits: vec![],
+            timeout: Duration::from_mins(30),
+            failures: vec![],
+        },
+        text: "{}".into(),
+        digest: digest.into(),
+    })
+}
+
+pub(super) fn any_heard() -> impl Strategy<Value = Heard> {
+    let verdict = prop::sample::select(Verdict::ALL.to_vec());
+    let texts = prop::option::of(prop::sample::select(vec!["1s", "45s", "2h", "1500ms", "-1s", "forty"]));
+    let wanted = (texts.clone(), texts, prop::bool::ANY).prop_map(|(interval, timeout, parameters)| Wanted {
+        interval: interval.map(Into::into),
+        timeout: timeout.map(Into::into),
+        parameters: parameters.then(|| ("A".into(), "b".into())).into_iter().collect(),
+    });
+    let judgement =
+        (verdict, wanted).prop_map(|(verdict, adjust)| Judgement { verdict, why: "so".into(), fix: None, adjust });
+    let said = prop_oneof![3 => judgement.prop_map(Ok), 1 => Just(Err("it said nothing".into()))];
+    (of(), said).prop_map(|(of, said)| Heard { of, said })
+}
+
+/// Puts a triage into a schedule, so that what belongs together often does.
+pub(super) fn with_triage(
+    mut schedule: Schedule,
+    spec: TriageSpec,
+    said: (Option<Triage>, Option<Adjust>, Option<AnalystRun>),
+    remembered: (Option<Gathered>, Option<Heard>, Vec<i64>),
+    resumes: bool,
+) -> Schedule {
+    let (triage, adjust, analyst) = said;
+    let (gathered, heard, begun) = remembered;
+    let status =
+        ScheduleStatus { triage: triage.map(Box::new), adjust: adjust.map(Box::new), ..schedule.status.clone() };
+    schedule.resume = status.triage.as_ref().filter(|_| resumes).map(|triage| triage.of.clone());
+    schedule.status = status;
+    schedule.triage = Box::new(spec);
+    schedule.analyst = analyst.map(Box::new);
+    schedule.memory.gathered = gathered.map(Box::new);
+    schedule.memory.heard = heard.map(Box::new);
+    schedule.memory.others_begun = Begun::within_the_hour(begun.into_iter().map(at), at(NOW));
+    schedule
+}
