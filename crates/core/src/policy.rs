@@ -34,23 +34,6 @@ pub struct Policy {
     pub triage: TriagePolicy,
     /// What says that nothing new starts anywhere (section 14), so that people know whom to ask. None: nothing does.
     pub paused_by: Option<Box<str>>,
-    /// How often failures are analysed (section 13.2).
-    pub triage: TriagePolicy,
-}
-
-/// How often the failures of schedules are analysed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TriagePolicy {
-    /// How long after a triage of a schedule began no other of it begins.
-    pub cooldown: Duration,
-    /// How many triages begin within an hour at the most, in the whole cluster.
-    pub max_per_hour: u32,
-}
-
-impl Default for TriagePolicy {
-    fn default() -> Self {
-        Self { cooldown: Duration::from_hours(24), max_per_hour: 10 }
-    }
 }
 
 /// When a failure is shared by many targets.
@@ -119,7 +102,6 @@ impl Default for Policy {
             circuits: CircuitPolicy::default(),
             triage: TriagePolicy::default(),
             paused_by: None,
-            triage: TriagePolicy::default(),
         }
     }
 }

@@ -246,6 +246,8 @@ pub struct Triage {
 pub struct AnalystRun {
     /// Which execution.
     pub id: ExecutionId,
+    /// The slot of the child that it is about.
+    pub of: Time,
     /// Where it stands.
     pub state: AnalystState,
 }

@@ -13,6 +13,7 @@ mod live;
 mod pause;
 mod schedules;
 mod take_in;
+mod triage;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -82,6 +83,8 @@ pub struct Index {
     leaving: HashSet<Box<str>>,
     /// The names of the namespaces that have executions or schedules, which all of these share.
     shared: HashSet<Arc<str>>,
+    /// When triages of schedules began within the last hour, as statuses say or this process has asked for them.
+    triages: HashMap<Uid, Time>,
     /// Whether the watch of schedules works, as far as the shell knows.
     hears_schedules: bool,
     lists: HashMap<Kind, List>,
@@ -117,6 +120,7 @@ impl Index {
             paused: HashMap::new(),
             leaving: HashSet::new(),
             shared: HashSet::new(),
+            triages: HashMap::new(),
             hears_schedules: true,
             lists: HashMap::from(Kind::ALL.map(|kind| (kind, List::default()))),
             next_order: 0,

@@ -12,6 +12,7 @@ use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::Uid;
 use wfe_core::reason::FailureReason;
 use wfe_core::schedule::{Child, ChildState, Keep, Outcome, Schedule, ScheduleMemory};
+use wfe_core::triage::{AnalystRun, AnalystState, State};
 
 use super::pause::pause_for;
 use super::{Index, Key, Kind, ScheduleRecord, open};
@@ -64,10 +65,11 @@ impl Index {
         match known {
             Some(known) => {
                 schedule.memory = kept(known.memory, known.generation, &schedule);
-                schedule.children = known.children;
+                (schedule.children, schedule.analyst) = (known.children, known.analyst);
             }
-            None => schedule.children = self.find_children(&schedule),
+            None => (schedule.children, schedule.analyst) = self.find_family(&schedule).into(),
         }
+        self.note_triage(&schedule);
         schedule.id.namespace = self.share(&schedule.id.namespace);
         schedule.paused = pause_for(&self.paused, &schedule.id.namespace, target.as_ref());
         schedule.leaving |= self.leaving.contains(&*schedule.id.namespace);
@@ -83,16 +85,18 @@ impl Index {
         self.keep_family(&uid);
     }
 
-    /// Finds the children of a schedule that is new: some may have been delivered before it. One whose plan has not
+    /// Finds the family of a schedule that is new: some of it may have been delivered before it. One whose plan has not
     /// begun has none, and that is all that most are asked.
-    fn find_children(&self, schedule: &Schedule) -> Vec<Child> {
+    fn find_family(&self, schedule: &Schedule) -> Family {
+        let mut family = Family::default();
         if schedule.status.planned_from.is_none() || self.will_gather() {
-            return Vec::new();
+            return family;
         }
         let uid = &schedule.id.uid;
         let executions = self.targets.values().flat_map(|entry| entry.target.executions.values());
         let its_own = executions.filter(|it| it.child.as_ref().is_some_and(|child| child.schedule == *uid));
-        sorted(its_own.filter_map(child_of).map(|(_, child)| child).collect())
+        its_own.filter_map(relative_of).for_each(|(_, relative)| family.take_in(relative));
+        family
     }
 
     /// Tells whether a list is under way that may bring schedules or children. At its end they are gathered anew.
@@ -108,22 +112,23 @@ impl Index {
             return;
         }
         let schedules = self.places[&Kind::Schedule].keys();
-        let mut families: HashMap<Uid, Vec<Child>> = schedules.map(|uid| (uid.clone(), Vec::new())).collect();
+        let mut families: HashMap<Uid, Family> = schedules.map(|uid| (uid.clone(), Family::default())).collect();
         for (key, entry) in &mut self.targets {
             for execution in entry.target.executions.values_mut() {
-                let Some((schedule, child)) = child_of(execution) else { continue };
-                if let Some(children) = families.get_mut(&schedule) {
-                    children.push(child);
+                let Some((schedule, relative)) = relative_of(execution) else { continue };
+                if let Some(family) = families.get_mut(&schedule) {
+                    family.take_in(relative);
                 } else if keep(execution, Keep::Own) {
                     self.dirty.insert(key.clone());
                 }
             }
         }
-        for (uid, children) in families {
-            let children = sorted(children);
-            if let Some(schedule) = self.schedule_mut(&uid).filter(|schedule| schedule.children != children) {
+        for (uid, family) in families {
+            let (children, analyst) = family.into();
+            let is_other = |it: &&mut Schedule| it.children != children || it.analyst != analyst;
+            if let Some(schedule) = self.schedule_mut(&uid).filter(is_other) {
                 schedule.memory.tried.take_if(|tried| children.iter().any(|child| child.slot == *tried));
-                schedule.children = children;
+                (schedule.children, schedule.analyst) = (children, analyst);
                 self.mark_schedule(&uid);
             }
             self.keep_family(&uid);
@@ -141,32 +146,38 @@ impl Index {
 
     /// Records what an execution is to a schedule: `is`, where it was made for one. `was` is the schedule that its last
     /// version was made for.
-    pub(super) fn relate(&mut self, execution: &Uid, was: Option<Uid>, is: Option<(Uid, Child)>) {
+    pub(super) fn relate(&mut self, execution: &Uid, was: Option<Uid>, is: Option<(Uid, Relative)>) {
         if let Some(was) = was.filter(|was| is.as_ref().is_none_or(|(schedule, _)| schedule != was)) {
             self.part(&was, execution);
         }
-        let Some((uid, child)) = is.filter(|_| !self.will_gather()) else { return };
+        let Some((uid, relative)) = is.filter(|_| !self.will_gather()) else { return };
         let Some(schedule) = self.schedule_mut(&uid) else {
             if self.sees_schedules() {
                 self.tell(execution, Keep::Own);
             }
             return;
         };
-        schedule.memory.tried.take_if(|tried| *tried == child.slot);
-        let children = &mut schedule.children;
-        match children.iter_mut().find(|known| known.uid == child.uid) {
-            Some(known) => *known = child,
-            None => children.push(child),
+        match relative {
+            Relative::Analyst(analyst) => newest(&mut schedule.analyst, analyst),
+            Relative::Child(child) => {
+                schedule.memory.tried.take_if(|tried| *tried == child.slot);
+                let children = &mut schedule.children;
+                match children.iter_mut().find(|known| known.uid == child.uid) {
+                    Some(known) => *known = child,
+                    None => children.push(child),
+                }
+                *children = sorted(std::mem::take(children));
+            }
         }
-        *children = sorted(std::mem::take(children));
         self.mark_schedule(&uid);
         self.keep_family(&uid);
     }
 
-    /// Records that an execution is no child of a schedule any more: it was deleted.
+    /// Records that an execution is nothing to a schedule any more: it was deleted.
     pub(super) fn part(&mut self, schedule: &Uid, execution: &Uid) {
         if let Some(known) = self.schedule_mut(schedule) {
             known.children.retain(|child| child.uid != *execution);
+            known.analyst.take_if(|analyst| analyst.id.uid == *execution);
             self.mark_schedule(schedule);
             self.keep_family(schedule);
         }
@@ -224,15 +235,60 @@ impl Index {
     }
 }
 
+/// What an execution is to the schedule that it was made for.
+pub(super) enum Relative {
+    /// It was made for a slot.
+    Child(Child),
+    /// It analyses why others failed.
+    Analyst(AnalystRun),
+}
+
+/// The executions that were made for a schedule.
+#[derive(Default)]
+struct Family {
+    children: Vec<Child>,
+    analyst: Option<Box<AnalystRun>>,
+}
+
+impl Family {
+    fn take_in(&mut self, relative: Relative) {
+        match relative {
+            Relative::Child(child) => self.children.push(child),
+            Relative::Analyst(analyst) => newest(&mut self.analyst, analyst),
+        }
+    }
+}
+
+impl From<Family> for (Vec<Child>, Option<Box<AnalystRun>>) {
+    fn from(family: Family) -> Self {
+        (sorted(family.children), family.analyst)
+    }
+}
+
+/// Keeps the analyst of the latest slot: there is one triage at a time, and earlier ones stay for their time to live.
+fn newest(known: &mut Option<Box<AnalystRun>>, analyst: AnalystRun) {
+    let place = |it: &AnalystRun| (it.of, it.id.uid.clone());
+    if known.as_ref().is_none_or(|known| known.id.uid == analyst.id.uid || place(known) < place(&analyst)) {
+        *known = Some(Box::new(analyst));
+    }
+}
+
 /// Returns what of the memory of a schedule outlives a new version of it. A refusal says nothing of another template,
 /// nor does it once the slot is used. A try that may have got through is remembered until its slot is used, or its
-/// child is seen.
+/// child is seen. Evidence and what an analyst has said belong to one triage.
 fn kept(memory: ScheduleMemory, generation: i64, is: &Schedule) -> ScheduleMemory {
     let is_open = |slot: Time| Some(slot) > is.used_up_to();
-    let ScheduleMemory { refused, tried } = memory;
+    let analyses = |of: &str| {
+        let triage = is.status.triage.as_deref();
+        triage.is_none_or(|triage| *triage.of != *of || triage.state == State::Analysing)
+    };
+    let ScheduleMemory { refused, tried, gathered, heard, others_begun } = memory;
     ScheduleMemory {
         refused: refused.filter(|refused| generation == is.generation && is_open(refused.slot)),
         tried: tried.filter(|tried| is_open(*tried)),
+        gathered: gathered.filter(|gathered| generation == is.generation && analyses(&gathered.of)),
+        heard: heard.filter(|heard| analyses(&heard.of)),
+        others_begun,
     }
 }
 
@@ -250,8 +306,24 @@ fn keep(execution: &mut Execution, is: Keep) -> bool {
 }
 
 /// Reads what an execution is to the schedule that it was made for.
-pub(super) fn child_of(execution: &Execution) -> Option<(Uid, Child)> {
+pub(super) fn relative_of(execution: &Execution) -> Option<(Uid, Relative)> {
     let child = execution.child.as_ref()?;
+    let relative = if child.analyses {
+        let state = match &execution.state {
+            ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => AnalystState::AtWork,
+            ExecutionState::Completed { .. } => AnalystState::Completed,
+            ExecutionState::Skipped { .. } => AnalystState::Ended("Skipped"),
+            ExecutionState::Failed(failed) if failed.cancelled => AnalystState::Ended(CANCELLED),
+            ExecutionState::Failed(failed) => AnalystState::Ended(failed.reason.as_str()),
+        };
+        Relative::Analyst(AnalystRun { id: execution.id.clone(), of: child.slot, state })
+    } else {
+        Relative::Child(child_of(execution, child.slot))
+    };
+    Some((child.schedule.clone(), relative))
+}
+
+fn child_of(execution: &Execution, slot: Time) -> Child {
     let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason };
     let state = match &execution.state {
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => ChildState::AtWork,
@@ -266,6 +338,5 @@ pub(super) fn child_of(execution: &Execution) -> Option<(Uid, Child)> {
             ended(outcome, Some(failed.reason.as_str()))
         }
     };
-    let uid = execution.id.uid.clone();
-    Some((child.schedule.clone(), Child { uid, slot: child.slot, created: execution.created, state }))
+    Child { uid: execution.id.uid.clone(), slot, created: execution.created, state }
 }

@@ -10,7 +10,7 @@ use wfe_tekton::Descendant;
 use super::expect::at_least;
 use super::keep::{end_tries, forget_owners, keep_presence, keep_release, mark_gone, place_owner, share_strings};
 use super::pause::pause_for;
-use super::schedules::child_of;
+use super::schedules::relative_of;
 use super::{Beside, ExecutionRecord, Index, Key, Kind, open};
 
 impl Index {
@@ -22,8 +22,8 @@ impl Index {
         }
         let mut execution = record.execution;
         execution.id.namespace = self.share(&execution.id.namespace);
-        let child = child_of(&execution);
-        if let Some((schedule, _)) = &child {
+        let relative = relative_of(&execution);
+        if let Some((schedule, _)) = &relative {
             self.find_child(schedule, &execution);
         }
         let blind = !self.sees_schedules();
@@ -51,7 +51,7 @@ impl Index {
             entry.forget();
         }
         self.dirty.insert(key);
-        self.relate(&uid, made_for, child);
+        self.relate(&uid, made_for, relative);
     }
 
     pub(super) fn apply_run(&mut self, chain: ChainName, run: Run, now: Time) {
@@ -183,6 +183,7 @@ impl Index {
                     entry.target.residue.remove(uid);
                 }
                 Kind::Schedule => {
+                    self.triages.remove(uid);
                     children = entry.target.schedules.remove(uid).map(|removed| removed.children).unwrap_or_default();
                 }
                 Kind::Namespace => {}

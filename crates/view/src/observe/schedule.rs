@@ -3,6 +3,7 @@
 //! value of a parameter.
 
 mod status;
+mod triage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,11 +53,14 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
         hint: hint(&spec["hint"]).map(Box::new),
         // What cannot be read removes nothing.
         history: history(&spec["history"]).unwrap_or(HistoryLimits { successful: HISTORY, failed: HISTORY }),
+        triage: Box::new(triage::spec(spec)),
+        resume: text("/resume/triage").map(|of| limits::cut(of, limits::NAME).into()),
         revision: revision(&id.uid, spec),
         workflow_id: text("/template/spec/workflowRef/workflowId").unwrap_or_default().into(),
         paused: None, // the index knows the namespaces
         status: status::observe(&id.name, &object.data["status"], &conditions(&object.data)),
         children: Vec::new(), // the index knows the executions
+        analyst: None,
         memory: ScheduleMemory::default(),
         id,
     };

@@ -11,7 +11,7 @@ use crate::moment::{after, round_up, shown};
 use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, ScheduleStatus, child_name};
 use crate::triage::apply::{Applied, apply};
 use crate::triage::{
-    Analyst, AnalystState, FailureSeen, Gathered, Judgement, MOST_FAILURES, State, Suppressed, Triage, builtin,
+    Analyst, AnalystRun, AnalystState, FailureSeen, Gathered, Judgement, MOST_FAILURES, State, Suppressed, Triage, builtin,
 };
 
 /// How long after the last moment at which an analyst may begin it must be there, or there is none. What an API server
@@ -162,12 +162,10 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
         let because = format!("no other triage begins before {} (triage-cooldown)", shown(until));
         return Stage::Suppressed(Suppressed::Cooldown, because, Some(until));
     }
-    if let Some(circuit) = case.open_circuits(status).first() {
-        return Stage::Suppressed(
-            Suppressed::CircuitOpen,
-            format!("no triage while the circuit {circuit} is open"),
-            None,
-        );
+    let last = status.last_run.as_ref().and_then(|last| last.fingerprint.as_ref());
+    if let Some(circuit) = view.target.circuits.touching(&schedule.origin, last, now).next() {
+        let because = format!("no triage while the circuit {} is open", circuit.key);
+        return Stage::Suppressed(Suppressed::CircuitOpen, because, Some(circuit.quiet_at));
     }
     if let Some(until) = schedule.memory.others_begun.free_at(view.policy.triage.max_per_hour) {
         let because = format!("no other triage begins before {} (triage-max-per-hour)", shown(until));
@@ -186,7 +184,8 @@ fn analysing<'a>(case: Case<'a>, triage: &Triage) -> Stage<'a> {
     if let Some(Err(why)) = heard {
         return Stage::Fail(why.to_string());
     }
-    let Some(analyst) = schedule.analyst.as_deref() else {
+    let is_of = |analyst: &&AnalystRun| *child_name(&schedule.id.name, analyst.of) == *triage.of;
+    let Some(analyst) = schedule.analyst.as_deref().filter(is_of) else {
         let begins_by = after(after(triage.at, schedule.triage.timeout), LATE);
         return match schedule.memory.gathered.as_deref().filter(|gathered| gathered.of == triage.of) {
             _ if triage.run.is_some() => Stage::Fail("the execution that analysed was deleted".to_owned()),
@@ -220,12 +219,6 @@ impl<'a> Case<'a> {
         Some(child_name(&self.schedule.id.name, last.slot).into())
     }
 
-    /// Returns the circuits that are open and touch it.
-    fn open_circuits(self, status: &ScheduleStatus) -> Vec<Box<str>> {
-        let _ = status;
-        Vec::new()
-    }
-
     /// Says what evidence is to be read.
     fn gather(self) -> Gather {
         let Self { schedule, view, .. } = self;
@@ -238,7 +231,7 @@ impl<'a> Case<'a> {
             target: view.target.label().into(),
             failure_count: status.failure_count,
             last_success: status.last_success,
-            open_circuits: self.open_circuits(status),
+            open_circuits: view.target.circuits.open().map(|circuit| circuit.key.as_str().into()).collect(),
             default_timeout: view.policy.default_timeout,
             children: failed.take(MOST_FAILURES).map(|it| (it.slot, it.uid.clone())).collect(),
             refused: refused.map(|last| FailureSeen {

@@ -62,7 +62,8 @@ pub(super) fn any_analyst_run() -> impl Strategy<Value = AnalystRun> {
     let state =
         prop::sample::select(vec![AnalystState::AtWork, AnalystState::Completed, AnalystState::Ended("Failed")]);
     let uid = prop::sample::select(vec!["analyst", "another"]);
-    (state, uid).prop_map(|(state, uid)| AnalystRun {
+    (state, uid, slot()).prop_map(|(state, uid, of)| AnalystRun {
+        of: at(of),
         id: ExecutionId { namespace: "ops".into(), name: "wfs-s-0-triage".into(), uid: Uid::new(uid) },
         state,
     })

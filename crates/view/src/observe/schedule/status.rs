@@ -6,10 +6,13 @@ use serde_json::Value;
 use wfe_api::limits::{self, REVISION, RUN_MESSAGE};
 use wfe_api::workflow_schedule::conditions::{CHILD_REFUSED, DELETING, HELD, INVALID_SPEC, READY};
 use wfe_core::Time;
+use wfe_core::fingerprint::Fingerprint;
 use wfe_core::schedule::{
     Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Planned, PlannedBy, Ready, Revision, ScheduleStatus, slot_of,
 };
 use wfe_tekton::{moment, parse_moment};
+
+use super::triage;
 
 /// Reads the status of the schedule with this name.
 pub(super) fn observe(name: &str, status: &Value, conditions: &[Condition]) -> ScheduleStatus {
@@ -26,6 +29,8 @@ pub(super) fn observe(name: &str, status: &Value, conditions: &[Condition]) -> S
         next: time(&status["nextRunTime"])
             .zip(one_of(&PlannedBy::ALL, PlannedBy::as_str, &status["nextRunReason"]))
             .map(|(at, why)| Planned { at, why }),
+        triage: triage::record(&status["triage"]).map(Box::new),
+        adjust: triage::adjust(&status["adjust"]).map(Box::new),
         ready: find(conditions, READY).map_or(Ready::Unsaid, ready),
         held: find(conditions, HELD).map_or(Held::Never, held),
         ready_since: find(conditions, READY).map(|it| moment(&it.last_transition_time)),
@@ -56,6 +61,7 @@ fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
             .or_else(|| (!outcome.is_null()).then_some(Outcome::Skipped)),
         reason: cut("reason"),
         message: cut("message"),
+        fingerprint: value["fingerprint"].as_str().and_then(Fingerprint::parse),
     })
 }
 
@@ -79,11 +85,11 @@ fn held(held: &Condition) -> Held {
 }
 
 /// Reads a closed word.
-fn one_of<T: Copy>(all: &[T], spelled: fn(T) -> &'static str, value: &Value) -> Option<T> {
+pub(super) fn one_of<T: Copy>(all: &[T], spelled: fn(T) -> &'static str, value: &Value) -> Option<T> {
     all.iter().copied().find(|it| value == spelled(*it))
 }
 
-fn time(value: &Value) -> Option<Time> {
+pub(super) fn time(value: &Value) -> Option<Time> {
     value.as_str().and_then(parse_moment)
 }
 

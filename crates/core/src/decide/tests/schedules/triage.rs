@@ -105,7 +105,7 @@ fn analysing(change: impl FnOnce(&mut Schedule)) -> Schedule {
 
 fn analyst(state: AnalystState) -> Box<AnalystRun> {
     let id = ExecutionId { namespace: "ops".into(), name: format!("{OF}-triage").into(), uid: Uid::new("analyst") };
-    Box::new(AnalystRun { id, state })
+    Box::new(AnalystRun { id, of: at(0), state })
 }
 
 fn name(it: &mut Schedule) {

@@ -1,0 +1,56 @@
+//! When triages begin in the whole cluster, and what this process has learned for one (SPEC section 13.2).
+//!
+//! Each schedule's status says when its latest triage began. One that was asked for counts from then on, so that
+//! targets that are decided on at the same moment do not begin too many together.
+
+use wfe_core::Time;
+use wfe_core::name::Uid;
+use wfe_core::schedule::{Heard, Schedule};
+use wfe_core::triage::{Begun, Gathered, HOUR};
+
+use super::{Index, Key};
+
+impl Index {
+    /// Notes when the latest triage of a schedule began, as its status says.
+    pub(super) fn note_triage(&mut self, schedule: &Schedule) {
+        if let Some(triage) = &schedule.status.triage {
+            let known = self.triages.entry(schedule.id.uid.clone()).or_insert(triage.at);
+            *known = triage.at.max(*known);
+        }
+    }
+
+    /// Notes that a triage of a schedule is asked for.
+    pub fn begin_triage(&mut self, schedule: &Uid, now: Time) {
+        self.triages.insert(schedule.clone(), now);
+    }
+
+    /// Tells the schedules of a target when triages of others began, before it is decided on.
+    pub fn tell_of_triages(&mut self, key: &Key, now: Time) {
+        let Some(entry) = self.targets.get_mut(key).filter(|entry| !entry.target.schedules.is_empty()) else { return };
+        // What is older says nothing any more, so that few are left.
+        self.triages.retain(|_, at| (now - *at).to_std().is_ok_and(|ago| ago < HOUR) || *at > now);
+        for schedule in entry.target.schedules.values_mut() {
+            let uid = &schedule.id.uid;
+            let others = self.triages.iter().filter(|(of, _)| *of != uid).map(|(_, at)| *at);
+            schedule.memory.others_begun = Begun::within_the_hour(others, now);
+        }
+    }
+
+    /// Records the evidence that was gathered for a triage of a schedule.
+    pub fn gathered(&mut self, key: &Key, schedule: &Uid, gathered: Gathered) {
+        if let Some(schedule) = self.schedule_at(key, schedule) {
+            schedule.memory.gathered = Some(Box::new(gathered));
+        }
+    }
+
+    /// Records what the analyst of a schedule has said.
+    pub fn heard(&mut self, key: &Key, schedule: &Uid, heard: Heard) {
+        if let Some(schedule) = self.schedule_at(key, schedule) {
+            schedule.memory.heard = Some(Box::new(heard));
+        }
+    }
+
+    fn schedule_at(&mut self, key: &Key, schedule: &Uid) -> Option<&mut Schedule> {
+        self.targets.get_mut(key)?.target.schedules.get_mut(schedule)
+    }
+}
