@@ -164,12 +164,18 @@ pub(super) fn service_account(field: &str) -> Rule {
         .message(message.as_str())
 }
 
-/// Demands names of what can be adjusted. That none is there twice is said by the type of the list.
+/// Demands names of what can be adjusted.
 pub(super) fn adjustable() -> Rule {
     Rule::new(format!("self.all(field, field.matches('{ADJUSTABLE}'))")).message(
         "spec.triage.allowAdjust: must list interval, timeout or parameters.<KEY> with a KEY of the template, e.g. \
          parameters.DISK_THRESHOLD",
     )
+}
+
+/// Refuses a name that is there twice.
+pub(super) fn adjustable_once() -> Rule {
+    Rule::new("self.all(field, self.exists_one(other, other == field))")
+        .message("spec.triage.allowAdjust: must list each field once")
 }
 
 /// Demands that the template has the parameters that may be adjusted: its author has chosen each of them.

@@ -53,12 +53,8 @@ pub struct Triage {
     /// maxInterval), "timeout" (of the executions) and "parameters.<KEY>", where the template has the KEY. It changes
     /// status.adjust, never the spec. Absent: nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = limits::TRIAGE_FIELDS),
-        inner(length(max = limits::TRIAGE_FIELD)),
-        extend("x-kubernetes-list-type" = "set")
-    )]
-    #[x_kube(validation = rules::adjustable())]
+    #[schemars(length(max = limits::TRIAGE_FIELDS), inner(length(max = limits::TRIAGE_FIELD)))]
+    #[x_kube(validation = rules::adjustable(), validation = rules::adjustable_once())]
     pub allow_adjust: Vec<String>,
 }
 
@@ -152,11 +148,7 @@ pub struct TriageStatus {
     pub fix: Option<String>,
     /// The adjustments that the analyst asked for and may not make, each with the reason. Absent: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = limits::TRIAGE_FIELDS),
-        inner(length(max = limits::TRIAGE_REFUSED)),
-        extend("x-kubernetes-list-type" = "atomic")
-    )]
+    #[schemars(length(max = limits::TRIAGE_FIELDS), inner(length(max = limits::TRIAGE_REFUSED)))]
     pub refused: Vec<String>,
     /// How far it is: Analysing, then Noted (nothing to do), Filed (fix says what to mend), Failed (no verdict; why tells
     /// the reason), Paused (nothing runs until a person resumes or edits the schedule) or Adjusted (status.adjust is in

@@ -112,10 +112,10 @@ pub struct LastRun {
     pub outcome: Option<Outcome>,
     /// Why, in one word of the API.
     pub reason: Option<Box<str>>,
+    /// What its failure has in common with others, where it failed or the API server refused it.
+    pub fingerprint: Option<Fingerprint>,
     /// What happened, for people.
     pub message: Option<Box<str>>,
-    /// What failed, where it did.
-    pub fingerprint: Option<Fingerprint>,
 }
 
 /// The slots that passed without a child since the last one that was used.

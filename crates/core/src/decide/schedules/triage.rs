@@ -11,7 +11,8 @@ use crate::moment::{after, round_up, shown};
 use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, ScheduleStatus, child_name};
 use crate::triage::apply::{Applied, apply};
 use crate::triage::{
-    Analyst, AnalystRun, AnalystState, FailureSeen, Gathered, Judgement, MOST_FAILURES, State, Suppressed, Triage, builtin,
+    Analyst, AnalystRun, AnalystState, FailureSeen, Gathered, Judgement, MOST_FAILURES, State, Suppressed, Triage,
+    builtin,
 };
 
 /// How long after the last moment at which an analyst may begin it must be there, or there is none. What an API server
