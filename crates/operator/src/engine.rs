@@ -259,6 +259,9 @@ impl Engine {
         for telling in self.untold.take_shown(&key, target) {
             self.performer.tell(&telling);
         }
+        // The one place where a decision learns the time.
+        let now = self.settings.clock.now();
+        self.index.tell_of_triages(&key, now);
         let Some(entry) = self.index.entry(&key) else {
             self.failures.remove(&key);
             self.standing.forget(&key);
@@ -271,8 +274,6 @@ impl Engine {
             self.mark_after(key, wait);
             return;
         }
-        // The one place where a decision learns the time.
-        let now = self.settings.clock.now();
         let config = Arc::clone(&self.settings.config.borrow());
         let started = Instant::now();
         // A key has one timer: what comes first counts.
@@ -348,6 +349,9 @@ impl Engine {
                 Task::Create(creation) => self.index.tried(&key, &creation.execution.uid, now),
                 Task::CreateChild(creation) => {
                     self.index.schedule_tried(&key, &creation.schedule.uid, creation.slot);
+                }
+                Task::Triage(step) if matches!(step.does, TriageDoes::Gather(_)) => {
+                    self.index.begin_triage(&step.schedule.uid, now);
                 }
                 Task::Write(write, _) if matches!(write.says, Says::Progress { .. }) => {
                     self.index.showed_progress(&key, &write.execution.uid, now);

@@ -15,6 +15,7 @@ mod runs;
 mod schedules;
 mod task;
 mod telling;
+mod triage;
 
 use std::sync::Arc;
 
@@ -29,8 +30,9 @@ use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::reason::Refusal;
 use wfe_core::retry::Answers;
 use wfe_core::run::Run;
-use wfe_core::schedule::RefusedChild;
+use wfe_core::schedule::{Heard, RefusedChild};
 use wfe_core::target::{Elsewhere, TargetName};
+use wfe_core::triage::Gathered;
 use wfe_core::tries::{Trouble, TroubleKind};
 use wfe_view::call::CallError;
 use wfe_view::index::{Expected, Key, Kind, Live, Written};
@@ -102,6 +104,10 @@ pub enum Learned {
     RunGone(Uid),
     /// A child of this schedule that the API server has refused for good.
     ChildRefused(Uid, RefusedChild),
+    /// The evidence for a triage of this schedule.
+    Gathered(Uid, Box<Gathered>),
+    /// What the analyst of this schedule has said.
+    Heard(Uid, Box<Heard>),
     /// It has been told that steps of a run have run again.
     ReplayTold(Uid),
     /// It has been said that the target does not drain.
@@ -269,6 +275,7 @@ impl Performer {
             Task::Follow(run) => self.follow(&run).await,
             Task::CreateChild(creation) => self.create_child(&creation, common.now).await,
             Task::Record(record, shown) => self.record(&record, &shown, common.now).await,
+            Task::Triage(step) => self.triage(&step).await,
             Task::Tell(tell, attempt) => Ok(self.tell_people(&common, tell, attempt)),
         };
         vec![split(result)]

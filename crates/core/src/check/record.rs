@@ -229,7 +229,7 @@ fn is_broken(it: &Execution) -> bool {
 fn is_excused(it: &Execution) -> bool {
     let is_too_late = |reason| reason == FailureReason::DeadlineExceeded && it.run_sequence.is_none();
     matches!(&it.state, ExecutionState::Failed(failed)
-        if !failed.was_execution_failure && (failed.cancelled || is_too_late(failed.reason) || it.child.is_some()))
+        if it.child.as_ref().is_some_and(|child| child.analyses) || !failed.was_execution_failure && (failed.cancelled || is_too_late(failed.reason) || it.child.is_some()))
 }
 
 fn is_stalled(it: &Execution) -> bool {

@@ -65,6 +65,8 @@ impl Engine {
                 Learned::Unwatched(chain, run) => self.index.follow_live(chain, *run, self.settings.clock.now()),
                 Learned::RunGone(run) => self.index.vanish(key, Kind::Run, &run),
                 Learned::ChildRefused(schedule, refused) => self.index.child_refused(key, &schedule, refused),
+                Learned::Gathered(schedule, gathered) => self.index.gathered(key, &schedule, *gathered),
+                Learned::Heard(schedule, heard) => self.index.heard(key, &schedule, *heard),
                 Learned::ReplayTold(run) => self.index.replay_told(key, &run),
                 Learned::DrainWarned => self.index.drain_warned(key),
             }

@@ -3,6 +3,7 @@
 use wfe_core::Time;
 use wfe_core::name::ScheduleId;
 use wfe_core::schedule::{HeldBy, Missed};
+use wfe_core::triage::{State, Triage};
 
 use super::{About, Announcement};
 
@@ -24,7 +25,10 @@ impl Announcement {
     pub fn held(schedule: &ScheduleId, version: &str, by: HeldBy, message: &str) -> Self {
         let about = About::Schedule(schedule.clone(), version.to_owned());
         // Somebody has to do something before it runs again.
-        let warning = matches!(by, HeldBy::PreviousExecutionFailed | HeldBy::ExhaustedRetries);
+        let warning = matches!(
+            by,
+            HeldBy::PreviousExecutionFailed | HeldBy::ExhaustedRetries | HeldBy::TriagePaused
+        );
         Self { warning, ..Self::normal(about, "Held", "Hold", format!("{}: {message}", by.as_str())) }
     }
 
@@ -43,12 +47,60 @@ impl Announcement {
         Self { warning: true, ..Self::normal(about, "ChildRefused", "Create", note) }
     }
 
+    /// What keeps failing was analysed, or there is no verdict.
+    #[must_use]
+    pub fn triaged(schedule: &ScheduleId, triage: &Triage) -> Self {
+        let note = match triage.verdict {
+            Some(verdict) => format!("{}: {}", verdict.as_str(), said(triage)),
+            None => format!("the triage of {} gave no verdict: {}", triage.of, said(triage)),
+        };
+        let warning = triage.state == State::Failed;
+        Self { warning, ..Self::normal(of_triage(schedule, triage), "Triaged", "Triage", note) }
+    }
+
+    /// A triage has paused it.
+    #[must_use]
+    pub fn paused(schedule: &ScheduleId, triage: &Triage) -> Self {
+        let note = format!("paused for a person by the triage of {}: {}", triage.of, said(triage));
+        Self { warning: true, ..Self::normal(of_triage(schedule, triage), "Paused", "Triage", note) }
+    }
+
+    /// A triage has put other values in the place of what a person wrote. The values stand in the status.
+    #[must_use]
+    pub fn adjusted(schedule: &ScheduleId, triage: &Triage, fields: &str) -> Self {
+        let note = format!("the triage of {} has adjusted {fields} (status.adjust): {}", triage.of, said(triage));
+        Self::normal(of_triage(schedule, triage), "Adjusted", "Triage", note)
+    }
+
+    /// A triage asked for what it may not have.
+    #[must_use]
+    pub fn adjust_refused(schedule: &ScheduleId, triage: &Triage) -> Self {
+        let note = format!("the triage of {} may not adjust: {}", triage.of, triage.refused.join("; "));
+        Self { warning: true, ..Self::normal(of_triage(schedule, triage), "AdjustRefused", "Triage", note) }
+    }
+
+    /// The pause or the values of a triage are gone, as the plan began anew.
+    #[must_use]
+    pub fn resumed(schedule: &ScheduleId, triage: &Triage) -> Self {
+        let note = format!("what the triage of {} had done is undone, and the plan begins anew", triage.of);
+        Self::normal(of_triage(schedule, triage), "Resumed", "Triage", note)
+    }
+
     /// Its hint does not count.
     #[must_use]
     pub fn hint_ignored(schedule: &ScheduleId, generation: i64, why: &str) -> Self {
         let about = About::Schedule(schedule.clone(), generation.to_string());
         Self::normal(about, "HintIgnored", "Plan", why.to_owned())
     }
+}
+
+/// A schedule has one triage of a child.
+fn of_triage(schedule: &ScheduleId, triage: &Triage) -> About {
+    About::Schedule(schedule.clone(), triage.at.timestamp().to_string())
+}
+
+fn said(triage: &Triage) -> &str {
+    triage.why.as_deref().unwrap_or("it did not say why")
 }
 
 fn shown(time: Time) -> impl std::fmt::Display {

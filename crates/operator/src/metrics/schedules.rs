@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 use wfe_core::action::ScheduleJudgement;
 use wfe_core::name::{ScheduleId, Uid};
 use wfe_core::schedule::{HeldBy, Outcome};
 use wfe_core::target::Target;
+use wfe_core::triage::{Suppressed, Triage, Verdict};
 use wfe_view::index::Key;
 
 use super::series::LimitedSeries;
@@ -23,6 +24,9 @@ pub struct ScheduleMetrics {
     held: IntGaugeVec,
     failures: IntGaugeVec,
     creation_delay: Histogram,
+    paused_by_triage: IntGauge,
+    triages: IntCounterVec,
+    suppressed: IntCounterVec,
 }
 
 impl ScheduleMetrics {
@@ -55,7 +59,25 @@ impl ScheduleMetrics {
                 )
                 .buckets(delays),
             )?,
+            paused_by_triage: IntGauge::new(
+                "workflowschedule_paused_by_triage",
+                "Schedules that a triage has paused for a person.",
+            )?,
+            triages: IntCounterVec::new(
+                Opts::new("workflow_triage_total", "Triages that have ended, by analyst, verdict and state."),
+                &["analyst", "verdict", "state"],
+            )?,
+            suppressed: IntCounterVec::new(
+                Opts::new(
+                    "workflow_triage_suppressed_total",
+                    "Failures of schedules that began no triage though they were enough for one, by why.",
+                ),
+                &["reason"],
+            )?,
         };
+        for why in Suppressed::ALL {
+            let _ = all.suppressed.with_label_values(&[why.as_str()]);
+        }
         for outcome in Outcome::ALL {
             let _ = all.runs.with_label_values(&[outcome.as_str()]);
         }
@@ -70,7 +92,10 @@ impl ScheduleMetrics {
         registry.register(Box::new(self.missed.clone()))?;
         registry.register(Box::new(self.held.clone()))?;
         registry.register(Box::new(self.failures.clone()))?;
-        registry.register(Box::new(self.creation_delay.clone()))
+        registry.register(Box::new(self.creation_delay.clone()))?;
+        registry.register(Box::new(self.paused_by_triage.clone()))?;
+        registry.register(Box::new(self.triages.clone()))?;
+        registry.register(Box::new(self.suppressed.clone()))
     }
 
     /// Counts a slot that has an outcome.
@@ -88,12 +113,24 @@ impl ScheduleMetrics {
         self.creation_delay.observe(late.as_secs_f64());
     }
 
+    /// Counts a triage that has ended.
+    pub fn triaged(&self, triage: &Triage) {
+        let verdict = triage.verdict.map_or("None", Verdict::as_str);
+        self.triages.with_label_values(&[triage.analyst.as_str(), verdict, triage.state.as_str()]).inc();
+    }
+
+    /// Counts a failure that began no triage.
+    pub fn triage_suppressed(&self, why: Suppressed) {
+        self.suppressed.with_label_values(&[why.as_str()]).inc();
+    }
+
     /// Returns the gauges of how schedules stand.
     #[must_use]
     pub fn gauges(&self) -> ScheduleGauges {
         ScheduleGauges {
             held: self.held.clone(),
             failures: LimitedSeries::new(self.failures.clone(), OVERFLOW),
+            paused_by_triage: self.paused_by_triage.clone(),
             shown: HashMap::new(),
         }
     }
@@ -103,6 +140,7 @@ impl ScheduleMetrics {
 pub struct ScheduleGauges {
     held: IntGaugeVec,
     failures: LimitedSeries<2>,
+    paused_by_triage: IntGauge,
     shown: HashMap<Key, HashMap<Uid, Shown>>,
 }
 
@@ -134,6 +172,7 @@ impl ScheduleGauges {
         }
         if let Some(held) = held {
             self.held.with_label_values(&[held.as_str()]).inc();
+            self.paused_by_triage.add(i64::from(held == HeldBy::TriagePaused));
         }
         let has_series = self.failures.add([&*id.namespace, &*id.name], failures);
         let uid = id.uid.clone();
@@ -147,6 +186,7 @@ impl ScheduleGauges {
         {
             if let Some(held) = held {
                 self.held.with_label_values(&[held.as_str()]).dec();
+                self.paused_by_triage.sub(i64::from(held == HeldBy::TriagePaused));
             }
             if has_series {
                 self.failures.remove([&*id.namespace, &*id.name]);

@@ -60,7 +60,10 @@ impl OfSchedule {
     pub(super) fn sight(&self, target: Option<&Target>) -> Sight {
         let Some(schedule) = target.and_then(|target| target.schedules.get(self.about())) else { return Sight::Never };
         let wanted = &self.record.status;
-        let is_told_of = |status: &ScheduleStatus| (status.last_run.clone(), status.last_missed, status.held.by());
+        let triage = |status: &ScheduleStatus| status.triage.as_ref().map(|triage| (triage.of.clone(), triage.state));
+        let is_told_of = |status: &ScheduleStatus| {
+            (status.last_run.clone(), status.last_missed, status.held.by(), triage(status))
+        };
         if schedule.version == self.record.version {
             Sight::NotYet
         } else if is_told_of(&schedule.status) == is_told_of(wanted) {
@@ -102,7 +105,8 @@ impl Performer {
             return Err(PerformError::Changed { what: format!("WorkflowSchedule {schedule}") });
         };
         let name = child_name(&schedule.name, *slot);
-        let child = render(schedule, &name, &found.data["spec"]["template"], *slot, *start_before);
+        let template = (&found.data["spec"]["template"], &found.data["status"]["adjust"]);
+        let child = render(schedule, &name, template, *slot, *start_before);
         let child: DynamicObject = serde_json::from_value(child).map_err(|error| {
             let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
             call(format!("render WorkflowExecution {}/{name}", schedule.namespace), source)
@@ -147,7 +151,7 @@ impl Performer {
 
     /// Writes what a decision wants the status of a schedule to say. `shown` is what it said when that was decided.
     pub(super) async fn record(&self, record: &Record, shown: &ScheduleStatus, now: Time) -> Result<Vec<Learned>> {
-        let Record { schedule, version, gone, status } = record;
+        let Record { schedule, version, gone, status, .. } = record;
         if let Some(slot) = gone {
             let name = child_name(&schedule.name, *slot);
             if self.read_child(schedule, &name).await?.is_some_and(|found| is_child_of(&found, schedule)) {
@@ -185,7 +189,7 @@ impl Performer {
 
     /// Tells of a status that was written.
     pub(super) fn tell_of_schedule(&self, of: &OfSchedule) {
-        let OfSchedule { record: Record { schedule, version, status: wanted, .. }, shown } = of;
+        let OfSchedule { record: Record { schedule, version, status: wanted, suppressed, .. }, shown } = of;
         let metrics = self.metrics.schedules();
         if let Some(run) = wanted.last_run.as_ref().filter(|run| shown.last_run.as_ref() != Some(run))
             && let Some(outcome) = run.outcome
@@ -199,6 +203,10 @@ impl Performer {
                 self.events.announce(Announcement::child_refused(schedule, run.slot, message));
             }
         }
+        if let Some(why) = suppressed {
+            metrics.triage_suppressed(*why);
+            tracing::info!(%schedule, reason = why.as_str(), "keeps failing, and no triage begins");
+        }
         if let Some(missed) = wanted.last_missed.filter(|missed| shown.last_missed != Some(*missed)) {
             // Those that passed since the same run are counted already.
             let told = shown.last_missed.filter(|told| told.count < missed.count && wanted.last_run == shown.last_run);
@@ -206,6 +214,7 @@ impl Performer {
             tracing::warn!(%schedule, count = missed.count, slot = %missed.slot, "slots missed");
             self.events.announce(Announcement::slots_missed(schedule, missed));
         }
+        self.tell_of_triage(schedule, shown, wanted);
         match (shown.held.by(), &wanted.held) {
             (was, Held::By { reason, message }) if was != Some(*reason) => {
                 tracing::info!(%schedule, reason = reason.as_str(), "held: {message}");
@@ -219,7 +228,7 @@ impl Performer {
         }
     }
 
-    async fn read_child(&self, schedule: &ScheduleId, name: &str) -> Result<Option<DynamicObject>> {
+    pub(super) async fn read_child(&self, schedule: &ScheduleId, name: &str) -> Result<Option<DynamicObject>> {
         let executions = self.cluster.executions_in(&schedule.namespace);
         let found = self.cluster.call(Verb::Get, EXECUTIONS, executions.get_opt(name)).await;
         found
@@ -233,21 +242,21 @@ impl Performer {
 }
 
 /// Makes the child of a slot. It has no owner: whoever deletes a schedule neither cancels a run nor lifts a block.
-fn render(schedule: &ScheduleId, name: &str, template: &Value, slot: Time, start_before: Time) -> Value {
-    let moment = |time: Time| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+fn render(
+    schedule: &ScheduleId,
+    name: &str,
+    (template, adjusted): (&Value, &Value),
+    slot: Time,
+    start_before: Time,
+) -> Value {
     let object = |value: &Value| value.as_object().cloned().unwrap_or_default();
     let mut labels: Map<String, Value> = object(&template["metadata"]["labels"]);
     labels.insert(LABEL_SCHEDULE.to_owned(), json!(&*schedule.name));
     let mut annotations: Map<String, Value> = object(&template["metadata"]["annotations"]);
     annotations.insert(ANNOTATION_SCHEDULED_FOR.to_owned(), json!(moment(slot)));
     let mut spec = object(&template["spec"]);
-    let by = json!({
-        "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
-        "kind": KIND,
-        "name": &*schedule.name,
-        "uid": schedule.uid.to_string(),
-    });
-    spec.insert("remediationRequestRef".to_owned(), by);
+    adjust(&mut spec, adjusted);
+    spec.insert("remediationRequestRef".to_owned(), made_for(schedule));
     spec.insert("startBefore".to_owned(), json!(moment(start_before)));
     json!({
         "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
@@ -262,15 +271,44 @@ fn render(schedule: &ScheduleId, name: &str, template: &Value, slot: Time, start
     })
 }
 
+/// Puts what a triage has adjusted in the place of what a person wrote. Of parameters, those that the template has: a
+/// status gives no workflow a parameter that nobody wrote.
+fn adjust(spec: &mut Map<String, Value>, adjusted: &Value) {
+    if let Some(timeout) = adjusted["timeout"].as_str() {
+        let config = spec.entry("executionConfig").or_insert_with(|| json!({}));
+        config["timeout"] = json!(timeout);
+    }
+    let Some(parameters) = spec.get_mut("parameters").and_then(Value::as_object_mut) else { return };
+    for (key, value) in adjusted["parameters"].as_object().into_iter().flatten() {
+        if let Some(known) = parameters.get_mut(key) {
+            *known = value.clone();
+        }
+    }
+}
+
+/// Says for which schedule an execution is made.
+pub(super) fn made_for(schedule: &ScheduleId) -> Value {
+    json!({
+        "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
+        "kind": KIND,
+        "name": &*schedule.name,
+        "uid": schedule.uid.to_string(),
+    })
+}
+
+pub(super) fn moment(time: Time) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
 /// Tells whether an execution was made for a schedule.
-fn is_child_of(execution: &DynamicObject, schedule: &ScheduleId) -> bool {
+pub(super) fn is_child_of(execution: &DynamicObject, schedule: &ScheduleId) -> bool {
     let by = &execution.data["spec"]["remediationRequestRef"];
     by["kind"] == KIND && by["uid"].as_str().is_some_and(|uid| schedule.uid == *uid)
 }
 
 /// Tells whether a create was refused as its namespace is being deleted, or is gone: nobody has judged the child, and
 /// its schedule goes with the namespace.
-fn is_going_away(error: &CallError) -> bool {
+pub(super) fn is_going_away(error: &CallError) -> bool {
     let CallError::Refused(status) = error else { return false };
     let details = status.details.as_ref();
     let is_terminating =
@@ -280,7 +318,7 @@ fn is_going_away(error: &CallError) -> bool {
 }
 
 /// Returns the parameters of a template, which no message may quote.
-fn parameters(schedule: &DynamicObject) -> BTreeMap<String, String> {
+pub(super) fn parameters(schedule: &DynamicObject) -> BTreeMap<String, String> {
     let parameters = schedule.data.pointer("/spec/template/spec/parameters").and_then(Value::as_object);
     let texts = parameters.into_iter().flatten();
     texts.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::action::{Action, AttemptFacts, Change, Mark, Record, Tell, Write};
+use wfe_core::action::{Action, AttemptFacts, Change, Mark, Record, Tell, TriageStep, Write};
 use wfe_core::chain::RunNumber;
 use wfe_core::ending::Skip;
 use wfe_core::execution::{Execution, ExecutionState};
@@ -75,6 +75,8 @@ pub enum Task {
     CreateChild(ChildCreation),
     /// Writes the status of a schedule, which says this now.
     Record(Box<Record>, Box<ScheduleStatus>),
+    /// Does a step of the triage of a schedule.
+    Triage(Box<TriageStep>),
     /// Reads a run that its watch does not deliver.
     Follow(RunId),
     /// Tells people something, of this attempt of the execution where it is a later one.
@@ -187,6 +189,7 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
             let shown = known.ok_or_else(gone)?.status.clone();
             Task::Record(Box::new(record), Box::new(shown))
         }
+        Action::Triage(step) => Task::Triage(Box::new(step)),
         Action::Follow { run } => Task::Follow(run),
         Action::Tell(tell) => {
             let of = match &tell {

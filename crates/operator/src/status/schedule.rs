@@ -4,9 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 use wfe_api::limits;
 use wfe_api::workflow_schedule::conditions;
-use wfe_core::Time;
+use wfe_core::fingerprint::Fingerprint;
 use wfe_core::name::ScheduleId;
 use wfe_core::schedule::{Held, LastRun, MOST_FAILURES, Ready, ScheduleStatus, child_name};
+use wfe_core::triage::{Adjust, Triage, Verdict};
+use wfe_core::{Time, duration};
 use wfe_tekton::api_time;
 
 /// Renders a status as a merge patch: what it does not have is null, so that it goes. `shown` is what the status says
@@ -27,6 +29,8 @@ pub fn schedule(id: &ScheduleId, shown: &ScheduleStatus, wanted: &ScheduleStatus
         }),
         "nextRunTime": next.map(|next| time(next.at)),
         "nextRunReason": next.map(|next| next.why.as_str()),
+        "triage": wanted.triage.as_deref().map(render_triage),
+        "adjust": wanted.adjust.as_deref().map(render_adjust),
         "conditions": render_conditions(shown, wanted, now),
     })
 }
@@ -45,6 +49,34 @@ fn render_run(id: &ScheduleId, run: &LastRun) -> Value {
     rendered.insert("reason".to_owned(), json!(text(reason, limits::REASON)));
     rendered.insert("message".to_owned(), json!(text(message, limits::RUN_MESSAGE)));
     Value::Object(rendered)
+}
+
+fn render_triage(triage: &Triage) -> Value {
+    let text = |text: Option<&str>, most| text.map(|text| limits::cut(text, most));
+    let refused = triage.refused.iter().take(limits::TRIAGE_FIELDS as usize);
+    let refused: Vec<String> = refused.map(|why| limits::cut(why, limits::TRIAGE_REFUSED)).collect();
+    json!({
+        "of": &*triage.of,
+        "at": api_time(triage.at),
+        "analyst": triage.analyst.as_str(),
+        "run": triage.run.as_ref().map(|(name, uid)| json!({"name": &**name, "uid": uid.to_string()})),
+        "fingerprint": triage.fingerprint.as_ref().map(Fingerprint::as_str),
+        "evidence": triage.evidence,
+        "verdict": triage.verdict.map(Verdict::as_str),
+        "why": text(triage.why.as_deref(), limits::TRIAGE_WHY),
+        "fix": text(triage.fix.as_deref(), limits::TRIAGE_FIX),
+        "refused": Some(refused).filter(|refused| !refused.is_empty()),
+        "state": triage.state.as_str(),
+    })
+}
+
+/// What is adjusted only grows until it goes as a whole, so no key has to be taken back.
+fn render_adjust(adjust: &Adjust) -> Value {
+    json!({
+        "interval": adjust.interval.map(duration::format),
+        "timeout": adjust.timeout.map(duration::format),
+        "parameters": Some(&adjust.parameters).filter(|all| !all.is_empty()),
+    })
 }
 
 fn render_conditions(shown: &ScheduleStatus, wanted: &ScheduleStatus, now: Time) -> Vec<Condition> {

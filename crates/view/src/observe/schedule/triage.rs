@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 use wfe_api::limits;
-use wfe_core::duration;
 use wfe_core::fingerprint::Fingerprint;
 use wfe_core::name::Uid;
 use wfe_core::triage::{Adjust, Analyst, FIX, Field, REFUSED, State, Triage, TriageSpec, Verdict, WHY};
@@ -75,8 +74,5 @@ pub(super) fn adjust(value: &Value) -> Option<Adjust> {
     (adjust != Adjust::default()).then_some(adjust)
 }
 
-/// Shows a duration as the status has it.
 #[cfg(test)]
-fn shown(duration: Duration) -> String {
-    duration::format(duration)
-}
+mod tests;

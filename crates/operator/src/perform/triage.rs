@@ -1,0 +1,173 @@
+//! What is done for a triage beside writing statuses: its evidence is read, an analyst is created, and what that has
+//! said is read (SPEC section 13.3).
+
+mod evidence;
+mod telling;
+mod verdict;
+
+use kube::api::{DynamicObject, PostParams};
+use serde_json::{Map, Value, json};
+use wfe_api::labels::{LABEL_SCHEDULE, MANAGED_BY};
+use wfe_api::limits;
+use wfe_core::Time;
+use wfe_core::action::{Analyse, Gather, TriageDoes, TriageStep};
+use wfe_core::duration;
+use wfe_core::name::{ExecutionId, ScheduleId};
+use wfe_core::schedule::{Heard, analyst_name, child_name};
+use wfe_core::triage::State;
+use wfe_tekton::results;
+use wfe_view::call::CallError;
+use wfe_view::index::Kind;
+use wfe_view::lean::LeanObject;
+
+use super::examine::view;
+use super::facts::is;
+use super::schedules::{is_child_of, is_going_away, made_for, moment, parameters};
+use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call, expect_object, refusal};
+use crate::verb::Verb;
+
+/// How long an analyst stays after its end, in seconds: a day, for whoever wants to read its logs.
+const TTL: u32 = 24 * 3600;
+/// The parameter that has the evidence.
+const EVIDENCE: &str = "EVIDENCE";
+/// The result that has the verdict.
+const VERDICT: &str = "verdict";
+
+impl Performer {
+    /// Does one step of a triage.
+    pub(super) async fn triage(&self, step: &TriageStep) -> Result<Vec<Learned>> {
+        match &step.does {
+            TriageDoes::Gather(gather) => self.gather(step, gather).await,
+            TriageDoes::Analyse(analyse) => self.analyse(step, analyse).await,
+            TriageDoes::ReadVerdict(analyst) => self.read_verdict(step, analyst).await,
+        }
+    }
+
+    /// Reads what an analyst is shown: the schedule, and its last failures.
+    async fn gather(&self, step: &TriageStep, gather: &Gather) -> Result<Vec<Learned>> {
+        let schedule = &step.schedule;
+        let found = self.read_schedule(schedule).await?.filter(|found| is(&found.metadata, &schedule.uid));
+        let found = found.ok_or_else(|| changed(schedule))?;
+        let mut failed = Vec::with_capacity(gather.children.len());
+        for (slot, uid) in &gather.children {
+            let name = child_name(&schedule.name, *slot);
+            // One that was removed meanwhile says nothing any more.
+            failed.extend(self.read_child(schedule, &name).await?.filter(|child| is(&child.metadata, uid)));
+        }
+        let gathered = evidence::gathered(step, gather, &found, &failed);
+        tracing::debug!(%schedule, of = &*step.of, failures = failed.len(), "evidence gathered");
+        Ok(vec![Learned::Gathered(schedule.uid.clone(), Box::new(gathered))])
+    }
+
+    /// Creates the execution that analyses, unless its triage is over by now. A create whose outcome is unknown is tried
+    /// again under the same name.
+    async fn analyse(&self, step: &TriageStep, analyse: &Analyse) -> Result<Vec<Learned>> {
+        let schedule = &step.schedule;
+        let is_as_decided = |found: &DynamicObject| {
+            let (meta, triage) = (&found.metadata, &found.data["status"]["triage"]);
+            is(meta, &schedule.uid)
+                && meta.generation == Some(analyse.generation)
+                && meta.deletion_timestamp.is_none()
+                && triage["of"] == *step.of
+                && triage["state"] == State::Analysing.as_str()
+        };
+        let found = self.read_schedule(schedule).await?.filter(is_as_decided).ok_or_else(|| changed(schedule))?;
+        let name = analyst_name(&step.of);
+        let analyst = render(step, analyse, &name, &found.data["spec"]["triage"]);
+        let analyst: DynamicObject = serde_json::from_value(analyst).map_err(|error| {
+            let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
+            call(format!("render WorkflowExecution {}/{name}", schedule.namespace), source)
+        })?;
+        let params = PostParams { field_manager: Some(MANAGED_BY.to_owned()), ..PostParams::default() };
+        let executions = self.cluster.executions_in(&schedule.namespace);
+        let sent = LeanObject::from(analyst);
+        match self.cluster.call(Verb::Create, EXECUTIONS, executions.create(&params, &sent)).await {
+            Ok(LeanObject { object: created, .. }) => {
+                tracing::info!(%schedule, wfe = name, "analyst created");
+                Ok(expect_object(Kind::Execution, &created))
+            }
+            Err(CallError::Refused(status)) if status.is_already_exists() => {
+                match self.read_child(schedule, &name).await? {
+                    Some(found) if is_child_of(&found, schedule) => Ok(expect_object(Kind::Execution, &found)),
+                    Some(_) => Ok(silent(step, format!("another WorkflowExecution has the name {name}"))),
+                    None => Err(changed(schedule)),
+                }
+            }
+            Err(error) if is_going_away(&error) => Err(changed(schedule)),
+            Err(error) => match refusal::judge(&error) {
+                Some(_) => {
+                    let message = refusal::message("WorkflowExecution", &error, &parameters(&found));
+                    tracing::warn!(%schedule, wfe = name, "analyst refused: {message}");
+                    Ok(silent(step, message))
+                }
+                None => Err(call(format!("create WorkflowExecution {}/{name}", schedule.namespace), error)),
+            },
+        }
+    }
+
+    /// Reads what an analyst that completed has said: a result of its run.
+    async fn read_verdict(&self, step: &TriageStep, analyst: &ExecutionId) -> Result<Vec<Learned>> {
+        let found = self.read_child(&step.schedule, &analyst.name).await?;
+        let Some(found) = found.filter(|found| is(&found.metadata, &analyst.uid)) else {
+            return Ok(silent(step, format!("{analyst} was deleted before its verdict was read")));
+        };
+        let run = &found.data["status"]["pipelineRunRef"];
+        let (Some(name), Some(uid)) = (run["name"].as_str(), run["uid"].as_str()) else {
+            return Ok(silent(step, format!("{analyst} names no run")));
+        };
+        let Some(run) = self.read_run(name).await?.filter(|run| run.metadata.uid.as_deref() == Some(uid)) else {
+            return Ok(silent(step, format!("the PipelineRun {name} of {analyst} is gone, and its verdict with it")));
+        };
+        let said = results(view(&run), &[], None);
+        let judgement = match said.get(VERDICT) {
+            None => Err(format!("{analyst} completed without a result {VERDICT}")),
+            Some(text) => verdict::parse(text).map_err(|why| format!("{analyst}: {why}")),
+        };
+        Ok(match judgement {
+            Ok(judgement) => vec![heard(step, Ok(judgement))],
+            Err(why) => silent(step, why),
+        })
+    }
+}
+
+fn changed(schedule: &ScheduleId) -> PerformError {
+    PerformError::Changed { what: format!("WorkflowSchedule {schedule}") }
+}
+
+fn heard(step: &TriageStep, said: std::result::Result<wfe_core::triage::Judgement, Box<str>>) -> Learned {
+    Learned::Heard(step.schedule.uid.clone(), Box::new(Heard { of: step.of.clone(), said }))
+}
+
+/// There is no verdict; why.
+fn silent(step: &TriageStep, why: impl AsRef<str>) -> Vec<Learned> {
+    vec![heard(step, Err(limits::cut(why.as_ref(), limits::TRIAGE_WHY).into()))]
+}
+
+/// Makes the execution that analyses. It runs on a target of its own: neither the lock nor a block of the target that
+/// keeps failing is in its way.
+fn render(step: &TriageStep, analyse: &Analyse, name: &str, triage: &Value) -> Value {
+    let schedule = &step.schedule;
+    let mut config = Map::new();
+    config.insert("timeout".to_owned(), json!(duration::format(analyse.timeout)));
+    if let Some(account) = triage["serviceAccountName"].as_str() {
+        config.insert("serviceAccountName".to_owned(), json!(account));
+    }
+    json!({
+        "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
+        "kind": "WorkflowExecution",
+        "metadata": {
+            "name": name,
+            "namespace": &*schedule.namespace,
+            "labels": {LABEL_SCHEDULE: &*schedule.name},
+        },
+        "spec": {
+            "remediationRequestRef": made_for(schedule),
+            "workflowRef": triage["workflowRef"],
+            "targetResource": format!("{}/workflowexecution/{}", schedule.namespace, step.of),
+            "parameters": {EVIDENCE: &*analyse.evidence},
+            "executionConfig": config,
+            "startBefore": moment(analyse.start_before),
+            "ttlSecondsAfterFinished": TTL,
+        },
+    })
+}
