@@ -118,6 +118,8 @@ fn past(number: u32) -> Execution {
             failed_at: ended_at,
             completed_at: ended_at,
             next_allowed_execution: ended_at,
+            fingerprint: None,
+            shared_outage: false,
         }),
         3 => ExecutionState::Skipped { completed_at: ended_at },
         _ => ExecutionState::Completed { completed_at: ended_at },

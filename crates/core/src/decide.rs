@@ -16,6 +16,7 @@ mod contend;
 mod elsewhere;
 mod expire;
 mod follow;
+mod identify;
 pub mod schedules;
 mod waiting;
 

@@ -9,6 +9,7 @@ use crate::Time;
 use crate::chain::RunNumber;
 use crate::evidence::Started;
 use crate::findings::{FailedTask, TaskCount};
+use crate::fingerprint::{Fingerprint, Stage, Symptoms};
 use crate::reason::BlockReason;
 use crate::reason::FailureReason;
 use crate::retry::{AttemptEnd, Stop};
@@ -54,6 +55,12 @@ pub struct Failure {
     pub outcome: Option<Outcome>,
     /// Whether a person cancelled it. Where nothing had run, it then does not count (section 7).
     pub cancelled: bool,
+    /// How far it had come.
+    pub stage: Stage,
+    /// What it has in common with others (section 13.1); none until its end is written.
+    pub fingerprint: Option<Fingerprint>,
+    /// Whether nothing of it ran and others fail likewise (section 13.5): the next one waits, and it does not count.
+    pub shared_outage: bool,
     /// What it does to the counter of its target.
     pub charge: Charge,
     /// Which attempt it was and why there is no other, where there is a retry policy.
@@ -88,6 +95,26 @@ impl Failure {
         } else {
             self.charge.exhausts.then_some(BlockReason::ExhaustedRetries)
         }
+    }
+
+    /// Returns what of it its fingerprint is made of.
+    #[must_use]
+    pub fn symptoms(&self) -> Symptoms<'_> {
+        Symptoms {
+            reason: self.reason,
+            stage: self.stage,
+            may_have_run: self.was_execution_failure(),
+            cancelled: self.cancelled,
+            task: self.task.as_ref(),
+        }
+    }
+
+    /// Tells whether others can fail likewise for the same cause outside of them: nothing of it ran, nobody cancelled
+    /// it, and it was not merely too late for its turn.
+    #[must_use]
+    pub fn may_be_shared(&self) -> bool {
+        let is_too_late = self.stage == Stage::Asking && self.reason == FailureReason::DeadlineExceeded;
+        !self.was_execution_failure() && !self.cancelled && !is_too_late
     }
 
     /// Tells whether something of the workflow ran, or nobody can tell (`wasExecutionFailure`).

@@ -8,6 +8,7 @@ use crate::bundle::Bundle;
 use crate::chain::RunNumber;
 use crate::evidence::{Proof, Started};
 use crate::findings::TaskCount;
+use crate::fingerprint::{Fingerprint, Origin};
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::reason::{FailureReason, Refusal};
 use crate::retry::{Answers, NextAttempt, Retry};
@@ -29,6 +30,8 @@ pub struct Execution {
     pub deleting: bool,
     /// `spec.workflowRef.workflowId`.
     pub workflow_id: Box<str>,
+    /// What it runs, as far as fingerprints need it.
+    pub origin: Arc<Origin>,
     /// Which bundle it runs (`spec.workflowRef.containerImage` and `containerDigest`).
     pub bundle: Bundle,
     /// `status.runSequence`: the number of the run that it tried last. While it is undecided: has tried and given up.
@@ -232,6 +235,10 @@ pub struct FailedState {
     pub completed_at: Option<Time>,
     /// `status.nextAllowedExecution`.
     pub next_allowed_execution: Option<Time>,
+    /// `status.failureDetails.fingerprint`, where it can be read.
+    pub fingerprint: Option<Fingerprint>,
+    /// `status.failureDetails.sharedOutage`: it failed before anything ran, while others did too. It does not count.
+    pub shared_outage: bool,
 }
 
 impl Execution {
@@ -244,6 +251,7 @@ impl Execution {
             created,
             deleting: false,
             workflow_id: "".into(),
+            origin: Arc::default(),
             bundle: Bundle::default(),
             run_sequence: None,
             timeout: None,

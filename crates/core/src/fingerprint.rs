@@ -90,9 +90,10 @@ impl Fingerprint {
             }
             _ if may_have_run => of_workflow(origin, task),
             (_, Stage::Asking, _) => of_workflow(origin, task),
-            (ResourceExhausted, ..) | (_, Stage::Creating, _) => CLUSTER.to_owned(),
             // Nothing started, and nothing says that the workflow is at fault.
-            (Unknown | DeadlineExceeded, _, None) => CLUSTER.to_owned(),
+            (ResourceExhausted, ..) | (_, Stage::Creating, _) | (Unknown | DeadlineExceeded, _, None) => {
+                CLUSTER.to_owned()
+            }
             _ => of_workflow(origin, task),
         };
         Self::join(reason.as_str(), &subject)

@@ -50,9 +50,22 @@ pub enum End {
     ExecutionFailure,
     /// Nothing of it ran: it counts.
     PreExecutionFailure,
+    /// Nothing of it ran, as with others at that time: the next one waits as after one that counts (section 13.5).
+    SharedFailure,
     /// Nothing of it ran, and it does not count (section 7): it came too late (`startBefore`), a person cancelled it,
     /// or a schedule made it, which paces itself.
     Uncounted,
+}
+
+/// What a failure does to the counter of its target (section 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Nothing.
+    None,
+    /// The next execution waits as if it counted: its cause is shared (section 13.5).
+    Waits,
+    /// It counts, and the next execution waits.
+    Counts,
 }
 
 impl<'a> History<'a> {
@@ -90,10 +103,17 @@ impl<'a> History<'a> {
         self.uncleared().iter().rev().filter(move |past| past.ran() && past.is_in(scope, workflow_id))
     }
 
-    /// Returns the pre-execution failures since the last success or clearance, newest first.
+    /// Returns the pre-execution failures since the last success or clearance, newest first; also those that are
+    /// shared.
     pub fn failures(&self) -> impl Iterator<Item = &Past<'a>> {
         let since = self.uncleared().iter().rev().take_while(|past| past.end != End::Completed);
-        since.filter(|past| past.end == End::PreExecutionFailure)
+        since.filter(|past| past.backs_off())
+    }
+
+    /// Returns the failures in a row, newest first, as they are at a time.
+    pub fn row(&self, policy: &Policy, at: Time) -> impl Iterator<Item = &Past<'a>> {
+        let length = self.failures_to_wait_for(policy, at);
+        self.failures().take(usize::try_from(length).unwrap_or(usize::MAX))
     }
 
     /// Tells whether its times are known, and in the order of its numbers. Else nobody can say what rests on what.
@@ -108,17 +128,27 @@ impl<'a> History<'a> {
         cleared.iter().any(|covered| covered.execution.id == past.execution.id)
     }
 
-    /// Counts the pre-execution failures in a row, as they are at a time (section 7).
+    /// Counts the pre-execution failures in a row, as they are at a time (section 7). Those that are shared do not
+    /// count.
     #[must_use]
     pub fn consecutive_failures(&self, policy: &Policy, at: Time) -> u32 {
+        let counted = self.row(policy, at).filter(|past| past.end == End::PreExecutionFailure).count();
+        u32::try_from(counted).unwrap_or(u32::MAX)
+    }
+
+    /// Counts the failures in a row that the next execution waits for, as they are at a time: also those that are
+    /// shared.
+    #[must_use]
+    pub fn failures_to_wait_for(&self, policy: &Policy, at: Time) -> u32 {
         failures_in_a_row(self.failures().map(|past| past.ended_at), policy.failure_quiet_period, at)
     }
 
-    /// Returns the latest of the failures in a row and how many there are, where they have reached the limit.
+    /// Returns the latest of the failures in a row that count, and how many they are, where they have reached the limit.
     #[must_use]
     pub fn exhausted(&self, policy: &Policy, now: Time) -> Option<(&Past<'a>, u32)> {
         let (failures, limit) = (self.consecutive_failures(policy, now), policy.max_consecutive_failures);
-        let latest = self.failures().next().filter(|_| limit > 0 && failures >= limit)?;
+        let mut counted = self.failures().filter(|past| past.end == End::PreExecutionFailure);
+        let latest = counted.next().filter(|_| limit > 0 && failures >= limit)?;
         Some((latest, failures))
     }
 
@@ -136,12 +166,11 @@ impl<'a> History<'a> {
         let ExecutionState::Failed(failed) = &latest.execution.state else { return None };
         failed.next_allowed_execution.or_else(|| {
             let failed_at = latest.ended_at?;
-            Some(next_allowed(policy, key, self.consecutive_failures(policy, failed_at).max(1), failed_at))
+            Some(next_allowed(policy, key, self.failures_to_wait_for(policy, failed_at).max(1), failed_at))
         })
     }
 
-    /// Returns what an execution's status says of the counter when it ends at a time, and counts itself or changes
-    /// nothing.
+    /// Returns what an execution's status says of the counter when it ends at a time, with what weight.
     ///
     /// Computed from the history that is known when it is written, never from one status plus one. The end of a run is
     /// written by whoever holds the target, so there is one at a time. Others end without holding it (a refused create,
@@ -149,9 +178,11 @@ impl<'a> History<'a> {
     /// moment, each without the other. Both are then in the history and each is counted once from there on; the number
     /// that one of them shows is one too low, and stays so, as a terminal status is final.
     #[must_use]
-    pub fn charge(&self, policy: &Policy, key: &str, at: Time, counts: bool) -> Charge {
+    pub fn charge(&self, policy: &Policy, key: &str, at: Time, weight: Weight) -> Charge {
+        let counts = weight == Weight::Counts;
         let consecutive_failures = self.consecutive_failures(policy, at).saturating_add(u32::from(counts));
-        let next_allowed_execution = counts.then(|| next_allowed(policy, key, consecutive_failures, at));
+        let waits_for = || self.failures_to_wait_for(policy, at).saturating_add(1);
+        let next_allowed_execution = (weight != Weight::None).then(|| next_allowed(policy, key, waits_for(), at));
         let limit = policy.max_consecutive_failures;
         let exhausts = counts && limit > 0 && consecutive_failures >= limit;
         Charge { consecutive_failures, next_allowed_execution, exhausts }
@@ -191,6 +222,12 @@ impl<'a> Past<'a> {
         matches!(self.end, End::Completed | End::ExecutionFailure)
     }
 
+    /// Tells whether nothing of it ran and the next one waits for that.
+    #[must_use]
+    pub fn backs_off(&self) -> bool {
+        matches!(self.end, End::PreExecutionFailure | End::SharedFailure)
+    }
+
     fn is_in(&self, scope: Scope, workflow_id: &str) -> bool {
         scope == Scope::Target || *self.execution.workflow_id == *workflow_id
     }
@@ -203,6 +240,8 @@ fn end_of(execution: &Execution, failed: &FailedState) -> End {
         End::ExecutionFailure
     } else if failed.cancelled || is_too_late || execution.child.is_some() {
         End::Uncounted
+    } else if failed.shared_outage {
+        End::SharedFailure
     } else {
         End::PreExecutionFailure
     }

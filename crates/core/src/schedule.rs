@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Time;
+use crate::fingerprint::{Fingerprint, Origin};
 use crate::name::{ScheduleId, Uid, Version};
 use crate::waiting::Pause;
 
@@ -42,6 +43,8 @@ pub struct Schedule {
     pub revision: Revision,
     /// `spec.template.spec.workflowRef.workflowId`: what its child would run.
     pub workflow_id: Box<str>,
+    /// What its child would run, as far as fingerprints need it.
+    pub origin: Arc<Origin>,
     /// The pause of its namespace or of its target's, where there is one.
     pub paused: Option<Arc<Pause>>,
     /// What its status says.
@@ -157,6 +160,10 @@ pub enum ChildState {
         at: Option<Time>,
         /// Why, in one word of the API, where it did not complete.
         reason: Option<&'static str>,
+        /// What its failure has in common with others, where its status says so.
+        fingerprint: Option<Fingerprint>,
+        /// Whether it failed before anything ran, while others did too: then it does not count.
+        shared: bool,
     },
 }
 

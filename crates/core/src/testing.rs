@@ -11,6 +11,7 @@ use crate::bundle::Bundle;
 use crate::evidence::{Absence, Doubt, Proof, Ran, Started};
 use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
 use crate::findings::Findings;
+use crate::fingerprint::Origin;
 use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::{Residue, ResidueId, ResidueKind};
@@ -42,12 +43,18 @@ pub(crate) fn run_id(uid: &str) -> RunId {
     RunId { name: format!("run-{uid}").into(), uid: Uid::new(uid) }
 }
 
+/// What a workflow runs: each has its own bundle.
+pub(crate) fn origin(workflow: &str) -> Arc<Origin> {
+    Arc::new(Origin::new(workflow, "1", &format!("registry.example/{workflow}:1")))
+}
+
 pub(crate) fn execution(uid: &str, state: ExecutionState) -> Execution {
-    Execution { workflow_id: "wf".into(), state, ..Execution::undecided(id(uid), Version::new("v"), at(0)) }
+    Execution { state, ..undecided(uid) }
 }
 
 pub(crate) fn undecided(uid: &str) -> Execution {
-    Execution { workflow_id: "wf".into(), ..Execution::undecided(id(uid), Version::new("v"), at(0)) }
+    let nothing_special = Execution::undecided(id(uid), Version::new("v"), at(0));
+    Execution { workflow_id: "wf".into(), origin: origin("wf"), ..nothing_special }
 }
 
 pub(crate) fn unusable(why: &str) -> ExecutionState {
@@ -100,6 +107,8 @@ pub(crate) fn failure(was_execution_failure: bool, at_second: i64, next: Option<
         failed_at: Some(at(at_second)),
         completed_at: Some(at(at_second)),
         next_allowed_execution: next.map(at),
+        fingerprint: None,
+        shared_outage: false,
     }
 }
 
@@ -111,7 +120,14 @@ pub(crate) fn bundle_of(workflow: &str) -> Bundle {
 /// An execution of a workflow that ended in some way; `number` is that of its run.
 pub(crate) fn past(uid: &str, workflow: &str, number: u64, state: ExecutionState) -> Execution {
     let (workflow_id, bundle, run_sequence) = (workflow.into(), bundle_of(workflow), Some(number));
-    Execution { workflow_id, bundle, run_sequence, created: at(-10_000), ..execution(uid, state) }
+    Execution {
+        workflow_id,
+        origin: origin(workflow),
+        bundle,
+        run_sequence,
+        created: at(-10_000),
+        ..execution(uid, state)
+    }
 }
 
 /// It completed at a second.
@@ -137,7 +153,8 @@ pub(crate) fn cleared(execution: Execution, recorded: Recorded) -> Execution {
 
 /// An execution of a workflow that asks for its turn.
 pub(crate) fn asks(uid: &str, workflow: &str) -> Execution {
-    Execution { workflow_id: workflow.into(), bundle: bundle_of(workflow), ..undecided(uid) }
+    let (workflow_id, bundle) = (workflow.into(), bundle_of(workflow));
+    Execution { workflow_id, origin: origin(workflow), bundle, ..undecided(uid) }
 }
 
 /// The API server does not answer.
@@ -262,6 +279,7 @@ pub(crate) fn schedule(uid: &str) -> Schedule {
         history: HistoryLimits::default(),
         revision: Revision(7),
         workflow_id: "wf".into(),
+        origin: origin("wf"),
         paused: None,
         status: ScheduleStatus {
             observed_generation: Some(1),
@@ -290,6 +308,7 @@ pub(crate) fn last_run(slot: i64, end: Option<(crate::schedule::Outcome, i64)>) 
         ended_at: end.map(|(_, second)| at(second)),
         outcome: end.map(|(outcome, _)| outcome),
         reason: None,
+        fingerprint: None,
         message: None,
     }
 }
@@ -302,7 +321,8 @@ pub(crate) fn child(slot: i64) -> Child {
 /// The child of a slot, ended at a second.
 pub(crate) fn ended_child(slot: i64, outcome: crate::schedule::Outcome, second: i64) -> Child {
     let reason = (outcome != crate::schedule::Outcome::Completed).then_some("Unknown");
-    Child { state: ChildState::Ended { outcome, at: Some(at(second)), reason }, ..child(slot) }
+    let state = ChildState::Ended { outcome, at: Some(at(second)), reason, fingerprint: None, shared: false };
+    Child { state, ..child(slot) }
 }
 
 /// An execution that a schedule made.

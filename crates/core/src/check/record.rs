@@ -40,7 +40,7 @@ impl<'a> Record<'a> {
                 reasons.push(("PreviousExecutionFailed", vec![newest]));
             }
         }
-        let row = self.row(self.now);
+        let row = self.counted(self.now);
         let limit = usize::try_from(self.policy.max_consecutive_failures).unwrap_or(usize::MAX);
         if limit > 0 && row.len() >= limit {
             reasons.push(("ExhaustedRetries", row));
@@ -55,7 +55,12 @@ impl<'a> Record<'a> {
         reasons
     }
 
-    /// Returns the pre-execution failures in a row at a time.
+    /// Returns the pre-execution failures in a row at a time that count: those that others shared do not.
+    pub(super) fn counted(&self, at: Time) -> Vec<&'a Execution> {
+        self.row(at).into_iter().filter(|it| !is_shared(it)).collect()
+    }
+
+    /// Returns the pre-execution failures in a row at a time: so many make the next execution wait.
     pub(super) fn row(&self, at: Time) -> Vec<&'a Execution> {
         self.row_among(at, &|it| self.is_cleared(it))
     }
@@ -66,7 +71,7 @@ impl<'a> Record<'a> {
         let newest = match reason {
             BlockReason::PreviousExecutionFailed => newest(self.broken_for(&it.workflow_id)),
             BlockReason::ExhaustedRetries => {
-                let row = self.row(self.now);
+                let row = self.counted(self.now);
                 let limit = usize::try_from(self.policy.max_consecutive_failures).unwrap_or(usize::MAX);
                 if limit > 0 && row.len() >= limit { newest(row) } else { None }
             }
@@ -85,7 +90,8 @@ impl<'a> Record<'a> {
                 !self.has_success_after(it, scope)
             }
         };
-        let row = self.row_among(self.now, &gone);
+        let mut row = self.row_among(self.now, &gone);
+        row.retain(|it| !is_shared(it));
         let limit = usize::try_from(self.policy.max_consecutive_failures).unwrap_or(usize::MAX);
         let is_exhausted = limit > 0 && row.len() >= limit;
         self.ended.iter().any(breaks) || is_exhausted && row.iter().any(|it| up_to(it))
@@ -228,4 +234,9 @@ fn is_excused(it: &Execution) -> bool {
 
 fn is_stalled(it: &Execution) -> bool {
     matches!(&it.state, ExecutionState::Failed(failed) if !failed.was_execution_failure) && !is_excused(it)
+}
+
+/// It failed while others failed likewise.
+fn is_shared(it: &Execution) -> bool {
+    matches!(&it.state, ExecutionState::Failed(failed) if failed.shared_outage)
 }

@@ -7,7 +7,7 @@ use super::record::{Record, next_allowed};
 use crate::action::{Action, Decision, Ending, Says, Write};
 use crate::ending::Failure;
 use crate::execution::Execution;
-use crate::name::Uid;
+use crate::name::{ExecutionId, Uid};
 use crate::reason::{BlockReason, FailureReason};
 use crate::run::Run;
 use crate::target::Target;
@@ -29,8 +29,9 @@ impl Check<'_> {
             record.forbids(contender).into_iter().map(|(reason, _)| reason).collect()
         };
         let mut found = Vec::new();
-        if without.row(self.now).len() != self.record.row(self.now).len() {
-            found.push("removed what counts".to_owned());
+        let lengths = |record: &Record<'_>| (record.counted(self.now).len(), record.row(self.now).len());
+        if lengths(&without) != lengths(&self.record) {
+            found.push("removed what counts, or what is waited for".to_owned());
         }
         for other in rest.executions.values() {
             let (before, after) = (reasons(&self.record, other), reasons(&without, other));
@@ -52,7 +53,7 @@ impl Check<'_> {
 
     /// Who blocks is told, whether or not somebody asks for a turn, and in the status too.
     pub(super) fn standing(&mut self, decision: &Decision) {
-        let row = self.record.row(self.now).len();
+        let row = self.record.counted(self.now).len();
         let counted = decision.standing.consecutive_failures;
         self.expect("7", usize::try_from(counted).is_ok_and(|it| it == row), || format!("counts {counted}, not {row}"));
         for execution in self.target.executions.values() {
@@ -100,6 +101,28 @@ impl Check<'_> {
         }
     }
 
+    /// Every failure says what it has in common with others, and what it blames is what it would use.
+    fn fingerprint(&mut self, execution: &ExecutionId, failure: &Failure) {
+        let Some(fingerprint) = &failure.fingerprint else {
+            return self.expect("13.1", false, || format!("{execution} ends without a fingerprint"));
+        };
+        let (reason, subject) = fingerprint.as_str().split_once('/').unwrap_or_default();
+        self.expect("13.1", reason == failure.reason.as_str(), || format!("{execution}: {fingerprint}"));
+        let origin = self.execution(execution).map(|it| &it.origin);
+        let workflow = origin.map(|it| format!("workflow/{}@{}", it.workflow_id, it.version)).unwrap_or_default();
+        let is_of_image = failure.reason == FailureReason::ImagePullBackOff;
+        // Neither a person who cancels nor what ran half way says anything about the cluster.
+        let may_be_clusters = !failure.was_execution_failure() && !failure.cancelled;
+        let fits = match subject {
+            "cluster" => may_be_clusters && !is_of_image,
+            _ if subject.starts_with("registry/") => is_of_image && !failure.cancelled,
+            _ => subject.starts_with(&workflow) && (!is_of_image || failure.cancelled),
+        };
+        self.expect("13.1", fits, || format!("{execution}: {fingerprint} of {failure:?}"));
+        let is_excused = failure.was_execution_failure() || failure.cancelled;
+        self.expect("13.5", !(failure.shared_outage && is_excused), || format!("{execution} shares what is its own"));
+    }
+
     /// The counter is a function of the history, so that one at the most is written which counts.
     pub(super) fn counters(&mut self, decision: &Decision) {
         let mut counted = 0;
@@ -107,27 +130,34 @@ impl Check<'_> {
             let Action::Write(Write { execution, says, .. }) = action else { continue };
             let Says::Ended { ending: Ending::Failed(failure), .. } = says else { continue };
             let Failure { charge, failed_at, .. } = failure;
-            let row = self.record.row(*failed_at).len();
+            let row = self.record.counted(*failed_at).len();
+            let to_wait_for = self.record.row(*failed_at).len() + 1;
             let shown = usize::try_from(charge.consecutive_failures).unwrap_or(usize::MAX);
             let expected = charge
                 .next_allowed_execution
-                .map(|_| next_allowed(self.policy, self.target.label(), shown, *failed_at));
+                .map(|_| next_allowed(self.policy, self.target.label(), to_wait_for, *failed_at));
             let late = charge.next_allowed_execution == expected;
             self.expect("16.8", late, || format!("{execution}: {charge:?}, not {expected:?}"));
-            let counts = charge.next_allowed_execution.is_some();
+            let waits = charge.next_allowed_execution.is_some();
             let is_pre_execution = !failure.was_execution_failure();
-            self.expect("7", is_pre_execution || !counts, || format!("{execution} ran, and counts"));
+            self.expect("7", is_pre_execution || !waits, || format!("{execution} ran, and counts"));
+            self.fingerprint(execution, failure);
+            let counts = waits && !failure.shared_outage;
+            let exhausts = counts
+                && self.policy.max_consecutive_failures > 0
+                && charge.consecutive_failures >= self.policy.max_consecutive_failures;
+            self.expect("6.3", charge.exhausts == exhausts, || format!("{execution} exhausts: {charge:?}"));
             // What is excused: a person's cancellation, a startBefore that has passed before there was a run, and a
             // child of a schedule.
             let had_its_turn = self.execution(execution).is_none_or(Execution::started_once);
             let is_late = failure.reason == FailureReason::DeadlineExceeded && failure.number.is_none();
             let is_child = self.execution(execution).is_some_and(|it| it.child.is_some());
             let is_excused = failure.cancelled || is_late && !had_its_turn || is_child;
-            let right = !is_pre_execution || counts != is_excused;
-            self.expect("7", right, || format!("{execution} counts: {counts}, after {failure:?}"));
+            let right = !is_pre_execution || waits != is_excused;
+            self.expect("7", right, || format!("{execution} counts: {waits}, after {failure:?}"));
             let fits = shown == row + usize::from(counts);
             self.expect("16.8", fits, || format!("{execution}: {shown} in a row, after {row}"));
-            counted += u32::from(counts && self.execution(execution).is_some_and(|it| !it.started_once()));
+            counted += u32::from(waits && self.execution(execution).is_some_and(|it| !it.started_once()));
         }
         self.expect("16.8", counted <= 1, || format!("{counted} failures are written at once, and each counts"));
         let commits = decision.actions.iter().any(|action| match action {

@@ -10,6 +10,8 @@ use crate::duration;
 use crate::ending::{Failure, Skip};
 use crate::evidence::{Absence, Started};
 use crate::execution::{Execution, ExecutionState};
+use crate::fingerprint::Stage;
+use crate::history::Weight;
 use crate::moment::{after, round_up};
 use crate::name::ExecutionId;
 use crate::reason::{FailureReason, Refusal};
@@ -219,6 +221,7 @@ struct Failing<'a> {
     reason: FailureReason,
     message: Box<str>,
     number: Option<RunNumber>,
+    stage: Stage,
     counts: bool,
     cancelled: bool,
 }
@@ -240,7 +243,9 @@ impl<'a> Failures<'a> {
         let cancelled = !counts && execution.cancellation.is_some();
         // A schedule counts the failures of its children itself.
         let counts = counts && execution.child.is_none();
-        self.all.push(Failing { execution, reason, message: message.into(), number, counts, cancelled });
+        // Whatever has a number was to have a run.
+        let stage = if number.is_some() { Stage::Creating } else { Stage::Asking };
+        self.all.push(Failing { execution, reason, message: message.into(), number, stage, counts, cancelled });
     }
 
     /// Adds one whose run could not be created before the start deadline.
@@ -262,12 +267,12 @@ impl<'a> Failures<'a> {
             let place = |it: &Failing<'_>| (it.number.is_none(), it.number);
             (place(a), &a.execution.id.uid).cmp(&(place(b), &b.execution.id.uid))
         });
-        let View { target, history, policy, now } = self.view;
+        let View { target, now, .. } = self.view;
         // As a status keeps it: what is counted from it is then the same for whoever reads it, and nothing runs early.
         let now = round_up(now);
         let ends = |action: &Action| matches!(action, Action::Write(Write { says: Says::Ended { .. }, .. }));
         let mut is_other_written = decision.actions.iter().any(ends);
-        for Failing { execution, reason, message, number, counts, cancelled } in self.all {
+        for Failing { execution, reason, message, number, stage, counts, cancelled } in self.all {
             if counts && is_other_written {
                 decision.waiting.push((execution.id.clone(), Waiting::Turn));
                 continue;
@@ -284,12 +289,14 @@ impl<'a> Failures<'a> {
                 number,
                 outcome: None,
                 cancelled,
-                charge: history.charge(policy, target.label(), now, counts),
+                stage,
+                fingerprint: None,
+                shared_outage: false,
+                charge: self.view.charge(now, if counts { Weight::Counts } else { Weight::None }),
                 tried: None,
             };
             let facts = nothing_made(target, execution).into_iter().collect();
-            let says = Says::Ended { ending: Ending::Failed(failure), draining: false };
-            decision.actions.push(execution.says_if(facts, says));
+            decision.actions.push(self.view.ended(execution, facts, Ending::Failed(failure), false));
         }
     }
 }

@@ -102,7 +102,7 @@ impl<'a> Keeps<'a> {
             history.all().iter().rfind(|past| past.ran()).map(|past| &past.execution.id.uid),
             number.map(|it| &it.id.uid),
         ];
-        let counts = history.consecutive_failures(view.policy, view.now) > 0;
+        let counts = history.failures_to_wait_for(view.policy, view.now) > 0;
         let in_a_row = history.failures().filter(|_| counts);
         let needed = in_a_row.chain(history.unmended(view.policy)).map(|past| &past.execution.id.uid).collect();
         Self { newest, needed, at_work: at_work(target) }

@@ -114,9 +114,8 @@ impl<'a> History<'a> {
     }
 
     fn is_exhausted_by(&self, at: usize, policy: &Policy, now: Time) -> bool {
-        let Some((_, count)) = self.exhausted(policy, now) else { return false };
-        let row = usize::try_from(count).unwrap_or(usize::MAX);
-        self.failures().take(row).any(|past| self.place_of(past) <= at)
+        let mut counted = self.row(policy, now).filter(|past| past.end == End::PreExecutionFailure);
+        self.exhausted(policy, now).is_some() && counted.any(|past| self.place_of(past) <= at)
     }
 
     fn place_of(&self, one: &Past<'_>) -> usize {

@@ -56,13 +56,40 @@ fn the_counter_is_computed_and_no_status_is_added_to() {
         next_allowed_execution: next.map(at),
         exhausts: false,
     };
-    assert_eq!(charge(false), says(2, None));
-    assert_eq!(charge(true), says(3, Some(5 + 240)));
+    assert_eq!(charge(Weight::None), says(2, None));
+    assert_eq!(charge(Weight::Counts), says(3, Some(5 + 240)));
+    assert_eq!(charge(Weight::Waits), says(2, Some(5 + 240)), "one that is shared is waited for, and does not count");
     let strict = Policy { max_consecutive_failures: 3, ..policy.clone() };
-    assert!(history.charge(&strict, "node/n", at(5), true).exhausts, "the third is one too many");
-    assert!(!history.charge(&strict, "node/n", at(5), false).exhausts);
+    assert!(history.charge(&strict, "node/n", at(5), Weight::Counts).exhausts, "the third is one too many");
+    assert!(!history.charge(&strict, "node/n", at(5), Weight::None).exhausts);
     let endless = Policy { max_consecutive_failures: 0, ..policy.clone() };
-    assert!(!history.charge(&endless, "node/n", at(5), true).exhausts, "with a limit of 0, no number is too many");
+    assert!(
+        !history.charge(&endless, "node/n", at(5), Weight::Counts).exhausts,
+        "with a limit of 0, no number is too many"
+    );
+}
+
+#[test]
+fn a_shared_failure_does_not_count_and_lengthens_the_row_that_is_waited_for() {
+    let policy = Policy::default();
+    let shared = |uid: &str, number, second| {
+        let state = FailedState { shared_outage: true, ..failure(false, second, None) };
+        past(uid, "w", number, ExecutionState::Failed(state))
+    };
+    let all =
+        vec![stalled("a", "w", 1, 0, 60), shared("b", 2, 60), shared("c", 3, 180), stalled("d", "w", 4, 420, 900)];
+    let at_once = |target: &Target| {
+        let history = History::of(target, &policy, at(420));
+        let charge = history.charge(&policy, "node/n", at(420), Weight::Waits);
+        let waits = charge.next_allowed_execution.unwrap() - at(420);
+        (
+            history.consecutive_failures(&policy, at(420)),
+            history.failures_to_wait_for(&policy, at(420)),
+            waits.num_minutes(),
+        )
+    };
+    let found: Vec<_> = (0..=4).map(|length| at_once(&target(all[..length].to_vec(), vec![]))).collect();
+    assert_eq!(found, [(0, 0, 1), (1, 1, 2), (1, 2, 4), (1, 3, 8), (2, 4, 10)]);
 }
 
 #[test]
@@ -70,7 +97,7 @@ fn the_next_time_is_in_whole_seconds_and_never_early() {
     let policy = Policy::default();
     let none = Target::default();
     let history = History::of(&none, &policy, at(0));
-    let charge = history.charge(&policy, "node/n", at(0) + Duration::from_nanos(1), true);
+    let charge = history.charge(&policy, "node/n", at(0) + Duration::from_nanos(1), Weight::Counts);
     assert_eq!(charge.next_allowed_execution, Some(at(61)));
 }
 
@@ -164,11 +191,14 @@ proptest! {
     fn one_more_failure_counts_one_more_and_makes_the_next_wait(target in any_history(), policy in any_policy()) {
         let history = History::of(&target, &policy, at(NOW));
         let inherited = history.consecutive_failures(&policy, at(NOW));
-        let charge = history.charge(&policy, "k", at(NOW), true);
+        let charge = history.charge(&policy, "k", at(NOW), Weight::Counts);
         prop_assert_eq!(charge.consecutive_failures, inherited + 1);
         prop_assert!(charge.next_allowed_execution.unwrap() > at(NOW));
+        let shared = history.charge(&policy, "k", at(NOW), Weight::Waits);
+        let waits = Charge { consecutive_failures: inherited, exhausts: false, ..charge };
+        prop_assert_eq!(shared, waits, "one that is shared is waited for likewise");
         let unchanged = Charge { consecutive_failures: inherited, ..Charge::default() };
-        prop_assert_eq!(history.charge(&policy, "k", at(NOW), false), unchanged);
+        prop_assert_eq!(history.charge(&policy, "k", at(NOW), Weight::None), unchanged);
     }
 
     #[test]

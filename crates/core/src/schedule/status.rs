@@ -2,6 +2,7 @@
 
 use super::{Planned, Revision};
 use crate::Time;
+use crate::fingerprint::Fingerprint;
 
 /// The most failures that a status can say (`int32`).
 pub const MOST_FAILURES: u32 = i32::MAX.unsigned_abs();
@@ -98,6 +99,8 @@ pub struct LastRun {
     pub outcome: Option<Outcome>,
     /// Why, in one word of the API.
     pub reason: Option<Box<str>>,
+    /// What its failure has in common with others, where it failed or the API server refused it.
+    pub fingerprint: Option<Fingerprint>,
     /// What happened, for people.
     pub message: Option<Box<str>>,
 }

@@ -8,6 +8,7 @@ use self::schedules::{any_schedules, with_schedules};
 use super::*;
 use crate::backoff::Backoff;
 use crate::execution::{Cancellation, ExecutionMemory, RunShown};
+use crate::fingerprint::Fingerprint;
 use crate::policy::{Policy, Scope};
 use crate::reason::Refusal;
 use crate::retry::{Answers, NextAttempt};
@@ -34,16 +35,26 @@ fn reason() -> impl Strategy<Value = FailureReason> {
     prop::sample::select(vec![FailureReason::Unknown, FailureReason::DeadlineExceeded, FailureReason::ImagePullBackOff])
 }
 
+fn any_fingerprint() -> impl Strategy<Value = Fingerprint> {
+    let texts = ["ImagePullBackOff/registry/registry.example", "Unknown/cluster", "ConfigurationError/workflow/w1@1"];
+    prop::sample::select(texts.to_vec()).prop_map(|text| Fingerprint::parse(text).unwrap())
+}
+
 fn failed_state() -> impl Strategy<Value = FailedState> {
     let next = prop_oneof![2 => maybe_at(), 1 => Just(None)];
-    (reason(), any::<bool>(), prop::bool::weighted(0.1), maybe_at(), maybe_at(), next).prop_map(
-        |(reason, was_execution_failure, cancelled, failed_at, completed_at, next_allowed_execution)| FailedState {
-            reason,
-            was_execution_failure,
-            cancelled,
-            failed_at,
-            completed_at,
-            next_allowed_execution,
+    let shared = (prop::option::weighted(0.7, any_fingerprint()), prop::bool::weighted(0.3));
+    (reason(), any::<bool>(), prop::bool::weighted(0.1), maybe_at(), maybe_at(), next, shared).prop_map(
+        |(reason, was_execution_failure, cancelled, failed_at, completed_at, next_allowed_execution, shared)| {
+            FailedState {
+                reason,
+                was_execution_failure,
+                cancelled,
+                failed_at,
+                completed_at,
+                next_allowed_execution,
+                fingerprint: shared.0,
+                shared_outage: shared.1,
+            }
         },
     )
 }
@@ -172,6 +183,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
             let remembers = matches!(state, ExecutionState::Undecided { .. }) || retry.is_some();
             let execution = Execution {
                 workflow_id: workflow.into(),
+                origin: origin(workflow),
                 bundle: bundle_of(bundle),
                 run_sequence: number,
                 created: at(created),

@@ -5,13 +5,15 @@ use std::time::Duration;
 use super::Running;
 use super::attempts::Failed;
 use crate::Time;
-use crate::action::{Action, Decision, Ending, Says};
+use crate::action::{Action, Decision, Ending};
 use crate::duration;
 use crate::ending::Charge;
 use crate::ending::{Failure, Success};
 use crate::evidence::{Absence, Doubt, Proof, Started};
 use crate::execution::Lost;
 use crate::findings::Findings;
+use crate::fingerprint::Stage;
+use crate::history::Weight;
 use crate::moment::{after, round_up};
 use crate::name::RunId;
 use crate::reason::FailureReason;
@@ -100,7 +102,7 @@ impl<'a> Running<'a> {
 
     /// Ends it, where these facts hold.
     pub(super) fn finish_if(self, facts: Vec<Fact>, ending: Ending) -> Action {
-        self.execution.says_if(facts, Says::Ended { ending, draining: self.drains() })
+        self.view.ended(self.execution, facts, ending, self.drains())
     }
 
     /// Translates what Tekton said, and what was found of it, into how the execution ends.
@@ -206,6 +208,9 @@ impl<'a> Running<'a> {
             number: None,
             outcome: None,
             cancelled: false,
+            stage: Stage::Released,
+            fingerprint: None,
+            shared_outage: false,
             charge: self.charge(failed_at, counts),
             tried,
         }
@@ -218,13 +223,13 @@ impl<'a> Running<'a> {
             format!("the PipelineRun could not be released within {deadline}, so it was deleted: {}", trouble.words);
         let failure = self.failed_as(Started::NotStarted(Absence::NoRun), &message, self.view.now);
         let counts = !failure.was_execution_failure();
-        Failure { charge: self.charge(failure.failed_at, counts), ..failure }
+        Failure { stage: Stage::Creating, charge: self.charge(failure.failed_at, counts), ..failure }
     }
 
     pub(super) fn charge(self, at: Time, counts: bool) -> Charge {
         // A schedule counts the failures of its children itself.
-        let counts = counts && self.execution.child.is_none();
-        self.view.history.charge(self.view.policy, self.view.target.label(), at, counts)
+        let weight = if counts && self.execution.child.is_none() { Weight::Counts } else { Weight::None };
+        self.view.charge(at, weight)
     }
 }
 

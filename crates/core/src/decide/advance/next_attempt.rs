@@ -12,6 +12,7 @@ use crate::decide::contend;
 use crate::decide::waiting::SHOW_AFTER;
 use crate::ending::{Failure, Tried};
 use crate::evidence::{Absence, Started};
+use crate::fingerprint::Stage;
 use crate::moment::after;
 use crate::name::RunId;
 use crate::reason::FailureReason;
@@ -162,7 +163,7 @@ impl<'a> Running<'a> {
         let none = Started::NotStarted(Absence::NoRun);
         let failure = self.failed_as(none.clone(), message, self.view.now);
         let tried = self.tried(&none, reason, message, failure.failed_at);
-        Failure { reason, tried, ..failure }
+        Failure { reason, tried, stage: Stage::Creating, ..failure }
     }
 
     /// Makes the failure of an execution that ends between two attempts: that of the last one, and where somebody
@@ -174,6 +175,7 @@ impl<'a> Running<'a> {
         let (attempt, last_reason, last_message) =
             reported.unwrap_or((1, FailureReason::Unknown, "nothing is on record"));
         let earlier = || format!("; attempt {attempt} failed, {last_reason}: {last_message}");
+        let stage = if now_failed.is_some() { Stage::Creating } else { Stage::Released };
         let (reason, message) = match (&self.execution.cancellation, now_failed) {
             (Some(by), _) if stop == Stop::Cancelled => {
                 let message = format!("cancelled by {}: {}{}", by.requested_by, by.reason, earlier());
@@ -187,6 +189,6 @@ impl<'a> Running<'a> {
         let counts = !failure.was_execution_failure() && !cancelled;
         let tried = Tried { attempt: retry.current(), of: retry.policy.max_attempts, end: None, stop };
         let charge = self.charge(failure.failed_at, counts);
-        Failure { reason, tasks: None, cancelled, charge, tried: Some(Box::new(tried)), ..failure }
+        Failure { reason, tasks: None, cancelled, stage, charge, tried: Some(Box::new(tried)), ..failure }
     }
 }

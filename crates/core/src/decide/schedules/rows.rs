@@ -4,6 +4,7 @@ use super::status::hold;
 use super::{Case, Row, Step};
 use crate::bundle::Bundle;
 use crate::execution::Execution;
+use crate::fingerprint::Fingerprint;
 use crate::moment::{round_up, shown};
 use crate::name::{ExecutionId, Version};
 use crate::rules::{self, Contender};
@@ -82,12 +83,13 @@ fn outcome(case: Case<'_>) -> Row {
             ..last.clone()
         };
         let gone = Some(last.slot);
-        return Row::Decides(Step { gone, ..Step::says(case.recorded(run, Outcome::Deleted), what) });
+        return Row::Decides(Step { gone, ..Step::says(case.recorded(run, Outcome::Deleted, false), what) });
     }
     if let Some(child) = case.open_child() {
-        let Some((run, outcome)) = case.outcome_of(child) else { return passes("no child has ended") };
-        let because = format!("{} ended: {}", case.name(run.slot), outcome.as_str());
-        return Row::Decides(Step::says(case.recorded(run, outcome), because));
+        let Some((run, outcome, shared)) = case.outcome_of(child) else { return passes("no child has ended") };
+        let likewise = if shared { ", as others do" } else { "" };
+        let because = format!("{} ended: {}{likewise}", case.name(run.slot), outcome.as_str());
+        return Row::Decides(Step::says(case.recorded(run, outcome, shared), because));
     }
     let refused = schedule.memory.refused.as_deref();
     // Recorded for a slot far ahead, it would make the plan begin anew, and be recorded again.
@@ -100,10 +102,11 @@ fn outcome(case: Case<'_>) -> Row {
         ended_at: Some(now),
         outcome: Some(Outcome::Refused),
         reason: Some(Outcome::Refused.as_str().into()),
+        fingerprint: Some(Fingerprint::refused(&schedule.origin)),
         message: Some(refused.message.clone()),
     };
     let because = format!("its child was refused: {}", refused.message);
-    Row::Decides(Step::says(case.recorded(run, Outcome::Refused), because))
+    Row::Decides(Step::says(case.recorded(run, Outcome::Refused, false), because))
 }
 
 /// Row 3: a person has suspended it. Its slots are lost until it is resumed.
@@ -191,6 +194,7 @@ fn child_of(case: Case<'_>) -> Execution {
     };
     let child = ChildOf { schedule: schedule.id.uid.clone(), slot: case.slot(), keep: Keep::Needed };
     Execution {
+        origin: schedule.origin.clone(),
         workflow_id: schedule.workflow_id.clone(),
         bundle: Bundle::default(),
         paused: schedule.paused.clone(),

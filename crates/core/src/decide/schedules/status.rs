@@ -63,11 +63,12 @@ impl<'a> Case<'a> {
         self.with_next(anew)
     }
 
-    /// Returns what the status says when a slot has an outcome: outcome, count and next in one write.
-    pub(super) fn recorded(self, run: LastRun, outcome: Outcome) -> ScheduleStatus {
+    /// Returns what the status says when a slot has an outcome: outcome, count and next in one write. A failure that is
+    /// shared changes no count: the circuit paces the schedule.
+    pub(super) fn recorded(self, run: LastRun, outcome: Outcome, shared: bool) -> ScheduleStatus {
         let status = self.status();
         // What was made before the plan began says nothing of this plan.
-        let counts = Some(run.slot) > status.planned_from;
+        let counts = Some(run.slot) > status.planned_from && !(shared && outcome == Outcome::Failed);
         let ready = match &run.message {
             Some(message) if outcome == Outcome::Refused => Ready::ChildRefused(message.clone()),
             _ => Ready::Yes,
@@ -87,6 +88,7 @@ impl<'a> Case<'a> {
             ended_at: None,
             outcome: None,
             reason: None,
+            fingerprint: None,
             message: None,
         };
         let (last_missed, held) = (self.missed_before(child.slot), status.held.released());
@@ -125,9 +127,9 @@ impl<'a> Case<'a> {
         format!("WorkflowExecution {}/{}", id.namespace, child_name(&id.name, slot))
     }
 
-    /// Returns what came of a child that has ended.
-    pub(super) fn outcome_of(self, child: &Child) -> Option<(LastRun, Outcome)> {
-        let ChildState::Ended { outcome, at, reason } = &child.state else { return None };
+    /// Returns what came of a child that has ended, and whether others fail likewise.
+    pub(super) fn outcome_of(self, child: &Child) -> Option<(LastRun, Outcome, bool)> {
+        let ChildState::Ended { outcome, at, reason, fingerprint, shared } = &child.state else { return None };
         let now = round_up(self.view.now);
         let message = reason.map(|reason| format!("{}: {reason}", self.name(child.slot)).into());
         let run = LastRun {
@@ -136,9 +138,10 @@ impl<'a> Case<'a> {
             ended_at: Some(at.map_or(now, |at| at.min(now))),
             outcome: Some(*outcome),
             reason: reason.map(Into::into),
+            fingerprint: fingerprint.clone(),
             message,
         };
-        Some((run, *outcome))
+        Some((run, *outcome, *shared))
     }
 }
 

@@ -7,6 +7,7 @@ use FailureReason::{
 use super::*;
 use crate::ending::{Charge, Tried};
 use crate::evidence::{Doubt, Proof};
+use crate::fingerprint::Stage;
 use crate::retry::Stop;
 use crate::testing::at;
 
@@ -22,6 +23,9 @@ fn failure(reason: FailureReason, message: &str, started: Started, task: Option<
         number: None,
         outcome: None,
         cancelled: false,
+        stage: Stage::Released,
+        fingerprint: None,
+        shared_outage: false,
         charge: Charge::default(),
         tried: None,
     }

@@ -31,7 +31,7 @@ fn undated(workflow: &str) -> Execution {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    [order(), quiet(), odd(), rounding()].concat()
+    [order(), quiet(), shared(), odd(), rounding()].concat()
 }
 
 fn order() -> Vec<Row> {
@@ -63,6 +63,26 @@ fn quiet() -> Vec<Row> {
     rows[2].target.executions.extend(target(vec![stalled("g", "w", 6, 3700, 3760)], vec![]).executions);
     let quiet_period = |policy: &mut Policy| policy.failure_quiet_period = Some(Duration::from_hours(1));
     rows.into_iter().map(|row| row.policy(quiet_period)).collect()
+}
+
+/// Failures before anything ran at second 0, some of them shared with others: the next one waits for all of them.
+fn in_a_row(own: u64, shared: u64) -> Vec<Execution> {
+    let one = |number: u64| {
+        let state = FailedState { shared_outage: number > own, ..failure(false, 0, None) };
+        past(&format!("f{number}"), "w", number, ExecutionState::Failed(state))
+    };
+    (1..=own + shared).map(one).collect()
+}
+
+fn shared() -> Vec<Row> {
+    vec![
+        row("shared failures back off as others do", in_a_row(0, 5), 599, BACKOFF),
+        row("shared failures exhaust nothing", in_a_row(0, 5), 600, OTHERWISE),
+        row("a shared failure is waited for after those of its own", in_a_row(2, 1), 239, BACKOFF),
+        row("the wait after a shared failure ends like others", in_a_row(2, 1), 240, OTHERWISE),
+        row("a shared failure is not the fifth", in_a_row(4, 1), 600, OTHERWISE),
+        row("a shared failure hides no exhaustion", in_a_row(5, 1), 600, EXHAUSTED),
+    ]
 }
 
 fn odd() -> Vec<Row> {

@@ -1,6 +1,7 @@
 //! The progression and the decision matrix of the backoff decision (000).
 
 use super::*;
+use crate::history::Weight;
 
 /// Failures in a row before anything ran, of different workflows, the last one at second 0; `next` is when it lets the
 /// next one run.
@@ -54,7 +55,7 @@ fn failures_wait_1_2_4_8_and_10_minutes_and_are_counted_at_the_terminal_write() 
     let mut now = 0;
     for (n, (minutes, cumulative)) in (1..).zip([(1, 1), (2, 3), (4, 7), (8, 15), (10, 25)]) {
         let target = target(past.clone(), vec![]);
-        let charge = History::of(&target, &policy, at(now)).charge(&policy, "node/n", at(now), true);
+        let charge = History::of(&target, &policy, at(now)).charge(&policy, "node/n", at(now), Weight::Counts);
         assert_eq!((charge.consecutive_failures, charge.next_allowed_execution), (n, Some(at(now + minutes * 60))));
         past.push(stalled(&format!("f{n}"), "w", n.into(), now, now + minutes * 60));
         now += minutes * 60;

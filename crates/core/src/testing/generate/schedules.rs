@@ -54,6 +54,7 @@ fn any_last_run() -> impl Strategy<Value = LastRun> {
             ended_at: ended.map(at).filter(|_| outcome.is_some()),
             outcome,
             reason: None,
+            fingerprint: None,
             message: None,
         },
     )
@@ -107,12 +108,16 @@ fn any_status() -> impl Strategy<Value = ScheduleStatus> {
 
 /// A child on another target, or one whose execution this target does not hold any more.
 fn any_child() -> impl Strategy<Value = Child> {
-    let ended = (outcome(), prop::option::weighted(0.9, slot()));
+    let ended = (outcome(), prop::option::weighted(0.9, slot()), prop::bool::weighted(0.3));
     (slot(), prop::option::weighted(0.7, ended)).prop_map(|(slot, end)| match end {
         None => child(slot),
-        Some((outcome, ended)) => {
+        Some((outcome, ended, shared)) => {
             let reason = (outcome != Outcome::Completed).then_some("Unknown");
-            Child { state: ChildState::Ended { outcome, at: ended.map(at), reason }, ..child(slot) }
+            let fingerprint = (outcome == Outcome::Failed).then(|| Fingerprint::parse("Unknown/cluster")).flatten();
+            Child {
+                state: ChildState::Ended { outcome, at: ended.map(at), reason, fingerprint, shared },
+                ..child(slot)
+            }
         }
     })
 }
@@ -146,6 +151,7 @@ fn any_schedule(uid: &'static str) -> impl Strategy<Value = Schedule> {
                     history,
                     revision: Revision(if edited { 8 } else { 7 }),
                     workflow_id: "w1".into(),
+                    origin: origin("w1"),
                     paused: paused.then(|| pause("ask")),
                     status,
                     children,
@@ -194,7 +200,11 @@ pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen): 
 }
 
 fn state_of(execution: &Execution) -> ChildState {
-    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason };
+    let (fingerprint, shared) = match &execution.state {
+        ExecutionState::Failed(failed) => (failed.fingerprint.clone(), failed.shared_outage),
+        _ => (None, false),
+    };
+    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason, fingerprint, shared };
     match &execution.state {
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => ChildState::AtWork,
         ExecutionState::Completed { .. } => ended(Outcome::Completed, None),

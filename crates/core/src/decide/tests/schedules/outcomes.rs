@@ -1,6 +1,7 @@
 //! Rows 2 and 5: what came of a child, and which one is at work.
 
 use super::*;
+use crate::fingerprint::Fingerprint;
 use crate::schedule::Child;
 
 /// Its last child is said to be at work, after so many failures; this is what is there of it.
@@ -20,6 +21,7 @@ fn outcome_count_and_next_are_one_write() {
         ended_at: Some(at(70)),
         outcome: Some(Outcome::Failed),
         reason: Some("Unknown".into()),
+        fingerprint: None,
         message: Some("WorkflowExecution ops/wfs-s-1800000060: Unknown".into()),
     };
     let expected = ScheduleStatus {
@@ -92,10 +94,30 @@ fn what_was_missed_is_said_with_the_next_write() {
 }
 
 #[test]
+fn a_failure_that_others_share_changes_no_count_and_is_named() {
+    let fingerprint = Fingerprint::parse("ImagePullBackOff/registry/registry.example");
+    for (outcome, shared, failures, expected) in [
+        (Outcome::Failed, true, 0, 0),
+        (Outcome::Failed, true, 3, 3),
+        (Outcome::Failed, false, 3, 4),
+        (Outcome::Completed, true, 3, 0),
+        (Outcome::Skipped, true, 3, 3),
+    ] {
+        let reason = (outcome != Outcome::Completed).then_some("ImagePullBackOff");
+        let fingerprint = fingerprint.clone().filter(|_| outcome == Outcome::Failed);
+        let state = ChildState::Ended { outcome, at: Some(at(70)), reason, fingerprint: fingerprint.clone(), shared };
+        let status = said(&open(failures, vec![Child { state, ..child(60) }]), 75);
+        assert_eq!(status.failure_count, expected, "{outcome:?} after {failures}, shared: {shared}");
+        assert_eq!(status.last_run.unwrap().fingerprint, fingerprint);
+    }
+}
+
+#[test]
 fn an_end_that_nothing_dates_or_that_lies_ahead_is_seen_now() {
     let ended = |at_second: Option<i64>| {
-        let ChildState::Ended { outcome, reason, .. } = ended_child(60, Outcome::Failed, 0).state else { panic!() };
-        let state = ChildState::Ended { outcome, at: at_second.map(at), reason };
+        let mut state = ended_child(60, Outcome::Failed, 0).state;
+        let ChildState::Ended { at: ended_at, .. } = &mut state else { panic!() };
+        *ended_at = at_second.map(at);
         said(&open(0, vec![Child { state, ..child(60) }]), 75).last_run.unwrap().ended_at
     };
     assert_eq!(ended(Some(70)), Some(at(70)));
@@ -181,6 +203,7 @@ fn a_refused_child_is_a_failure_of_its_slot() {
         ended_at: Some(at(61)),
         outcome: Some(Outcome::Refused),
         reason: Some("Refused".into()),
+        fingerprint: Some(Fingerprint::parse("Refused/workflow/wf@1").unwrap()),
         message: Some("a policy says no".into()),
     };
     assert_eq!((status.failure_count, status.last_run.clone()), (1, Some(run)));

@@ -1,0 +1,43 @@
+//! What a failure has in common with others. However an execution ends, its end is made here, so that none is written
+//! without its fingerprint.
+
+use super::View;
+use crate::Time;
+use crate::action::{Action, Ending, Says};
+use crate::ending::{Charge, Failure};
+use crate::execution::Execution;
+use crate::fingerprint::Fingerprint;
+use crate::history::Weight;
+use crate::verdict::Fact;
+
+impl View<'_> {
+    /// Ends an execution, where these facts hold.
+    pub(super) fn ended(self, execution: &Execution, facts: Vec<Fact>, ending: Ending, draining: bool) -> Action {
+        let ending = match ending {
+            Ending::Failed(failure) => Ending::Failed(self.identify(execution, failure)),
+            completed @ Ending::Completed(_) => completed,
+        };
+        execution.says_if(facts, Says::Ended { ending, draining })
+    }
+
+    /// Says of a failure what it has in common with others, and what it does to the counter where others fail likewise.
+    fn identify(self, execution: &Execution, failure: Failure) -> Failure {
+        let fingerprint = Fingerprint::of(failure.symptoms(), &execution.origin);
+        let shared_outage = failure.may_be_shared() && self.is_shared(&fingerprint);
+        let counts = failure.charge.next_allowed_execution.is_some();
+        let charge =
+            if shared_outage && counts { self.charge(failure.failed_at, Weight::Waits) } else { failure.charge };
+        Failure { fingerprint: Some(fingerprint), shared_outage, charge, ..failure }
+    }
+
+    /// Tells whether others fail likewise at this time.
+    #[allow(clippy::unused_self)] // until the target says which circuits are open
+    fn is_shared(self, _fingerprint: &Fingerprint) -> bool {
+        false
+    }
+
+    /// Returns what a failure does to the counter of the target.
+    pub(super) fn charge(self, at: Time, weight: Weight) -> Charge {
+        self.history.charge(self.policy, self.target.label(), at, weight)
+    }
+}
