@@ -77,6 +77,24 @@ pub const HINT_REASON: u32 = 1024;
 pub const REVISION: u32 = 16;
 /// Longest message about the last run of a schedule; its execution tells the rest.
 pub const RUN_MESSAGE: u32 = 1024;
+/// Longest fingerprint of a failure: reason, id and version of the workflow may be cut, the rest tells it from others.
+pub const FINGERPRINT: u32 = 320;
+/// Most failures in a row that a schedule waits for before a triage.
+pub const TRIAGE_AFTER: u32 = 10;
+/// Most fields that a triage may adjust, and most adjustments that it records as refused.
+pub const TRIAGE_FIELDS: u32 = 16;
+/// Longest name of a field that a triage may adjust: `parameters.` and a key.
+pub const TRIAGE_FIELD: u32 = 11 + PARAMETER_KEY;
+/// Longest record of one adjustment that was refused: the longest name of a field, and why.
+pub const TRIAGE_REFUSED: u32 = 512;
+/// Length of the digest of the evidence, in hexadecimal digits.
+pub const EVIDENCE: u32 = 64;
+/// Longest explanation of a verdict.
+pub const TRIAGE_WHY: u32 = 1000;
+/// Longest proposal of an analyst to a person.
+pub const TRIAGE_FIX: u32 = 4000;
+/// Longest reason of a resume.
+pub const RESUME_REASON: u32 = 1024;
 
 /// Cuts `text` to `limit` characters; what was cut is marked by a trailing `…`, which counts.
 #[must_use]

@@ -11,11 +11,13 @@ pub mod conditions;
 mod rules;
 mod spec;
 mod status;
+mod triage;
 
 pub use spec::{
     Hint, History, ScheduleTemplate, TemplateMetadata, TemplateSpec, WorkflowSchedule, WorkflowScheduleSpec,
 };
 pub use status::{LastMissed, LastRun, NextRunReason, RunOutcome, WorkflowScheduleStatus};
+pub use triage::{Adjustment, Analyst, Resume, Triage, TriageRun, TriageState, TriageStatus, TriageVerdict};
 
 /// Kind of a schedule, as in the `remediationRequestRef` of its children.
 pub const KIND: &str = "WorkflowSchedule";

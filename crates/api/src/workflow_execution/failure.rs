@@ -106,4 +106,15 @@ pub struct FailureDetails {
     pub was_execution_failure: bool,
     /// Whether a person has to look before the target is touched again. Always equal to wasExecutionFailure.
     pub requires_manual_review: bool,
+    /// What the failure comes from, so that equal ones can be counted: the reason, and what it is about, e.g.
+    /// "ImagePullBackOff/registry/quay.io", "ResourceExhausted/cluster" or
+    /// "OOMKilled/workflow/node-disk-cleanup@1.4.0/clean-up/137". Absent from executions that ended before the operator
+    /// wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::FINGERPRINT))]
+    pub fingerprint: Option<String>,
+    /// Whether many targets failed in the same way at the same time, so that the target is not to blame: the failure
+    /// makes the next execution wait, but does not count towards ExhaustedRetries. Absent: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_outage: Option<bool>,
 }

@@ -55,7 +55,8 @@ fn full() -> Value {
             "failureDetails": {
                 "failedTaskIndex": 1, "failedTaskName": "clean-up", "failedStepName": "run", "reason": "OOMKilled",
                 "message": "m", "exitCode": 137, "failedAt": time, "executionTimeBeforeFailure": "1m30s",
-                "naturalLanguageSummary": "s", "wasExecutionFailure": true, "requiresManualReview": true
+                "naturalLanguageSummary": "s", "wasExecutionFailure": true, "requiresManualReview": true,
+                "fingerprint": "OOMKilled/workflow/w@1/t/137", "sharedOutage": true
             },
             "skipDetails": {
                 "reason": "ResourceBusy", "message": "m", "skippedAt": time,

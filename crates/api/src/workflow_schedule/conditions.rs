@@ -7,9 +7,9 @@
 pub const READY: &str = "Ready";
 /// Whether something keeps the schedule from running now, apart from its plan.
 ///
-/// True: no run starts, though one may be due; the reason says what holds it ([`SUSPENDED`], [`PAUSED`], or one of
-/// [`SkipReason`](crate::SkipReason)), the message what ends that. False: it was held and is not any more
-/// ([`RELEASED`]). Absent: it was never held.
+/// True: no run starts, though one may be due; the reason says what holds it ([`SUSPENDED`], [`TRIAGE_PAUSED`],
+/// [`CIRCUIT_OPEN`], [`PAUSED`], or one of [`SkipReason`](crate::SkipReason)), the message what ends that. False: it was
+/// held and is not any more ([`RELEASED`]). Absent: it was never held.
 pub const HELD: &str = "Held";
 
 /// Reason of [`READY`]: the next run is planned, runs, or is held.
@@ -23,6 +23,10 @@ pub const DELETING: &str = crate::conditions::DELETING;
 
 /// Reason of [`HELD`]: `spec.suspend` is true.
 pub const SUSPENDED: &str = "Suspended";
+/// Reason of [`HELD`]: a triage has paused it. Ends when a person resumes or edits the schedule.
+pub const TRIAGE_PAUSED: &str = "TriagePaused";
+/// Reason of [`HELD`]: what it would fail from is shared by many targets. Ends when one that is tried succeeds.
+pub const CIRCUIT_OPEN: &str = "CircuitOpen";
 /// Reason of [`HELD`]: nothing new starts, by the operator's configuration or by the annotation
 /// [`ANNOTATION_PAUSED`](crate::labels::ANNOTATION_PAUSED) on a namespace.
 pub const PAUSED: &str = crate::conditions::PAUSED;

@@ -21,6 +21,12 @@ const KEY: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9
 /// Value of a label.
 const LABEL: &str = "^([a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?)?$";
 
+/// What a triage may adjust.
+const ADJUSTABLE: &str = "^(interval|timeout|parameters[.][A-Z][A-Z0-9_]{0,252})$";
+
+/// Condition of a rule: a workflow analyses.
+const ANALYST_IS_A_PIPELINE: &str = "has(self.analyst) && self.analyst == 'Pipeline'";
+
 /// Limits the name, from which the names and a label of the children are made.
 pub(super) fn name_is_short() -> Rule {
     let limit = limits::SCHEDULE_NAME;
@@ -133,6 +139,69 @@ pub(super) fn hint_outlives_its_run() -> Rule {
     Rule::new("!has(self.nextRunAt) || self.expiresAt > self.nextRunAt")
         .message("spec.hint.expiresAt: must be after nextRunAt, as an expired hint is ignored")
         .field_path(".expiresAt")
+}
+
+/// Demands a workflow of the analyst that is one.
+pub(super) fn pipeline_has_a_workflow() -> Rule {
+    Rule::new(format!("!({ANALYST_IS_A_PIPELINE}) || has(self.workflowRef)"))
+        .message("spec.triage.workflowRef: is required with analyst Pipeline; name the workflow that analyses")
+        .field_path(".workflowRef")
+        .reason(Reason::FieldValueRequired)
+}
+
+/// Refuses `field` of the triage where no workflow analyses.
+pub(super) fn with_pipeline_only(field: &str) -> Rule {
+    Rule::new(format!("!has(self.{field}) || ({ANALYST_IS_A_PIPELINE})"))
+        .message(format!("spec.triage.{field}: may be set only with analyst Pipeline; leave it out").as_str())
+        .field_path(format!(".{field}"))
+        .reason(Reason::FieldValueForbidden)
+}
+
+/// Demands the name of a service account.
+pub(super) fn service_account(field: &str) -> Rule {
+    let message = format!("{field}: must be a DNS subdomain (a-z, 0-9, - and .), e.g. kubernaut-workflow-runner");
+    Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')")
+        .message(message.as_str())
+}
+
+/// Demands names of what can be adjusted.
+pub(super) fn adjustable() -> Rule {
+    Rule::new(format!("self.all(field, field.matches('{ADJUSTABLE}'))")).message(
+        "spec.triage.allowAdjust: must list interval, timeout or parameters.<KEY> with a KEY of the template, e.g. \
+         parameters.DISK_THRESHOLD",
+    )
+}
+
+/// Refuses a name that is there twice.
+pub(super) fn adjustable_once() -> Rule {
+    Rule::new("self.all(field, self.exists_one(other, other == field))")
+        .message("spec.triage.allowAdjust: must list each field once")
+}
+
+/// Demands that the template has the parameters that may be adjusted: its author has chosen each of them.
+pub(super) fn adjustable_parameters_exist() -> Rule {
+    Rule::new(
+        "!has(self.triage) || !has(self.triage.allowAdjust) || self.triage.allowAdjust.all(field, \
+         !field.startsWith('parameters.') || (has(self.template.spec.parameters) \
+         && field.substring(11) in self.template.spec.parameters))",
+    )
+    .message(
+        "spec.triage.allowAdjust: parameters.<KEY> must name a key of spec.template.spec.parameters; add the parameter \
+         there, or leave it out here",
+    )
+    .field_path(".triage.allowAdjust")
+}
+
+/// Refuses to end a triage of a schedule that does not exist yet.
+pub(super) fn resume_comes_later() -> Rule {
+    Rule::new("oldSelf.hasValue() || !has(self.resume)")
+        .message(
+            "spec.resume: may not be set when the object is created; set it while status.triage.state is Paused or \
+             Adjusted",
+        )
+        .field_path(".resume")
+        .reason(Reason::FieldValueForbidden)
+        .optional_old_self(true)
 }
 
 /// Refuses what only the operator writes.

@@ -8,7 +8,11 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{rules, status::WorkflowScheduleStatus};
+use super::{
+    rules,
+    status::WorkflowScheduleStatus,
+    triage::{Resume, Triage},
+};
 use crate::limits;
 use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
 
@@ -48,6 +52,8 @@ use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
         description = "The time zone of the cron expression"),
     printcolumn(name = "Target", type_ = "string", json_path = ".spec.template.spec.targetResource", priority = 1,
         description = "What the workflow acts on"),
+    printcolumn(name = "Triage", type_ = "string", json_path = ".status.triage.state", priority = 1,
+        description = "How far the last triage is"),
     validation = rules::name_is_short()
 )]
 #[serde(rename_all = "camelCase")]
@@ -58,6 +64,8 @@ use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
     validation = rules::min_not_above_interval(),
     validation = rules::max_not_below_interval(),
     validation = rules::clamps_of_cron(),
+    validation = rules::adjustable_parameters_exist(),
+    validation = rules::resume_comes_later(),
 )]
 pub struct WorkflowScheduleSpec {
     /// How long it is from slot to slot, in whole seconds from 1s to 720h, e.g. "5m" or "1h30m". After a failure it
@@ -122,6 +130,16 @@ pub struct WorkflowScheduleSpec {
     /// alone counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<Hint>,
+    /// What is done when it keeps failing: after some failures in a row, an analyst is asked once for a verdict, which
+    /// status.triage records. It can pause the schedule, and adjust what allowAdjust lists; all else is advice to a
+    /// person. Absent: the analyst BuiltIn after 3 failures, which may adjust nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub triage: Option<Triage>,
+    /// Ends what a triage has done, its pause or its adjustments: set it while status.triage.state is Paused or
+    /// Adjusted. The plan then begins anew. Whoever sets it needs the right to update workflowschedules/resume. It stays
+    /// for the record, and is replaced for a later triage. Refused when the object is created. Absent: nobody did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Resume>,
 }
 
 /// The execution that is made at each slot.

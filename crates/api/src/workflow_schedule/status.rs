@@ -5,6 +5,7 @@ use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use super::triage::{Adjustment, TriageStatus};
 use crate::{conditions, limits};
 
 /// How the schedule goes. Written by the operator.
@@ -47,9 +48,17 @@ pub struct WorkflowScheduleStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NextRunReason")] // The schema of an optional enum loses the words above.
     pub next_run_reason: Option<NextRunReason>,
+    /// The last triage: who looked at the failures, what came of it, and whether that is still in force. Absent: there
+    /// was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub triage: Option<TriageStatus>,
+    /// What a triage has changed, over the spec, until a person edits the schedule or sets spec.resume. Absent: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adjust: Option<Adjustment>,
     /// Standing facts. Ready: the next run can be planned; False says what to change (reasons InvalidSpec,
-    /// ChildRefused). Held: something keeps it from running now; the reason says what, e.g. Suspended or ResourceBusy,
-    /// and the message what ends that; False: Released.
+    /// ChildRefused). Held: something keeps it from running now; the reason says what, e.g. Suspended, ResourceBusy,
+    /// TriagePaused (a triage has paused it; see spec.resume) or CircuitOpen (its failure is shared by many, and one of
+    /// them tries), and the message what ends that; False: Released.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
@@ -81,6 +90,11 @@ pub struct LastRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::REASON))]
     pub reason: Option<String>,
+    /// What its failure comes from, as in the execution's failureDetails, e.g. "ImagePullBackOff/registry/quay.io"; of
+    /// a refused one "Refused/workflow/" with id and version. Absent where it did not fail, and while it is at work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::FINGERPRINT))]
+    pub fingerprint: Option<String>,
     /// Why it did not complete, at most 1024 characters of it. Absent where reason is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::RUN_MESSAGE))]

@@ -42,6 +42,17 @@ fn full() -> Value {
             },
             "history": {"successful": 1, "failed": 2},
             "hint": {"nextRunAt": time, "interval": "30s", "expiresAt": "2026-01-02T03:14:05Z", "reason": "quiet"},
+            "triage": {
+                "analyst": "Pipeline", "after": 3,
+                "workflowRef": {
+                    "workflowId": "analyst", "version": "1.0",
+                    "containerImage": "registry.example/workflows/analyst:1.0",
+                    "containerDigest": format!("sha256:{}", "0f".repeat(32)),
+                },
+                "serviceAccountName": "analyst", "timeout": "5m",
+                "allowAdjust": ["interval", "timeout", "parameters.READY_TIMEOUT"],
+            },
+            "resume": {"triage": "nightly-1767323045", "reason": "it is mended", "resumedBy": "jane"},
         },
         "status": {
             "observedGeneration": 2,
@@ -50,12 +61,21 @@ fn full() -> Value {
             "failureCount": 1,
             "lastRun": {
                 "name": "nightly-1767323045", "slot": time, "startedAt": time, "endedAt": time, "outcome": "Failed",
-                "reason": "ImagePullBackOff", "message": "no such image",
+                "reason": "ImagePullBackOff", "fingerprint": "ImagePullBackOff/registry/registry.example",
+                "message": "no such image",
             },
             "lastSuccessTime": time,
             "lastMissed": {"slot": time, "count": 3},
             "nextRunTime": time,
             "nextRunReason": "Backoff",
+            "triage": {
+                "of": "nightly-1767323045", "at": time, "analyst": "Pipeline",
+                "run": {"name": "nightly-1767323045-triage", "uid": "4f1a2b3c-0000-4000-8000-000000000001"},
+                "fingerprint": "ImagePullBackOff/registry/registry.example", "evidence": "0f".repeat(32),
+                "verdict": "AdjustConfig", "why": "it is slow", "fix": "more memory",
+                "refused": ["parameters.OTHER: allowAdjust does not list it"], "state": "Adjusted",
+            },
+            "adjust": {"interval": "10m", "timeout": "20m", "parameters": {"READY_TIMEOUT": "180s"}},
             "conditions": [{
                 "type": "Held", "status": "False", "reason": "Released", "message": "", "lastTransitionTime": time,
                 "observedGeneration": 2,
@@ -205,5 +225,31 @@ fn keys_and_values_of_a_template_are_those_that_objects_may_have() {
     }
     for bad in ["-x", "x.", "a b", "a/b", "\u{e4}", &"v".repeat(64)] {
         assert!(!values.is_match(bad), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_triage_adjusts_fields_that_it_can_name() {
+    let rule = rules::adjustable();
+    let (_, rest) = rule.rule.split_once("matches('").unwrap();
+    let form = Regex::new(rest.split_once("')").unwrap().0).unwrap();
+    let longest = format!("parameters.{}", "K".repeat(limits::PARAMETER_KEY as usize));
+    assert_eq!(longest.len(), limits::TRIAGE_FIELD as usize);
+    for good in ["interval", "timeout", "parameters.K", "parameters.READY_TIMEOUT_2", &longest] {
+        assert!(form.is_match(good), "{good}");
+    }
+    let bad = [
+        "",
+        "Interval",
+        "cron",
+        "parameters",
+        "parameters.",
+        "parameters.k",
+        "parameters.1",
+        "parameters.A.B",
+        " timeout",
+    ];
+    for bad in bad.into_iter().chain([&*format!("{longest}K"), "timeout\n"]) {
+        assert!(!form.is_match(bad), "{bad:?}");
     }
 }

@@ -160,7 +160,7 @@ impl<'a> Check<'a> {
                 format!("{execution} commits to {run}, which it has given up")
             });
         }
-        let row = self.record.row(self.now).len();
+        let row = self.record.counted(self.now).len();
         self.expect("7", usize::try_from(shown).is_ok_and(|it| it == row), || {
             format!("{execution} shows {shown}, not {row}")
         });

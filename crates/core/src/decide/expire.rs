@@ -35,7 +35,8 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
         let mends = past.end == End::Completed || past.execution.clearance.is_some();
         let is_needed = failure_stays && mends || keeps.past(past);
         let free = !is_needed && keeps.is_free(past.execution);
-        if !(free && remove(view, past.execution, cools_until(view, past), decision)) {
+        let not_before = cools_until(view, past).max(keeps.waited_for(past));
+        if !(free && remove(view, past.execution, not_before, decision)) {
             failure_stays |= past.end != End::Completed;
         }
     }
@@ -85,6 +86,8 @@ struct Keeps<'a> {
     newest: [Option<&'a Uid>; 5],
     /// Who counts or blocks. Gathered once, like the next: a history may be long.
     needed: BTreeSet<&'a Uid>,
+    /// Until when failures stay of which none counts, as all are shared: the next wait is as long as they are many.
+    quiet_at: Option<Time>,
     /// Of whom something is unfinished.
     at_work: BTreeSet<&'a Uid>,
 }
@@ -102,10 +105,13 @@ impl<'a> Keeps<'a> {
             history.all().iter().rfind(|past| past.ran()).map(|past| &past.execution.id.uid),
             number.map(|it| &it.id.uid),
         ];
-        let counts = history.failures_to_wait_for(view.policy, view.now) > 0;
+        let counts = history.consecutive_failures(view.policy, view.now) > 0;
+        let waits = !counts && history.failures_to_wait_for(view.policy, view.now) > 0;
+        let quiet_at = history.quiet_at(view.policy).filter(|_| waits);
+        let counts = counts || waits && quiet_at.is_none();
         let in_a_row = history.failures().filter(|_| counts);
         let needed = in_a_row.chain(history.unmended(view.policy)).map(|past| &past.execution.id.uid).collect();
-        Self { newest, needed, at_work: at_work(target) }
+        Self { newest, needed, quiet_at, at_work: at_work(target) }
     }
 
     /// Tells whether later decisions read it: it counts, or it blocks.
@@ -114,6 +120,11 @@ impl<'a> Keeps<'a> {
         let clearance = past.execution.clearance.as_ref().filter(|_| past.end != End::Completed);
         let unrecorded = clearance.is_some_and(|clearance| clearance.recorded == Recorded::Not);
         unrecorded || self.needed.contains(&past.execution.id.uid)
+    }
+
+    /// Tells until when it stays, as the next wait is longer for it.
+    fn waited_for(&self, past: &Past<'_>) -> Option<Time> {
+        self.quiet_at.filter(|_| past.backs_off())
     }
 
     /// Tells whether nothing of it is left, and it is none of the newest.

@@ -102,6 +102,8 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
             natural_language_summary: limits::cut(&failure.summary(&subject.workflow_id), limits::SUMMARY),
             was_execution_failure: failure.was_execution_failure(),
             requires_manual_review: failure.was_execution_failure(),
+            fingerprint: None,
+            shared_outage: None,
         }),
         conditions: vec![condition(
             subject,

@@ -44,6 +44,7 @@ pub(super) fn spec(random: &mut Rng) -> Value {
         spec["interval"] = duration(random);
     }
     let durations = [duration(random), duration(random), duration(random)];
+    let triage = triage(random);
     let mut add = |name: &str, value: &Value| {
         if random.u8(..4) == 0 {
             spec[name] = value.clone();
@@ -56,6 +57,7 @@ pub(super) fn spec(random: &mut Rng) -> Value {
     add("startingDeadlineSeconds", &json!(20));
     add("history", &json!({"successful": 0, "failed": 100}));
     add("hint", &hint(&"2026-01-02T03:04:05Z"));
+    add("triage", &triage);
     if random.u8(..4) == 0 {
         spoil(random, &mut spec);
     }
@@ -70,18 +72,36 @@ fn duration(random: &mut Rng) -> Value {
     json!(random.choice(["1s", "20s", "5m", "1h30m", "24h", "720h", "721h", "0s", "1500ms", "1 m", "-5s", "99999h"]))
 }
 
+fn triage(random: &mut Rng) -> Value {
+    let mut triage = json!({
+        "analyst": random.choice(["Off", "BuiltIn", "Pipeline", "Pipeline", "Pipeline", "Odd"]), "after": random.u32(..12),
+        "workflowRef": super::status::least_spec()["workflowRef"], "serviceAccountName": "analyst",
+        "timeout": random.choice(["1m", "5m", "1h", "61m", "59s", "-5s"]),
+        "allowAdjust": random.choice([json!([]), json!(["interval", "timeout"]), json!(["timeout", "timeout"]),
+            json!(["parameters.SOME"]), json!(["odd"])]),
+    });
+    for field in ["analyst", "after", "workflowRef", "serviceAccountName", "timeout", "allowAdjust"] {
+        if random.u8(..3) == 0 {
+            triage.as_object_mut().map(|triage| triage.remove(field));
+        }
+    }
+    triage
+}
+
 fn hint(next: &impl serde::Serialize) -> Value {
     json!({"nextRunAt": next, "expiresAt": "2026-01-02T04:00:00Z", "reason": "traffic is low"})
 }
 
 /// Makes what a person changes of a spec later.
 pub(super) fn later(random: &mut Rng) -> Value {
-    let mut later = match random.u8(..6) {
+    let mut later = match random.u8(..8) {
         0 => json!({"suspend": random.choice([json!(true), json!(null), json!("yes")])}),
         1 => json!({"hint": hint(&random.choice(["2026-01-02T03:04:05Z", "2026-01-03T03:04:05Z"]))}),
         2 => json!({"hint": {"interval": duration(random), "nextRunAt": null, "expiresAt": "2026-01-02T04:00:00Z"}}),
         3 => json!({"interval": duration(random), "cron": null, "timeZone": null}),
-        4 => json!({"template": {"spec": {"targetResource": random.choice(["node/worker-2", "odd", "a/b/c/d"])}}}),
+        4 => json!({"triage": random.choice([json!({"after": 2}), json!({"analyst": "Pipeline"}), json!(null)])}),
+        5 => json!({"resume": random.choice([json!(null), json!({"triage": "a", "reason": "b", "resumedBy": "c"})])}),
+        6 => json!({"template": {"spec": {"targetResource": random.choice(["node/worker-2", "odd", "a/b/c/d"])}}}),
         _ => spec(random),
     };
     if random.u8(..6) == 0 {
@@ -110,6 +130,17 @@ pub(super) fn status(random: &mut Rng) -> Value {
     }
     if random.u8(..4) == 0 {
         status["lastMissed"] = json!({"slot": "2026-01-01T00:00:00Z", "count": random.u32(..200)});
+    }
+    if random.u8(..3) == 0 {
+        status["triage"] = json!({
+            "of": "a-1", "at": "2026-01-01T00:00:00Z", "analyst": random.choice(["BuiltIn", "Pipeline", "Odd"]),
+            "verdict": random.choice(["DoNothing", "FileFix", "PauseAndNotify", "AdjustConfig"]), "why": "it is broken",
+            "refused": ["interval: no"], "state": random.choice(["Analysing", "Paused", "Adjusted", "Over", "Odd"]),
+        });
+        status["adjust"] = json!({
+            "interval": duration(random), "timeout": "5m",
+            "parameters": random.choice([json!({"SOME": "1"}), json!({"some": "1"})]),
+        });
     }
     if random.u8(..4) == 0 {
         spoil(random, &mut status);

@@ -1,7 +1,7 @@
 //! Facts about the schema of a `WorkflowSchedule`.
 
 use super::*;
-use crate::workflow_schedule::{NextRunReason, RunOutcome};
+use crate::workflow_schedule::{Analyst, NextRunReason, RunOutcome, TriageState, TriageVerdict};
 
 fn spec() -> Value {
     schema_of(SCHEDULE)["properties"]["spec"].clone()
@@ -42,10 +42,38 @@ fn a_template_has_the_limits_of_an_execution() {
 }
 
 #[test]
+fn what_a_triage_runs_and_adjusts_has_the_limits_of_an_execution() {
+    let without_descriptions = |mut schema: Value| {
+        fn strip(schema: &mut Value) {
+            match schema {
+                Value::Object(fields) => {
+                    fields.retain(|name, value| name != "description" || !value.is_string());
+                    fields.values_mut().for_each(strip);
+                }
+                Value::Array(items) => items.iter_mut().for_each(strip),
+                _ => {}
+            }
+        }
+        strip(&mut schema);
+        serde_json::to_string(&schema).unwrap()
+    };
+    let (of_execution, of_schedule) = (schema(), schema_of(SCHEDULE));
+    for (path, name) in [("spec.triage", "workflowRef"), ("status.adjust", "parameters")] {
+        let part = path.split('.').fold(&of_schedule, |schema, name| &schema["properties"][name]);
+        let ours = without_descriptions(part["properties"][name].clone());
+        let theirs = without_descriptions(of_execution["properties"]["spec"]["properties"][name].clone());
+        assert_eq!(ours.replace(&format!("\"{path}."), "\"spec."), theirs, "{path}.{name}");
+        assert!(ours.contains(&format!("\"{path}.{name}")), "its messages name another field: {ours}");
+    }
+}
+
+#[test]
 fn all_of_a_spec_may_change() {
     walk("spec", &spec(), &mut |path, node| {
         for rule in node["x-kubernetes-validations"].as_array().into_iter().flatten() {
-            assert!(!rule["rule"].as_str().unwrap().contains("oldSelf"), "{path}: {rule}");
+            // A resume is refused at creation, and free afterwards.
+            let is_transition = rule["rule"].as_str().unwrap().contains("oldSelf");
+            assert_eq!(is_transition, rule["fieldPath"] == ".resume", "{path}: {rule}");
         }
     });
 }
@@ -62,16 +90,19 @@ fn only_fields_of_a_schedule_that_do_something_are_there() {
             "interval",
             "maxInterval",
             "minInterval",
+            "resume",
             "spread",
             "startingDeadlineSeconds",
             "suspend",
             "template",
-            "timeZone"
+            "timeZone",
+            "triage"
         ]
     );
     assert_eq!(
         fields(&schema["properties"]["status"]),
         [
+            "adjust",
             "conditions",
             "failureCount",
             "lastMissed",
@@ -81,7 +112,8 @@ fn only_fields_of_a_schedule_that_do_something_are_there() {
             "nextRunTime",
             "observedGeneration",
             "plannedFrom",
-            "revision"
+            "revision",
+            "triage"
         ]
     );
 }
@@ -99,6 +131,23 @@ fn closed_words_of_a_schedule_are_spelled_as_programs_match_them() {
     assert_eq!(status["nextRunReason"]["enum"], json!(reasons));
     assert_eq!(NextRunReason::ALL.map(NextRunReason::as_str), reasons);
     assert_eq!(serde_json::to_value(NextRunReason::ALL).unwrap(), json!(reasons));
+
+    let spec = &schema["properties"]["spec"]["properties"];
+    let analysts = ["Off", "BuiltIn", "Pipeline"];
+    assert_eq!(spec["triage"]["properties"]["analyst"]["enum"], json!(analysts));
+    assert_eq!(status["triage"]["properties"]["analyst"]["enum"], json!(analysts));
+    assert_eq!(Analyst::ALL.map(Analyst::as_str), analysts);
+    assert_eq!(serde_json::to_value(Analyst::ALL).unwrap(), json!(analysts));
+
+    let verdicts = ["DoNothing", "FileFix", "PauseAndNotify", "AdjustConfig"];
+    assert_eq!(status["triage"]["properties"]["verdict"]["enum"], json!(verdicts));
+    assert_eq!(TriageVerdict::ALL.map(TriageVerdict::as_str), verdicts);
+    assert_eq!(serde_json::to_value(TriageVerdict::ALL).unwrap(), json!(verdicts));
+
+    let states = ["Analysing", "Noted", "Filed", "Failed", "Paused", "Adjusted", "Over"];
+    assert_eq!(status["triage"]["properties"]["state"]["enum"], json!(states));
+    assert_eq!(TriageState::ALL.map(TriageState::as_str), states);
+    assert_eq!(serde_json::to_value(TriageState::ALL).unwrap(), json!(states));
 }
 
 #[test]
@@ -119,6 +168,7 @@ fn kubectl_shows_these_columns_of_a_schedule() {
             ("Age", "date", ".metadata.creationTimestamp", 0),
             ("Zone", "string", ".spec.timeZone", 1),
             ("Target", "string", ".spec.template.spec.targetResource", 1),
+            ("Triage", "string", ".status.triage.state", 1),
         ]
     );
 }

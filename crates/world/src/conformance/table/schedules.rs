@@ -25,6 +25,31 @@ fn merged(name: &str, at: &str, patch: Value) -> Vec<Call> {
     vec![make, Call::merge(Schedules, &format!("{name}{at}"), patch)]
 }
 
+/// Creates a schedule whose failures a workflow analyses, with these fields in its triage.
+fn triages(name: &str, fields: &Value) -> Vec<Call> {
+    let image = "registry.example/analyst:1";
+    let workflow = json!({"workflowId": "analyst", "version": "1", "containerImage": image});
+    let mut triage = json!({"analyst": "Pipeline", "workflowRef": workflow, "timeout": "1m"});
+    json_patch::merge(&mut triage, fields);
+    asks(name, &json!({"triage": triage}))
+}
+
+/// Creates a schedule of which a triage may adjust these fields.
+fn adjusts(name: &str, fields: &[&str]) -> Vec<Call> {
+    let template = json!({"spec": {"parameters": {"SOME": "1"}}});
+    asks(name, &json!({"template": template, "triage": {"allowAdjust": fields}}))
+}
+
+/// What a person writes to end a triage.
+fn resume(triage: &str) -> Value {
+    json!({"spec": {"resume": {"triage": triage, "reason": "mended", "resumedBy": "jane"}}})
+}
+
+/// The record of a triage.
+fn triage() -> Value {
+    json!({"of": "a-1", "at": "2026-01-01T00:05:00Z", "analyst": "BuiltIn", "verdict": "DoNothing", "state": "Noted"})
+}
+
 /// Code, reason, what the row shows, and its requests.
 pub(super) const ROWS: &[Written] = &[
     (201, "", "a schedule is created", |n| vec![Call::create(Schedules, n, valid(Schedules))]),
@@ -76,6 +101,53 @@ pub(super) const ROWS: &[Written] = &[
         asks(n, &json!({"hint": {"expiresAt": "2026-01-02T03:04:05Z"}}))
     }),
     (422, "Invalid", "a hint ends", |n| asks(n, &json!({"hint": {"interval": "1m"}}))),
+    (201, "", "a workflow analyses", |n| triages(n, &json!({}))),
+    (201, "", "a table analyses", |n| asks(n, &json!({"triage": {"analyst": "BuiltIn", "after": 10}}))),
+    (422, "Invalid", "an analyst is one of a few", |n| asks(n, &json!({"triage": {"analyst": "Oracle"}}))),
+    (422, "Invalid", "a triage comes after at most 10 failures", |n| asks(n, &json!({"triage": {"after": 11}}))),
+    (422, "Invalid", "a triage comes after a failure", |n| asks(n, &json!({"triage": {"after": 0}}))),
+    (422, "Invalid", "a workflow that analyses is named", |n| triages(n, &json!({"workflowRef": null}))),
+    (422, "Invalid", "a table has no workflow", |n| triages(n, &json!({"analyst": "BuiltIn"}))),
+    (422, "Invalid", "a table has no account", |n| asks(n, &json!({"triage": {"serviceAccountName": "a"}}))),
+    (422, "Invalid", "a table takes no time", |n| asks(n, &json!({"triage": {"timeout": "5m"}}))),
+    (422, "Invalid", "an analyst has a minute", |n| triages(n, &json!({"timeout": "59s"}))),
+    (422, "Invalid", "an analyst has an hour at most", |n| triages(n, &json!({"timeout": "3601s"}))),
+    (422, "Invalid", "the bundle of an analyst can be read", |n| {
+        triages(n, &json!({"workflowRef": {"containerImage": "Upper/Case"}}))
+    }),
+    (422, "Invalid", "a triage does not adjust the target", |n| adjusts(n, &["targetResource"])),
+    (422, "Invalid", "a triage adjusts parameters that are there", |n| adjusts(n, &["parameters.OTHER"])),
+    (422, "Invalid", "a triage adjusts each field once", |n| adjusts(n, &["interval", "timeout", "interval"])),
+    (201, "", "a triage adjusts what its author lists", |n| adjusts(n, &["interval", "parameters.SOME", "timeout"])),
+    (422, "Invalid", "nothing is resumed at once", |n| asks(n, &resume("a")["spec"])),
+    (200, "", "a schedule is resumed later", |n| merged(n, "", resume("a"))),
+    (422, "Invalid", "a resume says who", |n| {
+        merged(n, "", json!({"spec": {"resume": {"triage": "a", "reason": "b"}}}))
+    }),
+    (200, "", "a resume is replaced", |n| {
+        let mut calls = merged(n, "", resume("a"));
+        calls.push(Call::merge(Schedules, n, resume("b")));
+        calls
+    }),
+    (200, "", "a resume is removed", |n| {
+        let mut calls = merged(n, "", resume("a"));
+        calls.push(Call::merge(Schedules, n, json!({"spec": {"resume": null}})));
+        calls
+    }),
+    (200, "", "a triage is recorded", |n| {
+        merged(n, "/status", json!({"status": {"triage": triage(), "adjust": {"interval": "10m", "timeout": "1h"}}}))
+    }),
+    (422, "Invalid", "a triage is in one of a few states", |n| {
+        let mut triage = triage();
+        triage["state"] = json!("Asleep");
+        merged(n, "/status", json!({"status": {"triage": triage}}))
+    }),
+    (422, "Invalid", "an adjustment is in whole seconds", |n| {
+        merged(n, "/status", json!({"status": {"adjust": {"interval": "1500ms"}}}))
+    }),
+    (422, "Invalid", "an adjustment does not set the target", |n| {
+        merged(n, "/status", json!({"status": {"adjust": {"parameters": {"TARGET_RESOURCE": "node/worker-2"}}}}))
+    }),
     (422, "Invalid", "the name is a label of the children", |_| {
         vec![Call::create(Schedules, &"n".repeat(64), valid(Schedules))]
     }),
