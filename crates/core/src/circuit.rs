@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Time;
+use crate::backoff::draw;
 use crate::fingerprint::{Fingerprint, Origin};
 use crate::name::Uid;
 
@@ -42,6 +43,12 @@ impl CircuitKey {
             Self::All => ALL,
             Self::Of(fingerprint) => fingerprint.as_str(),
         }
+    }
+
+    /// Returns a number of it, the same for ever: to name what is said of it.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        draw(self.as_str(), 0)
     }
 
     /// Tells whether the circuit is about what has this origin, or failed with this fingerprint last.
@@ -90,8 +97,31 @@ pub struct ClosedCircuit {
     pub opened_at: Time,
     /// When it closed.
     pub closed_at: Time,
-    /// Whether nothing was heard of it for long, and it closed by itself.
-    pub by_quiet: bool,
+    /// Why.
+    pub why: Closing,
+}
+
+/// Why a circuit closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// An execution that began after it opened got past what it was about.
+    Past,
+    /// Neither a failure of its kind nor a probe came for long.
+    Quiet,
+    /// The settings or what is left of the history do not open it any more.
+    Forgotten,
+}
+
+impl Closing {
+    /// Returns the reason in words.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Past => "an execution that began after it opened got past what it was about",
+            Self::Quiet => "neither a failure of its kind nor a probe came for long",
+            Self::Forgotten => "the settings, or what is left of the history, do not open it any more",
+        }
+    }
 }
 
 /// The circuits, as a decision sees them. The default is that none is open and none was.

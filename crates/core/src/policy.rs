@@ -129,6 +129,9 @@ const LONGEST_OUTAGE_WINDOW: Duration = Duration::from_hours(1);
 /// The most targets that the circuit of all can be made to need: half of those that it is counted by.
 const MOST_BREAKER_MINIMUM: u32 = 10_000;
 
+/// The most triages within an hour: more than anybody reads, and each may run a pipeline.
+const MOST_TRIAGES: u32 = 1000;
+
 /// One thing that holds of every policy: the flag at fault, whether it is so, and what is wrong where it is not.
 type Demand = (&'static str, fn(&Policy) -> bool, &'static str);
 
@@ -165,6 +168,7 @@ const DEMANDS: &[Demand] = &[
         "must be between 2 and 10000",
     ),
     ("triage-cooldown", |it| is_seconds(it.triage.cooldown), "must be at least 1s"),
+    ("triage-max-per-hour", |it| it.triage.max_per_hour <= MOST_TRIAGES, "must be at most 1000"),
 ];
 
 impl Policy {
@@ -208,6 +212,9 @@ mod tests {
         let seconds = Duration::from_secs;
         let backoff = Policy::default().backoff;
         let with = |backoff: Backoff| Policy { backoff, ..Policy::default() };
+        let open = CircuitPolicy::default();
+        let circuits = |circuits| Policy { circuits, ..Policy::default() };
+        let triage = |triage| Policy { triage, ..Policy::default() };
         let quiet = |quiet, backoff| Policy { failure_quiet_period: Some(quiet), backoff, ..Policy::default() };
         for (policy, flag) in [
             (with(Backoff { base: seconds(0), ..backoff }), Some("base-cooldown-period")),
@@ -222,6 +229,15 @@ mod tests {
             (quiet(seconds(659), Backoff { jitter: Thousandths(100), ..backoff }), Some("failure-quiet-period")),
             (quiet(seconds(660), Backoff { jitter: Thousandths(100), ..backoff }), None),
             (Policy { start_deadline: seconds(0), ..Policy::default() }, Some("start-deadline")),
+            (circuits(CircuitPolicy { outage_targets: 1, ..open }), Some("outage-targets")),
+            (circuits(CircuitPolicy { outage_targets: 1001, ..open }), Some("outage-targets")),
+            (circuits(CircuitPolicy { outage_targets: 0, breaker_threshold: Thousandths::ZERO, ..open }), None),
+            (circuits(CircuitPolicy { outage_window: seconds(0), ..open }), Some("outage-window")),
+            (circuits(CircuitPolicy { outage_window: seconds(3601), ..open }), Some("outage-window")),
+            (circuits(CircuitPolicy { breaker_threshold: Thousandths(1001), ..open }), Some("breaker-threshold")),
+            (circuits(CircuitPolicy { breaker_minimum: 1, ..open }), Some("breaker-minimum")),
+            (triage(TriagePolicy { cooldown: seconds(0), max_per_hour: 0 }), Some("triage-cooldown")),
+            (triage(TriagePolicy { cooldown: seconds(1), max_per_hour: 1001 }), Some("triage-max-per-hour")),
             (Policy { cooldown_period: seconds(0), max_consecutive_failures: 0, ..Policy::default() }, None),
         ] {
             assert_eq!(policy.validate().err().map(|error| error.flag), flag, "{policy:?}");

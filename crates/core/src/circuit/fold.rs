@@ -7,7 +7,7 @@ use std::mem;
 
 use super::event::{Event, Place};
 use super::state::{Settings, State};
-use super::{Circuits, ClosedCircuit, OpenCircuit};
+use super::{Circuits, ClosedCircuit, Closing, OpenCircuit};
 use crate::Time;
 use crate::name::Uid;
 use crate::policy::Policy;
@@ -16,13 +16,13 @@ use crate::policy::Policy;
 /// they reach back for a minute and a half, in 2 MB, and a pass over them takes about a millisecond.
 const KEPT: usize = 8_192;
 
-/// What became of an event.
+/// What became of what was said to have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Taken {
     /// It counts, or was known.
     Yes,
-    /// It is older than what is kept: all events must be folded anew.
+    /// Some of it is older than what is kept: all events must be folded anew.
     TooOld,
 }
 
@@ -72,16 +72,19 @@ impl Fold {
         self.settings == Settings::of(policy)
     }
 
-    /// Takes in an event. It is folded with the next question.
-    pub fn take(&mut self, event: Event) -> Taken {
-        let place = event.place();
-        if self.before.as_ref().is_some_and(|before| place <= *before) {
-            return Taken::TooOld;
-        }
-        let Err(at) = self.events.binary_search_by(|(other, _)| other.cmp(&place)) else { return Taken::Yes };
-        self.events.insert(at, (place, event));
-        self.undo(at);
-        Taken::Yes
+    /// Takes in events, in any order. They are folded with the next question.
+    pub fn take(&mut self, events: impl IntoIterator<Item = Event>) -> Taken {
+        let known = self.events.len();
+        self.events.extend(events.into_iter().map(|event| (event.place(), event)));
+        let Some(first) = self.events[known..].iter().map(|(place, _)| place).min().cloned() else { return Taken::Yes };
+        let from = self.events[..known].partition_point(|(place, _)| *place < first);
+        self.events[from..].sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.events.dedup_by(|(a, _), (b, _)| a == b);
+        self.undo(from);
+        let Some(before) = self.before.as_ref().filter(|before| first <= **before) else { return Taken::Yes };
+        let late = self.events.partition_point(|(place, _)| place <= before);
+        self.events.drain(..late);
+        Taken::TooOld
     }
 
     /// Forgets that a child was made: it was deleted before its end, so nobody knows what became of the probe.
@@ -107,7 +110,7 @@ impl Fold {
             key: circuit.key,
             opened_at: circuit.opened_at,
             closed_at: circuit.quiet_at,
-            by_quiet: true,
+            why: Closing::Quiet,
         }));
         (open, closed)
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use super::event::{End, Event, What};
-use super::{CircuitKey, ClosedCircuit, OpenCircuit};
+use super::{CircuitKey, ClosedCircuit, Closing, OpenCircuit};
 use crate::Time;
 use crate::backoff::{Backoff, Thousandths};
 use crate::chain::ChainName;
@@ -122,16 +122,16 @@ impl State {
         let quiet = self.open.iter().map(|(key, open)| (key.clone(), open.quiet_at(settings)));
         let quiet: Vec<_> = quiet.filter(|(_, quiet_at)| *quiet_at <= now).collect();
         for (key, quiet_at) in quiet {
-            self.close(&key, quiet_at, true);
+            self.close(&key, quiet_at, Closing::Quiet);
         }
     }
 
-    fn close(&mut self, key: &CircuitKey, at: Time, by_quiet: bool) {
+    fn close(&mut self, key: &CircuitKey, at: Time, why: Closing) {
         let Some(open) = self.open.remove(key) else { return };
         if self.closed.len() == MOST_CLOSED {
             self.closed.pop_front();
         }
-        self.closed.push_back(ClosedCircuit { key: key.clone(), opened_at: open.opened_at, closed_at: at, by_quiet });
+        self.closed.push_back(ClosedCircuit { key: key.clone(), opened_at: open.opened_at, closed_at: at, why });
     }
 
     fn made(&mut self, event: &Event, settings: &Settings) {
@@ -201,7 +201,7 @@ impl State {
             }
         }
         for key in closes {
-            self.close(&key, event.at, false);
+            self.close(&key, event.at, Closing::Past);
         }
     }
 

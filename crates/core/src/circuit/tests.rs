@@ -260,7 +260,7 @@ fn what_was_under_way_when_a_circuit_opened_is_no_probe() {
 fn a_probe_that_was_deleted_before_its_end_is_forgotten() {
     let mut fold = fold(outage());
     let [made, _] = probe(1, 65, End::Succeeded);
-    assert_eq!(fold.take(made.clone()), Taken::Yes);
+    assert_eq!(fold.take([made.clone()]), Taken::Yes);
     assert_eq!(fold.seen(at(70)).0[0].next_probe_at, at(125));
     assert_eq!(fold.forget(at(65), &made.uid), Taken::Yes);
     assert_eq!(fold.seen(at(70)).0[0].next_probe_at, at(65));
@@ -283,8 +283,8 @@ fn a_circuit_closes_when_nothing_is_heard_of_it_for_long() {
         let is_earlier = !what.ends_with("after that");
         assert_eq!(fold.seen(at(expected - 1)).0.len(), usize::from(is_earlier), "{what}");
         let (open, closed) = fold.seen(at(expected));
-        let closed: Vec<_> = closed.iter().map(|it| (it.opened_at, it.closed_at, it.by_quiet)).collect();
-        assert_eq!((open.len(), closed), (0, vec![(at(5), at(expected), true)]), "{what}");
+        let closed: Vec<_> = closed.iter().map(|it| (it.opened_at, it.closed_at, it.why)).collect();
+        assert_eq!((open.len(), closed), (0, vec![(at(5), at(expected), Closing::Quiet)]), "{what}");
     }
 }
 

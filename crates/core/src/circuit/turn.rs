@@ -16,76 +16,116 @@ use crate::name::Uid;
 /// of the watch that delivers the child.
 pub const GRANTED_FOR: Duration = Duration::from_secs(30);
 
-/// Which probe of which circuit a turn is for: that with this many failures before it, after the probe made then.
-type Probe = (Time, u32, Time);
+/// Which probe of a circuit: that with so many failures before it, of the circuit that opened then, due then.
+type Next = (Time, u32, Time);
 
-/// The schedules that wait for their turn.
+/// Where a schedule is in the line for a probe: behind those that have not missed it yet, by its draw, by its uid.
+type Place = (bool, u32, Uid);
+
+/// The schedules that wait for their turn. A line is kept in order for each circuit: there may be thousands of them, and
+/// each decision on one asks.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
-    waiting: HashMap<Uid, Waiting>,
-    /// Who had the turn of a probe, and did not make it in time.
-    missed: BTreeMap<CircuitKey, (Probe, BTreeSet<Uid>)>,
+    /// Which circuits hold each schedule that nothing else holds.
+    waiting: HashMap<Uid, Vec<CircuitKey>>,
+    /// Who makes its child by its turn, and since when.
+    making: BTreeMap<Uid, Time>,
+    lines: BTreeMap<CircuitKey, Line>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct Waiting {
-    /// The circuits that hold it.
-    circuits: Vec<CircuitKey>,
-    /// When it began to make its child, where it has the turn.
-    makes_since: Option<Time>,
+#[derive(Clone, Debug, Default)]
+struct Line {
+    next: Next,
+    order: BTreeSet<Place>,
+}
+
+impl Line {
+    fn insert(&mut self, missed: bool, schedule: &Uid) {
+        let (_, failed_probes, _) = self.next;
+        self.order.insert((missed, draw(&schedule.to_string(), failed_probes), schedule.clone()));
+    }
+
+    /// Takes a schedule out, and tells whether it has missed its turn.
+    fn remove(&mut self, schedule: &Uid) -> bool {
+        let (_, failed_probes, _) = self.next;
+        let drawn = draw(&schedule.to_string(), failed_probes);
+        !self.order.remove(&(false, drawn, schedule.clone())) && self.order.remove(&(true, drawn, schedule.clone()))
+    }
 }
 
 impl Turns {
     /// Records that nothing but these circuits keeps a schedule from running now.
     pub fn wait(&mut self, schedule: &Uid, circuits: Vec<CircuitKey>) {
-        self.waiting.insert(schedule.clone(), Waiting { circuits, makes_since: None });
+        self.making.remove(schedule);
+        self.line_up(schedule, circuits);
     }
 
     /// Records that a schedule makes its child by its turn now.
     pub fn make(&mut self, schedule: &Uid, circuits: Vec<CircuitKey>, now: Time) {
-        let known = self.waiting.entry(schedule.clone());
-        let waiting = known.or_insert(Waiting { circuits: Vec::new(), makes_since: None });
-        waiting.circuits = circuits;
-        waiting.makes_since.get_or_insert(now);
+        self.line_up(schedule, circuits);
+        self.making.entry(schedule.clone()).or_insert(now);
     }
 
     /// Records that a schedule waits for no turn.
     pub fn leave(&mut self, schedule: &Uid) {
-        self.waiting.remove(schedule);
+        self.making.remove(schedule);
+        for circuit in self.waiting.remove(schedule).unwrap_or_default() {
+            if let Some(line) = self.lines.get_mut(&circuit) {
+                line.remove(schedule);
+            }
+        }
     }
 
     /// Gives the turns of the open circuits.
     pub fn give(&mut self, open: &mut [OpenCircuit], now: Time) {
-        self.missed.retain(|key, _| open.iter().any(|circuit| circuit.key == *key));
         if open.is_empty() {
-            self.waiting.clear();
+            return *self = Self::default();
         }
-        let is_late = |it: &Waiting| it.makes_since.is_some_and(|since| after(since, GRANTED_FOR) <= now);
-        let late: Vec<Uid> = self.waiting.iter().filter(|(_, it)| is_late(it)).map(|(uid, _)| uid.clone()).collect();
-        for circuit in open.iter() {
-            let probe = (circuit.opened_at, circuit.failed_probes, circuit.next_probe_at);
-            let (of, missed) = self.missed.entry(circuit.key.clone()).or_default();
-            if *of != probe {
-                (*of, *missed) = (probe, BTreeSet::new());
+        self.lines.retain(|key, _| open.iter().any(|circuit| circuit.key == *key));
+        let is_over = |since: Time| after(since, GRANTED_FOR) <= now;
+        let over: Vec<Uid> = self.making.extract_if(.., |_, since| is_over(*since)).map(|(uid, _)| uid).collect();
+        for schedule in over {
+            for circuit in self.waiting.get(&schedule).into_iter().flatten() {
+                if let Some(line) = self.lines.get_mut(circuit) {
+                    line.remove(&schedule);
+                    line.insert(true, &schedule);
+                }
             }
-            let held = |uid: &&Uid| self.waiting.get(*uid).is_some_and(|it| it.circuits.contains(&circuit.key));
-            missed.extend(late.iter().filter(held).cloned());
         }
-        self.waiting.retain(|uid, _| !late.contains(uid));
         for circuit in open {
             circuit.turn = self.turn_of(circuit);
         }
     }
 
-    /// The smallest draw, but who makes its child keeps the turn. Where all that wait have missed it, they try again.
-    fn turn_of(&self, circuit: &OpenCircuit) -> Option<Uid> {
-        let waiting = || self.waiting.iter().filter(|(_, it)| it.circuits.contains(&circuit.key));
-        let makes = waiting().filter_map(|(uid, it)| Some((it.makes_since?, uid))).min();
-        if let Some((_, uid)) = makes {
-            return Some(uid.clone());
+    /// The first in the line, but who makes its child keeps the turn.
+    fn turn_of(&mut self, circuit: &OpenCircuit) -> Option<Uid> {
+        let holds = |circuits: &Vec<CircuitKey>| circuits.contains(&circuit.key);
+        let line = self.lines.entry(circuit.key.clone()).or_default();
+        let next = (circuit.opened_at, circuit.failed_probes, circuit.next_probe_at);
+        if line.next != next {
+            *line = Line { next, order: BTreeSet::new() };
+            self.waiting.iter().filter(|(_, it)| holds(it)).for_each(|(uid, _)| line.insert(false, uid));
         }
-        let missed = |uid: &Uid| self.missed.get(&circuit.key).is_some_and(|(_, missed)| missed.contains(uid));
-        let drawn = waiting().map(|(uid, _)| (missed(uid), draw(&uid.to_string(), circuit.failed_probes), uid));
-        drawn.min().map(|(_, _, uid)| uid.clone())
+        let mut making = self.making.iter().filter(|(uid, _)| self.waiting.get(*uid).is_some_and(holds));
+        let first = || line.order.first().map(|(_, _, uid)| uid);
+        making.next().map(|(uid, _)| uid).or_else(first).cloned()
+    }
+
+    fn line_up(&mut self, schedule: &Uid, circuits: Vec<CircuitKey>) {
+        if self.waiting.get(schedule) == Some(&circuits) {
+            return;
+        }
+        let held_before = self.waiting.remove(schedule).unwrap_or_default();
+        for circuit in held_before.iter().filter(|circuit| !circuits.contains(circuit)) {
+            if let Some(line) = self.lines.get_mut(circuit) {
+                line.remove(schedule);
+            }
+        }
+        for circuit in circuits.iter().filter(|circuit| !held_before.contains(circuit)) {
+            if let Some(line) = self.lines.get_mut(circuit) {
+                line.insert(false, schedule);
+            }
+        }
+        self.waiting.insert(schedule.clone(), circuits);
     }
 }

@@ -197,6 +197,8 @@ pub enum HeldBy {
     ExhaustedRetries,
     /// Its target is in backoff or cooldown.
     RecentlyRemediated,
+    /// A failure is shared by many targets, and would be its own too.
+    CircuitOpen,
 }
 
 impl HeldBy {
@@ -209,6 +211,7 @@ impl HeldBy {
         Self::PreviousExecutionFailed,
         Self::ExhaustedRetries,
         Self::RecentlyRemediated,
+        Self::CircuitOpen,
     ];
 
     /// Returns the reason of the condition.
@@ -222,6 +225,7 @@ impl HeldBy {
             Self::PreviousExecutionFailed => "PreviousExecutionFailed",
             Self::ExhaustedRetries => "ExhaustedRetries",
             Self::RecentlyRemediated => "RecentlyRemediated",
+            Self::CircuitOpen => "CircuitOpen",
         }
     }
 }

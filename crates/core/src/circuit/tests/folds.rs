@@ -48,7 +48,7 @@ proptest! {
         shuffled.sort_by_key(|(_, order)| *order);
         let mut fold = Fold::new(&Policy::default());
         for ((event, _), asks) in shuffled.into_iter().zip(asks) {
-            prop_assert_eq!(fold.take(event), Taken::Yes);
+            prop_assert_eq!(fold.take([event]), Taken::Yes);
             if asks {
                 let _ = fold.seen(at(2000));
             }
@@ -84,14 +84,14 @@ proptest! {
 fn what_is_older_than_all_that_is_kept_is_refused() {
     let mut fold = fold([]);
     for second in 0..20_000 {
-        assert_eq!(fold.take(succeeds(second, 1, 0)), Taken::Yes);
+        assert_eq!(fold.take([succeeds(second, 1, 0)]), Taken::Yes);
         if second % 100 == 0 {
             let _ = fold.seen(at(second));
         }
     }
     let _ = fold.seen(at(20_000));
-    assert_eq!(fold.take(pulls(1, 2)), Taken::TooOld);
-    assert_eq!(fold.take(pulls(19_000, 2)), Taken::Yes);
+    assert_eq!(fold.take([pulls(1, 2)]), Taken::TooOld);
+    assert_eq!(fold.take([pulls(19_000, 2)]), Taken::Yes);
 }
 
 #[test]
