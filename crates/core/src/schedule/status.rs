@@ -203,7 +203,7 @@ pub enum HeldBy {
 
 impl HeldBy {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Suspended,
         Self::TriagePaused,
         Self::Paused,
