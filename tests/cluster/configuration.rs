@@ -162,12 +162,11 @@ async fn a_bad_version_changes_nothing_and_says_so_in_three_places() -> Result<(
 async fn deleted_it_gives_way_to_the_flags_and_made_again_it_is_in_force_again() -> Result<()> {
     let world = World::new("config-gone").await?;
     let bundle = short(&world).await?;
-    let first = set(&world, &[("cooldown-period", "0"), ("log_level", "x"), ("outage-targets", "5")]).await?;
+    let first = set(&world, &[("cooldown-period", "0"), ("log_level", "x")]).await?;
     let operator = world.operator().arg("--cooldown-period", "9m").start().await?;
     await_in_force(&operator, &first).await?;
     let told = page(&operator).await?;
     assert!(told.contains(r#"warning: unknown, and does nothing: "log_level""#), "{told}");
-    assert!(told.contains("warning: outage-targets is not supported by this version"), "{told}");
     assert_eq!(decided(&world, "one", &bundle).await?, "Completed");
     assert_eq!(decided(&world, "two", &bundle).await?, "Completed");
 

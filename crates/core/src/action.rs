@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 
 use crate::Time;
 use crate::chain::RunNumber;
+use crate::circuit::CircuitKey;
 use crate::ending::{Failure, Skip, Success};
 use crate::evidence::Proof;
 use crate::execution::{Clearance, Execution, RunShown};
@@ -50,6 +51,20 @@ pub struct ScheduleJudgement {
     pub held: Option<HeldBy>,
     /// Its next run.
     pub next: Option<NextRun>,
+    /// What it is to the circuits that are open.
+    pub probe: Probe,
+}
+
+/// What a schedule is to the circuits that are open (section 13.5).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Probe {
+    /// Nothing: none holds it, or something else does as well.
+    #[default]
+    None,
+    /// Nothing but these circuits keeps it from running now: one of them may give it its turn.
+    Awaits(Vec<CircuitKey>),
+    /// It has the turn of one of these, and makes its child now.
+    Makes(Vec<CircuitKey>),
 }
 
 /// One write, or one batch of like writes, each with its precondition; or a look, or a word.

@@ -88,7 +88,7 @@ impl Backoff {
 }
 
 /// Draws a number for a key and a failure: the same for ever, and evenly spread over keys.
-fn draw(key: &str, failures: u32) -> u32 {
+pub(crate) fn draw(key: &str, failures: u32) -> u32 {
     let digest = Sha256::new().chain_update(failures.to_be_bytes()).chain_update(key).finalize();
     u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
 }

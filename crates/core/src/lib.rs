@@ -18,6 +18,7 @@ pub mod bundle;
 pub mod by_uid;
 pub mod chain;
 pub mod check;
+pub mod circuit;
 pub mod decide;
 pub mod duration;
 pub mod ending;

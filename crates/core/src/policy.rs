@@ -28,8 +28,51 @@ pub struct Policy {
     pub failure_quiet_period: Option<Duration>,
     /// How long after a success the same workflow is not run again on the target (section 6, rule 5); zero: no time.
     pub cooldown_period: Duration,
+    /// When a failure is shared by many targets (section 13.5).
+    pub circuits: CircuitPolicy,
+    /// How often it is asked why schedules keep failing (section 13.2).
+    pub triage: TriagePolicy,
     /// What says that nothing new starts anywhere (section 14), so that people know whom to ask. None: nothing does.
     pub paused_by: Option<Box<str>>,
+}
+
+/// When a failure is shared by many targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CircuitPolicy {
+    /// How many targets must fail with one fingerprint; 0: no number opens a circuit.
+    pub outage_targets: u32,
+    /// Within which time targets must fail.
+    pub outage_window: Duration,
+    /// Which share of the targets that finish must fail for the circuit of all; 0: no share opens it.
+    pub breaker_threshold: Thousandths,
+    /// How many targets must finish before that share says anything.
+    pub breaker_minimum: u32,
+}
+
+impl Default for CircuitPolicy {
+    fn default() -> Self {
+        Self {
+            outage_targets: 5,
+            outage_window: Duration::from_mins(5),
+            breaker_threshold: Thousandths(500),
+            breaker_minimum: 20,
+        }
+    }
+}
+
+/// How often it is asked why schedules keep failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriagePolicy {
+    /// How long after a triage of a schedule another one may begin.
+    pub cooldown: Duration,
+    /// How many triages may begin within an hour, of all schedules together.
+    pub max_per_hour: u32,
+}
+
+impl Default for TriagePolicy {
+    fn default() -> Self {
+        Self { cooldown: Duration::from_hours(24), max_per_hour: 10 }
+    }
 }
 
 /// Whom an execution failure blocks.
@@ -56,6 +99,8 @@ impl Default for Policy {
             backoff: Backoff::doubling(Duration::from_mins(1), Duration::from_mins(10), 4),
             failure_quiet_period: None,
             cooldown_period: Duration::from_mins(5),
+            circuits: CircuitPolicy::default(),
+            triage: TriagePolicy::default(),
             paused_by: None,
         }
     }
@@ -75,6 +120,18 @@ pub struct PolicyError {
 /// are less than 2^34 seconds).
 const MAX_EXPONENT: u32 = 33;
 
+/// The most targets that a shared failure can be made to need. What is counted of each fingerprint is limited by it.
+const MOST_OUTAGE_TARGETS: u32 = 1000;
+
+/// The longest window in which targets fail together. What is counted of them is kept for as long.
+const LONGEST_OUTAGE_WINDOW: Duration = Duration::from_hours(1);
+
+/// The most targets that the circuit of all can be made to need: half of those that it is counted by.
+const MOST_BREAKER_MINIMUM: u32 = 10_000;
+
+/// The most triages within an hour: more than anybody reads, and each may run a pipeline.
+const MOST_TRIAGES: u32 = 1000;
+
 /// One thing that holds of every policy: the flag at fault, whether it is so, and what is wrong where it is not.
 type Demand = (&'static str, fn(&Policy) -> bool, &'static str);
 
@@ -93,6 +150,25 @@ const DEMANDS: &[Demand] = &[
         |it| it.failure_quiet_period.is_none_or(|quiet| quiet >= longest_wait(&it.backoff)),
         "must not be less than max-cooldown-period with its jitter; 0 turns it off",
     ),
+    (
+        "outage-targets",
+        // What one target does is its own: a single one would open the circuit of all that share its workflow.
+        |it| it.circuits.outage_targets == 0 || (2..=MOST_OUTAGE_TARGETS).contains(&it.circuits.outage_targets),
+        "must be between 2 and 1000; 0 turns it off",
+    ),
+    (
+        "outage-window",
+        |it| is_seconds(it.circuits.outage_window) && it.circuits.outage_window <= LONGEST_OUTAGE_WINDOW,
+        "must be between 1s and 1h",
+    ),
+    ("breaker-threshold", |it| it.circuits.breaker_threshold <= Thousandths::ONE, "must be between 0 and 1"),
+    (
+        "breaker-minimum",
+        |it| (2..=MOST_BREAKER_MINIMUM).contains(&it.circuits.breaker_minimum),
+        "must be between 2 and 10000",
+    ),
+    ("triage-cooldown", |it| is_seconds(it.triage.cooldown), "must be at least 1s"),
+    ("triage-max-per-hour", |it| it.triage.max_per_hour <= MOST_TRIAGES, "must be at most 1000"),
 ];
 
 impl Policy {
@@ -136,6 +212,9 @@ mod tests {
         let seconds = Duration::from_secs;
         let backoff = Policy::default().backoff;
         let with = |backoff: Backoff| Policy { backoff, ..Policy::default() };
+        let open = CircuitPolicy::default();
+        let circuits = |circuits| Policy { circuits, ..Policy::default() };
+        let triage = |triage| Policy { triage, ..Policy::default() };
         let quiet = |quiet, backoff| Policy { failure_quiet_period: Some(quiet), backoff, ..Policy::default() };
         for (policy, flag) in [
             (with(Backoff { base: seconds(0), ..backoff }), Some("base-cooldown-period")),
@@ -150,6 +229,15 @@ mod tests {
             (quiet(seconds(659), Backoff { jitter: Thousandths(100), ..backoff }), Some("failure-quiet-period")),
             (quiet(seconds(660), Backoff { jitter: Thousandths(100), ..backoff }), None),
             (Policy { start_deadline: seconds(0), ..Policy::default() }, Some("start-deadline")),
+            (circuits(CircuitPolicy { outage_targets: 1, ..open }), Some("outage-targets")),
+            (circuits(CircuitPolicy { outage_targets: 1001, ..open }), Some("outage-targets")),
+            (circuits(CircuitPolicy { outage_targets: 0, breaker_threshold: Thousandths::ZERO, ..open }), None),
+            (circuits(CircuitPolicy { outage_window: seconds(0), ..open }), Some("outage-window")),
+            (circuits(CircuitPolicy { outage_window: seconds(3601), ..open }), Some("outage-window")),
+            (circuits(CircuitPolicy { breaker_threshold: Thousandths(1001), ..open }), Some("breaker-threshold")),
+            (circuits(CircuitPolicy { breaker_minimum: 1, ..open }), Some("breaker-minimum")),
+            (triage(TriagePolicy { cooldown: seconds(0), max_per_hour: 0 }), Some("triage-cooldown")),
+            (triage(TriagePolicy { cooldown: seconds(1), max_per_hour: 1001 }), Some("triage-max-per-hour")),
             (Policy { cooldown_period: seconds(0), max_consecutive_failures: 0, ..Policy::default() }, None),
         ] {
             assert_eq!(policy.validate().err().map(|error| error.flag), flag, "{policy:?}");

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::Time;
 use crate::by_uid::{ByUid, Few};
 use crate::chain::RunNumber;
+use crate::circuit::Circuits;
 use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, RunId};
 use crate::residue::Residue;
@@ -36,6 +37,8 @@ pub struct Target {
     pub schedules: Few<Schedule>,
     /// Whether nobody can see which schedules there are: none of them is decided on, and no child is removed.
     pub blind_to_schedules: bool,
+    /// Which failures many targets share, as far as is known: of all targets, not of this one.
+    pub circuits: Circuits,
     /// Whether nobody can read which target this is: its one execution stands alone, and what has ended here blocks
     /// nobody and counts for nobody.
     pub is_unreadable: bool,

@@ -2,6 +2,7 @@
 //!
 //! One task owns the index and the queue. Work on one target is serial; different targets go side by side.
 
+mod circuits;
 mod report;
 mod show;
 mod sight;
@@ -25,7 +26,7 @@ use crate::clock::Clock;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::leadership::{Leadership, Term};
-use crate::metrics::{BusyGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
+use crate::metrics::{BusyGauges, CircuitGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
 use crate::perform::{Performer, Report, Task, Work};
 use crate::queue::{Queue, Shares};
 use crate::untold::Untold;
@@ -69,6 +70,7 @@ pub struct Engine {
     metrics: Metrics,
     standing: StandingGauges,
     schedules: ScheduleGauges,
+    circuits: CircuitGauges,
     busy: BusyGauges,
     health: Health,
     hearing: Hearing,
@@ -130,6 +132,7 @@ impl Engine {
             settings,
             standing: metrics.standing(),
             schedules: metrics.schedules().gauges(),
+            circuits: metrics.circuits().gauges(),
             busy: metrics.busy(),
             metrics,
             health,
@@ -145,6 +148,7 @@ impl Engine {
         let mut tick = interval(Duration::from_secs(1));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut terms = self.leadership.terms();
+        self.rule_circuits();
         loop {
             let has_room = self.performing.len() < PARALLEL_TARGETS;
             tokio::select! {
@@ -156,12 +160,20 @@ impl Engine {
                 // All that comes later is decided by what is in force now; and what waits may not have to any more.
                 Ok(()) = self.settings.config.changed() => {
                     self.show_pauses();
+                    self.rule_circuits();
+                    self.settle_circuits();
                     self.mark_all();
                 }
                 Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
                 Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
-                key = self.queue.next(), if has_room && self.leads => self.decide_on(key),
-                _ = tick.tick() => self.show(),
+                key = self.queue.next(), if has_room && self.leads => {
+                    self.decide_on(key);
+                    self.mark_dirty(); // a schedule that waits for a turn to probe may have got it
+                }
+                _ = tick.tick() => {
+                    self.show();
+                    self.mark_dirty(); // circuits change with time
+                }
             }
         }
         self.drain().await;
@@ -182,8 +194,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Marks the targets that have changed.
+    /// Marks the targets that have changed, also by what became of circuits.
     fn mark_dirty(&mut self) {
+        self.settle_circuits();
         for key in self.index.take_dirty() {
             if self.leads {
                 self.mark(key);
@@ -202,11 +215,13 @@ impl Engine {
         if self.leads {
             self.failures.clear();
             self.index.forget_tries();
+            self.tell_of_circuits();
             self.mark_all();
         } else {
             // Whoever leads shows them.
             self.standing.forget_all();
             self.schedules.forget_all();
+            self.circuits.forget_all();
             self.busy.forget_all();
         }
     }
@@ -255,6 +270,7 @@ impl Engine {
     #[expect(clippy::too_many_lines, reason = "the one place where a decision is made, told in its order")]
     fn decide_on(&mut self, key: Key) {
         self.index.settle(&key); // whoever has its turn has no write on its way
+        self.index.show_circuits(&key);
         let target = self.index.entry(&key).map(|entry| &entry.target);
         for telling in self.untold.take_shown(&key, target) {
             self.performer.tell(&telling);
@@ -322,6 +338,7 @@ impl Engine {
         }
         if is_decided {
             self.index.waits(&key, &decision, now);
+            self.index.line_up(&decision, now);
         } else {
             self.index.waits_on(&key, &decision, now);
         }

@@ -5,9 +5,11 @@
 //! done. A crash between the two loses it: the conditions hold the truth.
 //! One about a schedule is named by its uid and by what tells one transition from the next: a slot, a generation, a
 //! version.
+//! One about a circuit is named by the uid of the `ConfigMap`, its fingerprint and when it opened.
 //! One about the `ConfigMap` is named by its uid and version, so that several replicas tell of a version once.
 
 mod attempts;
+mod circuits;
 mod schedules;
 
 use std::sync::Arc;
@@ -27,6 +29,7 @@ use wfe_core::name::{ExecutionId, RunId, ScheduleId};
 use wfe_core::residue::ResidueId;
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
+use wfe_settings::config::ConfigObject;
 use wfe_view::call::CallError;
 use wfe_view::printable::line;
 
@@ -61,6 +64,8 @@ enum About {
     /// A schedule, and which of several transitions with one reason it is.
     Schedule(ScheduleId, String),
     ConfigMap(ConfigVersion),
+    /// A circuit, on the `ConfigMap` that says when it opens, and which of several openings it is.
+    Circuit(ConfigObject, String),
 }
 
 /// One version of the operator's `ConfigMap`.
@@ -223,6 +228,7 @@ impl Announcement {
             About::Execution(id) => (&*id.name, id.uid.to_string(), String::new()),
             About::Schedule(id, transition) => (&*id.name, id.uid.to_string(), format!("{transition}.")),
             About::ConfigMap(config) => (config.name.as_str(), config.uid.clone(), format!("{}.", config.version)),
+            About::Circuit(config, opening) => (config.name.as_str(), config.uid.clone(), format!("{opening}.")),
         };
         let head = name[..name.len().min(MAX_NAME)].trim_end_matches(['.', '-']);
         let attempt = self.attempt.map(|attempt| format!(".{attempt}")).unwrap_or_default();
@@ -254,6 +260,14 @@ impl Announcement {
                 name: Some(config.name.clone()),
                 uid: Some(config.uid.clone()),
                 resource_version: Some(config.version.clone()),
+                ..ObjectReference::default()
+            },
+            About::Circuit(config, _) => ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("ConfigMap".to_owned()),
+                namespace: Some(config.namespace.clone()),
+                name: Some(config.name.clone()),
+                uid: Some(config.uid.clone()),
                 ..ObjectReference::default()
             },
         }

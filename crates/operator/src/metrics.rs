@@ -1,6 +1,7 @@
 //! What Prometheus sees. Every label has a closed set of values, and every series a help text.
 
 mod busy;
+mod circuits;
 mod labels;
 mod now;
 mod schedules;
@@ -22,6 +23,7 @@ use wfe_core::retry::Stop;
 use crate::verb::Verb;
 
 pub use busy::BusyGauges;
+pub use circuits::{CircuitGauges, CircuitMetrics};
 pub use labels::{AttemptLabel, OutcomeLabel};
 use now::Now;
 pub use schedules::{ScheduleGauges, ScheduleMetrics};
@@ -71,6 +73,7 @@ struct Inner {
     slow_drains: IntCounter,
     expired: IntCounter,
     schedules: ScheduleMetrics,
+    circuits: CircuitMetrics,
     now: Now,
 }
 
@@ -178,6 +181,7 @@ impl Metrics {
                 "Executions that were removed, as their time to live was over.",
             )?,
             schedules: ScheduleMetrics::new()?,
+            circuits: CircuitMetrics::new()?,
             now: Now::new()?,
             registry,
         };
@@ -229,6 +233,12 @@ impl Metrics {
     #[must_use]
     pub fn schedules(&self) -> &ScheduleMetrics {
         &self.0.schedules
+    }
+
+    /// Returns what is shown of circuits.
+    #[must_use]
+    pub fn circuits(&self) -> &CircuitMetrics {
+        &self.0.circuits
     }
 
     /// Counts a run that was created.
@@ -370,6 +380,7 @@ impl Inner {
         registry.register(Box::new(self.slow_drains.clone()))?;
         registry.register(Box::new(self.expired.clone()))?;
         self.schedules.register(registry)?;
+        self.circuits.register(registry)?;
         self.now.register(registry)?;
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         self.show_zeros();

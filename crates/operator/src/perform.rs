@@ -36,7 +36,7 @@ use wfe_view::call::CallError;
 use wfe_view::index::{Expected, Key, Kind, Live, Written};
 
 use crate::client::Cluster;
-use crate::events::Events;
+use crate::events::{Announcement, Events};
 use crate::metrics::Metrics;
 
 const EXECUTIONS: &str = "workflowexecutions";
@@ -224,6 +224,11 @@ impl Performer {
     #[must_use]
     pub fn new(cluster: Cluster, metrics: Metrics, events: Events) -> Self {
         Self { cluster, metrics, events, asking: Arc::new(Semaphore::new(PARALLEL_CONDITIONS)) }
+    }
+
+    /// Tells people something that follows from no write.
+    pub fn announce(&self, announcement: Announcement) {
+        self.events.announce(announcement);
     }
 
     /// Carries out one decision. The tasks are independent of each other, and so is their failure.

@@ -19,7 +19,7 @@ use wfe_core::policy::Policy;
 use wfe_tekton::Defaults;
 
 use crate::cli::{Cli, RunArgs};
-use crate::table::{EXECUTION_NAMESPACE, OUTAGE_TARGETS, OUTAGE_WINDOW, keys};
+use crate::table::{EXECUTION_NAMESPACE, keys};
 
 /// Why the execution namespace must not be the operator's own.
 const OWN_NAMESPACE: &str = "must not be the operator's own namespace: there, workflows could use the operator's \
@@ -64,6 +64,8 @@ pub struct Document {
 pub struct InForce {
     /// The resourceVersion of the `ConfigMap`, or [`NO_VERSION`].
     pub version: String,
+    /// The `ConfigMap`, where there is one.
+    pub object: Option<ConfigObject>,
     /// The policy of decisions.
     pub policy: Policy,
     /// What it holds for a spec that is silent.
@@ -74,6 +76,17 @@ pub struct InForce {
     pub settings: Vec<Setting>,
     /// What is odd about it, and keeps nothing from being in force.
     pub warnings: Vec<String>,
+}
+
+/// Which `ConfigMap` it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigObject {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
 }
 
 /// A key and its value.
@@ -161,6 +174,11 @@ impl Flags {
     /// # Errors
     /// All that is wrong with it.
     pub fn under(&self, place: &Place, document: Option<&Document>) -> Result<InForce, Refused> {
+        let object = document.map(|document| ConfigObject {
+            namespace: place.namespace.clone(),
+            name: place.name.clone(),
+            uid: document.uid.clone(),
+        });
         let absent = Document { version: NO_VERSION.to_owned(), ..Document::default() };
         let document = document.unwrap_or(&absent);
         let refused = |problems| Refused { version: document.version.clone(), problems };
@@ -184,6 +202,7 @@ impl Flags {
         }
         Ok(InForce {
             version: document.version.clone(),
+            object,
             policy,
             defaults: Defaults {
                 execution_namespace: args.execution_namespace,
@@ -262,19 +281,10 @@ fn contradiction(key: &'static str, why: &str, settings: &[Setting]) -> Problem 
 
 /// Says which keys do nothing.
 fn warnings(document: &Document) -> Vec<String> {
-    let is_set = |value: &Result<String, _>| value.as_deref() != Ok("0");
-    let wants_outages = document.values.get(OUTAGE_TARGETS).is_some_and(is_set);
+    let is_known = |key: &str| keys().any(|known| known == key);
+    let unknown = document.values.keys().filter(|key| !is_known(key)).map(|key| format!("{:?}", cut(key, SHOWN)));
+    let mut unknown: Vec<String> = unknown.collect();
     let mut warnings = Vec::new();
-    let mut unknown = Vec::new();
-    for key in document.values.keys().map(String::as_str).filter(|key| !keys().any(|known| known == *key)) {
-        match key {
-            OUTAGE_TARGETS | OUTAGE_WINDOW if wants_outages => {
-                warnings.push(format!("{key} is not supported by this version, and does nothing"));
-            }
-            OUTAGE_TARGETS | OUTAGE_WINDOW => {}
-            _ => unknown.push(format!("{:?}", cut(key, SHOWN))),
-        }
-    }
     if !unknown.is_empty() {
         let more = unknown.len().saturating_sub(NAMED);
         unknown.truncate(NAMED);

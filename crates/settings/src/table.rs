@@ -5,18 +5,14 @@
 
 /// The one key that is read at the start alone: two execution namespaces would be two locks.
 pub const EXECUTION_NAMESPACE: &str = "execution-namespace";
-/// After how many failed targets nothing new starts; 0 turns this off.
-pub const OUTAGE_TARGETS: &str = "outage-targets";
-/// Within which time these targets fail. Without [`OUTAGE_TARGETS`] it means nothing.
-pub const OUTAGE_WINDOW: &str = "outage-window";
 
 /// Every key of the `ConfigMap`, in the order in which they are shown.
 pub const TABLE: &[Row] = &[
     Row::new("base-cooldown-period", Kind::Duration),
     Row::new("max-cooldown-period", Kind::Duration),
-    Row::new("max-backoff-exponent", Kind::Number { max: Some(33) }),
+    Row::new("max-backoff-exponent", Kind::Number { min: 0, max: 33 }),
     Row::new("backoff-jitter", Kind::Share),
-    Row::new("max-consecutive-failures", Kind::Number { max: Some(u32::MAX) }),
+    Row::new("max-consecutive-failures", Kind::Number { min: 0, max: u32::MAX }),
     Row::new("failure-quiet-period", Kind::DurationOrOff),
     Row::new("cooldown-period", Kind::DurationOrOff),
     Row::new("previous-execution-failed-scope", Kind::Choice),
@@ -29,8 +25,12 @@ pub const TABLE: &[Row] = &[
     Row::new("pipelinerun-retention", Kind::Duration),
     Row::new("ttl-after-finished", Kind::DurationOrOff),
     Row::new("log-level", Kind::LogFilter),
-    Row::new(OUTAGE_TARGETS, Kind::Number { max: None }).with(Effect::InALaterVersion),
-    Row::new(OUTAGE_WINDOW, Kind::DurationOrOff).with(Effect::InALaterVersion),
+    Row::new("outage-targets", Kind::Number { min: 0, max: 1000 }),
+    Row::new("outage-window", Kind::Duration),
+    Row::new("breaker-threshold", Kind::Share),
+    Row::new("breaker-minimum", Kind::Number { min: 2, max: 10_000 }),
+    Row::new("triage-cooldown", Kind::Duration),
+    Row::new("triage-max-per-hour", Kind::Number { min: 0, max: 1000 }),
 ];
 
 /// One key.
@@ -51,10 +51,12 @@ pub enum Kind {
     Duration,
     /// A duration, or 0.
     DurationOrOff,
-    /// A whole number from 0.
+    /// A whole number.
     Number {
-        /// The largest one. `None`: there is no largest.
-        max: Option<u32>,
+        /// The smallest one.
+        min: u32,
+        /// The largest one.
+        max: u32,
     },
     /// A number from 0 to 1.
     Share,
@@ -75,8 +77,6 @@ pub enum Effect {
     AtOnce,
     /// When the operator starts the next time.
     AtRestart,
-    /// In a version to come. This one has no flag of that name, and accepts the key with a warning.
-    InALaterVersion,
 }
 
 impl Row {
@@ -89,9 +89,9 @@ impl Row {
     }
 }
 
-/// Returns the keys that this version has, each of which is a flag.
+/// Returns the keys, each of which is a flag.
 pub fn keys() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().filter(|row| row.effect != Effect::InALaterVersion).map(|row| row.key)
+    TABLE.iter().map(|row| row.key)
 }
 
 #[cfg(test)]

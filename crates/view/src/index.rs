@@ -4,6 +4,7 @@
 //! when a target may be decided on: not before the watch has delivered what this process itself wrote to it (SPEC
 //! section 5, 7).
 
+mod circuits;
 mod delivery;
 mod expect;
 mod follow;
@@ -26,6 +27,8 @@ use wfe_core::target::Target;
 use wfe_core::waiting::Pause;
 use wfe_tekton::{Evidence, RunRequest};
 
+use circuits::Breakers;
+pub use circuits::CircuitNews;
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind, ScheduleRecord};
 use expect::Expectations;
 pub use expect::{Expected, Live, READ_AFTER, Written};
@@ -94,6 +97,8 @@ pub struct Index {
     lists: HashMap<Kind, List>,
     next_order: u64,
     dirty: HashSet<Key>,
+    /// What is known of failures that targets share.
+    breakers: Breakers,
 }
 
 /// The targets by key. Boxed, since a table has room for half as many entries again.
@@ -130,6 +135,7 @@ impl Index {
             lists: HashMap::from(Kind::ALL.map(|kind| (kind, List::default()))),
             next_order: 0,
             dirty: HashSet::new(),
+            breakers: Breakers::default(),
         }
     }
 

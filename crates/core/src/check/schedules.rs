@@ -7,11 +7,12 @@ use std::time::Duration;
 use super::actions::Check;
 use crate::Time;
 use crate::action::{Action, Decision, Tell};
+use crate::circuit::CircuitKey;
 use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, Uid, Version};
 use crate::run::{Owner, Presence, Progress, Run};
 use crate::schedule::plan::offset;
-use crate::schedule::{ChildOf, ChildState, Every, HeldBy, Keep, Plan, Schedule, Wish};
+use crate::schedule::{ChildOf, ChildState, Every, HeldBy, Keep, Outcome, Plan, Schedule, Wish};
 use crate::target::OwnerRead;
 
 /// A time in whole seconds, rounded up. Sums of them cannot overflow.
@@ -138,6 +139,37 @@ impl Check<'_> {
         });
         self.is_time(it, slot, start_before);
         self.is_free_for_a_child(it, slot);
+        self.no_circuit_holds(it);
+    }
+
+    /// While a circuit is open that touches a schedule, it makes a child by its turn alone; after that, in its share of
+    /// a base cooldown.
+    fn no_circuit_holds(&mut self, it: &Schedule) {
+        let (now, circuits) = (self.now, &self.target.circuits);
+        let is_failed = |last: &&crate::schedule::LastRun| {
+            last.outcome == Some(Outcome::Failed) && it.status.planned_from.is_none_or(|from| from < last.slot)
+        };
+        let last = it.status.last_run.as_ref().filter(is_failed).and_then(|last| last.fingerprint.as_ref());
+        let touches = |key: &CircuitKey| match key {
+            CircuitKey::All => true,
+            CircuitKey::Of(fingerprint) => last == Some(fingerprint) || fingerprint.touches(&it.origin),
+        };
+        let open: Vec<_> = circuits.open().filter(|one| touches(&one.key) && now < one.quiet_at).collect();
+        let has_turn = open.iter().any(|one| one.turn.as_ref() == Some(&it.id.uid) && now >= one.next_probe_at);
+        self.expect("13.5", open.is_empty() || has_turn, || {
+            format!("makes a child of {}, which is held by {:?}", it.id, open[0])
+        });
+        let Ok(plan) = &it.plan else { return };
+        let due = hinted(it, now).map(|(slot, _)| slot).or_else(|| usual(it, plan));
+        let share = whole(offset(&it.id.uid, self.policy.backoff.base));
+        let closed = circuits.closed().filter(|one| touches(&one.key)).map(|one| secs(one.closed_at));
+        let quiet =
+            circuits.open().filter(|one| touches(&one.key) && now >= one.quiet_at).map(|one| secs(one.quiet_at));
+        let is_early = |closed: i128| due.is_some_and(|due| due <= closed) && secs(now) < closed + share;
+        let early = closed.chain(quiet).find(|closed| is_early(*closed));
+        self.expect("13.5", has_turn || early.is_none(), || {
+            format!("makes a child of {} less than {share} after a circuit closed at {early:?}", it.id)
+        });
     }
 
     /// Neither before its slot, nor after its deadline, and for no slot but the latest that passed.

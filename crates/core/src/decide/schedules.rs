@@ -1,6 +1,7 @@
 //! What becomes of the schedules of a target: which of them makes a child now, and what their statuses say (SPEC
 //! section 12.6).
 
+mod circuit;
 mod rows;
 mod status;
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use super::View;
 use crate::Time;
-use crate::action::{Action, Decision, Record, ScheduleJudgement, Tell};
+use crate::action::{Action, Decision, Probe, Record, ScheduleJudgement, Tell};
 use crate::execution::Execution;
 use crate::moment::after;
 use crate::name::ScheduleId;
@@ -57,6 +58,8 @@ pub struct Step {
     gone: Option<Time>,
     /// What holds it.
     held: Option<HeldBy>,
+    /// What it is to the circuits that are open.
+    probe: Probe,
     /// When time alone changes the answer.
     wake: Option<Time>,
 }
@@ -125,7 +128,9 @@ impl Case<'_> {
         for wake in step.wake.into_iter().chain(later) {
             decision.wake_at(wake);
         }
-        decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: step.held, next }));
+        decision
+            .schedules
+            .push((schedule.id.clone(), ScheduleJudgement { asked, held: step.held, next, probe: step.probe }));
         let status = step.wanted;
         self.tell_of_hint(&status, decision);
         if *status != schedule.status {
@@ -152,7 +157,9 @@ impl Case<'_> {
         let Self { schedule, view, next, .. } = self;
         let slot = self.slot();
         asked.push((OTHERWISE, "a child is made for the slot".into()));
-        decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: None, next }));
+        let circuits = || self.circuits().map(|circuit| circuit.key.clone()).collect();
+        let probe = if self.probes() { Probe::Makes(circuits()) } else { Probe::None };
+        decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: None, next, probe }));
         let deadline = schedule.plan.as_ref().ok().and_then(|plan| plan.deadline);
         let start_before = deadline.map_or(after(view.now, START_WITHIN), |deadline| after(slot, deadline));
         let in_doubt = |tried: &Time| *tried != slot && Some(*tried) > schedule.used_up_to();

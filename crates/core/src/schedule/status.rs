@@ -182,17 +182,20 @@ pub enum HeldBy {
     ExhaustedRetries,
     /// Its target is in backoff or cooldown.
     RecentlyRemediated,
+    /// A failure is shared by many targets, and would be its own too.
+    CircuitOpen,
 }
 
 impl HeldBy {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Suspended,
         Self::Paused,
         Self::ResourceBusy,
         Self::PreviousExecutionFailed,
         Self::ExhaustedRetries,
         Self::RecentlyRemediated,
+        Self::CircuitOpen,
     ];
 
     /// Returns the reason of the condition.
@@ -205,6 +208,7 @@ impl HeldBy {
             Self::PreviousExecutionFailed => "PreviousExecutionFailed",
             Self::ExhaustedRetries => "ExhaustedRetries",
             Self::RecentlyRemediated => "RecentlyRemediated",
+            Self::CircuitOpen => "CircuitOpen",
         }
     }
 }

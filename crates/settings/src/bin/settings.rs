@@ -164,8 +164,7 @@ fn schema(settings: &[Setting]) -> String {
         let schema = match setting.row.kind {
             Kind::Duration => definition("duration"),
             Kind::DurationOrOff => definition("durationOrOff"),
-            Kind::Number { max: Some(max) } => format!(r#"{{"type": "integer", "minimum": 0, "maximum": {max}}}"#),
-            Kind::Number { max: None } => r#"{"type": "integer", "minimum": 0}"#.to_owned(),
+            Kind::Number { min, max } => format!(r#"{{"type": "integer", "minimum": {min}, "maximum": {max}}}"#),
             Kind::Share => r#"{"type": "number", "minimum": 0, "maximum": 1}"#.to_owned(),
             Kind::Boolean => definition("bool"),
             Kind::Choice => {

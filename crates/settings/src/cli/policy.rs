@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use wfe_core::backoff::{Backoff, Thousandths};
-use wfe_core::policy::{Policy, Scope};
+use wfe_core::policy::{CircuitPolicy, Policy, Scope, TriagePolicy};
 
 use super::parse_duration;
 
@@ -57,6 +57,32 @@ pub struct PolicyArgs {
     #[arg(long, env = "WFE_COOLDOWN_PERIOD", value_name = "DURATION", default_value = "5m", value_parser = parse_or_off)]
     pub cooldown_period: Duration,
 
+    /// How many different targets must fail with the same fingerprint, before anything ran, for this to be a failure
+    /// that they share: a circuit opens, and schedules that it touches wait. 2 to 1000; 0: no circuit opens so.
+    #[arg(long, env = "WFE_OUTAGE_TARGETS", value_name = "NUMBER", default_value = "5", value_parser = parse_number)]
+    pub outage_targets: u32,
+
+    /// Within which time targets must fail to share a failure, up to 1h.
+    #[arg(long, env = "WFE_OUTAGE_WINDOW", value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    pub outage_window: Duration,
+
+    /// Which share of the targets that finish within outage-window must fail, for whatever reason, to open the circuit
+    /// of all schedules, from 0 to 1. 0: no share does.
+    #[arg(long, env = "WFE_BREAKER_THRESHOLD", value_name = "SHARE", default_value = "0.5", value_parser = parse_share)]
+    pub breaker_threshold: Thousandths,
+
+    /// How many different targets must finish within outage-window before breaker-threshold is compared, 2 to 10000.
+    #[arg(long, env = "WFE_BREAKER_MINIMUM", value_name = "NUMBER", default_value = "20", value_parser = parse_number)]
+    pub breaker_minimum: u32,
+
+    /// How long after a triage of a schedule that keeps failing the next triage of it may begin.
+    #[arg(long, env = "WFE_TRIAGE_COOLDOWN", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
+    pub triage_cooldown: Duration,
+
+    /// How many triages may begin within an hour, of all schedules together, up to 1000.
+    #[arg(long, env = "WFE_TRIAGE_MAX_PER_HOUR", value_name = "NUMBER", default_value = "10", value_parser = parse_number)]
+    pub triage_max_per_hour: u32,
+
     /// Whether nothing new starts, on any target. Runs that have begun go on; undecided executions wait, and their
     /// status says why.
     #[arg(long, env = "WFE_PAUSED", value_name = "true|false", default_value = "false", action = ArgAction::Set, hide_possible_values = true)]
@@ -78,6 +104,13 @@ impl PolicyArgs {
             },
             failure_quiet_period: Some(self.failure_quiet_period).filter(|quiet| !quiet.is_zero()),
             cooldown_period: self.cooldown_period,
+            circuits: CircuitPolicy {
+                outage_targets: self.outage_targets,
+                outage_window: self.outage_window,
+                breaker_threshold: self.breaker_threshold,
+                breaker_minimum: self.breaker_minimum,
+            },
+            triage: TriagePolicy { cooldown: self.triage_cooldown, max_per_hour: self.triage_max_per_hour },
             paused_by: self.paused.then(|| "the flag --paused (WFE_PAUSED)".into()),
             ..rest.clone()
         }
@@ -130,6 +163,12 @@ mod tests {
             "--backoff-jitter=0.25",
             "--failure-quiet-period=1h",
             "--cooldown-period=0",
+            "--outage-targets=0",
+            "--outage-window=1h",
+            "--breaker-threshold=0",
+            "--breaker-minimum=2",
+            "--triage-cooldown=1s",
+            "--triage-max-per-hour=0",
             "--paused=true",
         ]);
         let backoff = Backoff {
@@ -142,6 +181,13 @@ mod tests {
             backoff,
             failure_quiet_period: Some(Duration::from_hours(1)),
             cooldown_period: Duration::ZERO,
+            circuits: CircuitPolicy {
+                outage_targets: 0,
+                outage_window: Duration::from_hours(1),
+                breaker_threshold: Thousandths::ZERO,
+                breaker_minimum: 2,
+            },
+            triage: TriagePolicy { cooldown: Duration::from_secs(1), max_per_hour: 0 },
             paused_by: Some("the flag --paused (WFE_PAUSED)".into()),
             ..Policy::default()
         };
@@ -161,6 +207,11 @@ mod tests {
             (&["--max-cooldown-period=30s"], "max-cooldown-period: must not be less than base-cooldown-period"),
             (&["--max-backoff-exponent=34"], "max-backoff-exponent"),
             (&["--failure-quiet-period=1m"], "failure-quiet-period"),
+            (&["--outage-targets=1"], "outage-targets: must be between 2 and 1000"),
+            (&["--outage-window=2h"], "outage-window"),
+            (&["--breaker-threshold=2"], "--breaker-threshold"),
+            (&["--breaker-minimum=1"], "breaker-minimum"),
+            (&["--triage-max-per-hour=1001"], "triage-max-per-hour"),
         ] {
             let error = policy(flags).unwrap_err();
             assert!(error.contains(named), "{flags:?}: {error}");

@@ -70,6 +70,12 @@ fn every_key_changes_its_value() {
         ("pipelinerun-retention", "4m"),
         ("ttl-after-finished", "5m"),
         ("log-level", "kube=debug"),
+        ("outage-targets", "6"),
+        ("outage-window", "7m"),
+        ("breaker-threshold", "0.75"),
+        ("breaker-minimum", "8"),
+        ("triage-cooldown", "9h"),
+        ("triage-max-per-hour", "11"),
     ])
     .unwrap();
     let (seconds, minutes) = (Duration::from_secs, Duration::from_mins);
@@ -84,6 +90,13 @@ fn every_key_changes_its_value() {
         backoff: Backoff { jitter: Thousandths(250), ..Backoff::doubling(seconds(2), seconds(9), 7) },
         failure_quiet_period: Some(minutes(60)),
         cooldown_period: Duration::ZERO,
+        circuits: CircuitPolicy {
+            outage_targets: 6,
+            outage_window: minutes(7),
+            breaker_threshold: Thousandths(750),
+            breaker_minimum: 8,
+        },
+        triage: TriagePolicy { cooldown: minutes(9 * 60), max_per_hour: 11 },
         paused_by: Some("ConfigMap ops/config".into()),
     };
     assert_eq!(in_force.policy, expected);
@@ -126,6 +139,12 @@ fn bad_values_of_every_key_are_refused_with_key_and_value() {
             "log-level",
             &["", "wfe_operator=loud", "a=b=c", "loud", "loud=", ",", "info,loud", "info,", "5", "[=info", "info "],
         ),
+        ("outage-targets", &["1", "1001"]),
+        ("outage-window", &["0", "999ms", "1h1s"]),
+        ("breaker-threshold", &["", "half", "-0.1", "1.1", "NaN"]),
+        ("breaker-minimum", &["0", "1", "10001"]),
+        ("triage-cooldown", &["0", "0s"]),
+        ("triage-max-per-hour", &["1001"]),
     ];
     assert!(more.iter().map(|(key, _)| *key).eq(keys()), "every key has its rows");
     for ((key, values), row) in more.iter().zip(TABLE) {
@@ -212,20 +231,11 @@ fn the_config_map_wins_over_a_flag_and_each_value_says_where_it_comes_from() {
 #[test]
 fn keys_that_do_nothing_are_warned_of_and_are_no_reason_to_refuse() {
     let warned = |values: &[(&str, &str)]| read(values).unwrap().warnings;
-    assert_eq!(rows(Effect::InALaterVersion), [OUTAGE_TARGETS, OUTAGE_WINDOW]);
     assert_eq!(
         warned(&[("cooldown_period", "1m"), ("metrics-address", "x")]),
         [r#"unknown, and does nothing: "cooldown_period", "metrics-address""#]
     );
     assert_eq!(warned(&[("outage-targets", "0"), ("outage-window", "5m")]), [""; 0]);
-    assert_eq!(warned(&[("outage-window", "5m")]), [""; 0]);
-    assert_eq!(
-        warned(&[("outage-targets", "5"), ("outage-window", "5m")]),
-        [
-            "outage-targets is not supported by this version, and does nothing",
-            "outage-window is not supported by this version, and does nothing",
-        ]
-    );
     let many: Vec<String> = (0..5000).map(|n| format!("{n:04}{}", "x".repeat(240))).collect();
     let many: Vec<(&str, &str)> = many.iter().map(|key| (key.as_str(), "")).collect();
     let said = warned(&many).concat();

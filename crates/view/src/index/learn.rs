@@ -36,6 +36,7 @@ impl Index {
     /// What it has seen stays, and so do its own writes that no watch has delivered yet.
     pub fn forget_tries(&mut self) {
         self.targets.values_mut().for_each(|entry| keep::forget_tries(&mut entry.target));
+        self.forget_turns();
     }
 
     /// Records that a number of the chain is taken by an object that the watch does not show.

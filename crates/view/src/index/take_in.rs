@@ -39,8 +39,9 @@ impl Index {
         };
         entry.beside.insert(uid.clone(), beside);
         execution.paused = pause_for(&self.paused, &execution.id.namespace, entry.target.name.as_ref());
-        let mut made_for = None;
+        let (mut made_for, mut had_ended) = (None, None);
         if let Some(known) = entry.target.executions.get_mut(&uid) {
+            had_ended = Some(known.is_terminal());
             let memory = known.memory.take();
             execution.memory = memory.and_then(|memory| memory.kept(known, &execution));
             made_for = known.child.take().map(|child| child.schedule);
@@ -51,6 +52,7 @@ impl Index {
         if has_ended {
             entry.forget();
         }
+        self.feed(&key, &uid, had_ended);
         self.dirty.insert(key);
         self.relate(&uid, made_for, child);
     }
@@ -162,12 +164,13 @@ impl Index {
     }
 
     pub(super) fn remove(&mut self, kind: Kind, key: &Key, uid: &Uid) {
-        let (mut made_for, mut children) = (None, Vec::new());
+        let (mut made_for, mut children, mut gone) = (None, Vec::new(), None);
         if let Some(entry) = self.targets.get_mut(key) {
             match kind {
                 Kind::Execution => {
                     let removed = entry.target.executions.remove(uid);
-                    made_for = removed.and_then(|removed| removed.child).map(|child| child.schedule);
+                    made_for = removed.as_ref().and_then(|it| it.child.as_ref()).map(|child| child.schedule.clone());
+                    gone = removed;
                     entry.vanished.insert(uid.clone(), ());
                     entry.beside.remove(uid);
                     mark_gone(&mut entry.target, uid);
@@ -192,6 +195,12 @@ impl Index {
             entry.target.memory.drain_warned &= !entry.target.residue.is_empty();
         }
         self.touch(key);
+        if let Some(gone) = gone {
+            self.forget_probe(&gone);
+        }
+        if kind == Kind::Schedule {
+            self.leave_line(uid);
+        }
         if let Some(schedule) = made_for {
             self.part(&schedule, uid);
         }

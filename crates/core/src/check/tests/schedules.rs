@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::action::Record;
+use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit};
 use crate::name::Uid;
 use crate::schedule::{
     Child, Held, HeldBy, Keep, LastRun, Missed, Outcome, Planned, PlannedBy, Revision, Schedule, ScheduleStatus,
@@ -42,6 +43,20 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
         scheduled(target(vec![], vec![]), vec![due])
     };
     let due = || with(|_| {});
+    let open = |turn: Option<&str>| {
+        let circuit = OpenCircuit {
+            key: CircuitKey::All,
+            opened_at: at(0),
+            failed: 20,
+            of: 20,
+            failed_probes: 0,
+            next_probe_at: at(NOW),
+            quiet_at: at(NOW + 600),
+            turn: turn.map(Uid::new),
+        };
+        Target { circuits: Circuits::new(vec![circuit], vec![]), ..due() }
+    };
+    let closed = || ClosedCircuit { key: CircuitKey::All, opened_at: at(0), closed_at: at(NOW), why: Closing::Past };
     let beside = |executions| Target { executions: target(executions, vec![]).executions, ..due() };
     let ahead = || with(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Completed, 5)))));
     vec![
@@ -76,6 +91,13 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
                 it.status.last_run = Some(last_run(-25, Some((Outcome::Completed, -20))));
             }),
             |it| it.actions = vec![makes(35)],
+        ),
+        ("makes one while a circuit is open", open(None), makes_instead),
+        ("makes one with the turn of another", open(Some("t")), makes_instead),
+        (
+            "makes all at once after a closing",
+            Target { circuits: Circuits::new(vec![], vec![closed()]), ..due() },
+            makes_instead,
         ),
         ("makes one blindly", Target { blind_to_schedules: true, ..due() }, makes_instead),
         (

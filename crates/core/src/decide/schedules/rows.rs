@@ -1,5 +1,6 @@
 //! The rows of SPEC section 12.6, in order: the first that matches decides. This list is the specification.
 
+use super::circuit::circuit;
 use super::status::hold;
 use super::{Case, Row, Step};
 use crate::bundle::Bundle;
@@ -26,6 +27,7 @@ pub const ROWS: &[(&str, Ask)] = &[
     ("5 child at work", at_work),
     ("6 slot ahead", ahead),
     ("7 target", target),
+    ("8 circuit", circuit),
     ("9 late", late),
 ];
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::super::waiting::SHOW_AFTER;
 use super::{Case, MAX_AHEAD, Step};
 use crate::Time;
+use crate::action::Probe;
 use crate::moment::{after, round_up};
 use crate::schedule::plan::plan_next_run;
 use crate::schedule::{
@@ -14,7 +15,14 @@ use crate::schedule::{
 impl Step {
     /// Makes a step that says this in the status.
     pub(super) fn says(status: ScheduleStatus, because: impl Into<Cow<'static, str>>) -> Self {
-        Self { because: because.into(), wanted: Box::new(status), gone: None, held: None, wake: None }
+        Self {
+            because: because.into(),
+            wanted: Box::new(status),
+            gone: None,
+            held: None,
+            probe: Probe::None,
+            wake: None,
+        }
     }
 
     /// Is looked at again at a time.

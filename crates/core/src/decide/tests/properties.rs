@@ -1,8 +1,9 @@
 //! Properties of any view whatsoever. What no decision may do is told by `check`, and tested there.
 
 use super::*;
-use crate::action::Record;
+use crate::action::{Probe, Record};
 use crate::backoff::{Backoff, Thousandths};
+use crate::circuit::Circuits;
 use crate::ending::Charge;
 use crate::explain::{Finding, OTHERWISE};
 use crate::name::ExecutionId;
@@ -12,8 +13,8 @@ use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 use crate::verdict::Verdict;
 
 type Answer = (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>, Standing, Vec<Scheduled>);
-/// What is answered of a schedule: which row decided, in which words, and whether a hint counts.
-type Scheduled = (&'static str, String, bool);
+/// What is answered of a schedule: which row decided, in which words, whether a hint counts, and what it is to circuits.
+type Scheduled = (&'static str, String, bool, Probe);
 
 /// A decision without the times that it is made of: what is answered, and not when.
 fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
@@ -52,7 +53,7 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
         let (row, because) = judgement.asked.last().unwrap();
         // The rows before these do not ask what is next.
         let hinted = *row >= "6" && judgement.next.is_some_and(|next| next.hinted_until.is_some());
-        (*row, because.to_string(), hinted)
+        (*row, because.to_string(), hinted, judgement.probe.clone())
     });
     let scheduled = scheduled.collect();
     let verdicts = decision.judged.into_iter().map(|(_, judgement)| judgement.verdict).collect();
@@ -89,6 +90,13 @@ proptest! {
                 prop_assert_eq!(&before, &answer(&target, &policy, early), "changed before {}, at {}", wake, early);
             }
             prop_assert_ne!(&before, &answer(&target, &policy, wake), "did not change at {}", wake);
+    }
+
+    #[test]
+    fn no_circuit_holds_an_execution(target in any_target(), policy in any_policy()) {
+        let without = Target { circuits: Circuits::default(), ..target.clone() };
+        let (with, without) = (decide(&target, &policy, at(NOW)), decide(&without, &policy, at(NOW)));
+        prop_assert_eq!((with.judged, with.waiting, with.standing), (without.judged, without.waiting, without.standing));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Schedules: the table of section 12.6, row by row, what each row writes, and what counts.
 
 mod anew;
+mod circuits;
 mod counts;
 mod fold;
 mod holds;

@@ -1,14 +1,17 @@
 //! Schedules in all states, odd statuses included, with children on their target and off it.
 
 use super::*;
+use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit};
+use crate::fingerprint::Fingerprint;
 use crate::schedule::cron::Cron;
 use crate::schedule::{
     HeldBy, HistoryLimits, LastRun, MOST_FAILURES, Missed, Outcome, Plan, Planned, PlannedBy, RefusedChild,
     ScheduleStatus,
 };
 
-/// Schedules, which of them and which slot each execution is made for (by its place), and whether all of it is unseen.
-type Schedules = (Vec<Schedule>, Vec<Option<(&'static str, i64)>>, bool);
+/// Schedules, which of them and which slot each execution is made for (by its place), whether all of it is unseen, and
+/// the circuits.
+type Schedules = (Vec<Schedule>, Vec<Option<(&'static str, i64)>>, bool, Circuits);
 
 /// Slots, so few that a child often has the one that its schedule speaks of; and the very far.
 fn slot() -> impl Strategy<Value = i64> {
@@ -167,12 +170,48 @@ pub(super) fn any_schedules() -> BoxedStrategy<Schedules> {
     let both = both.prop_map(|(one, two)| one.into_iter().chain(two).collect::<Vec<_>>());
     let made = (prop::sample::select(vec!["s", "s", "t", "gone"]), slot());
     let made = prop::collection::vec(prop::option::weighted(0.4, made), 8);
-    prop_oneof![1 => Just((vec![], vec![], false)), 2 => (both, made, prop::bool::weighted(0.05))].boxed()
+    let none = Just((vec![], vec![], false, Circuits::default()));
+    prop_oneof![1 => none, 2 => (both, made, prop::bool::weighted(0.05), any_circuits())].boxed()
+}
+
+/// Circuits that are open or have closed, some of which touch the schedules, or failed last as they did.
+fn any_circuits() -> impl Strategy<Value = Circuits> {
+    let said = prop::sample::select(vec![
+        "ConfigurationError/workflow/wf@1",
+        "ConfigurationError/workflow/w1@1",
+        "ConfigurationError/workflow/w9@1",
+        "ImagePullBackOff/registry/registry.example",
+    ]);
+    let key = prop_oneof![1 => Just(CircuitKey::All), 3 => said.prop_map(|it| CircuitKey::Of(Fingerprint::parse(it).unwrap()))];
+    let turn = prop::option::weighted(0.7, prop::sample::select(vec!["s", "s", "t", "else"]).prop_map(Uid::new));
+    let due = prop::sample::select(vec![-100, NOW - 1, NOW, NOW + 1, NOW + 40, NOW + 500]);
+    let quiet = prop::sample::select(vec![NOW - 40, NOW, NOW + 1, NOW + 600, NOW + 1200]);
+    let open =
+        (key.clone(), turn, due, quiet, 0..4_u32).prop_map(|(key, turn, due, quiet, failed_probes)| OpenCircuit {
+            key,
+            opened_at: at(-200),
+            failed: 5,
+            of: 5,
+            failed_probes,
+            next_probe_at: at(due),
+            quiet_at: at(quiet),
+            turn,
+        });
+    let closed = prop::sample::select(vec![-100, -60, 0, 20, 30, NOW - 1, NOW]);
+    let closed = (key, closed).prop_map(|(key, second)| ClosedCircuit {
+        key,
+        opened_at: at(-300),
+        closed_at: at(second),
+        why: Closing::Past,
+    });
+    let some = (prop::collection::vec(open, 0..3), prop::collection::vec(closed, 0..2));
+    prop_oneof![1 => Just(Circuits::default()), 1 => some.prop_map(|(open, closed)| Circuits::new(open, closed))]
 }
 
 /// Puts schedules beside what a target has, and lets some of its executions be their children.
-pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen): Schedules) -> Target {
+pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen, circuits): Schedules) -> Target {
     target.blind_to_schedules = unseen;
+    target.circuits = circuits;
     for (execution, made) in target.executions.values_mut().zip(made) {
         let Some((schedule, slot)) = made else { continue };
         let keep = Keep::Own;

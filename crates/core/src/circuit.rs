@@ -1,0 +1,188 @@
+//! Circuits: what is known of failures that many targets share (SPEC section 13.5).
+//!
+//! A circuit is open while a failure is shared: while it is, the schedules that it touches make no children, but for
+//! one probe at a time, and failures count for no target. [`Fold`] computes the circuits from what has ended, and
+//! [`Circuits`] is what a decision sees of them. A circuit never holds an execution: only schedules and triage.
+//!
+//! This module knows no clock and no store: it is a function of events, and `view` delivers these.
+
+mod event;
+mod fold;
+mod state;
+mod turn;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::Time;
+use crate::backoff::draw;
+use crate::fingerprint::{Fingerprint, Origin};
+use crate::name::Uid;
+
+pub use event::{End, Event, What};
+pub use fold::{Fold, Taken};
+pub use turn::{GRANTED_FOR, Turns};
+
+/// How a circuit of all failures is written.
+pub const ALL: &str = "*";
+
+/// Which failures a circuit is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CircuitKey {
+    /// All failures: the circuit `*`.
+    All,
+    /// Those with one fingerprint.
+    Of(Fingerprint),
+}
+
+impl CircuitKey {
+    /// Returns its spelling: `*`, or the fingerprint.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::All => ALL,
+            Self::Of(fingerprint) => fingerprint.as_str(),
+        }
+    }
+
+    /// Returns a number of it, the same for ever: to name what is said of it.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        draw(self.as_str(), 0)
+    }
+
+    /// Tells whether the circuit is about what has this origin, or failed with this fingerprint last.
+    #[must_use]
+    pub fn touches(&self, origin: &Origin, failed_last_with: Option<&Fingerprint>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(fingerprint) => failed_last_with == Some(fingerprint) || fingerprint.touches(origin),
+        }
+    }
+}
+
+impl fmt::Display for CircuitKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An open circuit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCircuit {
+    /// Which failures it is about.
+    pub key: CircuitKey,
+    /// When the failure ended that opened it.
+    pub opened_at: Time,
+    /// How many targets had failed when it opened.
+    pub failed: u32,
+    /// How many targets were counted when it opened: of `*` those that finished, of a fingerprint those that failed.
+    pub of: u32,
+    /// How many probes have failed since it opened.
+    pub failed_probes: u32,
+    /// When the next probe may be made.
+    pub next_probe_at: Time,
+    /// When it closes by itself, unless a failure of its kind or a probe comes first.
+    pub quiet_at: Time,
+    /// The schedule that makes the next probe, where one can.
+    pub turn: Option<Uid>,
+}
+
+/// A circuit that was open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosedCircuit {
+    /// Which failures it was about.
+    pub key: CircuitKey,
+    /// When it opened.
+    pub opened_at: Time,
+    /// When it closed.
+    pub closed_at: Time,
+    /// Why.
+    pub why: Closing,
+}
+
+/// Why a circuit closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// An execution that began after it opened got past what it was about.
+    Past,
+    /// Neither a failure of its kind nor a probe came for long.
+    Quiet,
+    /// The settings or what is left of the history do not open it any more.
+    Forgotten,
+}
+
+impl Closing {
+    /// Returns the reason in words.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Past => "an execution that began after it opened got past what it was about",
+            Self::Quiet => "neither a failure of its kind nor a probe came for long",
+            Self::Forgotten => "the settings, or what is left of the history, do not open it any more",
+        }
+    }
+}
+
+/// The circuits, as a decision sees them. The default is that none is open and none was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Circuits(Option<Arc<Seen>>);
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seen {
+    open: Vec<OpenCircuit>,
+    closed: Vec<ClosedCircuit>,
+}
+
+impl Circuits {
+    /// Makes what a decision sees: the open circuits, and those that closed a short time ago.
+    #[must_use]
+    pub fn new(open: Vec<OpenCircuit>, closed: Vec<ClosedCircuit>) -> Self {
+        let is_empty = open.is_empty() && closed.is_empty();
+        Self((!is_empty).then(|| Arc::new(Seen { open, closed })))
+    }
+
+    /// Returns the circuits that are open, in the order of their keys.
+    pub fn open(&self) -> impl Iterator<Item = &OpenCircuit> {
+        self.0.iter().flat_map(|seen| &seen.open)
+    }
+
+    /// Returns the circuits that closed a short time ago.
+    pub fn closed(&self) -> impl Iterator<Item = &ClosedCircuit> {
+        self.0.iter().flat_map(|seen| &seen.closed)
+    }
+
+    /// Tells whether a failure with this fingerprint that ends now is shared: its circuit is open, or that of all.
+    #[must_use]
+    pub fn is_open_for(&self, fingerprint: &Fingerprint) -> bool {
+        self.open().any(|circuit| match &circuit.key {
+            CircuitKey::All => true,
+            CircuitKey::Of(other) => other == fingerprint,
+        })
+    }
+
+    /// Returns the circuits that are open now and touch what has this origin, or failed with this fingerprint last.
+    pub fn touching<'a>(
+        &'a self,
+        origin: &'a Origin,
+        failed_last_with: Option<&'a Fingerprint>,
+        now: Time,
+    ) -> impl Iterator<Item = &'a OpenCircuit> {
+        self.open().filter(move |circuit| now < circuit.quiet_at && circuit.key.touches(origin, failed_last_with))
+    }
+
+    /// Returns when the circuits closed that touched what has this origin, or failed with this fingerprint last.
+    pub fn closings<'a>(
+        &'a self,
+        origin: &'a Origin,
+        failed_last_with: Option<&'a Fingerprint>,
+        now: Time,
+    ) -> impl Iterator<Item = (&'a CircuitKey, Time)> {
+        let quiet = self.open().filter(move |circuit| circuit.quiet_at <= now).map(|it| (&it.key, it.quiet_at));
+        let closed = self.closed().map(|circuit| (&circuit.key, circuit.closed_at));
+        quiet.chain(closed).filter(move |(key, _)| key.touches(origin, failed_last_with))
+    }
+}
+
+#[cfg(test)]
+mod tests;

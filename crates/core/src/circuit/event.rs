@@ -1,0 +1,61 @@
+//! What the circuits are computed from: that a child was made, and that an execution ended.
+
+use std::sync::Arc;
+
+use crate::Time;
+use crate::chain::ChainName;
+use crate::fingerprint::{Fingerprint, Origin};
+use crate::name::Uid;
+
+/// Something that happened to one execution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When it happened.
+    pub at: Time,
+    /// The execution.
+    pub uid: Uid,
+    /// What it would run, from where.
+    pub origin: Arc<Origin>,
+    /// The schedule that it was made for, where it is a child of one.
+    pub schedule: Option<Uid>,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened to an execution.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// It was made for a schedule. While a circuit is open, it may be a probe.
+    Made,
+    /// It ended, and was neither skipped nor cancelled nor too late. What a triage runs is no event.
+    Ended {
+        /// The target that it ran on.
+        target: ChainName,
+        /// When it was made. Whether it began after a circuit opened is judged by this: an execution that was made
+        /// before and began after counts as begun before, which closes no circuit.
+        created: Time,
+        /// How it ended.
+        end: End,
+    },
+}
+
+/// How an execution ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It completed.
+    Succeeded,
+    /// It failed before anything of it ran; none where its status has no fingerprint that circuits know.
+    FailedBefore(Option<Fingerprint>),
+    /// It failed after something of it ran, or nobody can tell.
+    FailedAfter,
+}
+
+/// The place of an event in the order in which events are folded.
+pub(super) type Place = (Time, Uid, bool);
+
+impl Event {
+    /// Returns its place: by time, then by uid. An execution is made before it ends.
+    pub(super) fn place(&self) -> Place {
+        (self.at, self.uid.clone(), matches!(self.what, What::Ended { .. }))
+    }
+}

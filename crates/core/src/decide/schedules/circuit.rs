@@ -1,0 +1,135 @@
+//! Row 8: an open circuit holds what it touches, and spreads it when it closes (SPEC section 13.5).
+//!
+//! The schedule whose turn it is makes a probe: an ordinary child, at the time that the circuit says. It passes all
+//! circuits then, since what one of them stops would stop it anyway.
+
+use std::fmt::Write as _;
+
+use super::status::hold;
+use super::{Case, Row, Step};
+use crate::Time;
+use crate::action::Probe;
+use crate::circuit::OpenCircuit;
+use crate::fingerprint::Fingerprint;
+use crate::moment::{after, just_after, shown};
+use crate::schedule::plan::offset;
+use crate::schedule::{HeldBy, Outcome};
+
+/// How many slots are looked at for the first that becomes late. Where it is a later one, a turn that is given to the
+/// schedule meanwhile goes on to another one by row 9.
+const MOST_SLOTS: usize = 4;
+
+/// Row 8: a circuit that touches it is open, or has closed while its slot was due.
+pub(super) fn circuit(case: Case<'_>) -> Row {
+    let circuits: Vec<_> = case.circuits().collect();
+    if circuits.is_empty() {
+        return spread(case);
+    }
+    if let Some(mine) = circuits.iter().find(|circuit| case.may_probe(circuit)) {
+        return Row::Passes(format!("it is its turn to probe circuit {}", mine.key).into());
+    }
+    // A turn of its own is due later. Of others nobody knows here when they end, but for the last moment.
+    let mine = circuits.iter().filter(|circuit| case.has_turn(circuit)).map(|circuit| circuit.next_probe_at);
+    let quiet = circuits.iter().map(|circuit| circuit.quiet_at);
+    let is_late = case.next.is_some_and(|next| next.late.is_some());
+    let until = mine.chain(quiet).chain(case.late_until_or_from()).min();
+    let keys = || circuits.iter().map(|circuit| circuit.key.clone()).collect();
+    // The status is written once; when the next probe is changes, so the decision alone says it.
+    let (lasting, probes) = words(case, &circuits);
+    let step = hold(case, HeldBy::CircuitOpen, lasting.clone(), until);
+    let because = format!("held, {}: {lasting}; {probes}", HeldBy::CircuitOpen.as_str()).into();
+    // A late one would make no child with its turn.
+    let probe = if is_late { Probe::None } else { Probe::Awaits(keys()) };
+    Row::Decides(Step { because, probe, ..step })
+}
+
+/// What was held runs within one base cooldown after the closing, and not all of it at once.
+fn spread(case: Case<'_>) -> Row {
+    let passes = |because: &'static str| Row::Passes(because.into());
+    let Some(due) = case.next.map(|next| next.due) else { return passes("no circuit that touches it is open") };
+    let (schedule, now) = (case.schedule, case.view.now);
+    let closings = case.view.target.circuits.closings(&schedule.origin, case.failed_last_with(), now);
+    let last = closings.filter(|(_, closed_at)| *closed_at >= due).max_by_key(|(_, closed_at)| *closed_at);
+    let Some((key, closed_at)) = last else { return passes("no circuit that touches it is open") };
+    let at = after(closed_at, offset(&schedule.id.uid, case.view.policy.backoff.base));
+    if at <= now {
+        return passes("its share of the time after a circuit closed has passed");
+    }
+    let message = format!(
+        "circuit {key} closed at {}; what it held goes on one after the other, this at {}",
+        shown(closed_at),
+        shown(at)
+    );
+    Row::Decides(hold(case, HeldBy::CircuitOpen, message, Some(at)))
+}
+
+/// Says what holds it: first what lasts while that is open, and then when it is probed.
+fn words(case: Case<'_>, circuits: &[&OpenCircuit]) -> (String, String) {
+    // The one that is said is its own where it has a turn, else the one that is probed next.
+    let said = circuits.iter().min_by_key(|circuit| (!case.has_turn(circuit), circuit.next_probe_at));
+    let Some(said) = said else { return Default::default() };
+    let OpenCircuit { key, opened_at, failed, of, failed_probes, next_probe_at, .. } = said;
+    let agreed = if failed == of {
+        format!("{failed} targets had failed with it")
+    } else {
+        format!("{failed} of {of} targets had failed")
+    };
+    let mut lasting = format!("circuit {key} is open since {}, when {agreed}", shown(*opened_at));
+    if circuits.len() > 1 {
+        let _ = write!(lasting, "; {} more circuits hold it", circuits.len() - 1);
+    }
+    let whose = match &said.turn {
+        Some(_) if case.has_turn(said) => "is made by this schedule",
+        Some(_) => "is made by another schedule",
+        None => "waits for a schedule that nothing else holds",
+    };
+    let at = shown(*next_probe_at);
+    (lasting, format!("failed probes: {failed_probes}; the next may be made at {at}, and {whose}"))
+}
+
+impl<'a> Case<'a> {
+    /// Returns the open circuits that touch it.
+    pub(super) fn circuits(self) -> impl Iterator<Item = &'a OpenCircuit> {
+        let Self { schedule, view, .. } = self;
+        view.target.circuits.touching(&schedule.origin, self.failed_last_with(), view.now)
+    }
+
+    /// Tells whether it has the turn of one of the circuits that touch it, and may make its probe now.
+    pub(super) fn probes(self) -> bool {
+        self.circuits().any(|circuit| self.may_probe(circuit))
+    }
+
+    fn has_turn(self, circuit: &OpenCircuit) -> bool {
+        circuit.turn.as_ref() == Some(&self.schedule.id.uid)
+    }
+
+    fn may_probe(self, circuit: &OpenCircuit) -> bool {
+        let due: Time = circuit.next_probe_at;
+        self.has_turn(circuit) && due <= self.view.now
+    }
+
+    /// Returns when it becomes late, or is late no more as another slot comes.
+    fn late_until_or_from(self) -> Option<Time> {
+        let mut next = self.next?;
+        if let Some(following) = next.late {
+            return following.map(|next| next.at);
+        }
+        let deadline = self.schedule.plan.as_ref().ok()?.deadline?;
+        // Slots that are closer to each other than the deadline replace one another, and none is late.
+        for _ in 0..MOST_SLOTS {
+            let late_at = just_after(after(next.planned.at, deadline));
+            next = self.schedule.next_run(late_at)?;
+            if next.late.is_some() {
+                return Some(late_at);
+            }
+        }
+        None
+    }
+
+    /// Returns what it failed with last in this plan, where its last run failed.
+    fn failed_last_with(self) -> Option<&'a Fingerprint> {
+        let status = &self.schedule.status;
+        let last = status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Failed));
+        last.filter(|last| Some(last.slot) > status.planned_from)?.fingerprint.as_ref()
+    }
+}

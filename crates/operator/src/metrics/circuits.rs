@@ -1,0 +1,143 @@
+//! What Prometheus sees of circuits (SPEC section 13.7).
+
+use std::collections::BTreeMap;
+
+use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use wfe_core::circuit::{CircuitKey, Circuits};
+
+use super::series::LimitedSeries;
+
+/// How many circuits have a series of their own (SPEC section 13.7).
+const MAX_CIRCUITS: usize = 100;
+/// The label of those that have none: no fingerprint is without a slash.
+const OVERFLOW: [&str; 1] = ["overflow"];
+
+/// The metrics of circuits. Cheap to clone.
+#[derive(Clone)]
+pub struct CircuitMetrics {
+    open: IntGaugeVec,
+    probes: IntCounterVec,
+}
+
+impl CircuitMetrics {
+    pub(super) fn new() -> prometheus::Result<Self> {
+        let all = Self {
+            open: IntGaugeVec::new(
+                Opts::new(
+                    "workflow_circuit_open",
+                    "1 for each circuit that is open, by the fingerprint of what many targets share; * is all failures.",
+                ),
+                &["fingerprint"],
+            )?,
+            probes: IntCounterVec::new(
+                Opts::new("workflow_circuit_probes_total", "Probes of open circuits that ended, by outcome."),
+                &["outcome"],
+            )?,
+        };
+        for got_past in [true, false] {
+            let _ = all.probes.with_label_values(&[outcome(got_past)]);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn register(&self, registry: &Registry) -> prometheus::Result<()> {
+        registry.register(Box::new(self.open.clone()))?;
+        registry.register(Box::new(self.probes.clone()))
+    }
+
+    /// Counts a probe that has ended.
+    pub fn probed(&self, got_past: bool) {
+        self.probes.with_label_values(&[outcome(got_past)]).inc();
+    }
+
+    /// Returns the gauge of the circuits that are open.
+    #[must_use]
+    pub fn gauges(&self) -> CircuitGauges {
+        let mut open = LimitedSeries::new(self.open.clone(), OVERFLOW);
+        open.most = MAX_CIRCUITS;
+        CircuitGauges { open, shown: BTreeMap::new() }
+    }
+}
+
+fn outcome(got_past: bool) -> &'static str {
+    if got_past { "succeeded" } else { "failed" }
+}
+
+/// Shows which circuits are open. Owned by whoever decides.
+pub struct CircuitGauges {
+    open: LimitedSeries<1>,
+    /// What is shown, and whether it has a series of its own.
+    shown: BTreeMap<CircuitKey, bool>,
+}
+
+impl CircuitGauges {
+    /// Shows the circuits that are open now.
+    pub fn show(&mut self, circuits: &Circuits) {
+        let is_open = |key: &CircuitKey| circuits.open().any(|circuit| circuit.key == *key);
+        for (key, has_series) in self.shown.extract_if(.., |key, _| !is_open(key)) {
+            if has_series {
+                self.open.remove([key.as_str()]);
+            } else {
+                self.open.remove_beyond(1);
+            }
+        }
+        for circuit in circuits.open() {
+            if !self.shown.contains_key(&circuit.key) {
+                let has_series = self.open.add([circuit.key.as_str()], 1);
+                self.shown.insert(circuit.key.clone(), has_series);
+            }
+        }
+    }
+
+    /// Shows no circuit any more.
+    pub fn forget_all(&mut self) {
+        self.show(&Circuits::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus::core::Collector;
+    use wfe_core::Time;
+    use wfe_core::circuit::OpenCircuit;
+    use wfe_core::fingerprint::Fingerprint;
+
+    fn circuits(keys: &[&str]) -> Circuits {
+        let at = Time::UNIX_EPOCH;
+        let open = keys.iter().map(|key| OpenCircuit {
+            key: Fingerprint::parse(key).map_or(CircuitKey::All, CircuitKey::Of),
+            opened_at: at,
+            failed: 5,
+            of: 5,
+            failed_probes: 0,
+            next_probe_at: at,
+            quiet_at: at,
+            turn: None,
+        });
+        Circuits::new(open.collect(), vec![])
+    }
+
+    #[test]
+    fn a_series_lasts_as_long_as_its_circuit_and_their_number_is_limited() {
+        let mut gauges = CircuitMetrics::new().unwrap().gauges();
+        gauges.open.most = 2;
+        let series = |gauges: &CircuitGauges| -> Vec<String> {
+            let metrics = gauges.open.gauge.collect().into_iter().flat_map(|mut family| family.take_metric());
+            let mut all: Vec<String> = metrics.map(|metric| metric.get_label()[0].value().to_owned()).collect();
+            all.sort();
+            all
+        };
+        let (one, two) = ("Forbidden/cluster", "ImagePullBackOff/registry/r.example");
+        gauges.show(&circuits(&["*", one]));
+        assert_eq!(series(&gauges), ["*", one]);
+        gauges.show(&circuits(&["*", one, two]));
+        assert_eq!(series(&gauges), ["*", one, "overflow"]);
+        gauges.show(&circuits(&[one, two]));
+        assert_eq!(series(&gauges), [one, "overflow"]);
+        gauges.show(&circuits(&[one]));
+        assert_eq!(series(&gauges), [one]);
+        gauges.forget_all();
+        assert!(series(&gauges).is_empty());
+    }
+}

@@ -1,0 +1,317 @@
+//! The circuits: what has ended of all targets, folded, and whose turn it is to probe (SPEC section 13.5).
+//!
+//! The rules are those of `wfe_core::circuit`. Here it is known which events an execution brings, when all must be
+//! folded anew, and whose decisions a change of the circuits may change.
+
+use std::time::Duration;
+
+use wfe_core::Time;
+use wfe_core::action::{Decision, Probe};
+use wfe_core::chain::ChainName;
+use wfe_core::circuit::{
+    CircuitKey, Circuits, ClosedCircuit, Closing, End, Event, Fold, OpenCircuit, Taken, Turns, What,
+};
+use wfe_core::execution::{Execution, ExecutionState, FailedState};
+use wfe_core::fingerprint::Fingerprint;
+use wfe_core::name::Uid;
+use wfe_core::policy::Policy;
+use wfe_core::reason::FailureReason;
+use wfe_core::schedule::Schedule;
+
+use super::{Index, Key, Kind};
+
+/// How often all is folded anew at the most: of fifty thousand executions it takes some hundredths of a second.
+const ANEW_AFTER: Duration = Duration::from_secs(1);
+/// How many events wait to be folded at the most. With more, all is folded anew.
+const MOST_PENDING: usize = 16_384;
+/// How much later than now an execution may say that it ended: with more, a clock was ahead, and it says nothing.
+const MAX_AHEAD: Duration = Duration::from_mins(1);
+
+/// What became of a circuit since somebody looked last.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CircuitNews {
+    /// It opened.
+    Opened(OpenCircuit),
+    /// It closed.
+    Closed(ClosedCircuit),
+    /// A probe of it has ended.
+    Probed {
+        /// Which circuit.
+        key: CircuitKey,
+        /// Whether the probe got past what the circuit is about.
+        got_past: bool,
+    },
+}
+
+/// What the index keeps of the circuits.
+#[derive(Debug)]
+pub(super) struct Breakers {
+    policy: Policy,
+    fold: Fold,
+    /// What has happened and is not folded yet.
+    pending: Vec<Event>,
+    /// Whether all must be folded anew.
+    is_stale: bool,
+    folded_at: Option<Time>,
+    turns: Turns,
+    /// What decisions see.
+    shown: Circuits,
+    /// The circuits that closed as nothing opens them any more: what they held is spread like what others held.
+    forgotten: Vec<ClosedCircuit>,
+    /// The probes that have ended since somebody looked last.
+    probed: Vec<CircuitNews>,
+}
+
+impl Default for Breakers {
+    fn default() -> Self {
+        let policy = Policy::default();
+        Self {
+            fold: Fold::new(&policy),
+            policy,
+            pending: Vec::new(),
+            is_stale: true,
+            folded_at: None,
+            turns: Turns::default(),
+            shown: Circuits::default(),
+            forgotten: Vec::new(),
+            probed: Vec::new(),
+        }
+    }
+}
+
+impl Index {
+    /// Sets the policy that circuits open by. They are folded anew where it is another one.
+    pub fn rule_circuits(&mut self, policy: &Policy) {
+        let breakers = &mut self.breakers;
+        if !breakers.fold.is_by(policy) {
+            (breakers.is_stale, breakers.folded_at) = (true, None);
+        }
+        breakers.policy.clone_from(policy);
+    }
+
+    /// Returns the circuits as decisions see them.
+    #[must_use]
+    pub fn circuits(&self) -> &Circuits {
+        &self.breakers.shown
+    }
+
+    /// Hands the circuits to a target that is about to be decided on.
+    pub fn show_circuits(&mut self, key: &Key) {
+        if let Some(entry) = self.targets.get_mut(key) {
+            entry.target.circuits.clone_from(&self.breakers.shown);
+        }
+    }
+
+    /// Records which schedules of a decision wait for a turn to probe.
+    pub fn line_up(&mut self, decision: &Decision, now: Time) {
+        let breakers = &mut self.breakers;
+        if breakers.shown.open().next().is_none() {
+            return;
+        }
+        for (schedule, judgement) in &decision.schedules {
+            match &judgement.probe {
+                Probe::None => breakers.turns.leave(&schedule.uid),
+                Probe::Awaits(circuits) => breakers.turns.wait(&schedule.uid, circuits.clone()),
+                Probe::Makes(circuits) => breakers.turns.make(&schedule.uid, circuits.clone(), now),
+            }
+        }
+    }
+
+    /// Folds what has happened, gives turns, and marks the targets of the schedules whose decision that may change.
+    /// Returns what became of the circuits. While something is listed, nothing is decided, and nothing is folded.
+    pub fn settle_circuits(&mut self, now: Time) -> Vec<CircuitNews> {
+        if !self.is_synced() || self.is_listing() {
+            return Vec::new();
+        }
+        self.fold_pending(now);
+        let breakers = &mut self.breakers;
+        let (mut open, closed) = breakers.fold.seen(now);
+        breakers.turns.give(&mut open, now);
+        let was: Vec<OpenCircuit> = breakers.shown.open().cloned().collect();
+        let is_same = |a: &OpenCircuit, b: &OpenCircuit| a.key == b.key && a.opened_at == b.opened_at;
+        let mut news = std::mem::take(&mut breakers.probed);
+        for gone in was.iter().filter(|was| !open.iter().any(|is| is_same(was, is))) {
+            let known = closed.iter().find(|it| it.key == gone.key && it.opened_at == gone.opened_at);
+            let closed = known.cloned().unwrap_or_else(|| {
+                let (key, opened_at) = (gone.key.clone(), gone.opened_at);
+                let closed = ClosedCircuit { key, opened_at, closed_at: now, why: Closing::Forgotten };
+                breakers.forgotten.push(closed.clone());
+                closed
+            });
+            news.push(CircuitNews::Closed(closed));
+        }
+        let opened = open.iter().filter(|is| !was.iter().any(|was| is_same(was, is)));
+        news.extend(opened.cloned().map(CircuitNews::Opened));
+        // Closings spread what was held for one base cooldown, and say nothing after that.
+        let spreads = |it: &ClosedCircuit| now < it.closed_at + breakers.policy.backoff.base;
+        breakers.forgotten.retain(spreads);
+        let closed = closed.into_iter().filter(spreads).chain(breakers.forgotten.iter().cloned()).collect();
+        let shown = Circuits::new(open, closed);
+        if shown == breakers.shown {
+            return news;
+        }
+        let before = std::mem::replace(&mut breakers.shown, shown.clone());
+        self.mark_held(&before, &shown);
+        news
+    }
+
+    /// Takes in what a new version of an execution says; `had_ended` where it was known, and whether it had ended then.
+    pub(super) fn feed(&mut self, key: &Key, uid: &Uid, had_ended: Option<bool>) {
+        if !self.is_synced() || had_ended == Some(true) {
+            return; // the first fold takes all that there is
+        }
+        let Key::Chain(chain) = key else { return };
+        let Some(execution) = self.targets.get(key).and_then(|entry| entry.target.executions.get(uid)) else { return };
+        let ended = ended(*chain, execution);
+        let made = made(execution).filter(|_| had_ended.is_none());
+        let breakers = &mut self.breakers;
+        if let Some(ended) = ended.as_ref().filter(|_| had_ended.is_some()) {
+            let probed = breakers.shown.open().filter(|circuit| is_probe(circuit, execution, &breakers.policy));
+            let got_past = |circuit: &OpenCircuit| match &ended.what {
+                What::Ended { end: End::Succeeded, .. } => true,
+                What::Ended { end: End::FailedAfter, .. } => circuit.key != CircuitKey::All,
+                _ => false,
+            };
+            let probed =
+                probed.map(|circuit| CircuitNews::Probed { key: circuit.key.clone(), got_past: got_past(circuit) });
+            breakers.probed.extend(probed);
+        }
+        breakers.pending.extend(made.into_iter().chain(ended));
+        if breakers.pending.len() > MOST_PENDING {
+            breakers.pending.clear();
+            breakers.is_stale = true;
+        }
+    }
+
+    /// Forgets the probe that a child was which is gone before its end. What has ended stays folded.
+    pub(super) fn forget_probe(&mut self, execution: &Execution) {
+        if execution.child.is_none() || execution.is_terminal() {
+            return;
+        }
+        let (created, uid) = (execution.created, &execution.id.uid);
+        let breakers = &mut self.breakers;
+        breakers.pending.retain(|event| event.uid != *uid);
+        let is_old = breakers.fold.forget(created, uid) == Taken::TooOld;
+        breakers.is_stale |= is_old && breakers.shown.open().any(|circuit| circuit.opened_at < created);
+    }
+
+    /// Forgets who waits for a turn, as another has decided since.
+    pub(super) fn forget_turns(&mut self) {
+        self.breakers.turns = Turns::default();
+    }
+
+    /// Forgets that a schedule waits for a turn: it is gone.
+    pub(super) fn leave_line(&mut self, schedule: &Uid) {
+        self.breakers.turns.leave(schedule);
+    }
+
+    fn fold_pending(&mut self, now: Time) {
+        let breakers = &mut self.breakers;
+        let is_past = |event: &Event| event.at <= now + MAX_AHEAD;
+        if !breakers.is_stale && !breakers.pending.is_empty() {
+            let pending = std::mem::take(&mut breakers.pending);
+            breakers.is_stale = breakers.fold.take(pending.into_iter().filter(is_past)) == Taken::TooOld;
+        }
+        let is_soon = breakers.folded_at.is_some_and(|at| now < at + ANEW_AFTER && at <= now);
+        if !breakers.is_stale || is_soon {
+            return;
+        }
+        let all = self.targets.iter().filter_map(|(key, entry)| match key {
+            Key::Chain(chain) => Some((*chain, entry)),
+            Key::Unreadable(_) => None,
+        });
+        let executions = all.flat_map(|(chain, entry)| entry.target.executions.values().map(move |it| (chain, it)));
+        let events = executions.flat_map(|(chain, it)| made(it).into_iter().chain(ended(chain, it)));
+        let fold = Fold::of(&self.breakers.policy, events.filter(is_past));
+        let breakers = &mut self.breakers;
+        (breakers.fold, breakers.is_stale, breakers.folded_at) = (fold, false, Some(now));
+        breakers.pending.clear();
+    }
+
+    /// Marks the targets of the schedules that a circuit touches which has opened or closed, and of those whose turn it
+    /// is or was.
+    fn mark_held(&mut self, was: &Circuits, is: &Circuits) {
+        let moments = |circuits: &Circuits| -> Vec<(CircuitKey, Time)> {
+            circuits.open().map(|circuit| (circuit.key.clone(), circuit.opened_at)).collect()
+        };
+        let (before, after) = (moments(was), moments(is));
+        let changed =
+            before.iter().filter(|it| !after.contains(it)).chain(after.iter().filter(|it| !before.contains(it)));
+        let changed: Vec<&CircuitKey> = changed.map(|(key, _)| key).collect();
+        let turns = |circuits: &Circuits| -> Vec<(Uid, CircuitKey, Time)> {
+            let turns = circuits.open().filter_map(|it| Some((it.turn.clone()?, it.key.clone(), it.next_probe_at)));
+            turns.collect()
+        };
+        let (before, after) = (turns(was), turns(is));
+        let moved =
+            before.iter().filter(|it| !after.contains(it)).chain(after.iter().filter(|it| !before.contains(it)));
+        for (uid, _, _) in moved {
+            if let Some(key) = self.places[&Kind::Schedule].get(uid) {
+                self.dirty.insert(key.clone());
+            }
+        }
+        if changed.is_empty() {
+            return;
+        }
+        for (uid, key) in &self.places[&Kind::Schedule] {
+            let schedule = self.targets.get(key).and_then(|entry| entry.target.schedules.get(uid));
+            if schedule.is_some_and(|it| changed.iter().any(|key| key.touches(&it.origin, last_fingerprint(it)))) {
+                self.dirty.insert(key.clone());
+            }
+        }
+    }
+}
+
+/// What a schedule failed with last. Who asks decides anew, so a failure of an earlier plan does no harm.
+fn last_fingerprint(schedule: &Schedule) -> Option<&Fingerprint> {
+    schedule.status.last_run.as_ref().and_then(|last| last.fingerprint.as_ref())
+}
+
+fn is_probe(circuit: &OpenCircuit, execution: &Execution, policy: &Policy) -> bool {
+    let failed_with = match &execution.state {
+        ExecutionState::Failed(failed) => failed.fingerprint.as_ref(),
+        _ => None,
+    };
+    let first = circuit.opened_at + policy.backoff.after(1);
+    execution.child.is_some() && execution.created >= first && circuit.key.touches(&execution.origin, failed_with)
+}
+
+/// Returns the event that an execution was made for a schedule, where it was.
+fn made(execution: &Execution) -> Option<Event> {
+    let child = execution.child.as_ref()?;
+    Some(Event {
+        at: execution.created,
+        uid: execution.id.uid.clone(),
+        origin: execution.origin.clone(),
+        schedule: Some(child.schedule.clone()),
+        what: What::Made,
+    })
+}
+
+/// Returns the event that an execution ended, where it did, and says something of whether its workflow can run.
+fn ended(target: ChainName, execution: &Execution) -> Option<Event> {
+    let end = match &execution.state {
+        ExecutionState::Completed { .. } => End::Succeeded,
+        ExecutionState::Failed(failed) if failed.cancelled || is_too_late(execution, failed) => return None,
+        ExecutionState::Failed(failed) if failed.was_execution_failure => End::FailedAfter,
+        ExecutionState::Failed(failed) => {
+            End::FailedBefore(failed.fingerprint.clone().filter(Fingerprint::may_be_shared))
+        }
+        ExecutionState::Undecided { .. } | ExecutionState::Running { .. } | ExecutionState::Skipped { .. } => {
+            return None;
+        }
+    };
+    Some(Event {
+        at: execution.ended_at()?,
+        uid: execution.id.uid.clone(),
+        origin: execution.origin.clone(),
+        schedule: execution.child.as_ref().map(|child| child.schedule.clone()),
+        what: What::Ended { target, created: execution.created, end },
+    })
+}
+
+/// Tells whether an execution was decided on later than its `startBefore`: it never asked for a run.
+pub(super) fn is_too_late(execution: &Execution, failed: &FailedState) -> bool {
+    let is_late = failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none();
+    is_late && !failed.was_execution_failure
+}
