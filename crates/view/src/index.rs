@@ -8,6 +8,7 @@ mod circuits;
 mod delivery;
 mod expect;
 mod follow;
+mod intern;
 mod keep;
 mod learn;
 mod live;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use wfe_core::Time;
 use wfe_core::by_uid::{ByUid, Few};
+use wfe_core::fingerprint::{Fingerprint, Origin};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::Target;
 use wfe_core::waiting::Pause;
@@ -30,6 +32,7 @@ pub use circuits::CircuitNews;
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind, ScheduleRecord};
 use expect::Expectations;
 pub use expect::{Expected, Live, READ_AFTER, Written};
+use intern::Interner;
 
 /// One target with what the shell needs beside it.
 #[derive(Debug, Default)]
@@ -85,6 +88,10 @@ pub struct Index {
     leaving: HashSet<Box<str>>,
     /// The names of the namespaces that have executions or schedules, which all of these share.
     shared: HashSet<Arc<str>>,
+    /// What executions run, and the children of schedules would.
+    origins: Interner<Arc<Origin>>,
+    /// What failures have in common with others.
+    fingerprints: Interner<Fingerprint>,
     /// Whether the watch of schedules works, as far as the shell knows.
     hears_schedules: bool,
     lists: HashMap<Kind, List>,
@@ -122,6 +129,8 @@ impl Index {
             paused: HashMap::new(),
             leaving: HashSet::new(),
             shared: HashSet::new(),
+            origins: Interner::default(),
+            fingerprints: Interner::default(),
             hears_schedules: true,
             lists: HashMap::from(Kind::ALL.map(|kind| (kind, List::default()))),
             next_order: 0,

@@ -69,6 +69,7 @@ impl Index {
             None => schedule.children = self.find_children(&schedule),
         }
         schedule.id.namespace = self.share(&schedule.id.namespace);
+        self.intern_schedule(&mut schedule);
         schedule.paused = pause_for(&self.paused, &schedule.id.namespace, target.as_ref());
         schedule.leaving |= self.leaving.contains(&*schedule.id.namespace);
         let blind = !self.sees_schedules();
@@ -252,7 +253,11 @@ fn keep(execution: &mut Execution, is: Keep) -> bool {
 /// Reads what an execution is to the schedule that it was made for.
 pub(super) fn child_of(execution: &Execution) -> Option<(Uid, Child)> {
     let child = execution.child.as_ref()?;
-    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason };
+    let (fingerprint, shared) = match &execution.state {
+        ExecutionState::Failed(failed) => (failed.fingerprint.clone(), failed.shared_outage),
+        _ => (None, false),
+    };
+    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason, fingerprint, shared };
     let state = match &execution.state {
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => ChildState::AtWork,
         ExecutionState::Completed { .. } => ended(Outcome::Completed, None),

@@ -6,6 +6,7 @@ use serde_json::Value;
 use wfe_api::limits::{self, REVISION, RUN_MESSAGE};
 use wfe_api::workflow_schedule::conditions::{CHILD_REFUSED, DELETING, HELD, INVALID_SPEC, READY};
 use wfe_core::Time;
+use wfe_core::fingerprint::Fingerprint;
 use wfe_core::schedule::{
     Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Planned, PlannedBy, Ready, Revision, ScheduleStatus, slot_of,
 };
@@ -55,6 +56,7 @@ fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
         outcome: one_of(&Outcome::ALL, Outcome::as_str, outcome)
             .or_else(|| (!outcome.is_null()).then_some(Outcome::Skipped)),
         reason: cut("reason"),
+        fingerprint: value["fingerprint"].as_str().and_then(Fingerprint::parse),
         message: cut("message"),
     })
 }
