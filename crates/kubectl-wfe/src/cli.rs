@@ -51,6 +51,13 @@ Example:
 
 Sets spec.suspend to false. Exit code: 0 it is not suspended; 2 an error.";
 
+const CIRCUITS: &str = "\
+Examples:
+  kubectl wfe circuits
+  kubectl wfe circuits --output json
+
+Exit code: 0 no circuit is open; 1 one is; 2 an error.";
+
 const CLEAR: &str = "\
 Example:
   kubectl wfe clear payment/deployment/payment-api --reason 'looked at it, all in order'
@@ -79,6 +86,9 @@ pub(crate) enum Command {
     /// Lift the block that a failure has left on a target, in your own name.
     #[command(after_help = CLEAR)]
     Clear(Box<ClearArgs>),
+    /// Show which failures many targets share: the schedules that these touch wait. Writes nothing.
+    #[command(after_help = CIRCUITS)]
+    Circuits(Box<CircuitsArgs>),
     /// Show WorkflowSchedules, say when they run next and why, and steer them.
     Schedule {
         /// What to do.
@@ -105,6 +115,18 @@ pub(crate) enum ScheduleCommand {
     /// Go on: the plan begins anew, and nothing of the time between is made up for.
     #[command(after_help = RESUME_SCHEDULE)]
     Resume(ScheduleNameArgs),
+}
+
+/// The flags of `circuits`.
+#[derive(Debug, Args)]
+pub(crate) struct CircuitsArgs {
+    /// How to answer. Default: for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+
+    /// How to look.
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    pub(crate) view: ViewArgs,
 }
 
 /// The flags of `schedule list`.
