@@ -13,6 +13,7 @@ mod plans;
 mod policies;
 mod resume;
 mod tools;
+mod triage;
 mod triage_limits;
 mod upgrade;
 
