@@ -30,7 +30,8 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
             }
             Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. }) => {
                 (failure.failed_at, failure.ran_for) = (at(0), Duration::ZERO);
-                failure.charge = Charge::default();
+                // As is whether a circuit was open then.
+                (failure.charge, failure.shared_outage) = (Charge::default(), false);
                 if let Some(end) = failure.tried.as_mut().and_then(|tried| tried.end.as_mut()) {
                     end.completed_at = at(0);
                 }
