@@ -265,7 +265,6 @@ fn a_status_is_read_as_it_is_however_absurd() {
         reason: Some("Forbidden".into()),
         fingerprint: Fingerprint::parse("Forbidden/cluster"),
         message: Some("no".into()),
-        fingerprint: None,
     };
     let expected = ScheduleStatus {
         observed_generation: Some(7),
