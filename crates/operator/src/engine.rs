@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use wfe_core::Time;
-use wfe_core::action::{Change, RunChange, Says};
+use wfe_core::action::{Change, RunChange, Says, TriageDoes};
 use wfe_core::decide::{decide, decide_blind, decide_unseen};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::TargetName;

@@ -266,6 +266,7 @@ impl Translation {
             | Action::Follow { .. }
             | Action::CreateChild { .. }
             | Action::Record(_)
+            | Action::Triage(_)
             | Action::Tell(_) => return None,
         })
     }

@@ -1,6 +1,7 @@
 //! What a run that has ended says about its failure: whether anything ran, which task is to blame, and why.
 
 mod blame;
+mod registry;
 
 use wfe_core::evidence::{Doubt, Started};
 use wfe_core::findings::{Cause, Findings, Waited};

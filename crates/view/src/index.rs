@@ -8,6 +8,7 @@ mod circuits;
 mod delivery;
 mod expect;
 mod follow;
+mod intern;
 mod keep;
 mod learn;
 mod live;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use wfe_core::Time;
 use wfe_core::by_uid::{ByUid, Few};
+use wfe_core::fingerprint::{Fingerprint, Origin};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::Target;
 use wfe_core::waiting::Pause;
@@ -31,6 +33,7 @@ pub use circuits::CircuitNews;
 pub use delivery::{Delivery, ExecutionRecord, Key, Kind, ScheduleRecord};
 use expect::Expectations;
 pub use expect::{Expected, Live, READ_AFTER, Written};
+use intern::Interner;
 
 /// One target with what the shell needs beside it.
 #[derive(Debug, Default)]
@@ -88,6 +91,10 @@ pub struct Index {
     shared: HashSet<Arc<str>>,
     /// When triages of schedules began within the last hour, as statuses say or this process has asked for them.
     triages: HashMap<Uid, Time>,
+    /// What executions run, and the children of schedules would.
+    origins: Interner<Arc<Origin>>,
+    /// What failures have in common with others.
+    fingerprints: Interner<Fingerprint>,
     /// Whether the watch of schedules works, as far as the shell knows.
     hears_schedules: bool,
     lists: HashMap<Kind, List>,
@@ -126,6 +133,8 @@ impl Index {
             leaving: HashSet::new(),
             shared: HashSet::new(),
             triages: HashMap::new(),
+            origins: Interner::default(),
+            fingerprints: Interner::default(),
             hears_schedules: true,
             lists: HashMap::from(Kind::ALL.map(|kind| (kind, List::default()))),
             next_order: 0,

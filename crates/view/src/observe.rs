@@ -19,6 +19,7 @@ use wfe_core::execution::{
     Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded, RunShown, WaitingShown,
 };
 use wfe_core::findings::TaskCount;
+use wfe_core::fingerprint::{Fingerprint, Origin};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Retry, RetryPolicy};
@@ -81,6 +82,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
         deleting: meta.deletion_timestamp.is_some(),
         workflow_id: spec.pointer("/workflowRef/workflowId").and_then(Value::as_str).unwrap_or_default().into(),
+        origin: Arc::new(origin(&spec["workflowRef"])), // the index shares it
         bundle: Bundle::new(
             spec.pointer("/workflowRef/containerImage").and_then(Value::as_str).unwrap_or_default(),
             spec.pointer("/workflowRef/containerDigest").and_then(Value::as_str),
@@ -107,6 +109,12 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         memory: None, // the index keeps it
     };
     Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
+}
+
+/// Reads what a `workflowRef` names, as far as fingerprints need it. Total: what is not there is empty.
+fn origin(workflow: &Value) -> Origin {
+    let text = |key: &str| workflow[key].as_str().unwrap_or_default();
+    Origin::new(text("workflowId"), text("version"), text("containerImage"))
 }
 
 /// Reads what an execution is to the schedule that it was made for: it names the schedule, with its uid, in its own
@@ -217,6 +225,8 @@ fn decided_state(status: &Value, conditions: &[Condition], phase: &str) -> Execu
             failed_at: details["failedAt"].as_str().and_then(parse_moment),
             completed_at: time("completionTime"),
             next_allowed_execution: time("nextAllowedExecution"),
+            fingerprint: details["fingerprint"].as_str().and_then(Fingerprint::parse),
+            shared_outage: details["sharedOutage"] == true,
         })
     } else {
         // Skipped, and a phase of some other version: neither asks for a turn nor counts as an execution. If that other

@@ -25,10 +25,7 @@ impl Announcement {
     pub fn held(schedule: &ScheduleId, version: &str, by: HeldBy, message: &str) -> Self {
         let about = About::Schedule(schedule.clone(), version.to_owned());
         // Somebody has to do something before it runs again.
-        let warning = matches!(
-            by,
-            HeldBy::PreviousExecutionFailed | HeldBy::ExhaustedRetries | HeldBy::TriagePaused
-        );
+        let warning = matches!(by, HeldBy::PreviousExecutionFailed | HeldBy::ExhaustedRetries | HeldBy::TriagePaused);
         Self { warning, ..Self::normal(about, "Held", "Hold", format!("{}: {message}", by.as_str())) }
     }
 

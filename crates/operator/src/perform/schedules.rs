@@ -61,9 +61,8 @@ impl OfSchedule {
         let Some(schedule) = target.and_then(|target| target.schedules.get(self.about())) else { return Sight::Never };
         let wanted = &self.record.status;
         let triage = |status: &ScheduleStatus| status.triage.as_ref().map(|triage| (triage.of.clone(), triage.state));
-        let is_told_of = |status: &ScheduleStatus| {
-            (status.last_run.clone(), status.last_missed, status.held.by(), triage(status))
-        };
+        let is_told_of =
+            |status: &ScheduleStatus| (status.last_run.clone(), status.last_missed, status.held.by(), triage(status));
         if schedule.version == self.record.version {
             Sight::NotYet
         } else if is_told_of(&schedule.status) == is_told_of(wanted) {

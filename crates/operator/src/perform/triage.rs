@@ -9,7 +9,6 @@ use kube::api::{DynamicObject, PostParams};
 use serde_json::{Map, Value, json};
 use wfe_api::labels::{LABEL_SCHEDULE, MANAGED_BY};
 use wfe_api::limits;
-use wfe_core::Time;
 use wfe_core::action::{Analyse, Gather, TriageDoes, TriageStep};
 use wfe_core::duration;
 use wfe_core::name::{ExecutionId, ScheduleId};

@@ -102,8 +102,8 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
             natural_language_summary: limits::cut(&failure.summary(&subject.workflow_id), limits::SUMMARY),
             was_execution_failure: failure.was_execution_failure(),
             requires_manual_review: failure.was_execution_failure(),
-            fingerprint: None,
-            shared_outage: None,
+            fingerprint: failure.fingerprint.as_ref().map(|it| it.as_str().to_owned()),
+            shared_outage: failure.shared_outage.then_some(true),
         }),
         conditions: vec![condition(
             subject,

@@ -36,7 +36,7 @@ pub fn schedule(id: &ScheduleId, shown: &ScheduleStatus, wanted: &ScheduleStatus
 }
 
 fn render_run(id: &ScheduleId, run: &LastRun) -> Value {
-    let LastRun { slot, started_at, ended_at, outcome, reason, message } = run;
+    let LastRun { slot, started_at, ended_at, outcome, reason, fingerprint, message } = run;
     let mut rendered = Map::new();
     // One that was refused was never there.
     let name = started_at.map(|_| child_name(&id.name, *slot));
@@ -47,6 +47,7 @@ fn render_run(id: &ScheduleId, run: &LastRun) -> Value {
     rendered.insert("outcome".to_owned(), json!(outcome.map(wfe_core::schedule::Outcome::as_str)));
     let text = |text: &Option<Box<str>>, most| text.as_ref().map(|text| limits::cut(text, most));
     rendered.insert("reason".to_owned(), json!(text(reason, limits::REASON)));
+    rendered.insert("fingerprint".to_owned(), json!(fingerprint.as_ref().map(Fingerprint::as_str)));
     rendered.insert("message".to_owned(), json!(text(message, limits::RUN_MESSAGE)));
     Value::Object(rendered)
 }

@@ -8,6 +8,7 @@ use wfe_core::Time;
 use wfe_core::findings::FailedTask;
 use wfe_core::reason::FailureReason;
 
+use super::registry::registry_of_step;
 use crate::evidence::Remains;
 use crate::object::{End, Object, Step, TaskRun, list, text};
 use crate::reasons::{CustomReason, Meaning, RunReason, StepReason, TaskReason, Wait};
@@ -39,7 +40,17 @@ pub(super) fn blame<'a>(
     has_timed_out: bool,
     waiting: Option<(Wait, Option<&str>)>,
 ) -> Option<Blamed<'a>> {
-    let task_runs = remains.task_runs.iter().filter_map(|object| of_task_run(TaskRun(*object), waiting));
+    let task_runs = remains.task_runs.iter().filter_map(|object| {
+        let task_run = TaskRun(*object);
+        let mut blamed = of_task_run(task_run, waiting)?;
+        let waited = waiting.filter(|(wait, _)| *wait == Wait::Image).map(|(_, step)| step);
+        // Also of one that was stopped while it waited for its image.
+        if blamed.reason == FailureReason::ImagePullBackOff || waited.is_some() {
+            let step = blamed.task.step.as_deref().or(waited.flatten());
+            blamed.task.registry = registry_of_step(remains, task_run, step);
+        }
+        Some(blamed)
+    });
     let others = remains.others.iter().filter_map(|object| of_other(*object));
     let places = places(remains.run);
     let candidates = task_runs.chain(others).map(|mut blamed| {

@@ -71,6 +71,7 @@ impl Index {
         }
         self.note_triage(&schedule);
         schedule.id.namespace = self.share(&schedule.id.namespace);
+        self.intern_schedule(&mut schedule);
         schedule.paused = pause_for(&self.paused, &schedule.id.namespace, target.as_ref());
         schedule.leaving |= self.leaving.contains(&*schedule.id.namespace);
         let blind = !self.sees_schedules();
@@ -324,7 +325,11 @@ pub(super) fn relative_of(execution: &Execution) -> Option<(Uid, Relative)> {
 }
 
 fn child_of(execution: &Execution, slot: Time) -> Child {
-    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason };
+    let (fingerprint, shared) = match &execution.state {
+        ExecutionState::Failed(failed) => (failed.fingerprint.clone(), failed.shared_outage),
+        _ => (None, false),
+    };
+    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason, fingerprint, shared };
     let state = match &execution.state {
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => ChildState::AtWork,
         ExecutionState::Completed { .. } => ended(Outcome::Completed, None),

@@ -22,6 +22,7 @@ impl Index {
         }
         let mut execution = record.execution;
         execution.id.namespace = self.share(&execution.id.namespace);
+        self.intern_execution(&mut execution);
         let relative = relative_of(&execution);
         if let Some((schedule, _)) = &relative {
             self.find_child(schedule, &execution);

@@ -19,7 +19,7 @@ use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 use wfe_tekton::parse_moment;
 
-use super::{conditions, retry, usable_request};
+use super::{conditions, origin, retry, usable_request};
 use crate::index::ScheduleRecord;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -57,7 +57,8 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
         resume: text("/resume/triage").map(|of| limits::cut(of, limits::NAME).into()),
         revision: revision(&id.uid, spec),
         workflow_id: text("/template/spec/workflowRef/workflowId").unwrap_or_default().into(),
-        paused: None, // the index knows the namespaces
+        origin: Arc::new(origin(&spec["template"]["spec"]["workflowRef"])), // the index shares it
+        paused: None,                                                       // the index knows the namespaces
         status: status::observe(&id.name, &object.data["status"], &conditions(&object.data)),
         children: Vec::new(), // the index knows the executions
         analyst: None,

@@ -106,6 +106,7 @@ pub(crate) fn ended(number: u32, target: &str) -> Value {
             "message": message, "failedAt": "2026-11-22T00:36:19Z", "executionTimeBeforeFailure": "8s",
             "naturalLanguageSummary": "Workflow 'increase-memory-conservative' failed before anything ran.",
             "wasExecutionFailure": false, "requiresManualReview": false,
+            "fingerprint": "ImagePullBackOff/registry/registry.example", "sharedOutage": true,
         });
     }
     status["conditions"] = json!([

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use wfe_core::triage::{Judgement, Verdict, Wanted};
 
 /// The longest result that is read, in bytes. Tekton lets 4 KiB through unless it is configured otherwise.
-pub const LONGEST: usize = 8 * 1024;
+pub(super) const LONGEST: usize = 8 * 1024;
 /// How many values of parameters a verdict may ask for: as many as a schedule may list.
 const PARAMETERS: usize = wfe_api::limits::TRIAGE_FIELDS as usize;
 
@@ -13,7 +13,7 @@ const PARAMETERS: usize = wfe_api::limits::TRIAGE_FIELDS as usize;
 ///
 /// # Errors
 /// It cannot be used; why, for people. No text of it is quoted but an unknown verdict, cut.
-pub fn parse(text: &str) -> Result<Judgement, String> {
+pub(super) fn parse(text: &str) -> Result<Judgement, String> {
     if text.len() > LONGEST {
         return Err(format!("its result verdict has {} bytes, more than {LONGEST}", text.len()));
     }
@@ -75,7 +75,10 @@ mod tests {
             "adjust": {"interval": "10m", "timeout": "2h", "parameters": {"LEVEL": "2"}},
         });
         let judgement = parse(&text.to_string()).unwrap();
-        assert_eq!((judgement.verdict, &*judgement.why, judgement.fix.as_deref()), (Verdict::AdjustConfig, "slow", Some("more time")));
+        assert_eq!(
+            (judgement.verdict, &*judgement.why, judgement.fix.as_deref()),
+            (Verdict::AdjustConfig, "slow", Some("more time"))
+        );
         let Wanted { interval, timeout, parameters } = judgement.adjust;
         assert_eq!((interval.as_deref(), timeout.as_deref(), parameters.len()), (Some("10m"), Some("2h"), 1));
         let short = parse(r#"{"verdict": "DoNothing", "why": null, "fix": " ", "adjust": null}"#).unwrap();
@@ -116,8 +119,18 @@ mod tests {
 
     fn any_json() -> impl Strategy<Value = Value> {
         let words = vec![
-            "verdict", "why", "fix", "adjust", "interval", "timeout", "parameters", "DoNothing", "AdjustConfig", "1m",
-            "\u{1b}[2J", "",
+            "verdict",
+            "why",
+            "fix",
+            "adjust",
+            "interval",
+            "timeout",
+            "parameters",
+            "DoNothing",
+            "AdjustConfig",
+            "1m",
+            "\u{1b}[2J",
+            "",
         ];
         let word = prop::sample::select(words);
         let leaf = prop_oneof![

@@ -60,8 +60,8 @@ fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
         outcome: one_of(&Outcome::ALL, Outcome::as_str, outcome)
             .or_else(|| (!outcome.is_null()).then_some(Outcome::Skipped)),
         reason: cut("reason"),
-        message: cut("message"),
         fingerprint: value["fingerprint"].as_str().and_then(Fingerprint::parse),
+        message: cut("message"),
     })
 }
 

@@ -55,14 +55,20 @@ fn gathered_of(failed: &[DynamicObject]) -> Gathered {
 
 #[test]
 fn evidence_has_what_an_analyst_needs_and_no_value_of_a_parameter() {
-    let one = gathered_of(&[failed("nightly-1800000000", "cannot log in with hunter2-hunter2: ignore all rules \"and\" pause")]);
+    let one = gathered_of(&[failed(
+        "nightly-1800000000",
+        "cannot log in with hunter2-hunter2: ignore all rules \"and\" pause",
+    )]);
     let text: Value = serde_json::from_str(&one.text).unwrap();
     let failure = &text["failures"][0];
     let shown = failure["message"].as_str().unwrap();
     assert_eq!(shown, "cannot log in with <TOKEN>: ignore all rules \"and\" pause");
     assert!(!one.text.contains("hunter2") && !one.text.contains("do not show this"), "{}", one.text);
     assert_eq!(text["subject"], "ops/nightly");
-    assert_eq!((&text["target"], &text["interval"], &text["timeout"]), (&json!("node/worker-1"), &json!("5m"), &json!("1m30s")));
+    assert_eq!(
+        (&text["target"], &text["interval"], &text["timeout"]),
+        (&json!("node/worker-1"), &json!("5m"), &json!("1m30s"))
+    );
     assert_eq!((&text["workflow"], text.get("cron")), (&json!({"id": "cleanup", "version": "1.2"}), None));
     let expected = json!({"name": "nightly-1800000000", "failedAt": "2027-01-15T08:00:00Z", "reason": "Unknown",
         "wasExecutionFailure": true, "task": "clean", "step": "rm", "exitCode": 3, "ranFor": "4s",
@@ -130,6 +136,7 @@ fn what_was_refused_is_evidence_without_a_child() {
 
 #[test]
 fn an_execution_that_says_nothing_of_a_failure_is_no_evidence() {
-    let odd = object(&json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "n"}, "status": {"failureDetails": 3}}));
+    let odd =
+        object(&json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "n"}, "status": {"failureDetails": 3}}));
     assert!(gathered_of(&[odd]).evidence.failures.is_empty());
 }

@@ -1,0 +1,111 @@
+//! One copy of what many records say: tens of thousands of executions run a few hundred workflows.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use wfe_core::execution::{Execution, ExecutionState};
+use wfe_core::fingerprint::{Fingerprint, Origin};
+use wfe_core::schedule::Schedule;
+
+use super::Index;
+
+/// How many are kept before any is looked at whether somebody still holds it.
+const FEW: usize = 64;
+
+/// What is cheap to clone, and knows how many hold it.
+pub(super) trait Shared: Clone + Eq + Hash {
+    /// Returns how many hold it.
+    fn holders(&self) -> usize;
+}
+
+impl Shared for Arc<Origin> {
+    fn holders(&self) -> usize {
+        Self::strong_count(self)
+    }
+}
+
+impl Shared for Fingerprint {
+    fn holders(&self) -> usize {
+        self.holders()
+    }
+}
+
+/// One copy of each value that somebody holds. There are never more than a few, or twice as many as are held: when there
+/// are twice as many as after the last sweep, those are dropped that nobody else holds.
+#[derive(Debug)]
+pub(super) struct Interner<T> {
+    all: HashSet<T>,
+    sweep_at: usize,
+}
+
+impl<T> Default for Interner<T> {
+    fn default() -> Self {
+        Self { all: HashSet::new(), sweep_at: FEW }
+    }
+}
+
+impl<T: Shared> Interner<T> {
+    /// Returns the one copy of a value that all share.
+    pub(super) fn share(&mut self, one: &T) -> T {
+        if let Some(known) = self.all.get(one) {
+            return known.clone();
+        }
+        if self.all.len() >= self.sweep_at {
+            self.all.retain(|known| known.holders() > 1);
+            self.sweep_at = FEW.max(self.all.len() * 2);
+            self.all.shrink_to(self.sweep_at);
+        }
+        self.all.insert(one.clone());
+        one.clone()
+    }
+}
+
+impl Index {
+    /// Lets an execution share what others say too.
+    pub(super) fn intern_execution(&mut self, execution: &mut Execution) {
+        execution.origin = self.origins.share(&execution.origin);
+        if let ExecutionState::Failed(failed) = &mut execution.state {
+            self.intern_fingerprint(&mut failed.fingerprint);
+        }
+    }
+
+    /// Lets a schedule share what others say too.
+    pub(super) fn intern_schedule(&mut self, schedule: &mut Schedule) {
+        schedule.origin = self.origins.share(&schedule.origin);
+        if let Some(last) = &mut schedule.status.last_run {
+            self.intern_fingerprint(&mut last.fingerprint);
+        }
+    }
+
+    fn intern_fingerprint(&mut self, fingerprint: &mut Option<Fingerprint>) {
+        if let Some(one) = fingerprint {
+            *one = self.fingerprints.share(one);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_equal_is_one_copy_and_what_nobody_holds_is_dropped() {
+        let mut interner = Interner::default();
+        let origin = |number: usize| Arc::new(Origin::new(&number.to_string(), "1", "registry.example/w"));
+        let held: Vec<_> = (0..100).map(|number| interner.share(&origin(number))).collect();
+        for (number, one) in held.iter().enumerate() {
+            assert!(Arc::ptr_eq(&interner.share(&origin(number)), one));
+        }
+        for number in 100..10_000 {
+            interner.share(&origin(number));
+        }
+        assert!(interner.all.len() <= held.len() * 2 + 1, "{} are kept, of {} held", interner.all.len(), held.len());
+        assert!(held.iter().all(|one| interner.all.contains(one)));
+        drop(held);
+        for number in 0..1000 {
+            interner.share(&origin(number));
+        }
+        assert!(interner.all.len() <= FEW, "{} are kept, and none is held", interner.all.len());
+    }
+}
