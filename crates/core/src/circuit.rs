@@ -152,12 +152,15 @@ impl Circuits {
         self.0.iter().flat_map(|seen| &seen.closed)
     }
 
-    /// Tells whether a failure with this fingerprint that ends now is shared: its circuit is open, or that of all.
+    /// Tells whether a failure with this fingerprint that ended at a time is shared: its circuit was open then, or that
+    /// of all.
     #[must_use]
-    pub fn is_open_for(&self, fingerprint: &Fingerprint) -> bool {
-        self.open().any(|circuit| match &circuit.key {
-            CircuitKey::All => true,
-            CircuitKey::Of(other) => other == fingerprint,
+    pub fn is_open_for(&self, fingerprint: &Fingerprint, at: Time) -> bool {
+        self.open().filter(|circuit| circuit.opened_at <= at && at < circuit.quiet_at).any(|circuit| {
+            match &circuit.key {
+                CircuitKey::All => true,
+                CircuitKey::Of(other) => other == fingerprint,
+            }
         })
     }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Time;
+use crate::circuit::{Circuits, OpenCircuit};
 use crate::fingerprint::{Fingerprint, Origin};
 use crate::name::{ScheduleId, Uid, Version};
 use crate::triage::{AnalystRun, Begun, Gathered, Judgement, TriageSpec};
@@ -40,8 +41,8 @@ pub struct Schedule {
     pub hint: Option<Box<Hint>>,
     /// `spec.history`.
     pub history: HistoryLimits,
-    /// `spec.triage`.
-    pub triage: Box<TriageSpec>,
+    /// `spec.triage`. Most say nothing of it, and share one.
+    pub triage: Arc<TriageSpec>,
     /// `spec.resume.triage`: the triage whose pause or values a person has lifted.
     pub resume: Option<Box<str>>,
     /// What its plan was made of: another revision begins the plan anew.
@@ -244,6 +245,18 @@ impl Schedule {
     pub fn is_resumed(&self) -> bool {
         let standing = self.status.triage.as_ref().filter(|triage| triage.state.is_standing());
         standing.is_some_and(|triage| self.resume.as_ref() == Some(&triage.of))
+    }
+
+    /// Returns the open circuits that touch it.
+    pub fn held_by<'a>(&'a self, circuits: &'a Circuits, now: Time) -> impl Iterator<Item = &'a OpenCircuit> {
+        circuits.touching(&self.origin, self.failed_last_with(), now)
+    }
+
+    /// Returns what it failed with last in this plan, where its last run failed.
+    #[must_use]
+    pub fn failed_last_with(&self) -> Option<&Fingerprint> {
+        let last = self.status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Failed))?;
+        last.fingerprint.as_ref().filter(|_| Some(last.slot) > self.status.planned_from)
     }
 
     /// Returns the child of a slot, where it is there.

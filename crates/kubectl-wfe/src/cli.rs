@@ -53,6 +53,13 @@ Examples:
 Sets spec.suspend to false; and spec.resume where a triage has paused or adjusted the schedule, which takes --reason and \
 the rights of the ClusterRole wfe-clear. Exit code: 0 neither holds it any more; 2 an error.";
 
+const CIRCUITS: &str = "\
+Examples:
+  kubectl wfe circuits
+  kubectl wfe circuits --output json
+
+Exit code: 0 no circuit is open; 1 one is; 2 an error.";
+
 const CLEAR: &str = "\
 Example:
   kubectl wfe clear payment/deployment/payment-api --reason 'looked at it, all in order'
@@ -81,6 +88,9 @@ pub(crate) enum Command {
     /// Lift the block that a failure has left on a target, in your own name.
     #[command(after_help = CLEAR)]
     Clear(Box<ClearArgs>),
+    /// Show which failures many targets share: the schedules that these touch wait. Writes nothing.
+    #[command(after_help = CIRCUITS)]
+    Circuits(Box<CircuitsArgs>),
     /// Show WorkflowSchedules, say when they run next and why, and steer them.
     Schedule {
         /// What to do.
@@ -108,6 +118,18 @@ pub(crate) enum ScheduleCommand {
     /// between is made up for.
     #[command(after_help = RESUME_SCHEDULE)]
     Resume(ScheduleResumeArgs),
+}
+
+/// The flags of `circuits`.
+#[derive(Debug, Args)]
+pub(crate) struct CircuitsArgs {
+    /// How to answer. Default: for people.
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+
+    /// How to look.
+    #[command(flatten, next_help_heading = "Which operator, and other values than those in force")]
+    pub(crate) view: ViewArgs,
 }
 
 /// The flags of `schedule list`.

@@ -4,6 +4,7 @@
 //! Exit codes are those of `kubectl diff`: 0 yes, 1 no, 2 it could not be done. What is yes, each command says.
 
 mod ask;
+mod circuits;
 mod clear;
 mod cli;
 mod explain;
@@ -42,6 +43,7 @@ fn run(cli: Cli) -> anyhow::Result<bool> {
         match cli.command {
             Command::Explain(args) => explain::run(&cli.cluster, *args).await,
             Command::Clear(args) => clear::run(&cli.cluster, *args).await,
+            Command::Circuits(args) => circuits::run(&cli.cluster, &args).await,
             Command::Schedule { command } => schedule::run(&cli.cluster, command).await,
         }
     })

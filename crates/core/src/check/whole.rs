@@ -119,8 +119,17 @@ impl Check<'_> {
             _ => subject.starts_with(&workflow) && (!is_of_image || failure.cancelled),
         };
         self.expect("13.1", fits, || format!("{execution}: {fingerprint} of {failure:?}"));
-        let is_excused = failure.was_execution_failure() || failure.cancelled;
-        self.expect("13.5", !(failure.shared_outage && is_excused), || format!("{execution} shares what is its own"));
+        let is_late = failure.reason == FailureReason::DeadlineExceeded && failure.number.is_none();
+        let had_its_turn = self.execution(execution).is_none_or(Execution::started_once);
+        let is_excused = failure.was_execution_failure() || failure.cancelled || is_late && !had_its_turn;
+        let is_open = self.target.circuits.open().any(|circuit| {
+            let was_open = circuit.opened_at <= failure.failed_at && failure.failed_at < circuit.quiet_at;
+            was_open && ["*", fingerprint.as_str()].contains(&circuit.key.as_str())
+        });
+        let expected = is_open && !is_excused;
+        self.expect("13.5", failure.shared_outage == expected, || {
+            format!("{execution} is shared: {}, with {fingerprint}", failure.shared_outage)
+        });
     }
 
     /// The counter is a function of the history, so that one at the most is written which counts.

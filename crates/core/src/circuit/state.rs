@@ -13,8 +13,8 @@ use crate::moment::{after, before};
 use crate::name::Uid;
 use crate::policy::{CircuitPolicy, Policy};
 
-/// How many circuits of fingerprints are open at the most: as many as the metric has series. A further one stays closed,
-/// as whatever is unknown does; a hundred shared failures at once open the circuit of all.
+/// How many circuits of fingerprints are open at the most: as many as the metric has series. A further one stays
+/// closed, as whatever is unknown does; a hundred shared failures at once open the circuit of all.
 pub(super) const MOST_OPEN: usize = 100;
 /// How many fingerprints are counted at once. Who makes up workflows could bring any number of them; when there are
 /// more, the one that failed last the longest ago is forgotten.

@@ -294,7 +294,10 @@ fn what_a_decision_sees_says_what_is_touched() {
     let touching = |registry: &str, last: Option<&Fingerprint>, second: i64| {
         circuits.touching(&origin(registry), last, at(second)).count()
     };
-    assert!(circuits.is_open_for(&pull()) && !circuits.is_open_for(&set_up("disk")));
+    let quiet = 5 + 20 * 60;
+    let is_open = |fingerprint: &Fingerprint, second| circuits.is_open_for(fingerprint, at(second));
+    assert_eq!([4, 5, quiet - 1, quiet].map(|second| is_open(&pull(), second)), [false, true, true, false]);
+    assert!(!is_open(&set_up("disk"), 10));
     assert_eq!(touching("r.example", None, 10), 1);
     assert_eq!(touching("other.example", None, 10), 0);
     assert_eq!(touching("other.example", Some(&pull()), 10), 1);

@@ -23,17 +23,12 @@ impl View<'_> {
     /// Says of a failure what it has in common with others, and what it does to the counter where others fail likewise.
     fn identify(self, execution: &Execution, failure: Failure) -> Failure {
         let fingerprint = Fingerprint::of(failure.symptoms(), &execution.origin);
-        let shared_outage = failure.may_be_shared() && self.is_shared(&fingerprint);
+        let is_open = |fingerprint| self.target.circuits.is_open_for(fingerprint, failure.failed_at);
+        let shared_outage = failure.may_be_shared() && is_open(&fingerprint);
         let counts = failure.charge.next_allowed_execution.is_some();
         let charge =
             if shared_outage && counts { self.charge(failure.failed_at, Weight::Waits) } else { failure.charge };
         Failure { fingerprint: Some(fingerprint), shared_outage, charge, ..failure }
-    }
-
-    /// Tells whether others fail likewise at this time.
-    #[allow(clippy::unused_self)] // until the target says which circuits are open
-    fn is_shared(self, _fingerprint: &Fingerprint) -> bool {
-        false
     }
 
     /// Returns what a failure does to the counter of the target.

@@ -31,7 +31,8 @@ impl Announcement {
             opened_at.format("%Y-%m-%dT%H:%M:%SZ"),
             why.as_str()
         );
-        Self::normal(about(config, key, *opened_at), "CircuitClosed", "Release", note)
+        let about = about(config, key, *opened_at);
+        Self::normal(about, "CircuitClosed", "Release", note)
     }
 }
 

@@ -170,3 +170,6 @@ fn render(step: &TriageStep, analyse: &Analyse, name: &str, triage: &Value) -> V
         },
     })
 }
+
+#[cfg(test)]
+mod tests;

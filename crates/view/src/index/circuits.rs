@@ -155,17 +155,17 @@ impl Index {
         news
     }
 
-    /// Takes in what a new version of an execution says; `had_ended` where it was known, and whether it had ended then.
-    pub(super) fn feed(&mut self, key: &Key, uid: &Uid, had_ended: Option<bool>) {
-        if !self.is_synced() || had_ended == Some(true) {
+    /// Takes in what a new version of an execution says. `was_terminal`: whether it had ended before, where it was known.
+    pub(super) fn feed(&mut self, key: &Key, uid: &Uid, was_terminal: Option<bool>) {
+        if !self.is_synced() || was_terminal == Some(true) {
             return; // the first fold takes all that there is
         }
         let Key::Chain(chain) = key else { return };
         let Some(execution) = self.targets.get(key).and_then(|entry| entry.target.executions.get(uid)) else { return };
         let ended = ended(*chain, execution);
-        let made = made(execution).filter(|_| had_ended.is_none());
+        let made = made(execution).filter(|_| was_terminal.is_none());
         let breakers = &mut self.breakers;
-        if let Some(ended) = ended.as_ref().filter(|_| had_ended.is_some()) {
+        if let Some(ended) = ended.as_ref().filter(|_| was_terminal.is_some()) {
             let probed = breakers.shown.open().filter(|circuit| is_probe(circuit, execution, &breakers.policy));
             let got_past = |circuit: &OpenCircuit| match &ended.what {
                 What::Ended { end: End::Succeeded, .. } => true,
@@ -255,16 +255,12 @@ impl Index {
         }
         for (uid, key) in &self.places[&Kind::Schedule] {
             let schedule = self.targets.get(key).and_then(|entry| entry.target.schedules.get(uid));
-            if schedule.is_some_and(|it| changed.iter().any(|key| key.touches(&it.origin, last_fingerprint(it)))) {
+            let touches = |it: &Schedule| changed.iter().any(|key| key.touches(&it.origin, it.failed_last_with()));
+            if schedule.is_some_and(touches) {
                 self.dirty.insert(key.clone());
             }
         }
     }
-}
-
-/// What a schedule failed with last. Who asks decides anew, so a failure of an earlier plan does no harm.
-fn last_fingerprint(schedule: &Schedule) -> Option<&Fingerprint> {
-    schedule.status.last_run.as_ref().and_then(|last| last.fingerprint.as_ref())
 }
 
 fn is_probe(circuit: &OpenCircuit, execution: &Execution, policy: &Policy) -> bool {

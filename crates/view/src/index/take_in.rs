@@ -39,9 +39,9 @@ impl Index {
         };
         entry.beside.insert(uid.clone(), beside);
         execution.paused = pause_for(&self.paused, &execution.id.namespace, entry.target.name.as_ref());
-        let (mut made_for, mut had_ended) = (None, None);
+        let (mut made_for, mut was_terminal) = (None, None);
         if let Some(known) = entry.target.executions.get_mut(&uid) {
-            had_ended = Some(known.is_terminal());
+            was_terminal = Some(known.is_terminal());
             let memory = known.memory.take();
             execution.memory = memory.and_then(|memory| memory.kept(known, &execution));
             made_for = known.child.take().map(|child| child.schedule);
@@ -52,7 +52,7 @@ impl Index {
         if has_ended {
             entry.forget();
         }
-        self.feed(&key, &uid, had_ended);
+        self.feed(&key, &uid, was_terminal);
         self.dirty.insert(key);
         self.relate(&uid, made_for, relative);
     }

@@ -10,10 +10,9 @@ use super::{Case, Row, Step};
 use crate::Time;
 use crate::action::Probe;
 use crate::circuit::OpenCircuit;
-use crate::fingerprint::Fingerprint;
 use crate::moment::{after, just_after, shown};
+use crate::schedule::HeldBy;
 use crate::schedule::plan::offset;
-use crate::schedule::{HeldBy, Outcome};
 
 /// How many slots are looked at for the first that becomes late. Where it is a later one, a turn that is given to the
 /// schedule meanwhile goes on to another one by row 9.
@@ -48,7 +47,7 @@ fn spread(case: Case<'_>) -> Row {
     let passes = |because: &'static str| Row::Passes(because.into());
     let Some(due) = case.next.map(|next| next.due) else { return passes("no circuit that touches it is open") };
     let (schedule, now) = (case.schedule, case.view.now);
-    let closings = case.view.target.circuits.closings(&schedule.origin, case.failed_last_with(), now);
+    let closings = case.view.target.circuits.closings(&schedule.origin, case.schedule.failed_last_with(), now);
     let last = closings.filter(|(_, closed_at)| *closed_at >= due).max_by_key(|(_, closed_at)| *closed_at);
     let Some((key, closed_at)) = last else { return passes("no circuit that touches it is open") };
     let at = after(closed_at, offset(&schedule.id.uid, case.view.policy.backoff.base));
@@ -90,8 +89,7 @@ fn words(case: Case<'_>, circuits: &[&OpenCircuit]) -> (String, String) {
 impl<'a> Case<'a> {
     /// Returns the open circuits that touch it.
     pub(super) fn circuits(self) -> impl Iterator<Item = &'a OpenCircuit> {
-        let Self { schedule, view, .. } = self;
-        view.target.circuits.touching(&schedule.origin, self.failed_last_with(), view.now)
+        self.schedule.held_by(&self.view.target.circuits, self.view.now)
     }
 
     /// Tells whether it has the turn of one of the circuits that touch it, and may make its probe now.
@@ -124,12 +122,5 @@ impl<'a> Case<'a> {
             }
         }
         None
-    }
-
-    /// Returns what it failed with last in this plan, where its last run failed.
-    fn failed_last_with(self) -> Option<&'a Fingerprint> {
-        let status = &self.schedule.status;
-        let last = status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Failed));
-        last.filter(|last| Some(last.slot) > status.planned_from)?.fingerprint.as_ref()
     }
 }

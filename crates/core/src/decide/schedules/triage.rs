@@ -163,8 +163,9 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
         let because = format!("no other triage begins before {} (triage-cooldown)", shown(until));
         return Stage::Suppressed(Suppressed::Cooldown, because, Some(until));
     }
-    let last = status.last_run.as_ref().and_then(|last| last.fingerprint.as_ref());
-    if let Some(circuit) = view.target.circuits.touching(&schedule.origin, last, now).next() {
+    // By what the status will say: the failure that is being recorded may be the shared one.
+    let failed_with = status.last_run.as_ref().and_then(|last| last.fingerprint.as_ref());
+    if let Some(circuit) = view.target.circuits.touching(&schedule.origin, failed_with, now).next() {
         let because = format!("no triage while the circuit {} is open", circuit.key);
         return Stage::Suppressed(Suppressed::CircuitOpen, because, Some(circuit.quiet_at));
     }

@@ -13,7 +13,8 @@ use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 use crate::verdict::Verdict;
 
 type Answer = (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>, Standing, Vec<Scheduled>);
-/// What is answered of a schedule: which row decided, in which words, whether a hint counts, and what it is to circuits.
+/// What is answered of a schedule: which row decided, in which words, whether a hint counts, and what it is to
+/// circuits.
 type Scheduled = (&'static str, String, bool, Probe);
 
 /// A decision without the times that it is made of: what is answered, and not when.
@@ -29,7 +30,8 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
             }
             Action::Write(Write { says: Says::Ended { ending: Ending::Failed(failure), .. }, .. }) => {
                 (failure.failed_at, failure.ran_for) = (at(0), Duration::ZERO);
-                failure.charge = Charge::default();
+                // As is whether a circuit was open then.
+                (failure.charge, failure.shared_outage) = (Charge::default(), false);
                 if let Some(end) = failure.tried.as_mut().and_then(|tried| tried.end.as_mut()) {
                     end.completed_at = at(0);
                 }

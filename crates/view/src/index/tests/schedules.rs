@@ -147,7 +147,7 @@ fn the_end_of_a_child_is_told_in_the_words_of_the_schedule() {
             uid: Uid::new("s-60"),
             slot: slot(60),
             created: slot(60),
-            state: ChildState::Ended { outcome, at, reason },
+            state: ChildState::Ended { outcome, at, reason, fingerprint: None, shared: false },
         };
         assert_eq!(find(&index, "s").unwrap().1.children, [expected], "{status}");
     }

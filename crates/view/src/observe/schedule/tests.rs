@@ -262,6 +262,7 @@ fn a_status_is_read_as_it_is_however_absurd() {
         outcome: Some(Outcome::Failed),
         reason: Some("Forbidden".into()),
         message: Some("no".into()),
+        fingerprint: None,
     };
     let expected = ScheduleStatus {
         observed_generation: Some(7),
@@ -272,6 +273,8 @@ fn a_status_is_read_as_it_is_however_absurd() {
         last_success: Some(at("2026-12-31T00:00:00Z")),
         last_missed: Some(Missed { slot: at("2026-12-31T12:00:00Z"), count: 3 }),
         next: Some(Planned { at: at("2027-01-01T00:20:00Z"), why: PlannedBy::Backoff }),
+        triage: None,
+        adjust: None,
         ready: Ready::Yes,
         held: Held::By { reason: HeldBy::Paused, message: "m".into() },
         ready_since: Some(at("2027-01-01T00:00:00Z")),

@@ -1,5 +1,7 @@
 //! When a triage begins, how it goes on, and what its verdict does (SPEC sections 13.2 to 13.4).
 
+use std::sync::Arc;
+
 use super::*;
 use crate::action::{Analyse, TriageDoes, TriageStep};
 use crate::fingerprint::Fingerprint;
@@ -22,6 +24,10 @@ fn failing(change: impl FnOnce(&mut Schedule)) -> Schedule {
         it.children = vec![ended_child(0, Outcome::Failed, 10)];
         change(it);
     })
+}
+
+fn spec(schedule: &mut Schedule) -> &mut TriageSpec {
+    Arc::make_mut(&mut schedule.triage)
 }
 
 fn failure(reason: FailureReason, ran: bool) -> FailureSeen {
@@ -97,7 +103,7 @@ fn record(state: State) -> Triage {
 /// A schedule whose failures a workflow analyses since second 20.
 fn analysing(change: impl FnOnce(&mut Schedule)) -> Schedule {
     failing(|it| {
-        it.triage = Box::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
+        it.triage = Arc::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
         it.status.triage = Some(Box::new(record(State::Analysing)));
         change(it);
     })
@@ -127,8 +133,8 @@ fn the_third_failure_in_a_row_has_its_evidence_read_and_nothing_else_begins_a_tr
         ("two failures", failing(|it| it.status.failure_count = 2)),
         ("a success", failing(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Completed, 10)))))),
         ("a skip after failures", failing(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Skipped, 10)))))),
-        ("nobody analyses", failing(|it| it.triage.analyst = Analyst::Off)),
-        ("later", failing(|it| it.triage.after = 4)),
+        ("nobody analyses", failing(|it| spec(it).analyst = Analyst::Off)),
+        ("later", failing(|it| spec(it).after = 4)),
         ("suspended", failing(|it| it.suspended = true)),
         ("a pause", failing(|it| it.paused = Some(crate::testing::pause("ask")))),
         ("an edit", failing(|it| it.revision = Revision(8))),
@@ -248,7 +254,7 @@ fn a_child_that_ends_while_it_is_paused_is_recorded_and_nothing_is_next() {
 #[test]
 fn a_workflow_that_analyses_is_recorded_first_and_created_then() {
     let begins = failing(|it| {
-        it.triage = Box::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
+        it.triage = Arc::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
         it.memory.gathered = Some(gathered(FailureReason::Unknown, true));
     });
     let triage = triage_said(&begins, 20);
@@ -332,7 +338,7 @@ fn an_adjusted_interval_paces_the_schedule_until_its_plan_begins_anew() {
     let interval: Wanted = Wanted { interval: Some("90s".into()), ..Wanted::default() };
     let schedule = analysing(|it| {
         plan(it).max_interval = std::time::Duration::from_hours(24);
-        it.triage.allow_adjust = vec![Field::Interval];
+        spec(it).allow_adjust = vec![Field::Interval];
         it.analyst = Some(analyst(AnalystState::Completed));
         name(it);
         it.memory.heard = heard(Verdict::AdjustConfig, interval);
