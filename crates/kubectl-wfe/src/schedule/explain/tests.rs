@@ -147,7 +147,7 @@ fn what_a_triage_has_paused_is_held_and_said_in_full() {
     let spec = json!({"interval": "1h"});
     let triage = json!({
         "of": "a-1767348000", "at": "2026-01-02T11:00:00Z", "analyst": "Pipeline",
-        "run": {"name": "a-1767348000-triage", "uid": "t"}, "fingerprint": "TaskFailed/workflow/w@1/scale",
+        "run": {"name": "a-1767348000-triage", "uid": "t"}, "fingerprint": "Unknown/workflow/w@1/scale",
         "verdict": "PauseAndNotify", "why": "it breaks\u{1b}[2J each time", "fix": "look at the disk",
         "refused": ["interval: is not in spec.triage.allowAdjust"], "state": "Paused",
     });
@@ -158,7 +158,7 @@ fn what_a_triage_has_paused_is_held_and_said_in_full() {
     for said in [
         " is held: TriagePaused\n",
         "  triage       of a-1767348000, begun at 2026-01-02T11:00:00Z by Pipeline: Paused (PauseAndNotify): it breaks\\u{1b}",
-        "  cause        TaskFailed/workflow/w@1/scale\n",
+        "  cause        Unknown/workflow/w@1/scale\n",
         "  fix          look at the disk\n",
         "  analyst      ops/a-1767348000-triage\n",
         "  refused      interval: is not in spec.triage.allowAdjust\n",
