@@ -184,7 +184,7 @@ impl Play {
         self.version += 1;
         let ended = Some(Time::from_timestamp(self.now.timestamp(), 0).unwrap());
         let pull = Fingerprint::parse(PULL).unwrap();
-        let is_shared = self.index.circuits().is_open_for(&pull);
+        let is_shared = self.index.circuits().is_open_for(&pull, self.now);
         let Some(record) = self.executions.get_mut(uid) else { return };
         record.execution.version = Version::new(&self.version.to_string());
         record.execution.state = if outage().contains(&record.execution.created) {

@@ -261,6 +261,7 @@ fn a_status_is_read_as_it_is_however_absurd() {
         ended_at: Some(at("2027-01-01T00:00:09Z")),
         outcome: Some(Outcome::Failed),
         reason: Some("Forbidden".into()),
+        fingerprint: None,
         message: Some("no".into()),
         fingerprint: None,
     };
