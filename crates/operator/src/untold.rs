@@ -240,7 +240,15 @@ mod tests {
 
     fn last_run(outcome: Option<Outcome>) -> LastRun {
         let slot = DateTime::UNIX_EPOCH;
-        LastRun { slot, started_at: Some(slot), ended_at: None, outcome, reason: None, message: None }
+        LastRun {
+            slot,
+            started_at: Some(slot),
+            ended_at: None,
+            outcome,
+            reason: None,
+            fingerprint: None,
+            message: None,
+        }
     }
 
     #[test]

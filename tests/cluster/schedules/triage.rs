@@ -79,7 +79,10 @@ async fn the_third_failure_in_a_row_is_analysed_once_and_the_schedule_backs_off_
     let filed = await_triage(&world, "failing", "Filed").await?;
     let (status, triage) = (&filed["status"], &filed["status"]["triage"]);
     assert_eq!((&triage["analyst"], &triage["verdict"]), (&json!("BuiltIn"), &json!("FileFix")), "{triage:#}");
-    assert_eq!((&triage["of"], &triage["fingerprint"]), (&status["lastRun"]["name"], &json!("ResourceExhausted/cluster")));
+    assert_eq!(
+        (&triage["of"], &triage["fingerprint"]),
+        (&status["lastRun"]["name"], &json!("ResourceExhausted/cluster"))
+    );
     assert!(text(&triage["fix"]).contains("quota") && text(&triage["evidence"]).len() == 64, "{triage:#}");
     assert_eq!((&triage["run"], condition(&filed, "Held")), (&Value::Null, condition(&filed, "absent")), "{filed:#}");
     let event = world.await_event("failing", "Triaged").await?;
@@ -153,8 +156,20 @@ const VERDICTS: [Row; 8] = [
     ("unknown", Some(r#"{"verdict":"DeleteEverything","why":"so"}"#), Outcome::Ok, "Failed", "is none of DoNothing"),
     ("garbage", Some("Sure! I have paused the schedule."), Outcome::Ok, "Failed", "is no JSON"),
     ("silent", None, Outcome::Ok, "Failed", "without a result verdict"),
-    ("broken", Some(r#"{"verdict":"PauseAndNotify","why":"so"}"#), Outcome::Exit(1), "Failed", "ended without a verdict"),
-    ("lost", Some(r#"{"verdict":"PauseAndNotify","why":"so"}"#), Outcome::ImagePull, "Failed", "ended without a verdict"),
+    (
+        "broken",
+        Some(r#"{"verdict":"PauseAndNotify","why":"so"}"#),
+        Outcome::Exit(1),
+        "Failed",
+        "ended without a verdict",
+    ),
+    (
+        "lost",
+        Some(r#"{"verdict":"PauseAndNotify","why":"so"}"#),
+        Outcome::ImagePull,
+        "Failed",
+        "ended without a verdict",
+    ),
 ];
 
 #[tokio::test]
@@ -172,7 +187,11 @@ async fn each_verdict_of_a_pipeline_has_its_effect_and_no_verdict_has_none() -> 
         let found = await_triage(&world, name, state).await.with_context(|| name.to_owned())?;
         let (status, triage) = (&found["status"], &found["status"]["triage"]);
         assert!(triage.to_string().contains(said), "{name}: {triage:#}");
-        assert_eq!((&status["adjust"], triage["verdict"].is_string()), (&Value::Null, state != "Failed"), "{name}: {status:#}");
+        assert_eq!(
+            (&status["adjust"], triage["verdict"].is_string()),
+            (&Value::Null, state != "Failed"),
+            "{name}: {status:#}"
+        );
         let run = text(&triage["run"]["name"]);
         assert_eq!(run, format!("{}-triage", text(&triage["of"])), "{name}: {triage:#}");
         let analyst = world.await_wfe(run, "has ended", is_terminal).await?;
@@ -284,7 +303,8 @@ async fn a_kill_before_or_after_any_write_of_a_triage_changes_nothing_in_the_end
             victim.kill().await?;
             gate.abort();
             let next = world.operator().start().await?;
-            let filed = await_triage(&world, &name, "Filed").await.with_context(|| format!("killed {when:?} {write}"))?;
+            let filed =
+                await_triage(&world, &name, "Filed").await.with_context(|| format!("killed {when:?} {write}"))?;
             assert_eq!(filed["status"]["failureCount"], 1, "{filed:#}");
             let all = world.wfes().await?;
             let mine = all.iter().filter(|it| text(&it["metadata"]["name"]).starts_with(&format!("{name}-")));

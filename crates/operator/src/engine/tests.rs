@@ -81,6 +81,8 @@ fn unreadable(clearance: Option<Clearance>) -> ExecutionRecord {
         failed_at: Some(Time::UNIX_EPOCH),
         completed_at: Some(Time::UNIX_EPOCH),
         next_allowed_execution: None,
+        fingerprint: None,
+        shared_outage: false,
     };
     let execution = Execution {
         state: ExecutionState::Failed(failed),

@@ -48,7 +48,7 @@ pub(super) fn gathered(
         failures: gather.refused.iter().cloned().chain(seen).take(wfe_core::triage::MOST_FAILURES).collect(),
     };
     let text = render(&evidence);
-    let digest = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let digest = format!("{:x}", Sha256::digest(&text));
     Gathered { of: step.of.clone(), evidence, text: text.into(), digest: digest.into() }
 }
 

@@ -157,7 +157,8 @@ fn an_analyst_is_an_ordinary_execution_on_a_target_of_its_own_that_ends() {
 #[tokio::test(start_paused = true)]
 async fn an_analyst_is_created_once_while_its_triage_stands() {
     let create = || Answer::Json(201, execution("nightly-1800000000-triage", "a-1", "u-1", &json!({})));
-    let made = |found: Value, create: Answer| done(analyse(), vec![(SCHEDULE, Answer::found(found)), (EXECUTIONS, create)]);
+    let made =
+        |found: Value, create: Answer| done(analyse(), vec![(SCHEDULE, Answer::found(found)), (EXECUTIONS, create)]);
     assert_eq!(made(analysing(), create()).await, ("expected".to_owned(), 2));
     for over in [
         schedule(&json!({"triage": {"of": "nightly-1800000000", "state": "Over"}})),

@@ -23,6 +23,7 @@ fn full() -> ScheduleStatus {
             ended_at: Some(at(65)),
             outcome: Some(Outcome::Failed),
             reason: Some("Forbidden".into()),
+            fingerprint: Fingerprint::parse("Forbidden/cluster"),
             message: Some("m".into()),
         }),
         last_success: Some(at(5)),
@@ -47,7 +48,8 @@ fn all_of_a_status_is_written_and_what_it_has_not_goes() {
             "failureCount": 2,
             "lastRun": {
                 "name": "nightly-1800000060", "slot": "2027-01-15T08:01:00Z", "startedAt": "2027-01-15T08:01:01Z",
-                "endedAt": "2027-01-15T08:01:05Z", "outcome": "Failed", "reason": "Forbidden", "message": "m",
+                "endedAt": "2027-01-15T08:01:05Z", "outcome": "Failed", "reason": "Forbidden",
+                "fingerprint": "Forbidden/cluster", "message": "m",
             },
             "lastSuccessTime": "2027-01-15T08:00:05Z",
             "lastMissed": {"slot": "2027-01-15T08:00:30Z", "count": 6},

@@ -206,7 +206,7 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     // The child is seen: the next probe is due a wait later.
     let child = |state: ExecutionState| {
         let Delivery::Execution(mut record) = on(20, "probe", 75, state) else { panic!("no execution") };
-        let child = ChildOf { schedule: Uid::new("a"), slot: at(60), keep: Keep::Needed };
+        let child = ChildOf { schedule: Uid::new("a"), slot: at(60), analyses: false, keep: Keep::Needed };
         record.execution.child = Some(Box::new(child));
         Delivery::Execution(record)
     };
