@@ -43,6 +43,9 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: Option<&str>)
     let standing = standing.filter(|it| !it.is_resumed);
     if !is_suspended && standing.is_none() {
         writeln!(out, "{shown} is neither suspended nor paused or adjusted by a triage; nothing was written.")?;
+        if found.data["status"]["adjust"].is_object() {
+            writeln!(out, "Values of an earlier triage apply still: an edit of its plan or template ends them.")?;
+        }
         return Ok(true);
     }
     let lifted = match (&standing, reason) {
