@@ -179,6 +179,6 @@ fn what_was_adjusted_is_said_without_the_values_of_parameters() {
     assert_eq!(report.held, None, "{report:?}");
     let text = report.told();
     assert!(text.contains("by BuiltIn: Adjusted (AdjustConfig): too slow\n"), "{text}");
-    assert!(text.contains("  adjusted     timeout 20m, parameters.LEVEL\n"), "{text}");
+    assert!(text.contains("  adjusted     timeout 20m0s, parameters.LEVEL\n"), "{text}");
     assert!(!text.contains("hunter2") && !serde_json::to_string(&report).unwrap().contains("hunter2"));
 }
