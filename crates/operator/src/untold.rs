@@ -259,6 +259,7 @@ mod tests {
             schedule: ScheduleId { namespace: "ops".into(), name: "nightly".into(), uid: Uid::new("s") },
             version: Version::new("5"),
             gone: None,
+            suppressed: None,
             status: Box::new(status),
         };
         for (what, view, told, left) in [

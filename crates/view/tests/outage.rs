@@ -162,7 +162,7 @@ impl Play {
         let made_by = &self.schedules[schedule];
         let name = child_name(&made_by.schedule.id.name, slot);
         let id = ExecutionId { namespace: "ops".into(), name: name.as_str().into(), uid: Uid::new(&name) };
-        let child = ChildOf { schedule: schedule.clone(), slot, keep: Keep::Needed };
+        let child = ChildOf { schedule: schedule.clone(), slot, analyses: false, keep: Keep::Needed };
         let created = Time::from_timestamp(self.now.timestamp(), 0).unwrap();
         let execution = Execution {
             workflow_id: "w".into(),

@@ -32,6 +32,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         log_filter: "info".to_owned(),
         settings: Vec::new(),
         warnings: Vec::new(),
+        object: None,
     };
     let (_, config) = watch::channel(Arc::new(in_force));
     let settings = Settings {
