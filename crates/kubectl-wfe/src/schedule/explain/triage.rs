@@ -1,5 +1,5 @@
-//! What `kubectl wfe schedule explain` says of the latest triage, and of what it has changed. It judges nothing: the rows
-//! of the decision do.
+//! What `kubectl wfe schedule explain` says of the latest triage, and of what it has changed. It judges nothing: the
+//! rows of the decision do.
 
 use std::fmt::Write as _;
 
