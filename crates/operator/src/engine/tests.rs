@@ -27,6 +27,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     };
     let in_force = InForce {
         version: "none".to_owned(),
+        object: None,
         policy,
         defaults,
         log_filter: "info".to_owned(),
