@@ -314,7 +314,9 @@ impl Seen {
 /// Tells the schedules of each target when triages of others began, as the operator does before it decides on one.
 fn tell_of_triages(index: &mut Index, now: Time) {
     let keys: Vec<Key> = index.keys().cloned().collect();
-    keys.iter().for_each(|key| index.tell_of_triages(key, now));
+    for key in &keys {
+        index.tell_of_triages(key, now);
+    }
 }
 
 /// Lists all that a selection holds.
