@@ -44,5 +44,6 @@ mod tekton_words;
 mod tries;
 mod ttl;
 mod unattended;
+mod unguarded;
 mod upgrade;
 mod webhook;

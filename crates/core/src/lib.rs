@@ -25,6 +25,7 @@ pub mod evidence;
 pub mod execution;
 pub mod explain;
 pub mod findings;
+pub mod guard;
 pub mod history;
 mod moment;
 pub mod name;

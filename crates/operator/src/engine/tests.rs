@@ -39,6 +39,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         max_staleness: Duration::from_mins(3),
         clock: Clock::system(),
         config,
+        guard: watch::channel(Guard::Off).1,
         witness: None,
     };
     let (sender, deliveries) = mpsc::channel(64);
