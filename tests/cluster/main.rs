@@ -22,6 +22,7 @@ mod expect;
 mod faults;
 mod held;
 mod history;
+mod hostile;
 mod kubectl_wfe;
 mod leader;
 mod lifecycle;
