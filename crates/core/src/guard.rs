@@ -8,43 +8,62 @@
 //! It knows nothing of how policies are read, and what a mark is made of.
 
 use std::fmt;
-use std::num::NonZeroU64;
+use std::num::NonZeroU32;
 
 use sha2::{Digest, Sha256};
 
 use crate::Time;
 
 /// Names the two policies with their bindings, as they are at one time: each change of what one says, and each time
-/// one is made anew, gives another mark.
+/// one is made anew, gives another mark. Nobody chooses it, as it is made of what the API server counts and draws, so
+/// four bytes are enough; there is one for each execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct GuardMark(NonZeroU64);
+pub struct GuardMark(NonZeroU32);
 
 impl GuardMark {
     /// Makes the mark of a number that stands for the policies.
     #[must_use]
-    pub fn new(number: u64) -> Self {
-        Self(NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN))
+    pub fn new(number: u32) -> Self {
+        Self(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
     }
 
     /// Makes the mark of policies by all that tells them from others.
     #[must_use]
     pub fn of(names: &str) -> Self {
         let hash = Sha256::digest(names);
-        Self::new(hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte)))
+        Self::new(hash.iter().take(4).fold(0, |number, byte| number << 8 | u32::from(*byte)))
     }
 
     /// Reads what [`Display`](fmt::Display) writes; `None` where it is anything else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let number = u64::from_str_radix(text, 16).ok()?;
-        let mark = Self(NonZeroU64::new(number)?);
+        let number = u32::from_str_radix(text, 16).ok()?;
+        let mark = Self(NonZeroU32::new(number)?);
         (mark.to_string() == text).then_some(mark)
     }
 }
 
 impl fmt::Display for GuardMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
+        write!(f, "{:08x}", self.0)
+    }
+}
+
+/// A second, as creation times have it. Each target has one, so it is small; it ends in 2106.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Second(u32);
+
+impl Second {
+    /// Tells whether a time lies before this second.
+    #[must_use]
+    pub fn is_after(self, time: Time) -> bool {
+        i64::from(self.0) > time.timestamp()
+    }
+}
+
+impl From<Time> for Second {
+    fn from(time: Time) -> Self {
+        Self(u32::try_from(time.timestamp()).unwrap_or(u32::MAX))
     }
 }
 
@@ -61,7 +80,7 @@ pub enum Guard {
         /// As which policies.
         mark: GuardMark,
         /// Since when this process knows that.
-        since: Time,
+        since: Second,
     },
 }
 
@@ -154,12 +173,12 @@ mod tests {
 
     #[test]
     fn a_mark_is_read_as_it_is_written_and_not_otherwise() {
-        for number in [1, 0xf00d, u64::MAX] {
+        for number in [1, 0xf00d, u32::MAX] {
             let mark = GuardMark::new(number);
             assert_eq!(GuardMark::parse(&mark.to_string()), Some(mark));
         }
         assert_eq!(GuardMark::new(0), GuardMark::new(1), "no mark is nothing");
-        for text in ["", "0000000000000000", "f00d", "000000000000F00D", "+00000000000f00d", "00000000000000000f00d"] {
+        for text in ["", "00000000", "f00d", "0000F00D", "+000f00d", "000000000f00d"] {
             assert_eq!(GuardMark::parse(text), None, "{text}");
         }
     }

@@ -137,17 +137,17 @@ pub(crate) fn cleared(execution: Execution, recorded: Recorded) -> Execution {
 }
 
 /// The policies of this number protect, as is known since second -50; with 0, they do not as far as is known.
-pub(crate) fn guard(number: u64) -> Guard {
-    if number == 0 { Guard::Unknown } else { Guard::By { mark: GuardMark::new(number), since: at(-50) } }
+pub(crate) fn guard(number: u32) -> Guard {
+    if number == 0 { Guard::Unknown } else { Guard::By { mark: GuardMark::new(number), since: at(-50).into() } }
 }
 
 /// Its status names the policies of this number; with 0 it names none.
-pub(crate) fn named(number: u64, execution: Execution) -> Execution {
+pub(crate) fn named(number: u32, execution: Execution) -> Execution {
     Execution { guard: (number > 0).then(|| GuardMark::new(number)), ..execution }
 }
 
 /// A look after all that is set on it has found these policies.
-pub(crate) fn looked_into(mut execution: Execution, found: Option<u64>) -> Execution {
+pub(crate) fn looked_into(mut execution: Execution, found: Option<u32>) -> Execution {
     let touch = execution.touch();
     execution.remember().looked = Some(Looked { touch, found: found.map(GuardMark::new) });
     execution

@@ -170,7 +170,7 @@ impl Guarding {
             return (Guard::Unknown, (settled - began).to_std().ok());
         }
         let since = *self.since.get_or_insert(began);
-        (Guard::By { mark, since }, None)
+        (Guard::By { mark, since: since.into() }, None)
     }
 }
 
@@ -253,7 +253,7 @@ mod tests {
     fn policies_guard_once_every_api_server_has_heard_of_them() {
         let at = |second| Time::from_timestamp(1_800_000_000 + second, 0).unwrap();
         let found = |mark, changed: i64| Some(Found { mark: GuardMark::new(mark), changed: Some(at(changed)) });
-        let by = |mark, since| (Guard::By { mark: GuardMark::new(mark), since: at(since) }, None);
+        let by = |mark, since| (Guard::By { mark: GuardMark::new(mark), since: at(since).into() }, None);
         let again = |seconds| (Guard::Unknown, Some(Duration::from_secs(seconds)));
         let missing = (Guard::Unknown, None);
         // What each look finds and when, and what is known then.

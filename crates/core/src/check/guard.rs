@@ -92,7 +92,7 @@ fn counts(it: &Execution, guard: Guard) -> bool {
     let Some(found) = is_looked_at(it).and_then(|looked| looked.found) else { return false };
     let has_no_status = it.guard.is_none() && matches!(it.state, ExecutionState::Undecided { .. });
     let were_there = match guard {
-        Guard::By { mark, since } => found == mark && since.timestamp() <= it.created.timestamp(),
+        Guard::By { mark, since } => found == mark && !since.is_after(it.created),
         Guard::Off | Guard::Unknown => false,
     };
     it.guard == Some(found) || has_no_status && were_there

@@ -51,7 +51,7 @@ impl Execution {
         let is_undecided = matches!(self.state, ExecutionState::Undecided { .. });
         match guard {
             Guard::By { mark, since } => {
-                is_undecided && self.guard.is_none() && mark == found && self.created.timestamp() >= since.timestamp()
+                is_undecided && self.guard.is_none() && mark == found && !since.is_after(self.created)
             }
             Guard::Off | Guard::Unknown => false,
         }

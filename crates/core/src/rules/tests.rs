@@ -55,7 +55,7 @@ impl Row {
     }
 
     /// The policies of clearances and cancellations are looked at.
-    fn guarded(mut self, by: u64) -> Self {
+    fn guarded(mut self, by: u32) -> Self {
         self.target.guard = guard(by);
         self
     }

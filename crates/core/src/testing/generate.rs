@@ -218,19 +218,19 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
 }
 
 /// Names policies: those in force, others, or none.
-fn any_mark() -> impl Strategy<Value = Option<u64>> {
+fn any_mark() -> impl Strategy<Value = Option<u32>> {
     prop::option::weighted(0.8, prop::sample::select(vec![1, 1, 1, 2]))
 }
 
 /// A look at the policies: whether it is about something else, and what it has found.
-fn any_look() -> impl Strategy<Value = Option<(bool, Option<u64>)>> {
+fn any_look() -> impl Strategy<Value = Option<(bool, Option<u32>)>> {
     prop::option::weighted(0.8, (prop::bool::weighted(0.1), any_mark()))
 }
 
 /// What is known of the policies: mostly, nobody looks.
 fn any_guard() -> impl Strategy<Value = Guard> {
-    let by =
-        (1..=2_u64, -2..=4_i64).prop_map(|(mark, since)| Guard::By { mark: GuardMark::new(mark), since: at(since) });
+    let by = (1..=2_u32, -2..=4_i64)
+        .prop_map(|(mark, since)| Guard::By { mark: GuardMark::new(mark), since: at(since).into() });
     prop_oneof![3 => Just(Guard::Off), 1 => Just(Guard::Unknown), 3 => by]
 }
 

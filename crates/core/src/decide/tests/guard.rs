@@ -4,7 +4,7 @@ use super::*;
 use crate::execution::Recorded;
 use crate::guard::{Guard, GuardMark, Touch, WordKind};
 
-fn guarded(number: u64, executions: Vec<Execution>, runs: Vec<Run>) -> Target {
+fn guarded(number: u32, executions: Vec<Execution>, runs: Vec<Run>) -> Target {
     Target { guard: guard(number), ..target(executions, runs) }
 }
 
@@ -30,7 +30,7 @@ fn says_unguarded(uid: &str, kind: WordKind) -> Action {
     written(uid, vec![], Says::Unguarded(kind))
 }
 
-fn says_guarded(uid: &str, number: u64) -> Action {
+fn says_guarded(uid: &str, number: u32) -> Action {
     written(uid, vec![], Says::Guarded(GuardMark::new(number)))
 }
 

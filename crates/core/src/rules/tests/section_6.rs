@@ -81,7 +81,7 @@ fn recovery() -> Vec<Row> {
 }
 
 /// A failure that was cleared; its status names policies, and a look has found those of number 1.
-fn guarded_by(number: u64) -> Execution {
+fn guarded_by(number: u32) -> Execution {
     looked_into(named(number, cleared(broke("b", "w", 1, 0), Not)), Some(1))
 }
 
