@@ -45,8 +45,10 @@ pub(crate) enum End {
     ExecutionFailure,
     /// Nothing of it ran.
     PreExecutionFailure,
+    /// Nothing of it ran, as of many others (section 13.5): the next one waits for it, and it does not count.
+    SharedFailure,
     /// Nothing of it ran, and it does not count (section 7): it was decided later than its `startBefore`, or a person
-    /// cancelled it, or a schedule made it, which paces itself (section 12.6).
+    /// cancelled it, or a schedule made it, which paces itself (section 12.6). Or it analysed the failures of others.
     Uncounted,
 }
 
@@ -140,6 +142,8 @@ impl<'e> Past<'e> {
         let number = status["runSequence"].as_u64();
         let end = if phase(status) == Some(Phase::Completed) {
             End::Completed
+        } else if execution.analyses.is_some() {
+            End::Uncounted
         } else if details["wasExecutionFailure"] != false {
             End::ExecutionFailure
         } else if is_cancelled(status) || execution.child.is_some() {
@@ -147,6 +151,8 @@ impl<'e> Past<'e> {
         } else if number.is_none() && details["reason"] == FailureReason::DeadlineExceeded.as_str() {
             // A time-out has a run, and a run has a number (ADR 5).
             End::Uncounted
+        } else if details["sharedOutage"] == true {
+            End::SharedFailure
         } else {
             End::PreExecutionFailure
         };
@@ -169,6 +175,11 @@ impl<'e> Past<'e> {
     /// Tells whether something of it ran, or nobody can tell.
     pub(crate) fn ran(&self) -> bool {
         matches!(self.end, End::Completed | End::ExecutionFailure)
+    }
+
+    /// Tells whether nothing of it ran and the next one waits for that.
+    pub(crate) fn backs_off(&self) -> bool {
+        matches!(self.end, End::PreExecutionFailure | End::SharedFailure)
     }
 
     /// A time that is not known is taken for the one that lets less run (ADR 5): a success is as early as can be, so
