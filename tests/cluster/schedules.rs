@@ -4,13 +4,17 @@
 //! while no operator runs.
 
 mod admission;
+mod cast;
 mod faults;
 mod holds;
 mod objects;
 mod pacing;
 mod plans;
 mod policies;
+mod resume;
 mod tools;
+mod triage;
+mod triage_limits;
 mod upgrade;
 
 use anyhow::{Context as _, Result};

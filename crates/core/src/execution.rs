@@ -306,6 +306,12 @@ impl Execution {
         schedule(self).is_some_and(|mine| schedule(other) == Some(mine))
     }
 
+    /// Tells whether it analyses why others failed: it says nothing of whether workflows can run.
+    #[must_use]
+    pub fn analyses(&self) -> bool {
+        self.child.as_ref().is_some_and(|child| child.analyses)
+    }
+
     /// Tells whether its phase is final.
     #[must_use]
     pub fn is_terminal(&self) -> bool {

@@ -236,7 +236,7 @@ impl<'a> Past<'a> {
 /// What came too late is the one failure of reason `DeadlineExceeded` that never had a number: a time-out has a run.
 fn end_of(execution: &Execution, failed: &FailedState) -> End {
     let is_too_late = failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none();
-    if execution.child.as_ref().is_some_and(|child| child.analyses) {
+    if execution.analyses() {
         End::Uncounted // it judges others, and its target is nothing but its own chain
     } else if failed.was_execution_failure {
         End::ExecutionFailure

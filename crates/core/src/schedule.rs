@@ -41,8 +41,8 @@ pub struct Schedule {
     pub hint: Option<Box<Hint>>,
     /// `spec.history`.
     pub history: HistoryLimits,
-    /// `spec.triage`.
-    pub triage: Box<TriageSpec>,
+    /// `spec.triage`. Most say nothing of it, and share one.
+    pub triage: Arc<TriageSpec>,
     /// `spec.resume.triage`: the triage whose pause or values a person has lifted.
     pub resume: Option<Box<str>>,
     /// What its plan was made of: another revision begins the plan anew.

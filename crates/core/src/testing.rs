@@ -277,7 +277,7 @@ pub(crate) fn schedule(uid: &str) -> Schedule {
         suspended: false,
         hint: None,
         history: HistoryLimits::default(),
-        triage: Box::default(),
+        triage: Arc::default(),
         resume: None,
         revision: Revision(7),
         workflow_id: "wf".into(),

@@ -1,6 +1,8 @@
 //! What the operator would see if it started now: the same lists, through the same reading and the same index, into the
 //! same decision.
 
+mod circuits;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,19 +15,16 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_core::action::{Action, Decision};
-use wfe_core::circuit::{CircuitKey, Circuits};
 use wfe_core::decide::decide;
 use wfe_core::ending::Skip;
 use wfe_core::execution::Execution;
 use wfe_core::explain::Judgement;
 use wfe_core::history::History;
-use wfe_core::name::{ExecutionId, ScheduleId, Uid};
-use wfe_core::policy::Policy;
-use wfe_core::schedule::HeldBy;
+use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::{Elsewhere, Target, TargetName};
 use wfe_core::waiting::Waiting;
 use wfe_view::call::{CallError, within};
-use wfe_view::index::{Delivery, ExecutionRecord, Index, Key, Kind};
+use wfe_view::index::{Delivery, ExecutionRecord, Index, Kind};
 use wfe_view::lean::LeanObject;
 use wfe_view::observe::{observe_execution, observe_owner};
 use wfe_view::read::read;
@@ -35,6 +34,8 @@ use crate::cli::{ClusterArgs, ViewArgs};
 use crate::installation::Installation;
 use crate::retries::plan;
 use crate::subject::AskedSchedule;
+
+pub(crate) use circuits::HeldByCircuits;
 
 /// What the operator gives the API server too.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
@@ -65,9 +66,6 @@ pub(crate) struct Seen {
     /// The operator whose decision is foretold.
     pub(crate) installation: Installation,
 }
-
-/// The schedules that circuits hold, and which circuits hold each.
-pub(crate) type HeldByCircuits = Vec<(ScheduleId, Vec<CircuitKey>)>;
 
 /// How an undecided execution fares.
 pub(crate) struct Answer {
@@ -123,15 +121,6 @@ impl Lookout {
         Ok(Seen { unread, ..self.see(Some(schedules), None).await? })
     }
 
-    /// Lists what the operator would list, for its circuits. Without the schedules, nobody has a turn.
-    pub(crate) async fn look_at_circuits(&self) -> Result<Seen> {
-        let (schedules, unread) = match self.list(Kind::Schedule).await {
-            Ok(schedules) => (Some(schedules), None),
-            Err(error) => (None, Some(format!("that there are no schedules: {error}"))),
-        };
-        Ok(Seen { unread, ..self.see(schedules, None).await? })
-    }
-
     /// Lists the rest of what the operator would list. Schedules are listed first: otherwise a child that is made
     /// meanwhile would seem to be deleted.
     async fn see(&self, mut schedules: Option<Vec<DynamicObject>>, added: Option<&DynamicObject>) -> Result<Seen> {
@@ -156,7 +145,7 @@ impl Lookout {
             }
             index.apply(Delivery::ListEnds(kind), now);
         }
-        draw_turns(&mut index, &installation.policy, now);
+        circuits::draw_turns(&mut index, &installation.policy, now);
         Ok(Seen { now, index, executions, unread: None, installation: installation.clone() })
     }
 
@@ -289,29 +278,6 @@ impl Seen {
         })
     }
 
-    /// Returns the circuits, with the turns that an operator would give which starts now.
-    pub(crate) fn circuits(&self) -> &Circuits {
-        self.index.circuits()
-    }
-
-    /// Returns the schedules that circuits hold now.
-    pub(crate) fn held_by_circuits(&self) -> HeldByCircuits {
-        let mut held = Vec::new();
-        for entry in self.index.keys().filter_map(|key| self.index.ready(key)) {
-            if entry.target.schedules.is_empty() {
-                continue;
-            }
-            for (id, judgement) in decide(&entry.target, &self.installation.policy, self.now).schedules {
-                let Some(schedule) = entry.target.schedules.get(&id.uid) else { continue };
-                if judgement.held == Some(HeldBy::CircuitOpen) {
-                    let circuits = schedule.held_by(&entry.target.circuits, self.now);
-                    held.push((id, circuits.map(|circuit| circuit.key.clone()).collect()));
-                }
-            }
-        }
-        held
-    }
-
     /// Decides for each workflow of a target's history, as if the execution were of that one.
     pub(crate) fn answers_by_workflow(&self, target: &Target, id: &ExecutionId) -> BTreeMap<Box<str>, Answer> {
         let mut asks = target.clone();
@@ -347,24 +313,6 @@ impl Seen {
         let policy = &self.installation.policy;
         History::of(target, policy, self.now).blocks(policy, self.now)
     }
-}
-
-/// Folds what has ended into circuits, and gives the turns to probe them: decisions say which schedules wait for one.
-fn draw_turns(index: &mut Index, policy: &Policy, now: Time) {
-    index.rule_circuits(policy);
-    index.settle_circuits(now);
-    if index.circuits().open().next().is_none() && index.circuits().closed().next().is_none() {
-        return;
-    }
-    let keys: Vec<Key> = index.keys().cloned().collect();
-    for key in &keys {
-        index.show_circuits(key);
-        let Some(entry) = index.ready(key).filter(|entry| !entry.target.schedules.is_empty()) else { continue };
-        let decision = decide(&entry.target, policy, now);
-        index.line_up(&decision, now);
-    }
-    index.settle_circuits(now);
-    keys.iter().for_each(|key| index.show_circuits(key));
 }
 
 /// Lists all that a selection holds.

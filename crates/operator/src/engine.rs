@@ -3,6 +3,7 @@
 //! One task owns the index and the queue. Work on one target is serial; different targets go side by side.
 
 mod circuits;
+mod mark;
 mod report;
 mod show;
 mod sight;
@@ -194,18 +195,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Marks the targets that have changed, also by what became of circuits.
-    fn mark_dirty(&mut self) {
-        self.settle_circuits();
-        for key in self.index.take_dirty() {
-            if self.leads {
-                self.mark(key);
-            } else if self.performing.is_empty() {
-                self.index.settle(&key);
-            }
-        }
-    }
-
     /// Begins to decide, on all targets at once, or ceases to. What is under way when a term ends comes to its end: its
     /// writes are given up, and what is known of those that were made is kept.
     fn turn(&mut self, term: Term) {
@@ -224,36 +213,6 @@ impl Engine {
             self.circuits.forget_all();
             self.busy.forget_all();
         }
-    }
-
-    /// Marks every target, in the order of the keys: the order of a hash table differs from process to process, and a
-    /// simulation must be able to repeat what a process did.
-    fn mark_all(&mut self) {
-        let mut keys: Vec<Key> = self.index.keys().cloned().collect();
-        keys.sort_unstable();
-        for key in keys {
-            self.mark(key);
-        }
-    }
-
-    fn mark(&mut self, key: Key) {
-        let asker = self.asker(&key);
-        self.queue.mark(key, asker);
-    }
-
-    fn mark_after(&mut self, key: Key, wait: Duration) {
-        let asker = self.asker(&key);
-        self.queue.mark_after(key, asker, wait);
-    }
-
-    fn start(&mut self, key: Key) {
-        let asker = self.asker(&key);
-        self.queue.start(key, asker);
-    }
-
-    /// Returns who asks for work on a target: targets are worked on in turn by that (SPEC section 17).
-    fn asker(&self, key: &Key) -> Asker {
-        self.index.entry(key).and_then(|entry| entry.target.asker()).cloned()
     }
 
     /// All is known now that there is to know: may this process work on it?

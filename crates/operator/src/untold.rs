@@ -240,7 +240,15 @@ mod tests {
 
     fn last_run(outcome: Option<Outcome>) -> LastRun {
         let slot = DateTime::UNIX_EPOCH;
-        LastRun { slot, started_at: Some(slot), ended_at: None, outcome, reason: None, message: None }
+        LastRun {
+            slot,
+            started_at: Some(slot),
+            ended_at: None,
+            outcome,
+            reason: None,
+            fingerprint: None,
+            message: None,
+        }
     }
 
     #[test]
@@ -251,6 +259,7 @@ mod tests {
             schedule: ScheduleId { namespace: "ops".into(), name: "nightly".into(), uid: Uid::new("s") },
             version: Version::new("5"),
             gone: None,
+            suppressed: None,
             status: Box::new(status),
         };
         for (what, view, told, left) in [

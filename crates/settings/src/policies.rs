@@ -1,6 +1,6 @@
 //! The admission policies that ship with the operator, and whether those of a cluster are the same.
 //!
-//! They say who may ask, clear, cancel and delete. Without them everybody may who can write the objects, so the
+//! They say who may ask, clear, resume, cancel and delete. Without them everybody may who can write the objects, so the
 //! operator and the plugin report when one is missing or was changed.
 
 use anyhow::{Context, Result};
@@ -16,7 +16,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 10] = files![
+const FILES: [(&str, &str); 11] = files![
     "author",
     "cancellation",
     "child",
@@ -24,6 +24,7 @@ const FILES: [(&str, &str); 10] = files![
     "deletion",
     "marks",
     "operator",
+    "resume",
     "retry",
     "target",
     "workflow"

@@ -367,6 +367,8 @@ fn failed(was_execution_failure: bool) -> ExecutionState {
         failed_at: ended,
         completed_at: ended,
         next_allowed_execution,
+        fingerprint: None,
+        shared_outage: false,
     })
 }
 

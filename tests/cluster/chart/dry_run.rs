@@ -25,11 +25,12 @@ const WARNED: [&str; 3] = [
     "marks.pipelineruns.kubernaut.ai",
     "workflow.workflowexecutions.kubernaut.ai",
 ];
-const REFUSED: [&str; 4] = [
+const REFUSED: [&str; 5] = [
     "cancellation.workflowexecutions.kubernaut.ai",
     "child.workflowexecutions.kubernaut.ai",
     "clearance.workflowexecutions.kubernaut.ai",
     "operator.workflowexecutions.kubernaut.ai",
+    "resume.workflowschedules.kubernaut.ai",
 ];
 
 /// Needs a user `wfe-edit` with the role of that name; `set` upgrades the release with a value.

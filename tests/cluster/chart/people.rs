@@ -16,7 +16,7 @@ const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
-const RESOURCES: [&str; 8] = [
+const RESOURCES: [&str; 9] = [
     "workflowexecutions",
     "workflowexecutions/status",
     "workflowexecutions/cancellation",
@@ -25,6 +25,7 @@ const RESOURCES: [&str; 8] = [
     "workflowschedules",
     "workflowschedules/status",
     "workflowschedules/child",
+    "workflowschedules/resume",
 ];
 
 const VIEW: &[&str] = &[
@@ -62,7 +63,14 @@ const ADMIN: &[&str] = &[
 const TARGET: &[&str] = &["create workflowexecutions/target"];
 const CANCEL: &[&str] =
     &["get workflowexecutions", "patch workflowexecutions", "update workflowexecutions/cancellation"];
-const CLEAR: &[&str] = &["get workflowexecutions", "patch workflowexecutions", "update workflowexecutions/clearance"];
+const CLEAR: &[&str] = &[
+    "get workflowexecutions",
+    "patch workflowexecutions",
+    "update workflowexecutions/clearance",
+    "get workflowschedules",
+    "patch workflowschedules",
+    "update workflowschedules/resume",
+];
 
 /// A cluster role, whose one subject has its name; and what that may do with executions and schedules. Those without a
 /// prefix are the cluster's own, which ours are aggregated to.

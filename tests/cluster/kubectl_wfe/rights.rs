@@ -65,6 +65,7 @@ async fn without_any_of_its_rights_it_says_which_one_is_lacking() -> Result<()> 
     has(&blind.says(0, &CLEAR).await?, &["Cleared", "stands; what it has done cannot be seen", &missing]);
     let clearance = json!({"reason": "looked", "clearedBy": world.user("blind")});
     assert_eq!(world.get_wfe("broken").await?["spec"]["clearance"], clearance);
-    assert_eq!(rights.len(), 3, "each is lacked above");
+    let on_executions = rights.iter().filter(|right| right.resource.starts_with("workflowexecutions"));
+    assert_eq!(on_executions.count(), 3, "each is lacked above");
     world.close().await
 }

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::objects::{Schedules, but, by_cron, good};
 use crate::admission::objects::{expect, refusal, report};
 
-type Row<'a> = (&'a [(&'a str, Value)], &'a [&'a str]);
+pub(super) type Row<'a> = (&'a [(&'a str, Value)], &'a [&'a str]);
 
 /// Tries the rows on a good schedule.
-async fn check(from: &Value, rows: &[Row<'_>]) -> Result<()> {
+pub(super) async fn check(from: &Value, rows: &[Row<'_>]) -> Result<()> {
     let schedules = Schedules::new().await?;
     let mut failures = Vec::new();
     for (changes, words) in rows {
@@ -21,7 +21,7 @@ async fn check(from: &Value, rows: &[Row<'_>]) -> Result<()> {
 }
 
 /// Tries values of one field, all of which are to be refused with these words.
-async fn check_refused(from: &Value, field: &str, words: &[&str], values: &[Value]) -> Result<()> {
+pub(super) async fn check_refused(from: &Value, field: &str, words: &[&str], values: &[Value]) -> Result<()> {
     let changes: Vec<_> = values.iter().map(|value| [(field, value.clone())]).collect();
     let rows: Vec<Row<'_>> = changes.iter().map(|change| (&change[..], words)).collect();
     check(from, &rows).await
@@ -248,8 +248,9 @@ async fn nothing_is_accepted_and_ignored() -> Result<()> {
     let mut rows = Vec::new();
     for (field, path) in [
         ("concurrencyPolicy", "spec.concurrencyPolicy"),
-        ("triage", "spec.triage"),
-        ("resume", "spec.resume"),
+        ("triage/cooldown", "spec.triage.cooldown"),
+        ("triage/targetResource", "spec.triage.targetResource"),
+        ("triage/workflowRef/parameters", "spec.triage.workflowRef.parameters"),
         ("timezone", "spec.timezone"),
         ("template/metadata/name", "spec.template.metadata.name"),
         ("template/spec/confidence", "spec.template.spec.confidence"),
@@ -322,6 +323,7 @@ async fn what_is_only_just_good_is_accepted() -> Result<()> {
 async fn the_largest_schedule_is_accepted() -> Result<()> {
     let value = "x".repeat(8192 - 2);
     let parameters: Map<_, _> = (0..8).map(|n| (format!("K{n}"), json!(value))).collect();
+    let adjustable: Value = (0..8).map(|n| format!("parameters.K{n}")).collect();
     let largest = but(
         good(),
         &[
@@ -330,6 +332,7 @@ async fn the_largest_schedule_is_accepted() -> Result<()> {
             ("template/metadata/labels", pairs(16, &"v".repeat(63))),
             ("template/metadata/annotations", pairs(16, &"x".repeat(2048))),
             ("hint/reason", json!("x".repeat(1024))),
+            ("triage/allowAdjust", adjustable),
         ],
     )?;
     let schedules = Schedules::new().await?;
@@ -349,6 +352,12 @@ async fn all_of_a_spec_may_change() -> Result<()> {
         json!({"startingDeadlineSeconds": null, "suspend": true}),
         json!({"hint": {"expiresAt": "2097-01-01T00:00:00Z", "nextRunAt": "2096-01-01T00:00:00Z"}}),
         json!({"hint": null, "suspend": null}),
+        json!({"triage": {"analyst": "BuiltIn", "workflowRef": null, "serviceAccountName": null, "timeout": null}}),
+        json!({"triage": null}),
+        json!({"triage": {"analyst": "Off", "after": 10}}),
+        json!({"resume": {"triage": "t", "reason": "r", "resumedBy": "jane"}}),
+        json!({"resume": {"triage": "u", "reason": "s", "resumedBy": "joe"}}),
+        json!({"resume": null}),
         json!({"template": {"spec": {"targetResource": "node/worker-2", "parameters": {"MORE": "1"}}}}),
         json!({"template": {"spec": {"workflowRef": {"version": "1.1"}, "retry": null, "executionConfig": null}}}),
         json!({"template": {"metadata": null}}),

@@ -96,7 +96,7 @@ pub(super) async fn create_as(
     refusal(client.request::<DynamicObject>(request).await)
 }
 
-/// A good schedule by interval, with every field set that goes with one.
+/// A good schedule by interval, with every field set that goes with one and may be set when it is created.
 pub(super) fn good() -> Value {
     json!({
         "apiVersion": "kubernaut.ai/v1alpha1",
@@ -128,6 +128,18 @@ pub(super) fn good() -> Value {
             "history": {"successful": 3, "failed": 3},
             "hint": {
                 "nextRunAt": "2098-01-02T03:04:05Z", "expiresAt": "2098-01-02T03:14:05Z", "reason": "quiet until then",
+            },
+            "triage": {
+                "analyst": "Pipeline",
+                "after": 3,
+                "workflowRef": {
+                    "workflowId": "analyst", "version": "1.0",
+                    "containerImage": "registry.example/workflows/analyst:1.0",
+                    "containerDigest": format!("sha256:{}", "0f".repeat(32)),
+                },
+                "serviceAccountName": "kubernaut-workflow-runner",
+                "timeout": "5m",
+                "allowAdjust": ["interval", "timeout", "parameters.READY_TIMEOUT"],
             },
         },
     })

@@ -1,172 +1,23 @@
-//! Who may write a schedule, who may suspend one, and who may make its executions. With everything that `config/base`
-//! installs, on the control plane of the other tests of policies.
+//! Who may write a schedule, who may suspend one, and who may make its executions.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ApiResource, PostParams};
-use kube::{Api, ResourceExt as _};
+use kube::api::ApiResource;
 use serde_json::{Value, json};
 use wfe_api::WorkflowExecution;
 use wfe_testkit::{World, manifests, repository, rights};
 
+use super::cast::{ADVISOR, ASKER, AUTHOR, CHILD, Cast, HALF, IN_FORCE_WITHIN, TARGET, WRITER, may, reference};
 use super::objects::{Schedules, but, create_as, good};
 use super::{await_children, await_outcome, await_schedule, create, hurry};
-use crate::admission::objects::{Namespaced, Refusal, expect, good as good_execution, report};
-use crate::admission::people::{Stage, expect_no_warnings, installed};
+use crate::admission::objects::{expect, good as good_execution, report};
+use crate::admission::people::{Stage, expect_no_warnings};
 use crate::admission::{retry, workflow};
 use crate::history::short;
 
-const AUTHOR: &str = "author.workflowschedules.kubernaut.ai";
-const CHILD: &str = "child.workflowexecutions.kubernaut.ai";
 const WORKFLOW: &str = "workflow.workflowexecutions.kubernaut.ai";
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
-const TARGET: &str = "template/spec/targetResource";
 const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
-
-/// May write schedules and create executions.
-const WRITER: &str = "writer";
-/// May write schedules.
-const HALF: &str = "half";
-/// May create executions.
-const ASKER: &str = "asker";
-/// May read and patch schedules.
-const ADVISOR: &str = "advisor";
-
-/// A namespace on the control plane where everything is installed, a second one, and the four in their roles; and two
-/// who can do what the writer can, and have targets elsewhere: in the second namespace, and everywhere.
-struct Cast {
-    schedules: Schedules,
-    other: String,
-    neighbour: String,
-    everywhere: String,
-}
-
-/// A rule of a role.
-fn may(resource: &str, verbs: &[&str]) -> Value {
-    json!({"apiGroups": ["kubernaut.ai"], "resources": [resource], "verbs": verbs})
-}
-
-impl Cast {
-    async fn new() -> Result<Self> {
-        let control_plane = installed().await?;
-        let schedules = Schedules::of(&Namespaced::on(control_plane).await?).await?;
-        let namespaces: Api<Namespace> = Api::all(schedules.client.clone());
-        let other = serde_json::from_value(json!({"metadata": {"generateName": "other-"}}))?;
-        let other = namespaces.create(&PostParams::default(), &other).await?.name_any();
-        let namespace = schedules.namespace.clone();
-        let (neighbour, everywhere) = (format!("neighbour-{namespace}"), format!("everywhere-{namespace}"));
-        let stage = Self { schedules, other, neighbour, everywhere };
-        let (writes, asks) = (["get", "create", "patch"], ["create"]);
-        for user in [WRITER, HALF, &stage.neighbour, &stage.everywhere] {
-            stage.grant(user, "schedules", &may("workflowschedules", &writes), Some(&namespace)).await?;
-        }
-        for user in [WRITER, ASKER, &stage.neighbour, &stage.everywhere] {
-            stage.grant(user, "executions", &may("workflowexecutions", &asks), Some(&namespace)).await?;
-        }
-        stage.grant(ADVISOR, "advice", &may("workflowschedules", &["get", "patch"]), Some(&namespace)).await?;
-        // What the shipped role gives, where it is bound.
-        let bind = async |user: &str, namespace| stage.bind(user, "wfe-target", "wfe-target", namespace).await;
-        bind(&stage.neighbour, Some(&stage.other)).await?;
-        bind(&stage.everywhere, None).await?;
-        stage.await_right(&stage.neighbour, Some(&stage.other)).await?;
-        stage.await_right(&stage.everywhere, None).await?;
-        stage.await_policies().await?;
-        Ok(stage)
-    }
-
-    fn client(&self) -> &kube::Client {
-        &self.schedules.client
-    }
-
-    fn namespace(&self) -> &str {
-        &self.schedules.namespace
-    }
-
-    /// Gives somebody a role of their own with one rule.
-    async fn grant(&self, user: &str, name: &str, may: &Value, namespace: Option<&str>) -> Result<()> {
-        let name = format!("{user}-{name}");
-        let role = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
-            "rules": [may],
-        });
-        manifests::apply(self.client(), &role).await?;
-        self.bind(user, &name, &name, namespace).await
-    }
-
-    /// Binds a role in a namespace, or for the whole cluster.
-    async fn bind(&self, user: &str, name: &str, role: &str, namespace: Option<&str>) -> Result<()> {
-        let group = "rbac.authorization.k8s.io";
-        let kind = if namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" };
-        let metadata = match namespace {
-            Some(namespace) => json!({"name": name, "namespace": namespace}),
-            None => json!({"name": format!("{name}-{user}")}),
-        };
-        let binding = json!({
-            "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata,
-            "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        });
-        manifests::apply(self.client(), &binding).await?;
-        Ok(())
-    }
-
-    /// Waits until the authorizer knows of the right on targets.
-    async fn await_right(&self, user: &str, namespace: Option<&str>) -> Result<()> {
-        let reviews: Api<SubjectAccessReview> = Api::all(self.client().clone());
-        let review = serde_json::from_value(json!({"spec": {"user": user, "resourceAttributes": {
-            "namespace": namespace, "group": "kubernaut.ai", "resource": "workflowexecutions",
-            "subresource": "target", "verb": "create",
-        }}}))?;
-        let deadline = Instant::now() + IN_FORCE_WITHIN;
-        while !reviews.create(&PostParams::default(), &review).await?.status.is_some_and(|status| status.allowed) {
-            ensure!(Instant::now() < deadline, "{user} may not name targets in {namespace:?}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Ok(())
-    }
-
-    /// Waits until both policies refuse somebody in this namespace: then its roles are in force too.
-    async fn await_policies(&self) -> Result<()> {
-        let deadline = Instant::now() + IN_FORCE_WITHIN;
-        let own = self.on("deployment/api")?;
-        loop {
-            let schedule = self.schedules.try_create_as(HALF, own.clone()).await?;
-            let child = self.forge(ASKER, &reference("WorkflowSchedule")).await?;
-            let (writer, advisor) = (
-                self.schedules.try_create_as(WRITER, own.clone()).await?,
-                self.schedules.patch_as(ADVISOR, "nobody", json!({"spec": {"suspend": true}})).await,
-            );
-            let is_by = |refusal: &Refusal, policy: &str| refusal.as_ref().is_some_and(|why| why.contains(policy));
-            let knows_advisor = advisor.as_ref().is_err_and(|error| error.to_string().contains("not found"));
-            if is_by(&schedule, AUTHOR) && is_by(&child, CHILD) && writer.is_none() && knows_advisor {
-                return Ok(());
-            }
-            ensure!(Instant::now() < deadline, "not in force: {schedule:?}, {child:?}, {writer:?}, {advisor:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// A schedule on an object of its own namespace.
-    fn on(&self, object: &str) -> Result<Value> {
-        but(good(), &[(TARGET, json!(format!("{}/{object}", self.namespace())))])
-    }
-
-    /// Asks as somebody whether an execution with this reference would be created.
-    async fn forge(&self, user: &str, reference: &Value) -> Result<Refusal> {
-        let mut execution = good_execution();
-        execution["spec"]["remediationRequestRef"] = reference.clone();
-        execution["spec"]["targetResource"] = json!(format!("{}/deployment/api", self.namespace()));
-        let kind = ApiResource::erase::<WorkflowExecution>(&());
-        create_as(self.client(), user, &kind, self.namespace(), &execution).await
-    }
-}
-
-fn reference(kind: &str) -> Value {
-    json!({"apiVersion": "kubernaut.ai/v1alpha1", "kind": kind, "name": "nightly", "uid": "1"})
-}
 
 #[tokio::test]
 async fn whoever_writes_a_schedule_has_what_its_executions_take() -> Result<()> {
@@ -207,7 +58,7 @@ async fn whoever_writes_a_schedule_has_what_its_executions_take() -> Result<()> 
 }
 
 #[tokio::test]
-async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result<()> {
+async fn every_change_but_a_suspension_a_hint_or_a_resume_is_one_of_an_author() -> Result<()> {
     let stage = Cast::new().await?;
     let name = stage.schedules.create(stage.on("deployment/api")?).await?;
     let refused = [AUTHOR, "spec.template: advisor may not write this schedule"];
@@ -233,6 +84,9 @@ async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result
         json!({"startingDeadlineSeconds": null}),
         json!({"history": {"failed": 1}}),
         json!({"history": null}),
+        json!({"triage": {"after": 5}}),
+        json!({"triage": {"allowAdjust": ["interval"]}}),
+        json!({"triage": null}),
         json!({"template": {"metadata": {"labels": {"team": "other"}}}}),
         json!({"template": {"spec": {"targetResource": "node/worker-1"}}}),
         json!({"template": {"spec": {"parameters": {"MORE": "1"}}}}),
@@ -358,9 +212,32 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
             &[("template/spec/workflowRef/containerDigest", json!(null))],
             "spec.template.spec.workflowRef.containerDigest: is required by require-digest of",
         ),
+        (
+            &[("triage/serviceAccountName", json!("other"))],
+            "spec.triage.serviceAccountName: other is not among the service-accounts of",
+        ),
+        (
+            &[("triage/workflowRef/containerImage", json!("elsewhere.example/x:1"))],
+            "spec.triage.workflowRef.containerImage: elsewhere.example/x:1 is from none of the image-registries of",
+        ),
+        (
+            &[("triage/workflowRef/containerDigest", json!(null))],
+            "spec.triage.workflowRef.containerDigest: is required by require-digest of",
+        ),
+        // Of several the first.
+        (
+            &[
+                ("triage/workflowRef/containerImage", json!("elsewhere.example/x:1")),
+                ("template/spec/workflowRef/containerImage", json!("elsewhere.example/y:1")),
+            ],
+            "spec.template.spec.workflowRef.containerImage: elsewhere.example/y:1 is from none of the image-registries of",
+        ),
     ];
     let mut failures = Vec::new();
     expect(&mut failures, "good", &[], schedules.try_create(good()).await?);
+    let built_in = but(good(), &[("triage", json!({"analyst": "BuiltIn"}))])?;
+    expect(&mut failures, "no analyst", &[], schedules.try_create(built_in).await?);
+    expect(&mut failures, "no triage", &[], schedules.try_create(but(good(), &[("triage", json!(null))])?).await?);
     for (changes, words) in rows {
         let refusal = schedules.try_create(but(good(), changes)?).await?;
         expect(&mut failures, words, &[WORKFLOW, words, &source], refusal);
@@ -371,8 +248,24 @@ async fn the_lists_of_workflows_bind_a_template() -> Result<()> {
     for (spec, words) in [
         (json!({"suspend": true}), &[][..]),
         (json!({"hint": null}), &[]),
-        (json!({"interval": "2h"}), &[WORKFLOW, "serviceAccountName: kubernaut-workflow-runner is not among"]),
-        (json!({"template": {"spec": {"executionConfig": {"serviceAccountName": "somebody"}}}}), &[]),
+        (
+            json!({"interval": "2h"}),
+            &[
+                WORKFLOW,
+                "spec.template.spec.executionConfig.serviceAccountName: kubernaut-workflow-runner is not among",
+            ],
+        ),
+        (
+            json!({"template": {"spec": {"executionConfig": {"serviceAccountName": "somebody"}}}}),
+            &[WORKFLOW, "spec.triage.serviceAccountName: kubernaut-workflow-runner is not among"],
+        ),
+        (
+            json!({
+                "template": {"spec": {"executionConfig": {"serviceAccountName": "somebody"}}},
+                "triage": {"serviceAccountName": "somebody"},
+            }),
+            &[],
+        ),
         (json!({"interval": "2h"}), &[]),
     ] {
         expect(&mut failures, &spec.to_string(), words, schedules.try_spec(&name, spec.clone()).await?);
@@ -409,7 +302,7 @@ async fn what_is_no_retry_policy_is_refused_by_its_field_in_a_template() -> Resu
 
 #[tokio::test]
 async fn the_policies_fit_the_kinds() -> Result<()> {
-    for policy in ["author", "child"] {
+    for policy in ["author", "child", "resume"] {
         expect_no_warnings(policy).await?;
     }
     Ok(())

@@ -8,8 +8,8 @@ pub const READY: &str = "Ready";
 /// Whether something keeps the schedule from running now, apart from its plan.
 ///
 /// True: no run starts, though one may be due; the reason says what holds it ([`SUSPENDED`], [`TRIAGE_PAUSED`],
-/// [`CIRCUIT_OPEN`], [`PAUSED`], or one of [`SkipReason`](crate::SkipReason)), the message what ends that. False: it was
-/// held and is not any more ([`RELEASED`]). Absent: it was never held.
+/// [`CIRCUIT_OPEN`], [`PAUSED`], or one of [`SkipReason`](crate::SkipReason)), the message what ends that. False: it
+/// was held and is not any more ([`RELEASED`]). Absent: it was never held.
 pub const HELD: &str = "Held";
 
 /// Reason of [`READY`]: the next run is planned, runs, or is held.

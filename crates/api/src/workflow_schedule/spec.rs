@@ -136,8 +136,9 @@ pub struct WorkflowScheduleSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triage: Option<Triage>,
     /// Ends what a triage has done, its pause or its adjustments: set it while status.triage.state is Paused or
-    /// Adjusted. The plan then begins anew. Whoever sets it needs the right to update workflowschedules/resume. It stays
-    /// for the record, and is replaced for a later triage. Refused when the object is created. Absent: nobody did.
+    /// Adjusted. The plan then begins anew. Whoever sets it needs the right to update workflowschedules/resume. It
+    /// stays for the record, and is replaced for a later triage. Refused when the object is created. Absent: nobody
+    /// did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
 }

@@ -52,7 +52,8 @@ pub struct WorkflowScheduleStatus {
     /// was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triage: Option<TriageStatus>,
-    /// What a triage has changed, over the spec, until a person edits the schedule or sets spec.resume. Absent: nothing.
+    /// What a triage has changed, over the spec, until a person edits the schedule or sets spec.resume. Absent:
+    /// nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adjust: Option<Adjustment>,
     /// Standing facts. Ready: the next run can be planned; False says what to change (reasons InvalidSpec,

@@ -1,7 +1,8 @@
-//! What is done about a `WorkflowSchedule` that keeps failing: what may be done, the record of it, and how a person ends
-//! it (SPEC section 13).
+//! What is done about a `WorkflowSchedule` that keeps failing: what may be done, the record of it, and how a person
+//! ends it (SPEC section 13).
 //!
-//! Knows the fields and their limits. When a triage begins, what it finds and what its verdict does is decided elsewhere.
+//! Knows the fields and their limits. When a triage begins, what it finds and what its verdict does is decided
+//! elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +25,8 @@ use crate::workflow_execution::WorkflowRef;
     validation = rules::with_pipeline_only("timeout"),
 )]
 pub struct Triage {
-    /// Who looks at the failures: Off (nobody), BuiltIn (a table in the operator) or Pipeline (workflowRef, a workflow of
-    /// your own that is given the evidence and answers with a verdict). Absent: BuiltIn.
+    /// Who looks at the failures: Off (nobody), BuiltIn (a table in the operator) or Pipeline (workflowRef, a workflow
+    /// of your own that is given the evidence and answers with a verdict). Absent: BuiltIn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Analyst")] // The schema of an optional enum loses the words above.
     pub analyst: Option<Analyst>,
@@ -33,12 +34,12 @@ pub struct Triage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = limits::TRIAGE_AFTER))]
     pub after: Option<i32>,
-    /// The workflow that analyses, with analyst Pipeline, which needs it. It is run like any workflow, with the parameter
-    /// EVIDENCE, and answers in the result "verdict" of its pipeline. Absent with every other analyst.
+    /// The workflow that analyses, with analyst Pipeline, which needs it. It is run like any workflow, with the
+    /// parameter EVIDENCE, and answers in the result "verdict" of its pipeline. Absent with every other analyst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow_ref: Option<WorkflowRef>,
-    /// Service account, in the execution namespace, that the analysing workflow runs under. May be set only with analyst
-    /// Pipeline. Absent: the operator's service-account (kubernaut-workflow-runner unless configured).
+    /// Service account, in the execution namespace, that the analysing workflow runs under. May be set only with
+    /// analyst Pipeline. Absent: the operator's service-account (kubernaut-workflow-runner unless configured).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::NAME))]
     #[x_kube(validation = rules::service_account("spec.triage.serviceAccountName"))]
@@ -132,8 +133,8 @@ pub struct TriageStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::EVIDENCE))]
     pub evidence: Option<String>,
-    /// What the analyst recommends: DoNothing, FileFix (a person has to mend what fix says), PauseAndNotify (nothing more
-    /// runs until a person has looked) or AdjustConfig (another interval, timeout or parameter). Absent while it
+    /// What the analyst recommends: DoNothing, FileFix (a person has to mend what fix says), PauseAndNotify (nothing
+    /// more runs until a person has looked) or AdjustConfig (another interval, timeout or parameter). Absent while it
     /// analyses, and where it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "TriageVerdict")]
@@ -150,9 +151,9 @@ pub struct TriageStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = limits::TRIAGE_FIELDS), inner(length(max = limits::TRIAGE_REFUSED)))]
     pub refused: Vec<String>,
-    /// How far it is: Analysing, then Noted (nothing to do), Filed (fix says what to mend), Failed (no verdict; why tells
-    /// the reason), Paused (nothing runs until a person resumes or edits the schedule) or Adjusted (status.adjust is in
-    /// force until then); Over when the plan has begun anew since.
+    /// How far it is: Analysing, then Noted (nothing to do), Filed (fix says what to mend), Failed (no verdict; why
+    /// tells the reason), Paused (nothing runs until a person resumes or edits the schedule) or Adjusted (status.adjust
+    /// is in force until then); Over when the plan has begun anew since.
     pub state: TriageState,
 }
 

@@ -104,7 +104,7 @@ impl Fold {
     /// Returns the circuits that are open at a time, and those that have closed up to it.
     pub fn seen(&mut self, now: Time) -> (Vec<OpenCircuit>, Vec<ClosedCircuit>) {
         self.settle();
-        let (open, mut closed) = self.current.seen(&self.settings);
+        let (open, mut closed) = self.current.seen(&self.settings, now);
         let (quiet, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|circuit| circuit.quiet_at <= now);
         closed.extend(quiet.into_iter().map(|circuit| ClosedCircuit {
             key: circuit.key,

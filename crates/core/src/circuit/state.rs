@@ -13,8 +13,8 @@ use crate::moment::{after, before};
 use crate::name::Uid;
 use crate::policy::{CircuitPolicy, Policy};
 
-/// How many circuits of fingerprints are open at the most: as many as the metric has series. A further one stays closed,
-/// as whatever is unknown does; a hundred shared failures at once open the circuit of all.
+/// How many circuits of fingerprints are open at the most: as many as the metric has series. A further one stays
+/// closed, as whatever is unknown does; a hundred shared failures at once open the circuit of all.
 pub(super) const MOST_OPEN: usize = 100;
 /// How many fingerprints are counted at once. Who makes up workflows could bring any number of them; when there are
 /// more, the one that failed last the longest ago is forgotten.
@@ -25,7 +25,8 @@ pub(super) const MOST_TARGETS: usize = 20_000;
 /// How many schedules are remembered by what they failed with last: four times as many as an installation is made for.
 /// Of one that is not remembered, what it runs says by which circuits it is touched.
 const MOST_SCHEDULES: usize = 20_000;
-/// How many closings are kept. They spread the schedules that were held, for one base cooldown.
+/// How many closings are kept, for as long as a circuit may be quiet. They spread the schedules that were held, for one
+/// base cooldown.
 const MOST_CLOSED: usize = 100;
 
 /// What of the policy the circuits depend on.
@@ -96,6 +97,9 @@ impl State {
     /// Takes in an event that is not earlier than those before it.
     pub(super) fn take(&mut self, event: &Event, settings: &Settings) {
         self.close_quiet(event.at, settings);
+        while self.closed.front().is_some_and(|closed| after(closed.closed_at, settings.quiet()) < event.at) {
+            self.closed.pop_front();
+        }
         match &event.what {
             What::Made => self.made(event, settings),
             What::Ended { target, created, end } => self.ended(event, *target, *created, end, settings),
@@ -103,7 +107,7 @@ impl State {
     }
 
     /// Returns the open circuits and the closings, without turns.
-    pub(super) fn seen(&self, settings: &Settings) -> (Vec<OpenCircuit>, Vec<ClosedCircuit>) {
+    pub(super) fn seen(&self, settings: &Settings, now: Time) -> (Vec<OpenCircuit>, Vec<ClosedCircuit>) {
         let open = self.open.iter().map(|(key, open)| OpenCircuit {
             key: key.clone(),
             opened_at: open.opened_at,
@@ -114,7 +118,8 @@ impl State {
             quiet_at: open.quiet_at(settings),
             turn: None,
         });
-        (open.collect(), self.closed.iter().cloned().collect())
+        let is_new = |closed: &&ClosedCircuit| after(closed.closed_at, settings.quiet()) >= now;
+        (open.collect(), self.closed.iter().filter(is_new).cloned().collect())
     }
 
     /// Closes the circuits of which nothing was heard for long.

@@ -22,8 +22,8 @@ type Next = (Time, u32, Time);
 /// Where a schedule is in the line for a probe: behind those that have not missed it yet, by its draw, by its uid.
 type Place = (bool, u32, Uid);
 
-/// The schedules that wait for their turn. A line is kept in order for each circuit: there may be thousands of them, and
-/// each decision on one asks.
+/// The schedules that wait for their turn. A line is kept in order for each circuit: there may be thousands of them,
+/// and each decision on one asks.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
     /// Which circuits hold each schedule that nothing else holds.

@@ -47,13 +47,16 @@ fn judged(change: impl Fn(&mut FailureSeen)) -> Judgement {
     builtin::judge(&evidence(failures.collect()))
 }
 
+/// A reason, whether something ran, what was reported, an exit code; the verdict, and words of why.
+type Row = (Option<FailureReason>, bool, &'static str, Option<i32>, Verdict, &'static str);
+
 #[test]
 fn each_line_of_the_built_in_analyst_has_its_verdict() {
     use FailureReason::{
         ConfigurationError, DeadlineExceeded, Forbidden, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown,
     };
     use Verdict::{AdjustConfig, DoNothing, FileFix, PauseAndNotify};
-    let rows: [(Option<FailureReason>, bool, &str, Option<i32>, Verdict, &str); 24] = [
+    let rows: [Row; 24] = [
         (Some(ImagePullBackOff), false, "pull access denied", None, FileFix, "denies"),
         (Some(ImagePullBackOff), false, "401 Unauthorized", None, FileFix, "denies"),
         (Some(ImagePullBackOff), true, "403", None, FileFix, "denies"),

@@ -283,6 +283,7 @@ fn slots(schedule: &Schedule, now: Time) -> Vec<Planned> {
             ended_at: Some(slot),
             outcome: Some(Outcome::Completed),
             reason: None,
+            fingerprint: None,
             message: None,
         });
     }

@@ -32,6 +32,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         log_filter: "info".to_owned(),
         settings: Vec::new(),
         warnings: Vec::new(),
+        object: None,
     };
     let (_, config) = watch::channel(Arc::new(in_force));
     let settings = Settings {
@@ -81,6 +82,8 @@ fn unreadable(clearance: Option<Clearance>) -> ExecutionRecord {
         failed_at: Some(Time::UNIX_EPOCH),
         completed_at: Some(Time::UNIX_EPOCH),
         next_allowed_execution: None,
+        fingerprint: None,
+        shared_outage: false,
     };
     let execution = Execution {
         state: ExecutionState::Failed(failed),

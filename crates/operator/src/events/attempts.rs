@@ -78,6 +78,7 @@ mod tests {
     use crate::events::tests::rendered;
     use wfe_core::ending::{Charge, Failure};
     use wfe_core::evidence::{Absence, Started};
+    use wfe_core::fingerprint::Stage;
     use wfe_core::name::Uid;
     use wfe_core::retry::Stop;
 
@@ -103,6 +104,9 @@ mod tests {
             number: None,
             outcome: None,
             cancelled: false,
+            stage: Stage::Creating,
+            fingerprint: None,
+            shared_outage: false,
             charge: Charge::default(),
             tried: Some(Box::new(tried.clone())),
         }

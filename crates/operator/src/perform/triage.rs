@@ -72,14 +72,14 @@ impl Performer {
         };
         let found = self.read_schedule(schedule).await?.filter(is_as_decided).ok_or_else(|| changed(schedule))?;
         let name = analyst_name(&step.of);
-        let analyst = render(step, analyse, &name, &found.data["spec"]["triage"]);
-        let analyst: DynamicObject = serde_json::from_value(analyst).map_err(|error| {
+        let rendered = render(step, analyse, &name, &found.data["spec"]["triage"]);
+        let rendered: DynamicObject = serde_json::from_value(rendered).map_err(|error| {
             let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
             call(format!("render WorkflowExecution {}/{name}", schedule.namespace), source)
         })?;
         let params = PostParams { field_manager: Some(MANAGED_BY.to_owned()), ..PostParams::default() };
         let executions = self.cluster.executions_in(&schedule.namespace);
-        let sent = LeanObject::from(analyst);
+        let sent = LeanObject::from(rendered);
         match self.cluster.call(Verb::Create, EXECUTIONS, executions.create(&params, &sent)).await {
             Ok(LeanObject { object: created, .. }) => {
                 tracing::info!(%schedule, wfe = name, "analyst created");
@@ -170,3 +170,6 @@ fn render(step: &TriageStep, analyse: &Analyse, name: &str, triage: &Value) -> V
         },
     })
 }
+
+#[cfg(test)]
+mod tests;

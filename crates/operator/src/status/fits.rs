@@ -12,6 +12,7 @@ use wfe_core::ending::Remediation;
 use wfe_core::evidence::{Absence, Doubt, Proof, Ran, Started};
 use wfe_core::execution::Recorded;
 use wfe_core::findings::FailedTask;
+use wfe_core::fingerprint::{Fingerprint, Origin, Stage};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::Outcome;
 use wfe_core::waiting::Pause;
@@ -150,7 +151,7 @@ fn failures() -> impl Strategy<Value = Failure> {
         (any::<u32>(), prop::option::of(times()), any::<bool>()),
     )
         .prop_map(|((reason, message, started, task, tasks), (failed_at, seconds, number, outcome), charge)| {
-            Failure {
+            let mut failure = Failure {
                 reason,
                 message: message.into(),
                 started,
@@ -161,9 +162,15 @@ fn failures() -> impl Strategy<Value = Failure> {
                 number,
                 outcome,
                 cancelled: number.is_some(),
+                stage: Stage::Released,
+                fingerprint: None,
+                shared_outage: number.is_none(),
                 charge: Charge { consecutive_failures: charge.0, next_allowed_execution: charge.1, exhausts: charge.2 },
                 tried: None,
-            }
+            };
+            let origin = Origin::new(&failure.message, &failure.message, &failure.message);
+            failure.fingerprint = Some(Fingerprint::of(failure.symptoms(), &origin));
+            failure
         })
 }
 

@@ -10,6 +10,7 @@ use wfe_core::ending::{Failure, Skip};
 use wfe_core::evidence::{Absence, Doubt, Started};
 use wfe_core::execution::Clearance;
 use wfe_core::execution::Recorded;
+use wfe_core::fingerprint::{Fingerprint, Stage};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::reason::{BlockReason, FailureReason};
 use wfe_core::standing::Blocked;
@@ -50,6 +51,9 @@ fn any_failure() -> Failure {
         number: Some(3),
         outcome: None,
         cancelled: false,
+        stage: Stage::Creating,
+        fingerprint: None,
+        shared_outage: false,
         charge: Charge::default(),
         tried: None,
     }
@@ -111,6 +115,21 @@ fn a_skip_names_what_stands_in_the_way_and_for_how_long_where_time_lifts_it() {
         assert_eq!((remediation.workflow_id.as_str(), remediation.target_resource.as_str()), ("w", "node/n"));
         assert_eq!((remediation.completed_at, remediation.cooldown_remaining.as_deref()), (api_time(at(0)), remaining));
     }
+}
+
+#[test]
+fn what_a_failure_has_in_common_with_others_is_shown() {
+    let target = TargetName::parse("node/n").unwrap();
+    let shown = |fingerprint: Option<&str>, shared_outage| {
+        let fingerprint = fingerprint.and_then(Fingerprint::parse);
+        let failure = Failure { fingerprint, shared_outage, ..any_failure() };
+        let status = ended(Some(&target), &subject(false), &Ending::Failed(failure), false);
+        status.failure_details.map(|details| (details.fingerprint, details.shared_outage)).unwrap()
+    };
+    let cluster = "Forbidden/cluster";
+    assert_eq!(shown(Some(cluster), true), (Some(cluster.to_owned()), Some(true)));
+    assert_eq!(shown(Some(cluster), false), (Some(cluster.to_owned()), None), "absent is false");
+    assert_eq!(shown(None, false), (None, None));
 }
 
 #[test]

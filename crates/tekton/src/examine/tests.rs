@@ -116,6 +116,73 @@ fn what_was_waited_for_is_told_where_nothing_started() {
     assert_eq!(waited("unknown-service-account"), None);
 }
 
+#[test]
+fn the_registry_is_named_whose_image_was_not_there() {
+    for version in VERSIONS {
+        let registry = |name: &str| {
+            let story = story_of(version, name);
+            let task = examined(&story.follow(), &story).cause.task;
+            task.and_then(|task| task.registry).unwrap_or_default().into_string()
+        };
+        for name in [
+            "image-pull-first",
+            "image-pull-second",
+            "image-name-invalid",
+            "finally-image-pull",
+            "retries-after-image-pull",
+            "timeout-while-image-is-pulled",
+        ] {
+            assert_eq!(registry(name), "test.invalid", "{name} of {version}");
+        }
+        for name in ["missing-bundle", "exit-first", "exit-second", "quota-on-pods"] {
+            assert_eq!(registry(name), "", "{name} of {version}");
+        }
+    }
+}
+
+#[test]
+fn the_registry_is_that_of_the_step_as_its_pod_then_its_task_then_the_pipeline_has_it() {
+    let step = |name: &str, image: &str| json!({"name": name, "image": image});
+    let (one, two) = (step("one", "a.example/x"), step("two", "B.example:5000/y:1"));
+    let (pod_one, pod_two) = (step("step-one", "c.example/x"), step("step-two", "d.example/y"));
+    let sidecar = step("sidecar-proxy", "e.example/z");
+    let open = step("two", "$(params.image)");
+    let same = step("three", "a.example/z");
+    for (what, pod, task, pipeline, stopped_at, expected) in [
+        ("the pod", vec![&pod_one, &pod_two, &sidecar], vec![&one, &two], vec![], "two", "d.example"),
+        ("the task", vec![], vec![&one, &two], vec![&same], "two", "b.example:5000"),
+        ("the pipeline", vec![], vec![], vec![&one, &two], "two", "b.example:5000"),
+        ("a step that has no name there", vec![], vec![&one], vec![], "unnamed-0", "a.example"),
+        ("steps of one registry", vec![], vec![&one, &same], vec![], "", "a.example"),
+        ("steps of two registries", vec![], vec![&one, &two], vec![], "", ""),
+        ("a parameter", vec![], vec![&one, &open], vec![], "two", ""),
+        ("nothing", vec![], vec![], vec![], "two", ""),
+    ] {
+        let labels = json!({"tekton.dev/pipelineRunUID": "r", "tekton.dev/pipelineTask": "check",
+                            "tekton.dev/taskRunUID": "t", "tekton.dev/taskRun": "t"});
+        let failed = |reason: &str| json!([{"type": "Succeeded", "status": "False", "reason": reason, "message": "m"}]);
+        let names = if stopped_at.is_empty() { vec!["one", "two"] } else { vec![stopped_at] };
+        let steps: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        let task_run = Owned::new(&json!({
+            "kind": "TaskRun", "metadata": {"name": "t", "uid": "t", "labels": labels},
+            "status": {"conditions": failed("TaskRunImagePullFailed"), "steps": steps, "taskSpec": {"steps": task}},
+        }));
+        let pod = Owned::new(&json!({
+            "kind": "Pod", "metadata": {"name": "p", "uid": "p", "labels": labels}, "spec": {"containers": pod},
+            "status": {"phase": "Pending"},
+        }));
+        let run = Owned::new(&json!({
+            "kind": "PipelineRun", "metadata": {"name": "r", "uid": "r"},
+            "status": {"conditions": failed("Failed"),
+                       "pipelineSpec": {"finally": [{"name": "check", "taskSpec": {"steps": pipeline}}]}},
+        }));
+        let (task_runs, pods) = ([task_run.view()], [pod.view()]);
+        let remains = Remains { run: Some(run.view()), task_runs: &task_runs, others: &[], pods: &pods };
+        let task = examine(&Evidence::default(), remains).cause.task.unwrap();
+        assert_eq!(task.registry.as_deref().unwrap_or_default(), expected, "{what}");
+    }
+}
+
 fn step(name: &str, terminated: &Value, by_tekton: &str) -> Value {
     json!({"name": name, "terminated": terminated, "terminationReason": by_tekton})
 }

@@ -155,7 +155,7 @@ impl Index {
         news
     }
 
-    /// Takes in what a new version of an execution says; `was_terminal` where it was known, and whether it had ended then.
+    /// Takes in what a new version of an execution says. `was_terminal`: whether it had ended before, where it was known.
     pub(super) fn feed(&mut self, key: &Key, uid: &Uid, was_terminal: Option<bool>) {
         if !self.is_synced() || was_terminal == Some(true) {
             return; // the first fold takes all that there is
@@ -185,7 +185,7 @@ impl Index {
 
     /// Forgets the probe that a child was which is gone before its end. What has ended stays folded.
     pub(super) fn forget_probe(&mut self, execution: &Execution) {
-        if execution.child.is_none() || execution.is_terminal() {
+        if execution.child.is_none() || execution.analyses() || execution.is_terminal() {
             return;
         }
         let (created, uid) = (execution.created, &execution.id.uid);
@@ -269,12 +269,15 @@ fn is_probe(circuit: &OpenCircuit, execution: &Execution, policy: &Policy) -> bo
         _ => None,
     };
     let first = circuit.opened_at + policy.backoff.after(1);
-    execution.child.is_some() && execution.created >= first && circuit.key.touches(&execution.origin, failed_with)
+    execution.child.is_some()
+        && !execution.analyses()
+        && execution.created >= first
+        && circuit.key.touches(&execution.origin, failed_with)
 }
 
 /// Returns the event that an execution was made for a schedule, where it was.
 fn made(execution: &Execution) -> Option<Event> {
-    let child = execution.child.as_ref()?;
+    let child = execution.child.as_ref().filter(|child| !child.analyses)?;
     Some(Event {
         at: execution.created,
         uid: execution.id.uid.clone(),
@@ -286,6 +289,9 @@ fn made(execution: &Execution) -> Option<Event> {
 
 /// Returns the event that an execution ended, where it did, and says something of whether its workflow can run.
 fn ended(target: ChainName, execution: &Execution) -> Option<Event> {
+    if execution.analyses() {
+        return None;
+    }
     let end = match &execution.state {
         ExecutionState::Completed { .. } => End::Succeeded,
         ExecutionState::Failed(failed) if failed.cancelled || is_too_late(execution, failed) => return None,

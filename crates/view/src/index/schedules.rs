@@ -62,12 +62,11 @@ impl Index {
         if place != key {
             self.remove(Kind::Schedule, &place, &uid);
         }
-        match known {
-            Some(known) => {
-                schedule.memory = kept(known.memory, known.generation, &schedule);
-                (schedule.children, schedule.analyst) = (known.children, known.analyst);
-            }
-            None => (schedule.children, schedule.analyst) = self.find_family(&schedule).into(),
+        if let Some(known) = known {
+            schedule.memory = kept(known.memory, known.generation, &schedule);
+            (schedule.children, schedule.analyst) = (known.children, known.analyst);
+        } else {
+            (schedule.children, schedule.analyst) = self.find_family(&schedule).into();
         }
         self.note_triage(&schedule);
         schedule.id.namespace = self.share(&schedule.id.namespace);

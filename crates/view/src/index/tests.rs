@@ -1,4 +1,5 @@
 mod attempts;
+mod circuits;
 mod schedules;
 
 use chrono::TimeDelta;

@@ -53,7 +53,7 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
         hint: hint(&spec["hint"]).map(Box::new),
         // What cannot be read removes nothing.
         history: history(&spec["history"]).unwrap_or(HistoryLimits { successful: HISTORY, failed: HISTORY }),
-        triage: Box::new(triage::spec(spec)),
+        triage: triage::shared(triage::spec(spec)),
         resume: text("/resume/triage").map(|of| limits::cut(of, limits::NAME).into()),
         revision: revision(&id.uid, spec),
         workflow_id: text("/template/spec/workflowRef/workflowId").unwrap_or_default().into(),

@@ -73,6 +73,16 @@ fn read(spec: &Value, status: &Value) -> Execution {
 }
 
 #[test]
+fn what_it_runs_is_read_for_fingerprints() {
+    let image = "Registry.example:5000/workflows/restart:1.0";
+    let spec = json!({"workflowRef": {"workflowId": "restart", "version": "1.0", "containerImage": image}});
+    let expected =
+        Origin { workflow_id: "restart".into(), version: "1.0".into(), registry: "registry.example:5000".into() };
+    assert_eq!(*read(&spec, &json!({})).origin, expected);
+    assert_eq!(*read(&json!({"workflowRef": 7}), &json!({})).origin, Origin::new("", "", ""));
+}
+
+#[test]
 fn what_a_status_does_not_say_of_a_failure_is_not_made_up() {
     let failed = |status: &Value| match read(&json!({}), status).state {
         ExecutionState::Failed(failed) => failed,
@@ -86,6 +96,17 @@ fn what_a_status_does_not_say_of_a_failure_is_not_made_up() {
     assert_eq!((whole.reason, whole.was_execution_failure), (FailureReason::Forbidden, false));
     assert_eq!((whole.failed_at, whole.completed_at), (time("2027-01-01T00:00:01Z"), time("2027-01-01T00:00:02Z")));
     assert_eq!(whole.next_allowed_execution, time("2027-01-01T00:01:01Z"));
+    assert_eq!((whole.fingerprint, whole.shared_outage), (None, false), "an operator before circuits wrote it");
+    for (fingerprint, shared, expected) in [
+        (json!("Unknown/cluster"), json!(true), (Some("Unknown/cluster"), true)),
+        (json!("Unknown/cluster"), json!(false), (Some("Unknown/cluster"), false)),
+        (json!("everything"), json!("true"), (None, false)),
+        (json!(7), json!(1), (None, false)),
+    ] {
+        let details = json!({"fingerprint": fingerprint, "sharedOutage": shared});
+        let read = failed(&json!({"phase": "Failed", "failureDetails": details}));
+        assert_eq!((read.fingerprint.as_ref().map(Fingerprint::as_str), read.shared_outage), expected, "{details}");
+    }
     let odd = failed(&json!({"phase": "Failed", "completionTime": 7, "failureDetails": {"failedAt": "soon"}}));
     assert_eq!((odd.was_execution_failure, odd.failed_at, odd.completed_at), (true, None, None));
 }

@@ -94,10 +94,15 @@ pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     let schedule = case.schedule;
     let (of, does) = match stage(case, &schedule.status) {
         Stage::Rests(_, until) | Stage::Suppressed(_, _, until) => {
-            return until.into_iter().for_each(|until| decision.wake_at(until));
+            if let Some(until) = until {
+                decision.wake_at(until);
+            }
+            return;
         }
         Stage::Gather(until) => {
-            until.into_iter().for_each(|until| decision.wake_at(until));
+            if let Some(until) = until {
+                decision.wake_at(until);
+            }
             (case.failed_child(&schedule.status), TriageDoes::Gather(Box::new(case.gather())))
         }
         Stage::Create(gathered) => {
@@ -208,7 +213,7 @@ fn analysing<'a>(case: Case<'a>, triage: &Triage) -> Stage<'a> {
     }
 }
 
-impl<'a> Case<'a> {
+impl Case<'_> {
     /// Returns the name of its last child, where that has failed, or was refused.
     fn failed_child(self, status: &ScheduleStatus) -> Option<Box<str>> {
         if let Some(triage) = status.triage.as_ref().filter(|triage| triage.state == State::Analysing) {

@@ -13,7 +13,8 @@ use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 use crate::verdict::Verdict;
 
 type Answer = (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>, Standing, Vec<Scheduled>);
-/// What is answered of a schedule: which row decided, in which words, whether a hint counts, and what it is to circuits.
+/// What is answered of a schedule: which row decided, in which words, whether a hint counts, and what it is to
+/// circuits.
 type Scheduled = (&'static str, String, bool, Probe);
 
 /// A decision without the times that it is made of: what is answered, and not when.

@@ -117,7 +117,7 @@ pub(super) fn with_triage(
         ScheduleStatus { triage: triage.map(Box::new), adjust: adjust.map(Box::new), ..schedule.status.clone() };
     schedule.resume = status.triage.as_ref().filter(|_| resumes).map(|triage| triage.of.clone());
     schedule.status = status;
-    schedule.triage = Box::new(spec);
+    schedule.triage = Arc::new(spec);
     schedule.analyst = analyst.map(Box::new);
     schedule.memory.gathered = gathered.map(Box::new);
     schedule.memory.heard = heard.map(Box::new);

@@ -19,7 +19,7 @@ fn a_child_has_the_template_and_says_whose_it_is() {
         "metadata": {"labels": {"team": "payments"}, "annotations": {"why": "disk"}},
         "spec": {"targetResource": "node/a", "workflowRef": {"workflowId": "w"}, "parameters": {"A": "1"}},
     });
-    let child = render(&schedule(), "nightly-1800000000", &template, at(0), at(600));
+    let child = render(&schedule(), "nightly-1800000000", (&template, &Value::Null), at(0), at(600));
     assert_eq!(
         child["metadata"],
         json!({
@@ -47,8 +47,24 @@ fn a_child_has_the_template_and_says_whose_it_is() {
 #[test]
 fn a_template_of_any_shape_makes_some_object() {
     for template in [json!(null), json!([]), json!({"metadata": 1, "spec": "x"}), json!({"metadata": {"labels": []}})] {
-        let child = render(&schedule(), "nightly-1", &template, at(0), at(1));
+        let child = render(&schedule(), "nightly-1", (&template, &Value::Null), at(0), at(1));
         assert_eq!(child["spec"]["remediationRequestRef"]["uid"], "u-1", "{template}");
+    }
+}
+
+#[test]
+fn a_child_takes_what_a_triage_has_adjusted_of_what_its_template_has() {
+    let template = json!({"spec": {"parameters": {"LEVEL": "1", "A": "a"}, "executionConfig": {"timeout": "5m"}}});
+    let of = |template: &Value, adjusted: Value| {
+        render(&schedule(), "nightly-1", (template, &adjusted), at(0), at(1))["spec"].clone()
+    };
+    let spec = of(&template, json!({"timeout": "10m0s", "interval": "2m0s", "parameters": {"LEVEL": "2", "NEW": "x"}}));
+    assert_eq!(spec["parameters"], json!({"LEVEL": "2", "A": "a"}), "nobody wrote NEW");
+    assert_eq!((&spec["executionConfig"]["timeout"], spec.get("interval")), (&json!("10m0s"), None));
+    let bare = of(&json!({"spec": {}}), json!({"timeout": "10m0s", "parameters": {"LEVEL": "2"}}));
+    assert_eq!((&bare["executionConfig"], bare.get("parameters")), (&json!({"timeout": "10m0s"}), None));
+    for odd in [json!(null), json!([]), json!({"timeout": 3, "parameters": "x"})] {
+        assert_eq!(of(&template, odd.clone()), of(&template, json!(null)), "{odd}");
     }
 }
 

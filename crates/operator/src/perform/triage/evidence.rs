@@ -1,6 +1,7 @@
 //! Puts evidence together from what was read live: bounded, and without any value of a parameter.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
@@ -48,7 +49,10 @@ pub(super) fn gathered(
         failures: gather.refused.iter().cloned().chain(seen).take(wfe_core::triage::MOST_FAILURES).collect(),
     };
     let text = render(&evidence);
-    let digest = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let digest = Sha256::digest(&text).iter().fold(String::with_capacity(64), |mut digest, byte| {
+        let _ = write!(digest, "{byte:02x}"); // a string takes all
+        digest
+    });
     Gathered { of: step.of.clone(), evidence, text: text.into(), digest: digest.into() }
 }
 

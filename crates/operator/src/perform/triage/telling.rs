@@ -69,7 +69,7 @@ mod tests {
         let adjust = |interval: Option<u64>, level: &str| ScheduleStatus {
             adjust: Some(Box::new(Adjust {
                 interval: interval.map(Duration::from_secs),
-                timeout: Some(Duration::from_secs(60)),
+                timeout: Some(Duration::from_mins(1)),
                 parameters: [("LEVEL".into(), level.into())].into(),
             })),
             ..ScheduleStatus::default()

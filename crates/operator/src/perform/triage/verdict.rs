@@ -57,7 +57,7 @@ fn wanted(adjust: Option<&Value>) -> Result<Wanted, String> {
 fn text_of(said: &Map<String, Value>, key: &str) -> Result<Option<Box<str>>, String> {
     match said.get(key) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str().into()).filter(|text: &Box<str>| !text.trim().is_empty())),
+        Some(Value::String(text)) => Ok((!text.trim().is_empty()).then(|| text.as_str().into())),
         Some(_) => Err(format!("{key} in its verdict is no text")),
     }
 }

@@ -5,6 +5,7 @@ use wfe_core::action::Says;
 use wfe_core::ending::{Charge, Failure, Success, Tried};
 use wfe_core::evidence::{Absence, Doubt};
 use wfe_core::execution::RunShown;
+use wfe_core::fingerprint::Stage;
 use wfe_core::name::Uid;
 use wfe_core::retry::Stop;
 use wfe_core::run::Outcome;
@@ -75,6 +76,9 @@ fn failed(tried: Option<Tried>) -> Says {
         number: None,
         outcome: None,
         cancelled: false,
+        stage: Stage::Creating,
+        fingerprint: None,
+        shared_outage: false,
         charge: Charge::default(),
         tried: tried.map(Box::new),
     };

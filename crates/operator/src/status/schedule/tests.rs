@@ -1,6 +1,9 @@
+use std::time::Duration;
+
 use super::*;
 use wfe_core::name::Uid;
 use wfe_core::schedule::{HeldBy, Missed, Outcome, Planned, PlannedBy, Revision};
+use wfe_core::triage::{Analyst, State};
 use wfe_view::observe::observe_schedule;
 
 fn at(second: i64) -> Time {
@@ -9,6 +12,30 @@ fn at(second: i64) -> Time {
 
 fn id() -> ScheduleId {
     ScheduleId { namespace: "ops".into(), name: "nightly".into(), uid: Uid::new("u-1") }
+}
+
+fn triage() -> Triage {
+    Triage {
+        of: "nightly-1800000060".into(),
+        at: at(70),
+        analyst: Analyst::Pipeline,
+        run: Some(("nightly-1800000060-triage".into(), Uid::new("a-1"))),
+        fingerprint: Fingerprint::parse("Forbidden/workflow/cleanup@1"),
+        evidence: Some("0f".repeat(32).into()),
+        verdict: Some(Verdict::AdjustConfig),
+        why: Some("slow".into()),
+        fix: Some("more time".into()),
+        refused: vec!["interval: no".into()],
+        state: State::Adjusted,
+    }
+}
+
+fn adjust() -> Adjust {
+    Adjust {
+        interval: Some(Duration::from_mins(10)),
+        timeout: Some(Duration::from_hours(2)),
+        parameters: [("LEVEL".into(), "2".into())].into(),
+    }
 }
 
 fn full() -> ScheduleStatus {
@@ -23,11 +50,14 @@ fn full() -> ScheduleStatus {
             ended_at: Some(at(65)),
             outcome: Some(Outcome::Failed),
             reason: Some("Forbidden".into()),
+            fingerprint: Fingerprint::parse("Forbidden/cluster"),
             message: Some("m".into()),
         }),
         last_success: Some(at(5)),
         last_missed: Some(Missed { slot: at(30), count: 6 }),
         next: Some(Planned { at: at(305), why: PlannedBy::Backoff }),
+        triage: Some(Box::new(triage())),
+        adjust: Some(Box::new(adjust())),
         ready: Ready::Yes,
         held: Held::Released,
         ready_since: Some(at(1)),
@@ -47,12 +77,20 @@ fn all_of_a_status_is_written_and_what_it_has_not_goes() {
             "failureCount": 2,
             "lastRun": {
                 "name": "nightly-1800000060", "slot": "2027-01-15T08:01:00Z", "startedAt": "2027-01-15T08:01:01Z",
-                "endedAt": "2027-01-15T08:01:05Z", "outcome": "Failed", "reason": "Forbidden", "message": "m",
+                "endedAt": "2027-01-15T08:01:05Z", "outcome": "Failed", "reason": "Forbidden",
+                "fingerprint": "Forbidden/cluster", "message": "m",
             },
             "lastSuccessTime": "2027-01-15T08:00:05Z",
             "lastMissed": {"slot": "2027-01-15T08:00:30Z", "count": 6},
             "nextRunTime": "2027-01-15T08:05:05Z",
             "nextRunReason": "Backoff",
+            "triage": {
+                "of": "nightly-1800000060", "at": "2027-01-15T08:01:10Z", "analyst": "Pipeline",
+                "run": {"name": "nightly-1800000060-triage", "uid": "a-1"},
+                "fingerprint": "Forbidden/workflow/cleanup@1", "evidence": "0f".repeat(32), "verdict": "AdjustConfig",
+                "why": "slow", "fix": "more time", "refused": ["interval: no"], "state": "Adjusted",
+            },
+            "adjust": {"interval": "10m0s", "timeout": "2h0m0s", "parameters": {"LEVEL": "2"}},
             "conditions": [
                 {"type": "Ready", "status": "True", "reason": "Planned", "message": "its spec can be used",
                     "lastTransitionTime": "2027-01-15T08:00:01Z", "observedGeneration": 3},
@@ -63,8 +101,17 @@ fn all_of_a_status_is_written_and_what_it_has_not_goes() {
         })
     );
     let empty = schedule(&id(), &full(), &ScheduleStatus::default(), at(100));
-    for field in ["revision", "plannedFrom", "lastRun", "lastSuccessTime", "lastMissed", "nextRunTime", "nextRunReason"]
-    {
+    for field in [
+        "revision",
+        "plannedFrom",
+        "lastRun",
+        "lastSuccessTime",
+        "lastMissed",
+        "nextRunTime",
+        "nextRunReason",
+        "triage",
+        "adjust",
+    ] {
         assert_eq!(empty.get(field), Some(&Value::Null), "{field}");
     }
 }
@@ -112,7 +159,24 @@ fn what_is_written_is_read_back_and_fits_the_kind() {
             .map(|ready| ScheduleStatus { ready, ..full() });
     let held = HeldBy::ALL.map(|reason| ScheduleStatus { held: Held::By { reason, message: "m".into() }, ..full() });
     let unsaid = ScheduleStatus { ready_since: None, held_since: None, ..ScheduleStatus::default() };
-    for wanted in runs.into_iter().chain(plans).chain(ready).chain(held).chain([full(), unsaid]) {
+    let triages = State::ALL.iter().flat_map(|state| Verdict::ALL.map(|verdict| (*state, verdict)));
+    let triages = triages.map(|(state, verdict)| {
+        let triage = Triage { state, verdict: Some(verdict), ..triage() };
+        ScheduleStatus { triage: Some(Box::new(triage)), ..full() }
+    });
+    let bare = Triage {
+        run: None,
+        fingerprint: None,
+        evidence: None,
+        verdict: None,
+        why: None,
+        fix: None,
+        refused: vec![],
+        ..triage()
+    };
+    let bare = ScheduleStatus { triage: Some(Box::new(bare)), adjust: None, ..full() };
+    let all = runs.into_iter().chain(plans).chain(ready).chain(held).chain(triages).chain([full(), bare, unsaid]);
+    for wanted in all {
         // As it was shown, so that no condition changes its time.
         let rendered = schedule(&id(), &wanted, &wanted, at(100));
         assert_eq!(read_back(&rendered), wanted, "else it is written again and again: {rendered}");

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
+use wfe_core::fingerprint::Fingerprint;
 use wfe_core::reason::FailureReason;
 use wfe_core::schedule::{Child, ChildState, Keep, Outcome, RefusedChild, Schedule, child_name};
 
@@ -126,7 +127,8 @@ fn the_end_of_a_child_is_told_in_the_words_of_the_schedule() {
                                "reason": if cancelled { "Cancelled" } else { reason }});
         json!({
             "phase": "Failed", "completionTime": text(slot(9)), "runSequence": number, "conditions": [condition],
-            "failureDetails": {"reason": reason, "wasExecutionFailure": ran, "failedAt": text(slot(8))},
+            "failureDetails": {"reason": reason, "wasExecutionFailure": ran, "failedAt": text(slot(8)),
+                               "fingerprint": "Unknown/cluster", "sharedOutage": !ran},
         })
     };
     let late = FailureReason::DeadlineExceeded.as_str();
@@ -143,11 +145,14 @@ fn the_end_of_a_child_is_told_in_the_words_of_the_schedule() {
         (failed(late, true, None, false), Outcome::Failed, at_failure, Some(late)),
     ] {
         let index = synced(vec![schedule("s", 1, TARGET, 0), child("s", 60, 2, TARGET, &status)]);
+        let details = &status["failureDetails"];
+        let fingerprint = details["fingerprint"].as_str().and_then(Fingerprint::parse);
+        let shared = details["sharedOutage"] == true;
         let expected = Child {
             uid: Uid::new("s-60"),
             slot: slot(60),
             created: slot(60),
-            state: ChildState::Ended { outcome, at, reason, fingerprint: None, shared: false },
+            state: ChildState::Ended { outcome, at, reason, fingerprint, shared },
         };
         assert_eq!(find(&index, "s").unwrap().1.children, [expected], "{status}");
     }

@@ -1,6 +1,7 @@
 //! A good schedule in full, every bad input of SPEC section 13.8, and objects of any shape.
 
 use proptest::prelude::*;
+use wfe_core::fingerprint::Fingerprint;
 use wfe_core::schedule::{Held, HeldBy, LastRun, Missed, Outcome, Planned, PlannedBy, Ready, ScheduleStatus};
 
 use super::*;
@@ -250,6 +251,7 @@ fn a_status_is_read_as_it_is_however_absurd() {
         "lastRun": {
             "name": "nightly-1798761600", "slot": "2027-01-01T00:00:00Z", "startedAt": "2027-01-01T00:00:01Z",
             "endedAt": "2027-01-01T00:00:09Z", "outcome": "Failed", "reason": "Forbidden", "message": "no",
+            "fingerprint": "Forbidden/cluster",
         },
         "lastSuccessTime": "2026-12-31T00:00:00Z", "lastMissed": {"slot": "2026-12-31T12:00:00Z", "count": 3},
         "nextRunTime": "2027-01-01T00:20:00Z", "nextRunReason": "Backoff",
@@ -261,8 +263,8 @@ fn a_status_is_read_as_it_is_however_absurd() {
         ended_at: Some(at("2027-01-01T00:00:09Z")),
         outcome: Some(Outcome::Failed),
         reason: Some("Forbidden".into()),
+        fingerprint: Fingerprint::parse("Forbidden/cluster"),
         message: Some("no".into()),
-        fingerprint: None,
     };
     let expected = ScheduleStatus {
         observed_generation: Some(7),

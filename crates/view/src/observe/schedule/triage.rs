@@ -2,6 +2,7 @@
 //! be read gives no right, and pauses nothing.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -36,6 +37,14 @@ pub(super) fn spec(spec: &Value) -> TriageSpec {
         timeout: whole_seconds(&given["timeout"], &(MINUTE..=Duration::from_hours(1))).unwrap_or(default.timeout),
         allow_adjust: listed.filter_map(Field::parse).filter(is_there).take(FIELDS).collect(),
     }
+}
+
+/// What a schedule says that is silent: one for all of them.
+static SILENT: LazyLock<Arc<TriageSpec>> = LazyLock::new(Arc::default);
+
+/// Keeps what a schedule says in no more memory than it needs: there may be thousands that say nothing.
+pub(super) fn shared(spec: TriageSpec) -> Arc<TriageSpec> {
+    if spec == **SILENT { Arc::clone(&SILENT) } else { Arc::new(spec) }
 }
 
 /// Reads `status.triage`.

@@ -1,5 +1,7 @@
 //! When a triage begins, how it goes on, and what its verdict does (SPEC sections 13.2 to 13.4).
 
+use std::sync::Arc;
+
 use super::*;
 use crate::action::{Analyse, TriageDoes, TriageStep};
 use crate::fingerprint::Fingerprint;
@@ -24,6 +26,10 @@ fn failing(change: impl FnOnce(&mut Schedule)) -> Schedule {
     })
 }
 
+fn spec(schedule: &mut Schedule) -> &mut TriageSpec {
+    Arc::make_mut(&mut schedule.triage)
+}
+
 fn failure(reason: FailureReason, ran: bool) -> FailureSeen {
     FailureSeen {
         name: OF.into(),
@@ -39,8 +45,8 @@ fn failure(reason: FailureReason, ran: bool) -> FailureSeen {
     }
 }
 
-fn gathered(reason: FailureReason, ran: bool) -> Box<Gathered> {
-    Box::new(Gathered {
+fn gathered(reason: FailureReason, ran: bool) -> Gathered {
+    Gathered {
         of: OF.into(),
         evidence: Evidence {
             subject: "ops/wfs-s".into(),
@@ -56,7 +62,7 @@ fn gathered(reason: FailureReason, ran: bool) -> Box<Gathered> {
         },
         text: "{}".into(),
         digest: "d1".into(),
-    })
+    }
 }
 
 /// What a triage does at a second beside writes.
@@ -97,15 +103,15 @@ fn record(state: State) -> Triage {
 /// A schedule whose failures a workflow analyses since second 20.
 fn analysing(change: impl FnOnce(&mut Schedule)) -> Schedule {
     failing(|it| {
-        it.triage = Box::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
+        it.triage = Arc::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
         it.status.triage = Some(Box::new(record(State::Analysing)));
         change(it);
     })
 }
 
-fn analyst(state: AnalystState) -> Box<AnalystRun> {
+fn analyst(state: AnalystState) -> AnalystRun {
     let id = ExecutionId { namespace: "ops".into(), name: format!("{OF}-triage").into(), uid: Uid::new("analyst") };
-    Box::new(AnalystRun { id, of: at(0), state })
+    AnalystRun { id, of: at(0), state }
 }
 
 fn name(it: &mut Schedule) {
@@ -113,9 +119,9 @@ fn name(it: &mut Schedule) {
     it.status.triage.as_mut().unwrap().run = run;
 }
 
-fn heard(verdict: Verdict, adjust: Wanted) -> Option<Box<Heard>> {
+fn heard(verdict: Verdict, adjust: Wanted) -> Heard {
     let said = Ok(Judgement { verdict, why: "so".into(), fix: None, adjust });
-    Some(Box::new(Heard { of: OF.into(), said }))
+    Heard { of: OF.into(), said }
 }
 
 #[test]
@@ -127,8 +133,8 @@ fn the_third_failure_in_a_row_has_its_evidence_read_and_nothing_else_begins_a_tr
         ("two failures", failing(|it| it.status.failure_count = 2)),
         ("a success", failing(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Completed, 10)))))),
         ("a skip after failures", failing(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Skipped, 10)))))),
-        ("nobody analyses", failing(|it| it.triage.analyst = Analyst::Off)),
-        ("later", failing(|it| it.triage.after = 4)),
+        ("nobody analyses", failing(|it| spec(it).analyst = Analyst::Off)),
+        ("later", failing(|it| spec(it).after = 4)),
         ("suspended", failing(|it| it.suspended = true)),
         ("a pause", failing(|it| it.paused = Some(crate::testing::pause("ask")))),
         ("an edit", failing(|it| it.revision = Revision(8))),
@@ -196,7 +202,7 @@ fn the_built_in_analyst_says_its_verdict_in_the_one_write_that_begins_the_triage
         (ConfigurationError, false, State::Filed, Verdict::FileFix),
         (Unknown, true, State::Paused, Verdict::PauseAndNotify),
     ] {
-        let schedule = failing(|it| it.memory.gathered = Some(gathered(reason, ran)));
+        let schedule = failing(|it| it.memory.gathered = Some(Box::new(gathered(reason, ran))));
         let status = said(&schedule, 20);
         let triage = status.triage.clone().unwrap();
         assert_eq!((triage.state, triage.verdict), (state, Some(verdict)));
@@ -213,7 +219,7 @@ fn the_built_in_analyst_says_its_verdict_in_the_one_write_that_begins_the_triage
 #[test]
 fn a_triage_that_paused_holds_the_schedule_until_a_person_lifts_it() {
     let paused = failing(|it| {
-        it.memory.gathered = Some(gathered(FailureReason::Unknown, true));
+        it.memory.gathered = Some(Box::new(gathered(FailureReason::Unknown, true)));
     });
     let paused = failing(|it| it.status = said(&paused, 20));
     let decision = decided(&paused, 100_000);
@@ -248,19 +254,18 @@ fn a_child_that_ends_while_it_is_paused_is_recorded_and_nothing_is_next() {
 #[test]
 fn a_workflow_that_analyses_is_recorded_first_and_created_then() {
     let begins = failing(|it| {
-        it.triage = Box::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
-        it.memory.gathered = Some(gathered(FailureReason::Unknown, true));
+        it.triage = Arc::new(TriageSpec { analyst: Analyst::Pipeline, ..TriageSpec::default() });
+        it.memory.gathered = Some(Box::new(gathered(FailureReason::Unknown, true)));
     });
     let triage = triage_said(&begins, 20);
     assert_eq!((triage.state, triage.verdict, triage.evidence.as_deref()), (State::Analysing, None, Some("d1")));
     // A restart has to read the evidence again.
     assert!(matches!(step(&analysing(|_| {}), 21), Some(TriageDoes::Gather(_))));
     let again = analysing(|it| {
-        it.memory.gathered =
-            Some(Box::new(Gathered { digest: "d2".into(), ..*gathered(FailureReason::Unknown, true) }));
+        it.memory.gathered = Some(Box::new(Gathered { digest: "d2".into(), ..gathered(FailureReason::Unknown, true) }));
     });
     assert_eq!(triage_said(&again, 21).evidence.as_deref(), Some("d2"), "the record is of what is shown");
-    let creates = analysing(|it| it.memory.gathered = Some(gathered(FailureReason::Unknown, true)));
+    let creates = analysing(|it| it.memory.gathered = Some(Box::new(gathered(FailureReason::Unknown, true))));
     let Some(TriageDoes::Analyse(analyse)) = step(&creates, 21) else { panic!("creates nothing") };
     let timeout = std::time::Duration::from_mins(10);
     assert_eq!(*analyse, Analyse { generation: 1, start_before: at(620), timeout, evidence: "{}".into() });
@@ -269,22 +274,22 @@ fn a_workflow_that_analyses_is_recorded_first_and_created_then() {
 
 #[test]
 fn a_workflow_that_analyses_is_followed_to_its_verdict() {
-    let at_work = analysing(|it| it.analyst = Some(analyst(AnalystState::AtWork)));
+    let at_work = analysing(|it| it.analyst = Some(Box::new(analyst(AnalystState::AtWork))));
     assert_eq!(triage_said(&at_work, 30).run.unwrap().1, Uid::new("analyst"), "it is named once it is seen");
     let rests = analysing(|it| {
-        it.analyst = Some(analyst(AnalystState::AtWork));
+        it.analyst = Some(Box::new(analyst(AnalystState::AtWork)));
         name(it);
     });
     assert!(decided(&rests, 40).actions.is_empty());
     let ended = analysing(|it| {
-        it.analyst = Some(analyst(AnalystState::Completed));
+        it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
         name(it);
     });
     assert_eq!(step(&ended, 40), Some(TriageDoes::ReadVerdict(analyst(AnalystState::Completed).id)));
     let says = analysing(|it| {
-        it.analyst = Some(analyst(AnalystState::Completed));
+        it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
         name(it);
-        it.memory.heard = heard(Verdict::PauseAndNotify, Wanted::default());
+        it.memory.heard = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
     });
     let triage = triage_said(&says, 40);
     assert_eq!((triage.state, triage.verdict), (State::Paused, Some(Verdict::PauseAndNotify)));
@@ -295,11 +300,11 @@ fn a_workflow_that_analyses_is_followed_to_its_verdict() {
 fn an_analyst_that_gives_no_verdict_fails_its_triage_and_the_schedule_goes_on() {
     let deleted = analysing(name);
     let failed = analysing(|it| {
-        it.analyst = Some(analyst(AnalystState::Ended("Unknown")));
+        it.analyst = Some(Box::new(analyst(AnalystState::Ended("Unknown"))));
         name(it);
     });
     let silent = analysing(|it| {
-        it.analyst = Some(analyst(AnalystState::Completed));
+        it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
         name(it);
         it.memory.heard = Some(Box::new(Heard { of: OF.into(), said: Err("its result verdict is no JSON".into()) }));
     });
@@ -320,9 +325,9 @@ fn a_verdict_for_a_streak_that_has_ended_is_only_noted() {
         it.status.failure_count = 0;
         it.status.last_run = Some(last_run(30, Some((Outcome::Completed, 40))));
         it.status.next = Some(Planned { at: at(90), why: PlannedBy::Interval });
-        it.analyst = Some(analyst(AnalystState::Completed));
+        it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
         name(it);
-        it.memory.heard = heard(Verdict::PauseAndNotify, Wanted::default());
+        it.memory.heard = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
     });
     assert_eq!(triage_said(&ended, 50).state, State::Noted);
 }
@@ -332,10 +337,10 @@ fn an_adjusted_interval_paces_the_schedule_until_its_plan_begins_anew() {
     let interval: Wanted = Wanted { interval: Some("90s".into()), ..Wanted::default() };
     let schedule = analysing(|it| {
         plan(it).max_interval = std::time::Duration::from_hours(24);
-        it.triage.allow_adjust = vec![Field::Interval];
-        it.analyst = Some(analyst(AnalystState::Completed));
+        spec(it).allow_adjust = vec![Field::Interval];
+        it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
         name(it);
-        it.memory.heard = heard(Verdict::AdjustConfig, interval);
+        it.memory.heard = Some(Box::new(heard(Verdict::AdjustConfig, interval)));
     });
     let status = said(&schedule, 40);
     assert_eq!(status.triage.as_ref().unwrap().state, State::Adjusted);

@@ -1,0 +1,69 @@
+//! The circuits that an operator would see which starts now, with the turns that it would give.
+
+use anyhow::Result;
+use wfe_core::Time;
+use wfe_core::circuit::{CircuitKey, Circuits};
+use wfe_core::decide::decide;
+use wfe_core::name::ScheduleId;
+use wfe_core::policy::Policy;
+use wfe_core::schedule::HeldBy;
+use wfe_view::index::{Index, Key, Kind};
+
+use super::{Lookout, Seen};
+
+/// The schedules that circuits hold, and which circuits hold each.
+pub(crate) type HeldByCircuits = Vec<(ScheduleId, Vec<CircuitKey>)>;
+
+impl Lookout {
+    /// Lists what the operator would list, for its circuits. Without the schedules, nobody has a turn.
+    pub(crate) async fn look_at_circuits(&self) -> Result<Seen> {
+        let (schedules, unread) = match self.list(Kind::Schedule).await {
+            Ok(schedules) => (Some(schedules), None),
+            Err(error) => (None, Some(format!("that there are no schedules: {error}"))),
+        };
+        Ok(Seen { unread, ..self.see(schedules, None).await? })
+    }
+}
+
+impl Seen {
+    /// Returns the circuits, with the turns that an operator would give which starts now.
+    pub(crate) fn circuits(&self) -> &Circuits {
+        self.index.circuits()
+    }
+
+    /// Returns the schedules that circuits hold now.
+    pub(crate) fn held_by_circuits(&self) -> HeldByCircuits {
+        let mut held = Vec::new();
+        for entry in self.index.keys().filter_map(|key| self.index.ready(key)) {
+            if entry.target.schedules.is_empty() {
+                continue;
+            }
+            for (id, judgement) in decide(&entry.target, &self.installation.policy, self.now).schedules {
+                let Some(schedule) = entry.target.schedules.get(&id.uid) else { continue };
+                if judgement.held == Some(HeldBy::CircuitOpen) {
+                    let circuits = schedule.held_by(&entry.target.circuits, self.now);
+                    held.push((id, circuits.map(|circuit| circuit.key.clone()).collect()));
+                }
+            }
+        }
+        held
+    }
+}
+
+/// Folds what has ended into circuits, and gives the turns to probe them: decisions say which schedules wait for one.
+pub(super) fn draw_turns(index: &mut Index, policy: &Policy, now: Time) {
+    index.rule_circuits(policy);
+    index.settle_circuits(now);
+    if index.circuits().open().next().is_none() && index.circuits().closed().next().is_none() {
+        return;
+    }
+    let keys: Vec<Key> = index.keys().cloned().collect();
+    for key in &keys {
+        index.show_circuits(key);
+        let Some(entry) = index.ready(key).filter(|entry| !entry.target.schedules.is_empty()) else { continue };
+        let decision = decide(&entry.target, policy, now);
+        index.line_up(&decision, now);
+    }
+    index.settle_circuits(now);
+    keys.iter().for_each(|key| index.show_circuits(key));
+}

@@ -1,0 +1,51 @@
+//! Which targets are decided on next, and for whom. What is decided is not known here.
+
+use std::time::Duration;
+
+use wfe_view::index::Key;
+
+use super::{Asker, Engine};
+
+impl Engine {
+    /// Marks the targets that have changed, also by what became of circuits.
+    pub(super) fn mark_dirty(&mut self) {
+        self.settle_circuits();
+        for key in self.index.take_dirty() {
+            if self.leads {
+                self.mark(key);
+            } else if self.performing.is_empty() {
+                self.index.settle(&key);
+            }
+        }
+    }
+
+    /// Marks every target, in the order of the keys: the order of a hash table differs from process to process, and a
+    /// simulation must be able to repeat what a process did.
+    pub(super) fn mark_all(&mut self) {
+        let mut keys: Vec<Key> = self.index.keys().cloned().collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.mark(key);
+        }
+    }
+
+    pub(super) fn mark(&mut self, key: Key) {
+        let asker = self.asker(&key);
+        self.queue.mark(key, asker);
+    }
+
+    pub(super) fn mark_after(&mut self, key: Key, wait: Duration) {
+        let asker = self.asker(&key);
+        self.queue.mark_after(key, asker, wait);
+    }
+
+    pub(super) fn start(&mut self, key: Key) {
+        let asker = self.asker(&key);
+        self.queue.start(key, asker);
+    }
+
+    /// Returns who asks for work on a target: targets are worked on in turn by that (SPEC section 17).
+    fn asker(&self, key: &Key) -> Asker {
+        self.index.entry(key).and_then(|entry| entry.target.asker()).cloned()
+    }
+}

@@ -1,0 +1,229 @@
+//! Circuits in the index: what is fed, what is folded anew, and whose decision a change marks.
+
+use wfe_core::backoff::Thousandths;
+use wfe_core::circuit::{CircuitKey, Closing};
+use wfe_core::execution::FailedState;
+use wfe_core::fingerprint::{Fingerprint, Origin};
+use wfe_core::policy::{CircuitPolicy, Policy};
+use wfe_core::reason::FailureReason;
+use wfe_core::schedule::{ChildOf, Keep};
+
+use super::*;
+use crate::index::CircuitNews;
+use crate::read::read;
+
+const PULL: &str = "ImagePullBackOff/registry/r.example";
+
+fn at(second: i64) -> Time {
+    now() + TimeDelta::seconds(second)
+}
+
+fn node(n: u32) -> TargetName {
+    TargetName::parse(&format!("node/n{n}")).unwrap()
+}
+
+/// An execution on the n-th target, made ten seconds before it came to this.
+fn on(n: u32, uid: &str, second: i64, state: ExecutionState) -> Delivery {
+    let execution = Execution {
+        state,
+        origin: Arc::new(Origin::new("w", "1", "r.example/w:1")),
+        run_sequence: Some(1),
+        ..Execution::undecided(id(uid), Version::new("1"), at(second - 10))
+    };
+    Delivery::Execution(Box::new(ExecutionRecord { execution, target: Some(node(n)), generation: 1, request: None }))
+}
+
+fn pulls(n: u32, second: i64) -> Delivery {
+    let ended = Some(at(second));
+    let failed = FailedState {
+        reason: FailureReason::ImagePullBackOff,
+        was_execution_failure: false,
+        cancelled: false,
+        failed_at: ended,
+        completed_at: ended,
+        next_allowed_execution: None,
+        fingerprint: Fingerprint::parse(PULL),
+        shared_outage: false,
+    };
+    on(n, &format!("e{n}"), second, ExecutionState::Failed(failed))
+}
+
+fn completes(n: u32, uid: &str, second: i64) -> Delivery {
+    on(n, uid, second, ExecutionState::Completed { completed_at: Some(at(second)) })
+}
+
+fn schedule(uid: &str, n: u32, registry: &str) -> Delivery {
+    let workflow = json!({"workflowId": uid, "version": "1", "containerImage": format!("{registry}/w:1")});
+    let object = json!({
+        "metadata": {"name": uid, "namespace": "ops", "uid": uid, "resourceVersion": "1", "generation": 1},
+        "spec": {"interval": "60s",
+                 "template": {"spec": {"targetResource": format!("node/n{n}"), "workflowRef": workflow}}},
+    });
+    read(Kind::Schedule, serde_json::from_value(object).unwrap(), "runs").unwrap()
+}
+
+fn outage() -> Vec<Delivery> {
+    (1..=5).map(|n| pulls(n, i64::from(n))).collect()
+}
+
+/// Settles the circuits, and says what is news, in words.
+fn news(index: &mut Index, second: i64) -> Vec<String> {
+    let news = index.settle_circuits(at(second));
+    let word = |news| match news {
+        CircuitNews::Opened(circuit) => format!("opened {}", circuit.key),
+        CircuitNews::Closed(circuit) => format!("closed {} {:?}", circuit.key, circuit.why),
+        CircuitNews::Probed { got_past, .. } => format!("probed {got_past}"),
+    };
+    news.into_iter().map(word).collect()
+}
+
+fn open(index: &Index) -> Vec<(String, Time)> {
+    index.circuits().open().map(|circuit| (circuit.key.to_string(), circuit.opened_at)).collect()
+}
+
+fn apply(index: &mut Index, deliveries: impl IntoIterator<Item = Delivery>) {
+    deliveries.into_iter().for_each(|delivery| index.apply(delivery, now()));
+}
+
+#[test]
+fn a_restart_knows_the_circuits_that_were_open() {
+    let mut index = synced(vec![]);
+    apply(&mut index, outage());
+    assert_eq!(news(&mut index, 10), [format!("opened {PULL}")]);
+    assert_eq!(news(&mut index, 10), [""; 0]);
+    let mut listed = synced(outage());
+    listed.settle_circuits(at(10));
+    assert_eq!(open(&listed), [(PULL.to_owned(), at(5))]);
+    assert_eq!(listed.circuits(), index.circuits());
+    index.show_circuits(&Key::Chain(node(1).chain()));
+    let entry = index.entry(&Key::Chain(node(1).chain())).unwrap();
+    assert_eq!(&entry.target.circuits, index.circuits());
+}
+
+#[test]
+fn nothing_is_folded_while_something_is_listed_and_nothing_twice() {
+    let mut index = synced(vec![]);
+    apply(&mut index, [Delivery::ListBegins(Kind::Execution)]);
+    apply(&mut index, outage());
+    assert_eq!(news(&mut index, 10), [""; 0]);
+    apply(&mut index, [Delivery::ListEnds(Kind::Execution)]);
+    assert_eq!(news(&mut index, 10), [format!("opened {PULL}")]);
+    // The same again, as another list has it.
+    apply(&mut index, [Delivery::ListBegins(Kind::Execution)]);
+    apply(&mut index, outage());
+    apply(&mut index, [Delivery::ListEnds(Kind::Execution)]);
+    assert_eq!(news(&mut index, 11), [""; 0]);
+}
+
+#[test]
+fn what_came_late_is_folded_in_its_place_and_what_is_removed_stays_folded() {
+    let mut index = synced(vec![]);
+    let mut late = outage();
+    let first = late.remove(0);
+    apply(&mut index, late);
+    apply(&mut index, [completes(9, "well", 7)]);
+    assert_eq!(news(&mut index, 10), [""; 0]);
+    // The success began before what it made open: it does not close it.
+    apply(&mut index, [first]);
+    assert_eq!(news(&mut index, 11), [format!("opened {PULL}")]);
+    apply(&mut index, (1..=5).map(|n| Delivery::ExecutionDeleted(Uid::new(&format!("e{n}")))));
+    assert_eq!(news(&mut index, 12), [""; 0]);
+    assert_eq!(open(&index).len(), 1);
+}
+
+#[test]
+fn what_ended_in_the_future_says_nothing() {
+    let mut index = synced(vec![]);
+    apply(&mut index, (1..=5).map(|n| pulls(n, 1_000_000)));
+    assert_eq!(news(&mut index, 10), [""; 0]);
+    let mut listed = synced((1..=5).map(|n| pulls(n, 1_000_000)).collect());
+    assert_eq!(news(&mut listed, 10), [""; 0]);
+}
+
+#[test]
+fn another_policy_folds_all_anew_and_what_it_closes_is_spread() {
+    let mut index = synced(outage());
+    assert_eq!(news(&mut index, 10).len(), 1);
+    let off = CircuitPolicy { outage_targets: 0, breaker_threshold: Thousandths::ZERO, ..CircuitPolicy::default() };
+    index.rule_circuits(&Policy { circuits: off, ..Policy::default() });
+    assert_eq!(news(&mut index, 11), [format!("closed {PULL} Forgotten")]);
+    let closed: Vec<_> = index.circuits().closed().map(|it| (it.closed_at, it.why)).collect();
+    assert_eq!(closed, [(at(11), Closing::Forgotten)]);
+    index.settle_circuits(at(71));
+    assert_eq!(index.circuits().closed().count(), 0, "after a base cooldown it says nothing");
+    index.rule_circuits(&Policy::default());
+    assert_eq!(news(&mut index, 72), [format!("opened {PULL}")]);
+}
+
+#[test]
+fn an_opening_and_a_closing_mark_the_schedules_that_they_touch() {
+    let schedules = || vec![schedule("touched", 20, "r.example"), schedule("other", 21, "other.example")];
+    let mut index = synced(schedules());
+    index.settle_circuits(now());
+    index.take_dirty();
+    apply(&mut index, outage());
+    index.take_dirty();
+    let touched = [Key::Chain(node(20).chain())];
+    assert_eq!(news(&mut index, 10).len(), 1);
+    assert_eq!(index.take_dirty(), touched);
+    assert_eq!(news(&mut index, 11).len(), 0);
+    assert!(index.take_dirty().is_empty());
+    apply(&mut index, [completes(9, "well", 100)]);
+    index.take_dirty();
+    assert_eq!(news(&mut index, 101), [format!("closed {PULL} Past")]);
+    assert_eq!(index.take_dirty(), touched);
+}
+
+#[test]
+fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
+    use wfe_core::action::{Probe, ScheduleJudgement};
+    let mut index = synced(vec![schedule("a", 20, "r.example"), schedule("b", 21, "r.example")]);
+    apply(&mut index, outage());
+    index.settle_circuits(at(10));
+    index.take_dirty();
+    let judged = |uid: &str, n: u32, index: &Index, probe: Probe| {
+        let entry = index.entry(&Key::Chain(node(n).chain())).unwrap();
+        let id = entry.target.schedules.get(&Uid::new(uid)).unwrap().id.clone();
+        let judgement = ScheduleJudgement { asked: vec![], held: None, next: None, probe };
+        Decision { schedules: vec![(id, judgement)], ..Decision::default() }
+    };
+    let turn = |index: &mut Index, second: i64| {
+        index.settle_circuits(at(second));
+        let turn = index.circuits().open().next().and_then(|circuit| circuit.turn.clone());
+        turn.map(|uid| uid.to_string())
+    };
+    let circuits = || vec![CircuitKey::Of(Fingerprint::parse(PULL).unwrap())];
+    assert_eq!(turn(&mut index, 11), None);
+    let waits = judged("a", 20, &index, Probe::Awaits(circuits()));
+    index.line_up(&waits, at(11));
+    assert_eq!(turn(&mut index, 11).as_deref(), Some("a"));
+    assert_eq!(index.take_dirty(), [Key::Chain(node(20).chain())]);
+    let makes = judged("a", 20, &index, Probe::Makes(circuits()));
+    index.line_up(&makes, at(65));
+    let waits = judged("b", 21, &index, Probe::Awaits(circuits()));
+    index.line_up(&waits, at(66));
+    assert_eq!(turn(&mut index, 70).as_deref(), Some("a"));
+    // The child is seen: the next probe is due a wait later.
+    let child = |state: ExecutionState| {
+        let Delivery::Execution(mut record) = on(20, "probe", 75, state) else { panic!("no execution") };
+        let child = ChildOf { schedule: Uid::new("a"), slot: at(60), analyses: false, keep: Keep::Needed };
+        record.execution.child = Some(Box::new(child));
+        Delivery::Execution(record)
+    };
+    apply(&mut index, [child(ExecutionState::Undecided { unusable: None, start_before: None })]);
+    index.settle_circuits(at(75));
+    let next = |index: &Index| index.circuits().open().next().map(|circuit| circuit.next_probe_at);
+    assert_eq!(next(&index), Some(at(125)));
+    let gone = judged("a", 20, &index, Probe::None);
+    index.line_up(&gone, at(76));
+    assert_eq!(turn(&mut index, 76).as_deref(), Some("b"));
+    // Deleted before its end, it is forgotten; seen to its end, it is told.
+    let mut deleted = index;
+    apply(&mut deleted, [Delivery::ExecutionDeleted(Uid::new("probe"))]);
+    deleted.settle_circuits(at(77));
+    assert_eq!(next(&deleted), Some(at(65)));
+    apply(&mut deleted, [child(ExecutionState::Undecided { unusable: None, start_before: None })]);
+    deleted.settle_circuits(at(78));
+    apply(&mut deleted, [child(ExecutionState::Completed { completed_at: Some(at(80)) })]);
+    assert_eq!(news(&mut deleted, 81), ["probed true".to_owned(), format!("closed {PULL} Past")]);
+}
