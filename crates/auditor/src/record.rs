@@ -45,6 +45,9 @@ pub(crate) enum End {
     ExecutionFailure,
     /// Nothing of it ran.
     PreExecutionFailure,
+    /// Nothing of it ran, and many failed likewise at that time (`sharedOutage`): the next one waits as after one that
+    /// counts, and it does not count (section 13.5).
+    SharedFailure,
     /// Nothing of it ran, and it does not count (section 7): it was decided later than its `startBefore`, or a person
     /// cancelled it, or a schedule made it, which paces itself (section 12.6).
     Uncounted,
@@ -147,6 +150,8 @@ impl<'e> Past<'e> {
         } else if number.is_none() && details["reason"] == FailureReason::DeadlineExceeded.as_str() {
             // A time-out has a run, and a run has a number (ADR 5).
             End::Uncounted
+        } else if details["sharedOutage"] == true {
+            End::SharedFailure
         } else {
             End::PreExecutionFailure
         };
@@ -169,6 +174,11 @@ impl<'e> Past<'e> {
     /// Tells whether something of it ran, or nobody can tell.
     pub(crate) fn ran(&self) -> bool {
         matches!(self.end, End::Completed | End::ExecutionFailure)
+    }
+
+    /// Tells whether nothing of it ran and the next one waits for that.
+    pub(crate) fn makes_wait(&self) -> bool {
+        matches!(self.end, End::PreExecutionFailure | End::SharedFailure)
     }
 
     /// A time that is not known is taken for the one that lets less run (ADR 5): a success is as early as can be, so

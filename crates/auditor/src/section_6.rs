@@ -118,6 +118,11 @@ impl<'r, 'e> Reading<'r, 'e> {
 
     /// Counts the pre-execution failures since the last success or clearance (section 7).
     pub(crate) fn row_length(&self) -> u64 {
+        u64::try_from(self.counted().len()).unwrap_or(u64::MAX)
+    }
+
+    /// Counts the failures that the next execution waits for: also those that were shared (section 13.5).
+    pub(crate) fn waits_for(&self) -> u64 {
         u64::try_from(self.row().len()).unwrap_or(u64::MAX)
     }
 
@@ -137,6 +142,10 @@ impl<'r, 'e> Reading<'r, 'e> {
 
     fn row(&self) -> Vec<&'r Past<'e>> {
         in_a_row(self.uncleared(), self.policy, self.now)
+    }
+
+    fn counted(&self) -> Vec<&'r Past<'e>> {
+        self.row().into_iter().filter(|past| past.end == End::PreExecutionFailure).collect()
     }
 
     /// Rule 2: the latest execution that ran, in scope, failed.
@@ -176,10 +185,12 @@ impl<'r, 'e> Reading<'r, 'e> {
 
     /// Rule 3: too many failures in a row.
     fn exhausted_retries(&self) -> Option<Ban<'r, 'e>> {
-        let row = self.row();
+        let row = self.counted();
         let limit = usize::try_from(self.policy.max_consecutive_failures).unwrap_or(usize::MAX);
         let latest = *row.first().filter(|_| limit > 0 && row.len() >= limit)?;
-        let until = quiet(self.policy).zip(latest.failed).map(|(quiet, failed)| failed.saturating_add(quiet));
+        // A shared failure after it is a failure too: it is not quiet yet.
+        let newest = self.row().first().and_then(|newest| newest.failed);
+        let until = quiet(self.policy).zip(newest).map(|(quiet, failed)| failed.saturating_add(quiet));
         Some(Ban { rule: Rule::ExhaustedRetries, because: vec![latest], until })
     }
 
@@ -191,9 +202,9 @@ impl<'r, 'e> Reading<'r, 'e> {
             // In a status of somebody else: what it should say.
             let failed = latest.failed?;
             let at_its_time = Self { now: failed, ..*self };
-            Some(next_allowed(self.policy, at_its_time.row_length().max(1), failed).0)
+            Some(next_allowed(self.policy, at_its_time.waits_for().max(1), failed).0)
         });
-        let forbids = latest.end == End::PreExecutionFailure && until.is_none_or(|until| self.now < until);
+        let forbids = latest.makes_wait() && until.is_none_or(|until| self.now < until);
         forbids.then(|| Ban { rule: Rule::Backoff, because: vec![latest], until })
     }
 
@@ -230,7 +241,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         };
         let breaks = |past: &&Past<'_>| past.end == End::ExecutionFailure && up_to(past);
         self.uncleared().iter().filter(breaks).any(|failed| !has_success_after(failed))
-            || self.exhausted_retries().is_some() && self.row().into_iter().any(up_to)
+            || self.exhausted_retries().is_some() && self.counted().into_iter().any(up_to)
     }
 }
 

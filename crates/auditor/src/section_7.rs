@@ -6,11 +6,11 @@ use crate::Policy;
 use crate::moment::Seconds;
 use crate::record::{End, Past};
 
-/// Lists the pre-execution failures since the last success, newest first: they are what is counted. With a quiet time,
-/// those before it do not count. A time that is not known is not quiet.
+/// Lists the pre-execution failures since the last success, newest first: so many make the next one wait, and those that
+/// are not shared are what is counted. With a quiet time, those before it do neither. A time that is not known is not quiet.
 pub(crate) fn in_a_row<'p, 'e>(uncleared: &'p [Past<'e>], policy: &Policy, at: Seconds) -> Vec<&'p Past<'e>> {
     let since_success = uncleared.iter().rev().take_while(|past| past.end != End::Completed);
-    let mut row: Vec<&Past<'_>> = since_success.filter(|past| past.end == End::PreExecutionFailure).collect();
+    let mut row: Vec<&Past<'_>> = since_success.filter(|past| past.makes_wait()).collect();
     if let Some(quiet) = quiet(policy) {
         let mut later = Some(at);
         let is_quiet = |earlier: Option<Seconds>, later: Option<Seconds>| matches!((earlier, later), (Some(earlier), Some(later)) if later.saturating_sub(earlier) >= quiet);

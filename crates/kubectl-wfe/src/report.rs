@@ -1,5 +1,6 @@
 //! What `explain` says, for people and for programs.
 
+mod common;
 mod words;
 
 use kube::api::DynamicObject;
@@ -17,6 +18,7 @@ use crate::moment::shown;
 use crate::output::line;
 use crate::retries::OnAttempt;
 use crate::view::{Answer, Seen};
+use common::Common;
 use words::{in_the_way, told_of_history};
 
 pub(crate) use words::what_clearing_did;
@@ -34,6 +36,8 @@ struct About {
     target: String,
     /// What blocks the target until a person clears it, newest first.
     blocks: Vec<Skip>,
+    /// What the failures on the target have in common with others.
+    common: Vec<(ExecutionId, Common)>,
     /// What else there is to say of the history of the target.
     history: Option<String>,
     /// Why nobody decides on it, where that is so.
@@ -80,6 +84,9 @@ pub(crate) struct Report {
     message: Option<String>,
     /// The execution that it is skipped for.
     in_the_way: Option<Named>,
+    /// What its failure has in common with others, or that of the execution that it is skipped for.
+    #[serde(flatten)]
+    common: Common,
     /// The rule that decides.
     rule: Option<&'static str>,
     /// When time alone changes the verdict.
@@ -136,7 +143,7 @@ struct OfWorkflow {
 }
 
 /// An execution by its name.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 struct Named {
     namespace: String,
     name: String,
@@ -173,6 +180,7 @@ impl Report {
             name: object.map(|_| id.name.to_string()),
             target: record.target.as_ref().map_or("the target", TargetName::as_str).to_owned(),
             blocks: seen.blocks(target),
+            common: Common::of_all(target),
             history: told_of_history(seen, target, id, object.is_some()),
             nobody_decides: seen.installation.nobody_decides_in(&id.namespace),
             plan: seen.plan(&record.execution).filter(|_| record.execution.is_undecided()),
@@ -198,6 +206,7 @@ impl Report {
             name: object.metadata.name.clone().filter(|_| is_named),
             target: TargetName::parse(written).map_or_else(|_| written.to_owned(), |name| name.as_str().to_owned()),
             blocks: Vec::new(),
+            common: Vec::new(),
             history: None,
             nobody_decides: installation.nobody_decides_in(namespace),
             plan: None,
@@ -260,6 +269,11 @@ impl Report {
             report.rules =
                 told.map(|told| Rule { name: told.rule, found: told.text, until: told.until.map(shown) }).collect();
         }
+        let is_in_the_way = |(of, _): &&(ExecutionId, Common)| report.in_the_way == Some(Named::of(of));
+        if let Some((_, common)) = about.common.iter().find(is_in_the_way) {
+            report.common = common.clone();
+        }
+        report.facts.extend(report.common.told());
         report.facts.extend(about.plan.clone().map(|plan| ("retry", plan)));
         report.facts.extend(about.history.clone().map(|history| ("history", history)));
         // What stands behind the rule that decides.
@@ -303,6 +317,8 @@ impl Report {
             ("clearing it", what_clearing_did(object)),
         ];
         report.facts = facts.into_iter().filter_map(|(label, said)| Some((label, said?))).collect();
+        report.common = Common::of(execution);
+        report.facts.extend(report.common.told());
         if about.blocks.iter().any(|block| block.remediation().is_some_and(|past| past.execution == execution.id)) {
             let how = format!("its target, until somebody clears it: kubectl wfe clear {} --reason ...", about.target);
             report.facts.push(("blocks", how));
@@ -334,6 +350,7 @@ impl Report {
             operator: about.nobody_decides.clone().or(about.basis.operator.clone()),
             policies: about.basis.policies.clone(),
             attempt: None,
+            common: Common::default(),
             head: String::new(),
             other_workflows: String::new(),
             facts: Vec::new(),
@@ -443,7 +460,8 @@ mod tests {
     fn about(name: Option<&str>, blocks: Vec<Skip>) -> About {
         let (namespace, target) = ("ns".to_owned(), "node/n".to_owned());
         let (name, basis) = (name.map(str::to_owned), Basis::default());
-        About { namespace, name, target, blocks, history: None, nobody_decides: None, plan: None, basis }
+        let common = vec![];
+        About { namespace, name, target, blocks, common, history: None, nobody_decides: None, plan: None, basis }
     }
 
     fn id() -> ExecutionId {
@@ -513,6 +531,27 @@ mod tests {
         let answer = judged(wait.clone(), vec![("pause", Finding::Decides { verdict: wait, until: None })]);
         let text = Report::of_answer(&about(None, vec![block()]), &answer).to_string();
         assert!(text.contains("  blocked too  PreviousExecutionFailed: ns/broken (workflow scale) failed"), "{text}");
+    }
+
+    #[test]
+    fn what_a_failure_has_in_common_with_others_is_told_of_it_and_of_what_it_stands_in_the_way_of() {
+        let fingerprint = "ImagePullBackOff/registry/registry.example";
+        let object: DynamicObject = serde_json::from_value(json!({
+            "metadata": {"name": "broken", "namespace": "ns", "uid": "u"}, "spec": {},
+            "status": {"phase": "Failed", "failureDetails": {"fingerprint": fingerprint, "sharedOutage": true}},
+        }))
+        .unwrap();
+        let execution = wfe_view::observe::observe_execution(&object, "runs").unwrap().execution;
+        let ended = Report::of_decided(&about(Some("broken"), vec![]), &execution, &object);
+        let common = vec![(execution.id.clone(), Common::of(&execution))];
+        let verdict = Verdict::Skip { skip: block(), fact: Fact::Stands(id()) };
+        let skipped = Report::of_answer(&About { common, ..about(None, vec![]) }, &judged(verdict, vec![]));
+        for report in [ended, skipped] {
+            let said = format!("\n  fingerprint  {fingerprint}; others failed likewise, so it does not count\n");
+            assert!(report.to_string().contains(&said), "{report}");
+            let json = serde_json::to_value(&report).unwrap();
+            assert_eq!((&json["fingerprint"], &json["sharedOutage"]), (&json!(fingerprint), &json!(true)));
+        }
     }
 
     #[test]

@@ -66,6 +66,23 @@ fn earlier(remaining: &Value) -> Value {
     earlier
 }
 
+#[test]
+fn a_failure_says_what_it_has_in_common_with_others() {
+    let common = |change: &Value| {
+        let mut object = failed("ImagePullBackOff", false);
+        for (key, value) in change.as_object().unwrap() {
+            object["status"]["failureDetails"][key] = value.clone();
+        }
+        let StatusView::Failed(failure) = view(&object) else { panic!("{object}") };
+        (failure.details.fingerprint.clone(), failure.is_shared())
+    };
+    let fingerprint = "ImagePullBackOff/registry/registry.example";
+    let said = json!({"fingerprint": fingerprint, "sharedOutage": true});
+    assert_eq!(common(&said), (Some(fingerprint.to_owned()), true));
+    assert_eq!(common(&json!({"fingerprint": fingerprint})), (Some(fingerprint.to_owned()), false));
+    assert_eq!(common(&json!({"sharedOutage": false})), (None, false));
+}
+
 fn retry_after(moment: &str, why: &str) -> NextStep {
     NextStep::RetryAfter { not_before: Time(moment.parse().unwrap()), why: why.to_owned() }
 }

@@ -75,7 +75,8 @@ pub struct Attempt {
 /// How an execution failed, and what became of the block that it left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What happened.
+    /// What happened. Failures with the same [`fingerprint`](FailureDetails::fingerprint) have the same cause to look
+    /// for; [`is_shared`](Self::is_shared) tells whether the target is to blame for it.
     pub details: FailureDetails,
     /// Until when later executions on the target are skipped.
     pub next_allowed: Option<Time>,
@@ -142,6 +143,17 @@ impl StatusView {
                 None => Self::Unclear { problem: "the phase is Skipped, and skipDetails are missing".to_owned() },
             },
         }
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// Tells whether many targets failed in the same way at the same time. Another workflow would fail likewise, and the
+    /// failure does not count towards `ExhaustedRetries`: wait, and try the same again.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.details.shared_outage == Some(true)
     }
 }
 

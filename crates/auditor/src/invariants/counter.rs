@@ -87,7 +87,12 @@ fn judge_write(
     if allowed.iter().any(|count| *count > 0) {
         counts.add("counters");
     }
-    judge_numbers(written.status, Some(&allowed)).or_else(|| judge_next(policy, execution, written))
+    judge_numbers(written.status, Some(&allowed)).or_else(|| {
+        let failed = Past::read(execution, written.at).and_then(|past| past.failed);
+        let of_view = |view: &Moment, at| Reading::of(&ledger.at(*view), policy, at).waits_for();
+        let rows = views.iter().filter_map(|view| Some(of_view(view, failed?).saturating_add(1)));
+        judge_next(policy, execution, written, &rows.collect::<Vec<_>>())
+    })
 }
 
 /// Says what a status has to show. Nothing where it has not the shape or the phase that it should have: invariant 3.
@@ -101,7 +106,7 @@ fn what_counts(execution: &Execution<'_>, written: &Written<'_>) -> Option<Count
             let past = Past::read(execution, written.at)?;
             match past.end {
                 End::Completed => Counted::Reset,
-                End::ExecutionFailure | End::Uncounted => Counted::Inherited(past.failed?),
+                End::ExecutionFailure | End::Uncounted | End::SharedFailure => Counted::Inherited(past.failed?),
                 End::PreExecutionFailure => Counted::OneMore(past.failed?),
             }
         }
@@ -132,19 +137,21 @@ fn judge_numbers(status: &Value, allowed: Option<&[u64]>) -> Option<Flaw> {
     (!is_right).then(|| ("counter", format!("says consecutiveFailures {said}, and {wanted}")))
 }
 
-/// Judges `nextAllowedExecution` by the number that the status shows: only a pre-execution failure has one.
-fn judge_next(policy: &Policy, execution: &Execution<'_>, written: &Written<'_>) -> Option<Flaw> {
+/// Judges `nextAllowedExecution` by how many failures there may be in a row, shared ones among them: only a pre-execution
+/// failure has one.
+fn judge_next(policy: &Policy, execution: &Execution<'_>, written: &Written<'_>, rows: &[u64]) -> Option<Flaw> {
     let said = &written.status["nextAllowedExecution"];
     let wrong = |wanted: String| Some(("next-allowed", format!("says nextAllowedExecution {said}, and {wanted}")));
-    let past = Past::read(execution, written.at).filter(|past| past.end == End::PreExecutionFailure);
-    let Some((failed, failures)) =
-        past.and_then(|past| past.failed.zip(written.status["consecutiveFailures"].as_u64()))
-    else {
+    let past = Past::read(execution, written.at).filter(Past::makes_wait);
+    let Some(failed) = past.and_then(|past| past.failed) else {
         return if said.is_null() { None } else { wrong("it makes nobody wait".to_owned()) };
     };
-    let (earliest, latest) = next_allowed(policy, failures, failed);
-    match seconds(written.status, "/nextAllowedExecution") {
-        Some(next) if (earliest..=latest).contains(&next) => None,
-        _ => wrong(format!("failure {failures} in a row is to wait {} to {} s", earliest - failed, latest - failed)),
+    let next = seconds(written.status, "/nextAllowedExecution");
+    let waits = || rows.iter().map(|failures| next_allowed(policy, *failures, failed));
+    if next.is_some_and(|next| waits().any(|(earliest, latest)| (earliest..=latest).contains(&next))) {
+        return None;
     }
+    let waits: Vec<String> =
+        waits().map(|(earliest, latest)| format!("{} to {}", earliest - failed, latest - failed)).collect();
+    wrong(format!("after {rows:?} failures in a row the next one is to wait {} s", waits.join(" or ")))
 }

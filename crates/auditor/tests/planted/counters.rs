@@ -131,6 +131,29 @@ fn who_makes_somebody_wait_and_should_not() {
 }
 
 #[test]
+fn a_failure_that_others_share_is_waited_for_and_does_not_count() {
+    let shown = |story: &mut Story, name: &str, counted: u64, is_shared: bool| {
+        story.correct(name, |status| {
+            status["consecutiveFailures"] = json!(counted);
+            status["failureDetails"]["sharedOutage"] = json!(is_shared);
+        });
+    };
+    let mut story = story();
+    for (number, name, counted, is_shared) in
+        [(1, "a", 1, false), (2, "b", 1, true), (3, "c", 1, true), (4, "d", 2, false)]
+    {
+        story.stalls(name, NODE, number);
+        let mut otherwise = story.clone();
+        shown(&mut story, name, counted, is_shared);
+        assert_eq!(found(&story), clean(), "{name} waits as failure {number} in a row");
+        shown(&mut otherwise, name, counted + 1, is_shared);
+        assert_eq!(found(&otherwise), ["8 counter"], "{name}");
+    }
+    story.correct("d", |status| status["nextAllowedExecution"] = status["completionTime"].clone());
+    assert_eq!(found(&story), ["8 next-allowed"], "it waits for those that are shared too");
+}
+
+#[test]
 fn who_shows_a_counter_and_is_no_execution() {
     let mut story = story();
     story.stalls("past", NODE, 1);

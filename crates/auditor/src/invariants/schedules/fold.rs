@@ -81,10 +81,19 @@ impl Step<'_, '_> {
         let expected = match outcome {
             _ if !is_of_plan => count,
             "Completed" => 0,
+            // The circuit paces it (section 12.6).
+            "Failed" if self.is_shared(after.slot) => count,
             "Failed" | "Refused" => count + 1,
             _ => count,
         };
         [moved, self.outcome(after, outcome), self.count(expected)].into_iter().flatten().collect()
+    }
+
+    /// Tells whether the child of a slot failed as many others did.
+    fn is_shared(&self, slot: Seconds) -> bool {
+        let made = made_for(self.evidence, self.schedule).filter(|(of, child)| *of == slot && child.created < self.at);
+        let made = made.map(|(_, child)| child).max_by_key(|child| child.created);
+        made.is_some_and(|child| child.at(self.at)["failureDetails"]["sharedOutage"] == true)
     }
 
     fn count(&self, expected: u64) -> Option<Flaw> {
