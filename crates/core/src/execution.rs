@@ -29,7 +29,7 @@ pub struct Execution {
     /// Whether its deletion has begun (something else's finalizer still holds it).
     pub deleting: bool,
     /// `spec.workflowRef.workflowId`.
-    pub workflow_id: Box<str>,
+    pub workflow_id: Arc<str>,
     /// What it runs, as far as fingerprints need it.
     pub origin: Arc<Origin>,
     /// Which bundle it runs (`spec.workflowRef.containerImage` and `containerDigest`).

@@ -281,11 +281,11 @@ impl Seen {
         let workflows = history.all().iter().rev().map(|past| &past.execution.workflow_id);
         let mut answers = BTreeMap::new();
         for workflow in workflows {
-            if answers.len() < MOST_WORKFLOWS && !answers.contains_key(workflow) {
+            if answers.len() < MOST_WORKFLOWS && !answers.contains_key(&**workflow) {
                 if let Some(execution) = asks.executions.get_mut(&id.uid) {
                     execution.workflow_id.clone_from(workflow);
                 }
-                answers.insert(workflow.clone(), self.answer(&asks, id));
+                answers.insert((**workflow).into(), self.answer(&asks, id));
             }
         }
         answers

@@ -219,7 +219,7 @@ fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
     };
     Ok(Subject {
         generation: entry.beside(&id.uid).generation,
-        workflow_id: execution.workflow_id.clone(),
+        workflow_id: (*execution.workflow_id).into(),
         is_running,
         started_at,
         run,
