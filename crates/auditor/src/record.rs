@@ -60,6 +60,8 @@ pub(crate) enum Clearance {
     New,
     Effective,
     Ineffective,
+    /// No policy guarded it, so that it does not count (section 17).
+    Unguarded,
 }
 
 // === impl Ledger ===
@@ -204,10 +206,15 @@ fn clearance(object: &Value) -> Clearance {
     let status = &object["status"];
     let is_ineffective =
         |condition: &Value| condition["type"] == conditions::CLEARANCE_INEFFECTIVE && condition["status"] == "True";
+    let is_unguarded = |condition: &Value| {
+        condition["type"] == conditions::UNGUARDED && condition["reason"] == conditions::CLEARANCE_UNGUARDED
+    };
     if !object["spec"]["clearance"].is_object() || phase(status) != Some(Phase::Failed) {
         Clearance::None
     } else if status["conditions"].as_array().is_some_and(|all| all.iter().any(is_ineffective)) {
         Clearance::Ineffective
+    } else if status["conditions"].as_array().is_some_and(|all| all.iter().any(is_unguarded)) {
+        Clearance::Unguarded
     } else if status["clearance"].is_object() {
         Clearance::Effective
     } else {

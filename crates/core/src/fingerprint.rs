@@ -34,7 +34,7 @@ pub struct Fingerprint(Arc<Box<str>>);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// `workflowRef.workflowId`.
-    pub workflow_id: Box<str>,
+    pub workflow_id: Arc<str>,
     /// `workflowRef.version`.
     pub version: Box<str>,
     /// The host that its bundle is fetched from, as [`registry_of`] reads it.

@@ -75,7 +75,7 @@ impl<'a> History<'a> {
         let mut past: Vec<Past<'a>> = target.executions.values().filter_map(Past::of).collect();
         order::sort(&mut past);
         let mut history = Self { past, cleared: 0, new: Vec::new() };
-        history.clear(policy, now, target.is_unreadable);
+        history.clear(policy, now, target);
         history
     }
 
@@ -143,7 +143,8 @@ impl<'a> History<'a> {
         failures_in_a_row(self.failures().map(|past| past.ended_at), policy.failure_quiet_period, at)
     }
 
-    /// Returns the latest of the failures in a row that count, and how many they are, where they have reached the limit.
+    /// Returns the latest of the failures in a row that count, and how many these are, where they have reached the
+    /// limit.
     #[must_use]
     pub fn exhausted(&self, policy: &Policy, now: Time) -> Option<(&Past<'a>, u32)> {
         let (failures, limit) = (self.consecutive_failures(policy, now), policy.max_consecutive_failures);
@@ -209,7 +210,7 @@ impl<'a> Past<'a> {
     pub(crate) fn remediation(&self) -> Remediation {
         Remediation {
             execution: self.execution.id.clone(),
-            workflow_id: self.execution.workflow_id.clone(),
+            workflow_id: (*self.execution.workflow_id).into(),
             completed_at: self.ended_at.unwrap_or(self.execution.created),
             completed: self.end == End::Completed,
             is_dated: self.ended_at.is_some(),

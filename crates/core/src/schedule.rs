@@ -48,7 +48,7 @@ pub struct Schedule {
     /// What its plan was made of: another revision begins the plan anew.
     pub revision: Revision,
     /// `spec.template.spec.workflowRef.workflowId`: what its child would run.
-    pub workflow_id: Box<str>,
+    pub workflow_id: Arc<str>,
     /// What its child would run, as far as fingerprints need it.
     pub origin: Arc<Origin>,
     /// The pause of its namespace or of its target's, where there is one.

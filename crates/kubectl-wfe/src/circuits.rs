@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn an_open_circuit_is_told_with_its_numbers() {
-        let at = |second| Time::from_timestamp(1_800_000_000 + second, 0).unwrap();
+        let at = |second: i64| Time::from_timestamp(1_800_000_000 + second, 0).unwrap();
         let key = CircuitKey::Of(Fingerprint::parse("ImagePullBackOff/registry/r.example").unwrap());
         let id = |name: &str| ScheduleId { namespace: "ops".into(), name: name.into(), uid: Uid::new(name) };
         let circuit = OpenCircuit {

@@ -46,10 +46,12 @@ Example:
 Sets spec.suspend. Exit code: 0 it is suspended; 2 an error.";
 
 const RESUME_SCHEDULE: &str = "\
-Example:
-  kubectl wfe schedule resume nightly-disk-cleanup
+Examples:
+  kubectl wfe schedule resume nightly-disk-cleanup                                          what was suspended
+  kubectl wfe schedule resume nightly-disk-cleanup --reason 'the pull secret is renewed'    what a triage has done
 
-Sets spec.suspend to false. Exit code: 0 it is not suspended; 2 an error.";
+Sets spec.suspend to false; and spec.resume where a triage has paused or adjusted the schedule, which takes --reason and \
+the rights of the ClusterRole wfe-clear. Exit code: 0 neither holds it any more; 2 an error.";
 
 const CIRCUITS: &str = "\
 Examples:
@@ -112,9 +114,10 @@ pub(crate) enum ScheduleCommand {
     /// Start nothing new until it is resumed; what runs goes on.
     #[command(after_help = SUSPEND_SCHEDULE)]
     Suspend(ScheduleNameArgs),
-    /// Go on: the plan begins anew, and nothing of the time between is made up for.
+    /// Go on: lift a suspension, and the pause or the values of a triage. The plan begins anew, and nothing of the time
+    /// between is made up for.
     #[command(after_help = RESUME_SCHEDULE)]
-    Resume(ScheduleNameArgs),
+    Resume(ScheduleResumeArgs),
 }
 
 /// The flags of `circuits`.
@@ -171,6 +174,18 @@ pub(crate) struct ScheduleRunArgs {
     /// Why. It is kept in the hint.
     #[arg(long, value_name = "TEXT", default_value = "asked for by kubectl wfe schedule run", value_parser = parse_wish)]
     pub(crate) reason: String,
+}
+
+/// The flags of `schedule resume`.
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleResumeArgs {
+    /// The name of the WorkflowSchedule.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// Why it may go on. Required where a triage has paused or adjusted it, and kept there with your name.
+    #[arg(long, value_name = "TEXT", value_parser = parse_resume)]
+    pub(crate) reason: Option<String>,
 }
 
 /// Which schedule is meant.
@@ -336,6 +351,11 @@ fn parse_wish(text: &str) -> Result<String, String> {
     parse_why(text, wfe_api::limits::HINT_REASON, "it is to run now")
 }
 
+/// As [`parse_reason`], of what a triage has done.
+fn parse_resume(text: &str) -> Result<String, String> {
+    parse_why(text, wfe_api::limits::RESUME_REASON, "it may go on")
+}
+
 fn parse_why(text: &str, limit: u32, what: &str) -> Result<String, String> {
     match u32::try_from(text.chars().count()) {
         _ if text.trim().is_empty() => Err(format!("say why {what}")),
@@ -368,7 +388,10 @@ mod tests {
         for command in ["run", "suspend", "resume"] {
             assert!(parses(&[command, "nightly"]) && !parses(&[command]), "{command}");
         }
-        assert!(!parses(&["run", "nightly", "--reason", " "]));
+        for command in ["run", "resume"] {
+            assert!(parses(&[command, "nightly", "--reason", "why not"]), "{command}");
+            assert!(!parses(&[command, "nightly", "--reason", " "]), "{command}");
+        }
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 mod explain;
 mod list;
+mod resume;
 mod steer;
 
 use anyhow::{Context, Result, bail};
-use kube::api::{Api, DynamicObject};
-use serde_json::Value;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
 use wfe_api::workflow_schedule::conditions::HELD;
 use wfe_view::call::{CallError, within};
 use wfe_view::index::Kind;
@@ -21,8 +22,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, command: ScheduleCommand) -> Resu
         ScheduleCommand::List(args) => list::run(cluster, &args).await,
         ScheduleCommand::Explain(args) => explain::run(cluster, &args).await,
         ScheduleCommand::Run(args) => steer::run(cluster, &args.name, &args.reason).await,
-        ScheduleCommand::Suspend(args) => steer::suspend(cluster, &args.name, true).await,
-        ScheduleCommand::Resume(args) => steer::suspend(cluster, &args.name, false).await,
+        ScheduleCommand::Suspend(args) => steer::suspend(cluster, &args.name).await,
+        ScheduleCommand::Resume(args) => resume::run(cluster, &args.name, args.reason.as_deref()).await,
     }
 }
 
@@ -40,6 +41,26 @@ async fn get(schedules: &Api<DynamicObject>, namespace: &str, name: &str) -> Res
         Ok(found) => found.with_context(|| no_such(namespace, name)),
         Err(error) => bail!("cannot read {namespace}/{name}: {}", said(&error)),
     }
+}
+
+/// Writes to a schedule as it was read.
+async fn patch(schedules: &Api<DynamicObject>, found: &DynamicObject, change: &Value) -> Result<(), CallError> {
+    let patch = Patch::Merge(bound(found, change));
+    let name = found.metadata.name.as_deref().unwrap_or_default();
+    within(ANSWERS_WITHIN, schedules.patch(name, &PatchParams::default(), &patch)).await.map(|_| ())
+}
+
+/// Binds a change to an object as it was read: it is refused where that has changed since, or is another one.
+fn bound(found: &DynamicObject, change: &Value) -> Value {
+    let mut bound = change.clone();
+    bound["metadata"] = json!({"uid": found.metadata.uid, "resourceVersion": found.metadata.resource_version});
+    bound
+}
+
+fn describe(schedule: &DynamicObject) -> String {
+    let meta = &schedule.metadata;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    format!("WorkflowSchedule {}/{}", text(&meta.namespace), text(&meta.name))
 }
 
 fn no_such(namespace: &str, name: &str) -> String {

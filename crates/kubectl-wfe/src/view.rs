@@ -24,7 +24,7 @@ use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::{Elsewhere, Target, TargetName};
 use wfe_core::waiting::Waiting;
 use wfe_view::call::{CallError, within};
-use wfe_view::index::{Delivery, ExecutionRecord, Index, Kind};
+use wfe_view::index::{Delivery, ExecutionRecord, Index, Key, Kind};
 use wfe_view::lean::LeanObject;
 use wfe_view::observe::{observe_execution, observe_owner};
 use wfe_view::read::read;
@@ -145,6 +145,7 @@ impl Lookout {
             }
             index.apply(Delivery::ListEnds(kind), now);
         }
+        tell_of_triages(&mut index, now);
         circuits::draw_turns(&mut index, &installation.policy, now);
         Ok(Seen { now, index, executions, unread: None, installation: installation.clone() })
     }
@@ -191,12 +192,7 @@ impl Lookout {
 
     /// Asks the API server who the caller is.
     pub(crate) async fn who_am_i(&self) -> Result<String> {
-        let review = Api::<SelfSubjectReview>::all(self.client.clone())
-            .create(&PostParams::default(), &SelfSubjectReview::default())
-            .await
-            .context("cannot ask the API server who you are; try: kubectl auth whoami")?;
-        let user = review.status.and_then(|status| status.user_info).and_then(|info| info.username);
-        user.context("the API server does not say who you are; log in and try again")
+        who_am_i(&self.client).await
     }
 
     /// Makes up a new execution on a target.
@@ -285,11 +281,11 @@ impl Seen {
         let workflows = history.all().iter().rev().map(|past| &past.execution.workflow_id);
         let mut answers = BTreeMap::new();
         for workflow in workflows {
-            if answers.len() < MOST_WORKFLOWS && !answers.contains_key(workflow) {
+            if answers.len() < MOST_WORKFLOWS && !answers.contains_key(&**workflow) {
                 if let Some(execution) = asks.executions.get_mut(&id.uid) {
                     execution.workflow_id.clone_from(workflow);
                 }
-                answers.insert(workflow.clone(), self.answer(&asks, id));
+                answers.insert((**workflow).into(), self.answer(&asks, id));
             }
         }
         answers
@@ -315,6 +311,14 @@ impl Seen {
     }
 }
 
+/// Tells the schedules of each target when triages of others began, as the operator does before it decides on one.
+fn tell_of_triages(index: &mut Index, now: Time) {
+    let keys: Vec<Key> = index.keys().cloned().collect();
+    for key in &keys {
+        index.tell_of_triages(key, now);
+    }
+}
+
 /// Lists all that a selection holds.
 async fn list(objects: &Api<LeanObject>, selection: ListParams) -> Result<Vec<DynamicObject>, CallError> {
     let mut pages = Pages::of(selection);
@@ -323,6 +327,16 @@ async fn list(objects: &Api<LeanObject>, selection: ListParams) -> Result<Vec<Dy
         pages.take_in(page);
     }
     Ok(pages.into_objects())
+}
+
+/// Asks the API server who the caller is.
+pub(crate) async fn who_am_i(client: &Client) -> Result<String> {
+    let review = Api::<SelfSubjectReview>::all(client.clone())
+        .create(&PostParams::default(), &SelfSubjectReview::default())
+        .await
+        .context("cannot ask the API server who you are; try: kubectl auth whoami")?;
+    let user = review.status.and_then(|status| status.user_info).and_then(|info| info.username);
+    user.context("the API server does not say who you are; log in and try again")
 }
 
 /// Connects to the cluster of the kubeconfig, and returns the namespace of what is named without one.

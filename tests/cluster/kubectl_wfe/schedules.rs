@@ -92,6 +92,40 @@ async fn what_is_suspended_is_shown_and_resumed() -> Result<()> {
     world.close().await
 }
 
+/// No operator runs here: the status is as one would have written it, and stays so.
+#[tokio::test]
+async fn what_a_triage_has_paused_is_resumed_with_a_reason_and_by_who_may() -> Result<()> {
+    let world = World::new("plugin-resume").await?;
+    let spec = json!({"interval": "1h", "suspend": true});
+    create(&world, "sick", "node/worker", "registry.invalid/w:1", &spec).await?;
+    let triage = json!({
+        "of": "sick-1767323045", "at": "2026-01-02T03:04:05Z", "analyst": "BuiltIn", "state": "Paused",
+        "verdict": "PauseAndNotify", "why": "each run broke\u{1b}[2J",
+    });
+    let schedules: Api<DynamicObject> = world.api(&wfe::schedules(), world.namespace());
+    let status = Patch::Merge(json!({"status": {"triage": triage}}));
+    schedules.patch_status("sick", &PatchParams::default(), &status).await?;
+    let editor = Person::new(&world, "editor", &[EDITOR]).await?;
+    let sre = Person::new(&world, "sre", &["wfe-view", "wfe-clear"]).await?;
+
+    has(&sre.says(0, &["list"]).await?, &["TRIAGE", "Paused"]);
+    let asks = sre.says(2, &["resume", "sick"]).await?;
+    has(&asks, &["sick-1767323045 has paused it: each run broke\\u{1b}[2J", "add --reason"]);
+    let refused = editor.says(2, &["resume", "sick", "--reason", "it is fine"]).await?;
+    has(&refused, &["was not changed", "may not resume this WorkflowSchedule", "the ClusterRole wfe-clear gives"]);
+    let found = serde_json::to_value(schedules.get("sick").await?)?;
+    assert!(found["spec"]["suspend"] == true && found["spec"]["resume"].is_null(), "{found:#}");
+
+    let resumed = sre.says(0, &["resume", "sick", "--reason", "the disk was replaced"]).await?;
+    has(&resumed, &["is resumed as ", "The pause by the triage of sick-1767323045 is lifted."]);
+    let found = serde_json::to_value(schedules.get("sick").await?)?;
+    let resume =
+        json!({"triage": "sick-1767323045", "reason": "the disk was replaced", "resumedBy": world.user("sre")});
+    assert_eq!((&found["spec"]["suspend"], &found["spec"]["resume"]), (&json!(false), &resume), "{found:#}");
+    has(&sre.says(0, &["resume", "sick"]).await?, &["is resumed already, and no operator has recorded that yet"]);
+    world.close().await
+}
+
 /// A file is explained before it is created, beside what is there.
 #[tokio::test]
 async fn a_file_is_explained() -> Result<()> {

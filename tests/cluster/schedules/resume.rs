@@ -81,12 +81,12 @@ async fn only_who_may_resume_does_in_the_own_name_and_of_the_triage_that_is_ther
     let nobody = |user: &str| format!("spec.resume: {user} may not resume this WorkflowSchedule");
     let (advisor, writer) = (nobody(ADVISOR), nobody(WRITER));
     let own = format!("spec.resume.resumedBy: must be your own user name, {sre}");
-    let stale =
+    let outdated =
         format!("spec.resume.triage: must be {NOW}, which status.triage.of names now; read status.triage again");
-    let state = "spec.resume: may be set only while status.triage.state is Paused or Adjusted; ";
-    let is = |what: &str| format!("{state}that of this schedule is {what}, so there is nothing to resume");
-    let states = ["Analysing", "Noted", "Filed", "Failed", "Over"].map(|what| (what, is(what)));
-    let none = format!("{state}this schedule has had no triage, so there is nothing to resume");
+    let only = "spec.resume: may be set only while status.triage.state is Paused or Adjusted; ";
+    let is = |what: &str| format!("{only}that of this schedule is {what}, so there is nothing to resume");
+    let elsewhere = ["Analysing", "Noted", "Filed", "Failed", "Over"].map(|what| (what, is(what)));
+    let none = format!("{only}this schedule has had no triage, so there is nothing to resume");
     let mut rows: Vec<(&str, &str, Value, Vec<&str>)> = vec![
         ("Paused", sre, resume(NOW, sre), vec![]),
         ("Adjusted", sre, resume(NOW, sre), vec![]),
@@ -95,15 +95,15 @@ async fn only_who_may_resume_does_in_the_own_name_and_of_the_triage_that_is_ther
         ("Paused", WRITER, resume(NOW, WRITER), vec![RESUME, &writer, &right]),
         ("Paused", sre, resume(NOW, WRITER), vec![RESUME, &own]),
         ("Adjusted", sre, resume(NOW, "Sre"), vec![RESUME, &own]),
-        ("Paused", sre, resume(BEFORE, sre), vec![RESUME, &stale]),
-        ("Adjusted", sre, resume("nightly", sre), vec![RESUME, &stale]),
+        ("Paused", sre, resume(BEFORE, sre), vec![RESUME, &outdated]),
+        ("Adjusted", sre, resume("nightly", sre), vec![RESUME, &outdated]),
         ("", sre, resume(NOW, sre), vec![RESUME, &none]),
     ];
-    rows.extend(states.iter().map(|(what, words)| (*what, sre, resume(NOW, sre), vec![RESUME, words.as_str()])));
+    rows.extend(elsewhere.iter().map(|(what, words)| (*what, sre, resume(NOW, sre), vec![RESUME, words.as_str()])));
     let mut failures = Vec::new();
-    for (state, user, resume, words) in rows {
-        let name = stage.with(state).await?;
-        let row = format!("{state}: {user}, {resume}");
+    for (reached, user, resume, words) in rows {
+        let name = stage.with(reached).await?;
+        let row = format!("{reached}: {user}, {resume}");
         expect(&mut failures, &row, &words, stage.resume(user, &name, resume).await?);
     }
     report(&failures)
@@ -148,8 +148,8 @@ async fn a_resume_is_replaced_for_a_later_triage() -> Result<()> {
     expect(&mut failures, "the first", &[], stage.resume(sre, &name, resume(NOW, sre)).await?);
     stage.record(&name, later, "Paused").await?;
     let words = [RESUME, "spec.resume.triage: must be nightly-1767409445, which status.triage.of names now"];
-    let stale = json!({"reason": "once more"});
-    expect(&mut failures, "of the first", &words, stage.resume(sre, &name, stale).await?);
+    let outdated = json!({"reason": "once more"});
+    expect(&mut failures, "of the first", &words, stage.resume(sre, &name, outdated).await?);
     expect(&mut failures, "of the later", &[], stage.resume(sre, &name, resume(later, sre)).await?);
     report(&failures)
 }

@@ -66,7 +66,7 @@ async fn a_table_shows_when_and_why() -> Result<()> {
 #[tokio::test]
 async fn the_samples_are_accepted() -> Result<()> {
     let schedules = Schedules::new().await?;
-    for sample in ["nightly-disk-cleanup.yaml", "hourly-restart.yaml"] {
+    for sample in ["nightly-disk-cleanup.yaml", "nightly-disk-cleanup-triage.yaml", "hourly-restart.yaml"] {
         let path = repository().join("config/samples").join(sample);
         let path = path.to_string_lossy();
         let namespace = &schedules.namespace;

@@ -124,7 +124,7 @@ async fn a_triage_that_is_only_just_good_is_accepted() -> Result<()> {
 async fn a_resume_comes_later_and_says_who_and_why() -> Result<()> {
     let resume = json!({"triage": "nightly-1767323045", "reason": "mended", "resumedBy": "jane"});
     let later = ["spec.resume: may not be set when the object is created; set it while status.triage.state is Paused"];
-    check_refused(&good(), "resume", &later, &[resume.clone()]).await?;
+    check_refused(&good(), "resume", &later, std::slice::from_ref(&resume)).await?;
     let schedules = Schedules::new().await?;
     let name = schedules.create(good()).await?;
     let mut failures = Vec::new();

@@ -78,8 +78,8 @@ fn busy(target: &Target, run: &Run) -> Option<Verdict> {
         return None;
     }
     let (holder, workflow_id) = match (&run.owner, committed) {
-        (Owner::Execution { id, workflow_id, .. }, _) => (id, workflow_id),
-        (Owner::Nobody, Some(execution)) => (&execution.id, &execution.workflow_id),
+        (Owner::Execution { id, workflow_id, .. }, _) => (id, &**workflow_id),
+        (Owner::Nobody, Some(execution)) => (&execution.id, &*execution.workflow_id),
         (Owner::Nobody, None) => return None,
     };
     let started_at = match committed.map(|owner| &owner.state) {
@@ -87,7 +87,7 @@ fn busy(target: &Target, run: &Run) -> Option<Verdict> {
         _ => run.created,
     };
     let conflict =
-        Conflict { holder: holder.clone(), workflow_id: workflow_id.clone(), started_at, draining: false, next: None };
+        Conflict { holder: holder.clone(), workflow_id: workflow_id.into(), started_at, draining: false, next: None };
     Some(Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Unfinished(run.id.clone()) })
 }
 

@@ -1,6 +1,8 @@
 //! `kubectl wfe schedule explain`: when it runs next and why, which rows were asked, and what holds it, as the operator
 //! would decide now.
 
+mod triage;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -14,6 +16,7 @@ use wfe_core::policy::Policy;
 use wfe_core::schedule::{Every, Held, HeldBy, LastRun, Outcome, Planned, Ready, Schedule};
 use wfe_core::target::Target;
 
+use self::triage::{Adjusted, TriageSaid};
 use super::no_such;
 use crate::cli::{ClusterArgs, Format, ScheduleExplainArgs};
 use crate::file;
@@ -39,6 +42,10 @@ struct Report {
     held: Option<&'static str>,
     failures: u32,
     last_run: Option<Last>,
+    /// The latest triage, where there was one.
+    triage: Option<TriageSaid>,
+    /// What a triage has put in place of its spec.
+    adjusted: Option<Adjusted>,
     /// What its status says now.
     conditions: Vec<Condition>,
     rows: Vec<Row>,
@@ -187,6 +194,8 @@ impl Report {
                 reason: last.reason.as_deref().map(str::to_owned),
                 message: last.message.as_deref().map(str::to_owned),
             }),
+            triage: TriageSaid::of(schedule),
+            adjusted: Adjusted::of(schedule),
             conditions: conditions(schedule),
             rows: judgement.asked.iter().map(|(row, says)| Row { row, says: says.to_string() }).collect(),
             slots: slots(schedule, now).into_iter().map(slot).collect(),
@@ -212,6 +221,12 @@ impl Report {
             let outcome = outcome.unwrap_or("at work");
             let said = message.as_ref().or(reason.as_ref()).map(|said| format!(", {}", line(said))).unwrap_or_default();
             let _ = writeln!(text, "  last run     slot {slot}: {outcome}{said}");
+        }
+        if let Some(triage) = &self.triage {
+            triage.tell(&mut text);
+        }
+        if let Some(adjusted) = &self.adjusted {
+            adjusted.tell(&mut text);
         }
         for Condition { kind, status, reason, message } in &self.conditions {
             let status = if *status { "True" } else { "False" };

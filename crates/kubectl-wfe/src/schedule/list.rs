@@ -13,7 +13,7 @@ use crate::output::{line, output};
 use crate::view::{ANSWERS_WITHIN, connect};
 
 /// What a column shows, and where it stands.
-const COLUMNS: [(&str, &str); 9] = [
+const COLUMNS: [(&str, &str); 10] = [
     ("NAMESPACE", "/metadata/namespace"),
     ("NAME", "/metadata/name"),
     ("EVERY", "/spec/interval"),
@@ -23,6 +23,7 @@ const COLUMNS: [(&str, &str); 9] = [
     ("NEXT", "/status/nextRunTime"),
     ("WHY", "/status/nextRunReason"),
     ("HELD", ""),
+    ("TRIAGE", "/status/triage/state"),
 ];
 
 /// Lists them. Always yes.
@@ -119,6 +120,7 @@ mod tests {
                 "status": {
                     "failureCount": 2, "lastRun": {"outcome": "Failed"},
                     "conditions": [{"type": "Held", "status": "True", "reason": "Suspended"}],
+                    "triage": {"of": "nightly-1767312000", "state": "Filed", "verdict": "FileFix"},
                 },
             },
             {
@@ -131,9 +133,9 @@ mod tests {
         assert_eq!(
             table(&schedules),
             "NAMESPACE   NAME      EVERY   CRON                      FAILURES   LAST     NEXT                   WHY                 \
-             HELD\n\
+             HELD        TRIAGE\n\
              ops         nightly           0 2 * * * Europe/Berlin   2          Failed                                              \
-             Suspended\n\
+             Suspended   Filed\n\
              ops         b         5m                                                    2026-01-02T03:04:05Z   Interval\\u{1b}[2J\n"
         );
     }

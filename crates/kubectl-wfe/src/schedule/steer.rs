@@ -1,19 +1,17 @@
-//! `kubectl wfe schedule run | suspend | resume`: what a person may ask of a schedule, by the rights of that person.
+//! `kubectl wfe schedule run | suspend`: what a person may ask of a schedule, by the rights of that person.
 
 use anyhow::{Result, bail};
 use chrono::{SecondsFormat, SubsecRound, TimeDelta, Utc};
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_core::schedule::PlannedBy;
-use wfe_view::call::within;
 use wfe_view::observe::observe_schedule;
 
-use super::{get, held, open, said};
+use super::{describe, get, held, open, patch, said};
 use crate::cli::ClusterArgs;
 use crate::moment::shown;
 use crate::output::{line, output};
-use crate::view::ANSWERS_WITHIN;
 
 /// How long the hint counts that asks for a run now (SPEC section 12.4).
 const COUNTS_FOR: TimeDelta = TimeDelta::minutes(10);
@@ -43,7 +41,7 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: &str) -> Resu
             return Ok(false);
         }
     };
-    patch(&schedules, &found, &json!({"spec": {"hint": found.data["spec"]["hint"]}})).await?;
+    write(&schedules, &found, &json!({"spec": {"hint": found.data["spec"]["hint"]}})).await?;
     writeln!(out, "{shown} is asked to run now: {}.", line(&outlook))?;
     if replaces {
         writeln!(out, "The hint that it had is replaced.")?;
@@ -78,38 +76,27 @@ fn outlook(schedule: &DynamicObject, now: Time) -> Result<String, String> {
     })
 }
 
-/// Suspends a schedule, or resumes it.
-pub(super) async fn suspend(cluster: &ClusterArgs, name: &str, suspend: bool) -> Result<bool> {
+/// Suspends a schedule.
+pub(super) async fn suspend(cluster: &ClusterArgs, name: &str) -> Result<bool> {
     let (schedules, namespace) = open(cluster).await?;
     let found = get(&schedules, &namespace, name).await?;
     let shown = describe(&found);
     let mut out = output();
-    if found.data["spec"]["suspend"].as_bool().unwrap_or(false) == suspend {
-        writeln!(
-            out,
-            "{shown} is {} already; nothing was written.",
-            if suspend { "suspended" } else { "not suspended" }
-        )?;
+    if found.data["spec"]["suspend"] == true {
+        writeln!(out, "{shown} is suspended already; nothing was written.")?;
         return Ok(true);
     }
-    patch(&schedules, &found, &json!({"spec": {"suspend": suspend}})).await?;
-    let what = if suspend {
-        "is suspended: nothing new runs, slots of this time are lost, and a run that is at work goes on."
-    } else {
-        "is resumed: its plan begins anew from now, and nothing of the time between is made up for."
-    };
-    writeln!(out, "{shown} {what}")?;
+    write(&schedules, &found, &json!({"spec": {"suspend": true}})).await?;
+    writeln!(
+        out,
+        "{shown} is suspended: nothing new runs, slots of this time are lost, and a run that is at work goes on."
+    )?;
     Ok(true)
 }
 
 /// Writes to the schedule as it was read.
-async fn patch(schedules: &kube::Api<DynamicObject>, found: &DynamicObject, change: &Value) -> Result<()> {
-    let meta = &found.metadata;
-    let mut patch = change.clone();
-    patch["metadata"] = json!({"uid": meta.uid, "resourceVersion": meta.resource_version});
-    let name = meta.name.as_deref().unwrap_or_default();
-    let params = PatchParams::default();
-    if let Err(error) = within(ANSWERS_WITHIN, schedules.patch(name, &params, &Patch::Merge(&patch))).await {
+async fn write(schedules: &Api<DynamicObject>, found: &DynamicObject, change: &Value) -> Result<()> {
+    if let Err(error) = patch(schedules, found, change).await {
         bail!("{} was not changed: {}", describe(found), said(&error));
     }
     Ok(())
@@ -128,12 +115,6 @@ fn hint(now: Time, reason: &str) -> Value {
     // The next second: what lies in the past has no effect.
     let at = now.trunc_subsecs(0) + TimeDelta::seconds(1);
     json!({"nextRunAt": shown(at), "interval": null, "expiresAt": shown(at + COUNTS_FOR), "reason": reason})
-}
-
-fn describe(schedule: &DynamicObject) -> String {
-    let meta = &schedule.metadata;
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    format!("WorkflowSchedule {}/{}", text(&meta.namespace), text(&meta.name))
 }
 
 #[cfg(test)]

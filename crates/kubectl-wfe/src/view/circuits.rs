@@ -65,5 +65,7 @@ pub(super) fn draw_turns(index: &mut Index, policy: &Policy, now: Time) {
         index.line_up(&decision, now);
     }
     index.settle_circuits(now);
-    keys.iter().for_each(|key| index.show_circuits(key));
+    for key in &keys {
+        index.show_circuits(key);
+    }
 }

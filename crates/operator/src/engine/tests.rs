@@ -27,12 +27,12 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
     };
     let in_force = InForce {
         version: "none".to_owned(),
+        object: None,
         policy,
         defaults,
         log_filter: "info".to_owned(),
         settings: Vec::new(),
         warnings: Vec::new(),
-        object: None,
     };
     let (_, config) = watch::channel(Arc::new(in_force));
     let settings = Settings {
@@ -40,6 +40,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         max_staleness: Duration::from_mins(3),
         clock: Clock::system(),
         config,
+        guard: watch::channel(Guard::Off).1,
         witness: None,
     };
     let (sender, deliveries) = mpsc::channel(64);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use wfe_core::backoff::{Backoff, Thousandths};
-use wfe_core::policy::Scope;
+use wfe_core::policy::{CircuitPolicy, Scope, TriagePolicy};
 
 use super::*;
 use crate::table::{Effect, Kind, TABLE};

@@ -155,7 +155,7 @@ impl Index {
         news
     }
 
-    /// Takes in what a new version of an execution says. `was_terminal`: whether it had ended before, where it was known.
+    /// Takes in what a new version of an execution says. `was_terminal`: whether it had ended, where it was known.
     pub(super) fn feed(&mut self, key: &Key, uid: &Uid, was_terminal: Option<bool>) {
         if !self.is_synced() || was_terminal == Some(true) {
             return; // the first fold takes all that there is

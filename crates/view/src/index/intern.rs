@@ -65,6 +65,9 @@ impl Index {
     /// Lets an execution share what others say too.
     pub(super) fn intern_execution(&mut self, execution: &mut Execution) {
         execution.origin = self.origins.share(&execution.origin);
+        if execution.workflow_id == execution.origin.workflow_id {
+            execution.workflow_id = Arc::clone(&execution.origin.workflow_id);
+        }
         if let ExecutionState::Failed(failed) = &mut execution.state {
             self.intern_fingerprint(&mut failed.fingerprint);
         }
@@ -73,6 +76,9 @@ impl Index {
     /// Lets a schedule share what others say too.
     pub(super) fn intern_schedule(&mut self, schedule: &mut Schedule) {
         schedule.origin = self.origins.share(&schedule.origin);
+        if schedule.workflow_id == schedule.origin.workflow_id {
+            schedule.workflow_id = Arc::clone(&schedule.origin.workflow_id);
+        }
         if let Some(last) = &mut schedule.status.last_run {
             self.intern_fingerprint(&mut last.fingerprint);
         }

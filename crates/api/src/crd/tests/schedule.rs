@@ -144,10 +144,10 @@ fn closed_words_of_a_schedule_are_spelled_as_programs_match_them() {
     assert_eq!(TriageVerdict::ALL.map(TriageVerdict::as_str), verdicts);
     assert_eq!(serde_json::to_value(TriageVerdict::ALL).unwrap(), json!(verdicts));
 
-    let states = ["Analysing", "Noted", "Filed", "Failed", "Paused", "Adjusted", "Over"];
-    assert_eq!(status["triage"]["properties"]["state"]["enum"], json!(states));
-    assert_eq!(TriageState::ALL.map(TriageState::as_str), states);
-    assert_eq!(serde_json::to_value(TriageState::ALL).unwrap(), json!(states));
+    let stages = ["Analysing", "Noted", "Filed", "Failed", "Paused", "Adjusted", "Over"];
+    assert_eq!(status["triage"]["properties"]["state"]["enum"], json!(stages));
+    assert_eq!(TriageState::ALL.map(TriageState::as_str), stages);
+    assert_eq!(serde_json::to_value(TriageState::ALL).unwrap(), json!(stages));
 }
 
 #[test]

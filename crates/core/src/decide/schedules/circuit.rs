@@ -27,17 +27,17 @@ pub(super) fn circuit(case: Case<'_>) -> Row {
     if let Some(mine) = circuits.iter().find(|circuit| case.may_probe(circuit)) {
         return Row::Passes(format!("it is its turn to probe circuit {}", mine.key).into());
     }
-    // A turn of its own is due later. Of others nobody knows here when they end, but for the last moment.
+    // Its own turn comes with time, and each circuit closes by itself at last. All else marks the target.
     let mine = circuits.iter().filter(|circuit| case.has_turn(circuit)).map(|circuit| circuit.next_probe_at);
     let quiet = circuits.iter().map(|circuit| circuit.quiet_at);
     let is_late = case.next.is_some_and(|next| next.late.is_some());
-    let until = mine.chain(quiet).chain(case.late_until_or_from()).min();
+    let until = mine.chain(quiet).chain(case.lateness_changes_at()).min();
     let keys = || circuits.iter().map(|circuit| circuit.key.clone()).collect();
     // The status is written once; when the next probe is changes, so the decision alone says it.
     let (lasting, probes) = words(case, &circuits);
     let step = hold(case, HeldBy::CircuitOpen, lasting.clone(), until);
     let because = format!("held, {}: {lasting}; {probes}", HeldBy::CircuitOpen.as_str()).into();
-    // A late one would make no child with its turn.
+    // A schedule that is late would make no child with its turn.
     let probe = if is_late { Probe::None } else { Probe::Awaits(keys()) };
     Row::Decides(Step { because, probe, ..step })
 }
@@ -106,8 +106,8 @@ impl<'a> Case<'a> {
         self.has_turn(circuit) && due <= self.view.now
     }
 
-    /// Returns when it becomes late, or is late no more as another slot comes.
-    fn late_until_or_from(self) -> Option<Time> {
+    /// Returns when its slot becomes late, or when another slot comes that is not.
+    fn lateness_changes_at(self) -> Option<Time> {
         let mut next = self.next?;
         if let Some(following) = next.late {
             return following.map(|next| next.at);

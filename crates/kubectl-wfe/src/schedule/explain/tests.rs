@@ -51,7 +51,19 @@ fn slots_of(report: &Report) -> Vec<(&str, Option<&str>)> {
 fn a_schedule_that_is_new_begins_its_plan_and_the_rows_are_asked_again() {
     let report = reported(&json!({"interval": "1h"}), &Value::Null);
     let rows: Vec<_> = report.rows.iter().map(|row| row.row).collect();
-    assert_eq!(rows, ["0 spec", "1 plan", "2 outcome", "3 suspended", "5 child at work", "6 slot ahead"]);
+    assert_eq!(
+        rows,
+        [
+            "0 spec",
+            "1 plan",
+            "2 outcome",
+            "3 suspended",
+            "4 paused by a triage",
+            "4 triage",
+            "5 child at work",
+            "6 slot ahead",
+        ]
+    );
     assert_eq!(report.held, None);
     let slots: Vec<_> = (13..18).map(|hour| format!("2026-01-02T{hour}:00:00Z")).collect();
     assert_eq!(report.slots.iter().map(|slot| slot.utc.clone()).collect::<Vec<_>>(), slots);
@@ -112,4 +124,61 @@ fn a_late_slot_is_not_among_the_next_ones() {
     schedule.status.planned_from = Some(at("2026-01-02T10:30:00Z"));
     let next: Vec<_> = slots(&schedule, at("2026-01-02T12:00:00Z")).into_iter().map(|slot| slot.at).collect();
     assert_eq!(next[..2], [at("2026-01-02T12:30:00Z"), at("2026-01-02T13:30:00Z")]);
+}
+
+/// The status of a plan that stands, with this of a triage.
+fn with_triage(spec: &Value, triage: &Value, adjust: &Value) -> Value {
+    let template = json!({"spec": {
+        "targetResource": "node/worker",
+        "workflowRef": {"workflowId": "w", "version": "1", "containerImage": "registry.example/w:1"},
+    }});
+    let mut spec = spec.clone();
+    spec["template"] = template;
+    let object = json!({"metadata": {"namespace": "ops", "name": "a", "uid": "u"}, "spec": spec});
+    let seen = wfe_view::observe::observe_schedule(&serde_json::from_value(object).unwrap()).unwrap().schedule;
+    json!({
+        "plannedFrom": "2026-01-02T00:00:00Z", "revision": format!("{:016x}", seen.revision.0), "failureCount": 3,
+        "triage": triage, "adjust": adjust,
+    })
+}
+
+#[test]
+fn what_a_triage_has_paused_is_held_and_said_in_full() {
+    let spec = json!({"interval": "1h"});
+    let triage = json!({
+        "of": "a-1767348000", "at": "2026-01-02T11:00:00Z", "analyst": "Pipeline",
+        "run": {"name": "a-1767348000-triage", "uid": "t"}, "fingerprint": "Unknown/workflow/w@1/scale",
+        "verdict": "PauseAndNotify", "why": "it breaks\u{1b}[2J each time", "fix": "look at the disk",
+        "refused": ["interval: is not in spec.triage.allowAdjust"], "state": "Paused",
+    });
+    let report = reported(&spec, &with_triage(&spec, &triage, &Value::Null));
+    assert_eq!(report.held, Some("TriagePaused"), "{report:?}");
+    assert_eq!(report.rows.last().map(|row| row.row), Some("4 paused by a triage"));
+    let text = report.told();
+    for said in [
+        " is held: TriagePaused\n",
+        "  triage       of a-1767348000, begun at 2026-01-02T11:00:00Z by Pipeline: Paused (PauseAndNotify): it breaks\\u{1b}",
+        "  cause        Unknown/workflow/w@1/scale\n",
+        "  fix          look at the disk\n",
+        "  analyst      ops/a-1767348000-triage\n",
+        "  refused      interval: is not in spec.triage.allowAdjust\n",
+    ] {
+        assert!(text.contains(said), "{said} is not in\n{text}");
+    }
+}
+
+#[test]
+fn what_was_adjusted_is_said_without_the_values_of_parameters() {
+    let spec = json!({"interval": "1h"});
+    let triage = json!({
+        "of": "a-1767348000", "at": "2026-01-02T11:00:00Z", "analyst": "BuiltIn", "verdict": "AdjustConfig",
+        "why": "too slow", "state": "Adjusted",
+    });
+    let adjust = json!({"timeout": "20m", "parameters": {"LEVEL": "hunter2"}});
+    let report = reported(&spec, &with_triage(&spec, &triage, &adjust));
+    assert_eq!(report.held, None, "{report:?}");
+    let text = report.told();
+    assert!(text.contains("by BuiltIn: Adjusted (AdjustConfig): too slow\n"), "{text}");
+    assert!(text.contains("  adjusted     timeout 20m0s, parameters.LEVEL\n"), "{text}");
+    assert!(!text.contains("hunter2") && !serde_json::to_string(&report).unwrap().contains("hunter2"));
 }

@@ -1,0 +1,195 @@
+//! `kubectl wfe schedule resume`: lifts what a person or a triage has stopped. One patch lifts both.
+//!
+//! Whether the caller may lift a triage is for the API server to say; this module knows no right.
+
+use anyhow::{Result, bail};
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+use wfe_api::workflow_schedule::TriageState;
+use wfe_view::call::CallError;
+use wfe_view::index::Kind;
+use wfe_view::source::objects;
+
+use super::{describe, get, patch, said};
+use crate::cli::ClusterArgs;
+use crate::output::{line, output};
+use crate::view::{connect, who_am_i};
+
+/// A triage that has paused a schedule, or put other values in place of those of its spec.
+#[derive(Debug, PartialEq)]
+struct Standing<'a> {
+    /// Its name: that of the failed child that it is about.
+    of: &'a str,
+    state: TriageState,
+    why: Option<&'a str>,
+    /// Whether somebody has resumed it already, which no operator has recorded yet.
+    is_resumed: bool,
+}
+
+/// Runs the command. Always yes: nobody keeps it from running any more.
+pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: Option<&str>) -> Result<bool> {
+    let (client, namespace) = connect(cluster).await?;
+    let schedules = objects(&client, Kind::Schedule, Some(&namespace));
+    let found = get(&schedules, &namespace, name).await?;
+    let shown = describe(&found);
+    let mut out = output();
+    let is_suspended = found.data["spec"]["suspend"] == true;
+    let standing = Standing::of(&found);
+    if let Some(standing) = standing.as_ref().filter(|it| it.is_resumed && !is_suspended) {
+        let of = line(standing.of);
+        writeln!(out, "{shown} is resumed already, and no operator has recorded that yet: spec.resume names {of}.")?;
+        return Ok(true);
+    }
+    let standing = standing.filter(|it| !it.is_resumed);
+    if !is_suspended && standing.is_none() {
+        writeln!(out, "{shown} is neither suspended nor paused or adjusted by a triage; nothing was written.")?;
+        if found.data["status"]["adjust"].is_object() {
+            writeln!(out, "Values of an earlier triage apply still: an edit of its plan or template ends them.")?;
+        }
+        return Ok(true);
+    }
+    let lifted = match (&standing, reason) {
+        (None, _) => None,
+        (Some(standing), None) => bail!("{shown} was not changed: {}", standing.asks_why()),
+        (Some(standing), Some(reason)) => Some((standing, reason, who_am_i(&client).await?)),
+    };
+    let lifts = lifted.as_ref().map(|(standing, reason, user)| (standing.of, *reason, &**user));
+    if let Err(error) = patch(&schedules, &found, &change(is_suspended, lifts)).await {
+        bail!("{shown} was not changed: {}", refused(&error, lifted.is_some()));
+    }
+    let as_whom = lifted.as_ref().map(|(_, _, user)| format!(" as {}", line(user))).unwrap_or_default();
+    let anew = "its plan begins anew from now, and nothing of the time between is made up for";
+    writeln!(out, "{shown} is resumed{as_whom}: {anew}.")?;
+    match &lifted {
+        Some((standing, ..)) => writeln!(out, "{}", standing.is_lifted())?,
+        None if reason.is_some() => writeln!(out, "The reason was not kept: there is no triage to lift.")?,
+        None => {}
+    }
+    Ok(true)
+}
+
+impl<'a> Standing<'a> {
+    /// Reads it from the status. None where no triage has paused or adjusted the schedule.
+    fn of(schedule: &'a DynamicObject) -> Option<Self> {
+        let triage = &schedule.data["status"]["triage"];
+        let (of, state) = (triage["of"].as_str()?, triage["state"].as_str()?);
+        let state = [TriageState::Paused, TriageState::Adjusted].into_iter().find(|it| it.as_str() == state)?;
+        let is_resumed = schedule.data["spec"]["resume"]["triage"] == of;
+        Some(Self { of, state, why: triage["why"].as_str(), is_resumed })
+    }
+
+    /// Says that a reason is needed, and what for.
+    fn asks_why(&self) -> String {
+        let why = self.why.map(|why| format!(": {}", line(why))).unwrap_or_default();
+        let has = match self.state {
+            TriageState::Paused => "paused it",
+            _ => "put other values in place of those of its spec",
+        };
+        format!(
+            "the triage of {} has {has}{why}; add --reason with why it may go on, which is kept with your name",
+            line(self.of)
+        )
+    }
+
+    fn is_lifted(&self) -> String {
+        let of = line(self.of);
+        match self.state {
+            TriageState::Paused => format!("The pause by the triage of {of} is lifted."),
+            _ => format!("The values that the triage of {of} had set are gone: it runs as its spec says."),
+        }
+    }
+}
+
+/// Makes the change: what lifts a suspension, and the triage, the reason and the user of a resume.
+fn change(lifts_suspension: bool, resume: Option<(&str, &str, &str)>) -> Value {
+    let mut change = json!({"spec": {}});
+    if lifts_suspension {
+        change["spec"]["suspend"] = json!(false);
+    }
+    if let Some((triage, reason, user)) = resume {
+        change["spec"]["resume"] = json!({"triage": triage, "reason": reason, "resumedBy": user});
+    }
+    change
+}
+
+/// Says why it was not resumed, and what to do.
+fn refused(error: &CallError, lifts_triage: bool) -> String {
+    match error {
+        CallError::Refused(status) if lifts_triage && status.code == 403 => {
+            format!("{}; the ClusterRole wfe-clear gives the rights", status.message)
+        }
+        _ => said(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bound;
+    use super::*;
+
+    fn schedule(spec: &Value, triage: &Value) -> DynamicObject {
+        let metadata = json!({"namespace": "ops", "name": "a", "uid": "u", "resourceVersion": "7"});
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": {"triage": triage}})).unwrap()
+    }
+
+    #[test]
+    fn a_triage_stands_while_it_has_paused_or_adjusted_the_schedule() {
+        for state in TriageState::ALL {
+            let stands = matches!(state, TriageState::Paused | TriageState::Adjusted);
+            let triage = json!({"of": "a-1", "state": state.as_str(), "why": "it breaks"});
+            let found = schedule(&json!({}), &triage);
+            let expected = stands.then_some(Standing { of: "a-1", state, why: Some("it breaks"), is_resumed: false });
+            assert_eq!(Standing::of(&found), expected, "{state}");
+        }
+        assert_eq!(Standing::of(&schedule(&json!({}), &Value::Null)), None);
+    }
+
+    #[test]
+    fn who_resumes_names_the_triage_and_one_that_is_resumed_needs_nothing() {
+        let triage = json!({"of": "a-2", "state": "Paused"});
+        let resumed = |of: &str| {
+            let found = schedule(&json!({"resume": {"triage": of}}), &triage);
+            Standing::of(&found).map(|it| it.is_resumed)
+        };
+        assert_eq!((resumed("a-2"), resumed("a-1")), (Some(true), Some(false)));
+    }
+
+    #[test]
+    fn one_patch_lifts_all_that_is_to_be_lifted_on_what_was_read() {
+        let found = schedule(&json!({"suspend": true}), &Value::Null);
+        let resume = json!({"triage": "a-1", "reason": "looked", "resumedBy": "jo"});
+        for (suspended, lifts, spec) in [
+            (true, None, json!({"suspend": false})),
+            (false, Some(("a-1", "looked", "jo")), json!({"resume": resume})),
+            (true, Some(("a-1", "looked", "jo")), json!({"suspend": false, "resume": resume})),
+        ] {
+            let expected = json!({"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": spec});
+            assert_eq!(bound(&found, &change(suspended, lifts)), expected);
+        }
+    }
+
+    #[test]
+    fn it_says_what_it_lifts_and_that_a_reason_is_needed() {
+        let standing = |state| Standing { of: "a-1", state, why: Some("broke\u{1b}[2J"), is_resumed: false };
+        assert_eq!(
+            standing(TriageState::Paused).asks_why(),
+            "the triage of a-1 has paused it: broke\\u{1b}[2J; add --reason with why it may go on, which is kept with \
+             your name"
+        );
+        assert_eq!(standing(TriageState::Paused).is_lifted(), "The pause by the triage of a-1 is lifted.");
+        let adjusted = Standing { why: None, ..standing(TriageState::Adjusted) };
+        assert!(adjusted.asks_why().contains("has put other values in place of those of its spec; add --reason"));
+        assert!(adjusted.is_lifted().ends_with("it runs as its spec says."));
+    }
+
+    #[test]
+    fn a_refusal_names_who_could_give_the_right() {
+        let refusal = |code| {
+            let status = kube::core::Status { code, message: "no".to_owned(), ..Default::default() };
+            CallError::Refused(Box::new(status))
+        };
+        assert!(refused(&refusal(403), true).contains("no; the ClusterRole wfe-clear gives the rights"));
+        assert!(refused(&refusal(403), false).contains("wfe-edit"));
+        assert!(refused(&refusal(409), true).contains("it has changed since it was read; try again"));
+    }
+}
