@@ -33,6 +33,14 @@ impl Budget {
     }
 }
 
+impl Budget {
+    /// Tells whether its value hangs on how fast the machine is, and on what else it does meanwhile. Counts, bytes and
+    /// what is measured against a floor in turns do not, or much less.
+    pub(crate) fn hangs_on_machine(&self) -> bool {
+        matches!(self.unit, "ms" | "µs" | "% of a core")
+    }
+}
+
 fn median(results: &Results, name: &str) -> Option<f64> {
     results.get(name).map(Measure::median)
 }

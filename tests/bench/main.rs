@@ -64,7 +64,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measures, compares with the last run that was kept, and shows the budgets
+    /// Measures, compares with the last run that was kept, shows the budgets, and fails where one is missed
     Run(RunArgs),
     /// Writes the page and the charts of the runs that were kept
     Page {
@@ -104,6 +104,9 @@ struct RunArgs {
     /// Where the results go
     #[arg(long, default_value = "target/bench/results.json")]
     out: PathBuf,
+    /// The machine is too noisy for times: fails only where a budget is missed that is a count, a size, or a ratio
+    #[arg(long)]
+    ratios_only: bool,
     /// Keeps the results for the documentation; those that were kept become the ones before
     #[arg(long)]
     keep: bool,
@@ -404,5 +407,13 @@ fn finish(results: &Results, args: &RunArgs) -> Result<()> {
         page::write(&repository())?;
     }
     println!("results: {}", args.out.display());
+    let missed = page::missed(results, args.ratios_only);
+    ensure!(
+        missed.is_empty(),
+        "{} missed, of the budgets that count here:\n  {}\non a machine that does something else beside, --ratios-only \
+         leaves out those that are times",
+        missed.len(),
+        missed.join("\n  ")
+    );
     Ok(())
 }

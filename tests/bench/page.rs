@@ -61,6 +61,15 @@ pub(crate) fn budgets(runs: &[&Results]) -> String {
     table + "\n"
 }
 
+/// Lists the budgets that a run has missed. On a machine that is too noisy for times, only those count that do not hang
+/// on it. What was not measured is not missed.
+pub(crate) fn missed(results: &Results, is_noisy: bool) -> Vec<String> {
+    let counts = BUDGETS.iter().filter(|budget| !(is_noisy && budget.hangs_on_machine()));
+    let found = counts.filter_map(|budget| Some((budget, budget.value(results)?)));
+    let missed = found.filter(|(budget, value)| !budget.holds(*value));
+    missed.map(|(budget, value)| format!("{}: {} {}", budget.what, number(value), budget.unit)).collect()
+}
+
 fn page(runs: &[&Results]) -> String {
     let last = runs[0];
     let mut page = String::from(
@@ -273,6 +282,21 @@ mod tests {
         {
             assert!(table.contains(line), "{line} is not in\n{table}");
         }
+    }
+
+    #[test]
+    fn a_missed_budget_is_named_and_a_noisy_machine_excuses_times_alone() {
+        let mut results = Results::default();
+        results.add("policies/added", "ms", 0.4);
+        results.add("binary/size", "MB", 12.0);
+        assert_eq!(missed(&results, false), Vec::<String>::new(), "what was not measured is not missed");
+        results.add("binary/health", "ms", 2000.0);
+        results.add("throughput/ratio", "", 0.5);
+        let (times, ratio) = ("its start until it serves health", "throughput to Running");
+        let named = |is_noisy| missed(&results, is_noisy);
+        assert!(named(false).iter().any(|it| it.starts_with(times)), "{:?}", named(false));
+        assert!(named(false).iter().any(|it| it.starts_with(ratio)), "{:?}", named(false));
+        assert!(named(true).len() == 1 && named(true)[0].starts_with(ratio), "{:?}", named(true));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
-use wfe_testkit::World;
+use wfe_testkit::prometheus::{Scraped, Secured};
+use wfe_testkit::{Prometheus, World, issue_certificate};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
@@ -98,6 +99,12 @@ async fn the_metrics_are_for_who_may_read_them_and_go_over_tls() -> Result<()> {
     let text = await_code(&reader(&granted, &address, None).await?, 200).await?;
     assert!(text.contains("workflowexecution_build_info"), "{text}");
 
+    // A Prometheus with that account's token scrapes it, and one with another's does not.
+    let (right, wrong) = (scrape(&world, &address, &granted).await?, scrape(&world, &address, &may_not).await?);
+    await_scraped(&right, true).await?;
+    assert!(!right.query("workflowexecution_build_info").await?.is_empty(), "nothing was scraped");
+    await_scraped(&wrong, false).await?;
+
     let (code, said) = get(&reader(&may_not, &address, None).await?).await?;
     assert_eq!(code, 403, "{said}");
     for token in ["", "invented"] {
@@ -125,4 +132,92 @@ async fn await_allowed(world: &World, account: &str) -> Result<()> {
         ensure!(Instant::now() < deadline, "{account} may still not get /metrics: {answer:?}");
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Starts a Prometheus that scrapes over TLS, with the token of a kubeconfig.
+async fn scrape(world: &World, address: &str, kubeconfig: &Path) -> Result<Prometheus> {
+    let read: Value = serde_saphyr::from_str(&std::fs::read_to_string(kubeconfig)?)?;
+    let token = read["users"][0]["user"]["token"].as_str().context("a kubeconfig without a token")?;
+    let file = kubeconfig.with_extension("token");
+    std::fs::write(&file, token)?;
+    let authority = world.control_plane().dir().join("pki").join("ca.crt");
+    let secured = Some(Secured { authority, token: file });
+    let (address, job) = (address.to_owned(), "wfe-operator".to_owned());
+    Prometheus::start(world, &[Scraped { address, job, namespace: world.system_namespace(), secured }], "groups: []")
+        .await
+}
+
+/// Waits until a Prometheus says whether its last scrape got in.
+async fn await_scraped(prometheus: &Prometheus, is_in: bool) -> Result<()> {
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    let awaited = if is_in { "1" } else { "0" };
+    loop {
+        let up = prometheus.query("up").await?;
+        if up.len() == 1 && up[0]["value"][1] == awaited {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "awaited {awaited}: {up:?}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Whoever issues certificates replaces them before they end: the next connections get the new one, and files that
+/// cannot be used leave the old one in use.
+#[tokio::test]
+async fn a_certificate_that_is_replaced_is_served_and_one_that_cannot_be_used_is_not() -> Result<()> {
+    let world = World::new("metrics-renewed").await?;
+    let dir = world.control_plane().dir().join("worlds").join(world.namespace()).join("certificates");
+    std::fs::create_dir_all(&dir)?;
+    let [before, after, certificate, key] =
+        ["before.crt", "after.crt", "tls.crt", "tls.key"].map(|name| dir.join(name));
+    issue_certificate(&before, &certificate, &key)?;
+    let operator = world
+        .operator()
+        .arg("--metrics-tls-certificate", &certificate.display().to_string())
+        .arg("--metrics-tls-key", &key.display().to_string())
+        .start()
+        .await?;
+    let address = operator.address("metrics").await.context("the operator does not say where metrics are")?;
+    await_trusted(&address, &before).await?;
+    std::fs::write(&certificate, "no certificate")?;
+    // Only a connection has the files read, and those that are tried meanwhile get the old one.
+    let warned = operator.await_line("keeps it", |line: &Value| {
+        line["fields"]["message"].as_str().is_some_and(|it| it.contains("the certificate stays as it was"))
+    });
+    let asking = async {
+        loop {
+            await_trusted(&address, &before).await?;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        warned = warned => { warned?; }
+        failed = asking => { let failed: Result<()> = failed; failed?; }
+    }
+    issue_certificate(&after, &certificate, &key)?;
+    await_trusted(&address, &after).await?;
+    ensure!(trusts(&address, &before).await.is_err(), "the old authority is still good");
+    world.close().await
+}
+
+/// Asks for the metrics of whoever has a certificate of this authority.
+async fn trusts(address: &str, authority: &Path) -> Result<()> {
+    let server = json!({"server": format!("https://{address}"), "certificate-authority": authority});
+    let read: Kubeconfig = serde_json::from_value(json!({
+        "clusters": [{"name": "it", "cluster": server}], "contexts": [{"name": "it", "context": {"cluster": "it"}}],
+        "current-context": "it",
+    }))?;
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    let (code, said) = get(&Client::try_from(config)?).await?;
+    ensure!(code == 200, "{code}: {said}");
+    Ok(())
+}
+
+async fn await_trusted(address: &str, authority: &Path) -> Result<()> {
+    let deadline = Instant::now() + 2 * IN_FORCE_WITHIN;
+    while let Err(error) = trusts(address, authority).await {
+        ensure!(Instant::now() < deadline, "{} is not trusted: {error:#}", authority.display());
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
 }

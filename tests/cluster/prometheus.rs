@@ -43,7 +43,7 @@ const JOB: &str = "wfe-operator";
 /// Starts a Prometheus that scrapes an operator.
 async fn scrape(world: &World, operator: &Operator) -> Result<Prometheus> {
     let address = operator.address("metrics").await.context("the operator does not say where its metrics are")?;
-    let scraped = Scraped { address, job: JOB.to_owned(), namespace: world.system_namespace() };
+    let scraped = Scraped { address, job: JOB.to_owned(), namespace: world.system_namespace(), secured: None };
     Prometheus::start(world, &[scraped], &impatient_rules()?).await
 }
 

@@ -40,9 +40,16 @@ pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 ///
 /// True: it has been undecided for longer than a moment; the reason says what it waits for, the message what would end
 /// that ([`PAUSED`], [`RIVAL_UNDECIDED`], [`WITHDRAWN`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`],
-/// [`CACHE_NOT_SYNCED`], [`OPERATOR_FORBIDDEN`], [`TEKTON_UNAVAILABLE`], [`DELETING`]). Absent: it does not wait, or
+/// [`CACHE_NOT_SYNCED`], [`OPERATOR_FORBIDDEN`], [`TEKTON_UNAVAILABLE`], [`POLICIES_NOT_READ`],
+/// [`DELETING`]). Absent: it does not wait, or
 /// not for long yet. It is never False: the decision removes it.
 pub const WAITING: &str = "Waiting";
+/// Whether what a person has set on the execution does not count, as nobody knows whether its admission policy was in
+/// force then.
+///
+/// True: the clearance ([`CLEARANCE_UNGUARDED`]) or, before the end, the cancellation ([`CANCELLATION_UNGUARDED`]); for
+/// good. Absent: it counts, or nothing is set.
+pub const UNGUARDED: &str = "Unguarded";
 /// Whether the execution is tried again, where it has a retry policy.
 ///
 /// True: an attempt failed, and the next one is waited for ([`BACKOFF`]). False: an attempt runs ([`RUNNING`]), the
@@ -80,6 +87,11 @@ pub const LIFTED: &str = "Lifted";
 /// Reason of [`CLEARANCE_INEFFECTIVE`]: nothing on the target was blocked by this execution or an earlier one.
 pub const NOTHING_BLOCKED: &str = "NothingBlocked";
 
+/// Reason of [`UNGUARDED`]: `spec.clearance` does not count.
+pub const CLEARANCE_UNGUARDED: &str = "ClearanceUnguarded";
+/// Reason of [`UNGUARDED`]: `spec.cancellation` does not count.
+pub const CANCELLATION_UNGUARDED: &str = "CancellationUnguarded";
+
 /// Reason of [`WAITING`]: nothing new starts, by the operator's configuration or by the annotation
 /// [`ANNOTATION_PAUSED`](crate::labels::ANNOTATION_PAUSED) on the namespace. Ends when a person ends the pause.
 pub const PAUSED: &str = "Paused";
@@ -103,6 +115,9 @@ pub const OPERATOR_FORBIDDEN: &str = "OperatorForbidden";
 pub const TEKTON_UNAVAILABLE: &str = "TektonUnavailable";
 /// Reason of [`WAITING`]: a watch has not delivered yet what the operator itself has written.
 pub const WRITE_NOT_SEEN: &str = "WriteNotSeen";
+/// Reason of [`WAITING`]: a clearance or cancellation was set, and the operator has not read yet whether its admission
+/// policy guarded it.
+pub const POLICIES_NOT_READ: &str = "PoliciesNotRead";
 /// Reason of [`WAITING`]: this object is being deleted and a finalizer of somebody else keeps it: nothing starts for
 /// it.
 pub const DELETING: &str = "Deleting";

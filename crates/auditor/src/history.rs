@@ -13,7 +13,7 @@ pub(crate) use attempt::{Attempt, listed, waits};
 pub(crate) use execution::{Commit, Execution, Written, phase};
 pub(crate) use piece::Piece;
 pub(crate) use run::{Chain, Run};
-pub(crate) use schedule::{ChildOf, LastRun, Schedule, failure_count, planned_from};
+pub(crate) use schedule::{ANALYST, ChildOf, LastRun, Schedule, failure_count, planned_from};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,6 +9,7 @@ mod forbidden;
 mod phases;
 mod schedules;
 mod settled;
+mod shared;
 mod writes;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ const INVARIANTS: &[Invariant] = &[
     counter::judge,
     chain::judge,
     schedules::judge,
+    shared::judge,
 ];
 
 /// Judges all invariants. Within one, violations come in the order in which they happened.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! It is a second, independent reading: it shares with the operator the names of targets and chains, labels, closed
-//! words and the spelling of durations, and none of its rules: those of sections 6, 7, 11 and 12 are written anew
-//! (`section_6`, `section_7`, `section_11`, `section_12`), the first two to be read from a `record` of each target. All
+//! words and the spelling of durations, and none of its rules: those of sections 6, 7, 11, 12 and 13 are written anew
+//! (`section_6`, `section_7`, `section_11` to `section_13`), the first two to be read from a `record` of each target. All
 //! changes are ordered by resourceVersion, so the order of the lines means nothing. It has no client and no clock.
 //!
 //! # What it judges
@@ -22,11 +22,12 @@
 //! | 5 | `no-fact`, `wrong-fact`, `earlier-rule`: a skip without what makes its rule decide, that names it wrongly, or while a rule before it decides |
 //! | 6 | `undecided`, `leftover`, `abandoned`, `unrecorded`: what is left when faults have stopped ([`Options::settled`]) |
 //! | 7 | by the audit log: `foreign`, `create`, `child`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed`, `deleted-needed`, `removed-early` |
-//! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row |
+//! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row. `shared-outage`: a failure that is called shared while no circuit of its kind is open, or the reverse |
 //! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
 //! | 10 | `slot-twice`: two executions at once for a slot of a schedule |
-//! | 11 | `child-leaving`, `child-suspended`, `child-plan`, `child-used`, `child-unrecorded`, `child-at-work`, `child-slot`, `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`: a child made while section 12.6 forbids it on every view that is not older than [`Options::lag`] |
+//! | 11 | `child-leaving`, `child-suspended`, `child-plan`, `child-used`, `child-unrecorded`, `child-at-work`, `child-slot`, `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`, `child-triage-paused`, `child-circuit`: a child made while section 12.6 forbids it on every view that is not older than [`Options::lag`] |
 //! | 12 | `failure-count`: a count that is not the fold of the outcomes. `outcome`, `outcome-time`, `outcome-twice`, `outcome-order`, `outcome-lost`: an outcome that is not what became of the child, is recorded twice, out of order or never. `plan-anew`: a plan that begins anew for no reason |
+//! | 13 | `triage-analyst`, `triage-idle`, `triage-early`, `triage-of`, `triage-cooldown`, `triage-circuit`, `triage-many`: a triage that begins while section 13.2 forbids it. `triage-fixed`, `triage-over`: a record that changes after its end, is lost, or outlives its plan. `verdict`, `adjusted`: an effect that the verdict has not, or that the schedule does not allow. `analyst`: an execution made for no triage that awaits one |
 //! | 15 | `spec`: an operator changed the spec of a schedule |
 //!
 //! # What it cannot judge
@@ -34,6 +35,8 @@
 //!   where executions of a namespace take part that was not recorded. Waiting too long is no violation either.
 //! - What `retryWhen` and `stopWhen` answer, and whether a create was really refused for good.
 //! - Which of the last moments before a write its writer has seen: what some view allows that it may rest on is right.
+//! - Whose turn a probe of a circuit was, how what one held is spread, and what an analyst has said. That no circuit holds
+//!   an execution (invariant 14) is seen as that of a person getting its turn: nothing forbids that here but section 6.
 //! - Slots of a cron expression in another zone than UTC, or with a spread; a pause of everything; whether a child was
 //!   really refused. Whether a schedule waits too long: nothing says that a child was due but the plan.
 //! - Clocks: a time that an operator wrote is taken for the time at which it decided.
@@ -54,6 +57,7 @@ mod record;
 pub mod report;
 mod section_11;
 mod section_12;
+mod section_13;
 mod section_6;
 mod section_7;
 

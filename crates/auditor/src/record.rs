@@ -45,11 +45,10 @@ pub(crate) enum End {
     ExecutionFailure,
     /// Nothing of it ran.
     PreExecutionFailure,
-    /// Nothing of it ran, and many failed likewise at that time (`sharedOutage`): the next one waits as after one that
-    /// counts, and it does not count (section 13.5).
+    /// Nothing of it ran, as of many others (section 13.5): the next one waits for it, and it does not count.
     SharedFailure,
     /// Nothing of it ran, and it does not count (section 7): it was decided later than its `startBefore`, or a person
-    /// cancelled it, or a schedule made it, which paces itself (section 12.6).
+    /// cancelled it, or a schedule made it, which paces itself (section 12.6). Or it analysed the failures of others.
     Uncounted,
 }
 
@@ -61,6 +60,8 @@ pub(crate) enum Clearance {
     New,
     Effective,
     Ineffective,
+    /// No policy guarded it, so that it does not count (section 17).
+    Unguarded,
 }
 
 // === impl Ledger ===
@@ -143,6 +144,8 @@ impl<'e> Past<'e> {
         let number = status["runSequence"].as_u64();
         let end = if phase(status) == Some(Phase::Completed) {
             End::Completed
+        } else if execution.analyses.is_some() {
+            End::Uncounted
         } else if details["wasExecutionFailure"] != false {
             End::ExecutionFailure
         } else if is_cancelled(status) || execution.child.is_some() {
@@ -177,7 +180,7 @@ impl<'e> Past<'e> {
     }
 
     /// Tells whether nothing of it ran and the next one waits for that.
-    pub(crate) fn makes_wait(&self) -> bool {
+    pub(crate) fn backs_off(&self) -> bool {
         matches!(self.end, End::PreExecutionFailure | End::SharedFailure)
     }
 
@@ -203,10 +206,15 @@ fn clearance(object: &Value) -> Clearance {
     let status = &object["status"];
     let is_ineffective =
         |condition: &Value| condition["type"] == conditions::CLEARANCE_INEFFECTIVE && condition["status"] == "True";
+    let is_unguarded = |condition: &Value| {
+        condition["type"] == conditions::UNGUARDED && condition["reason"] == conditions::CLEARANCE_UNGUARDED
+    };
     if !object["spec"]["clearance"].is_object() || phase(status) != Some(Phase::Failed) {
         Clearance::None
     } else if status["conditions"].as_array().is_some_and(|all| all.iter().any(is_ineffective)) {
         Clearance::Ineffective
+    } else if status["conditions"].as_array().is_some_and(|all| all.iter().any(is_unguarded)) {
+        Clearance::Unguarded
     } else if status["clearance"].is_object() {
         Clearance::Effective
     } else {

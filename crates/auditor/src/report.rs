@@ -117,6 +117,11 @@ pub(crate) const COUNTS: &[(&str, &str)] = &[
     ("failures-of-schedules", "outcomes of those that count as failures"),
     ("holds", "times that a schedule began to be held"),
     ("plans", "plans of schedules that began, or began anew"),
+    ("triages", "triages of schedules that began"),
+    ("analysts", "executions that triages made"),
+    ("verdicts", "verdicts that triages recorded"),
+    ("probes", "children that were made while a circuit held their schedule"),
+    ("shared", "failures that were said to be shared"),
     ("counters", "statuses whose counter was judged, with failures in a row"),
 ];
 

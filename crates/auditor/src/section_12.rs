@@ -79,8 +79,9 @@ impl State {
 // === impl Plan ===
 
 impl Plan {
-    /// Reads it from the spec of a schedule; none where that is not understood, so that its slots are not judged.
-    pub(crate) fn read(spec: &Value) -> Option<Self> {
+    /// Reads it from the spec of a schedule, and from what a triage has put over that (`status.adjust`); none where it is
+    /// not understood, so that its slots are not judged.
+    pub(crate) fn read(spec: &Value, adjusted: &Value) -> Option<Self> {
         let length = |field: &str| text(spec, field).and_then(whole_seconds);
         let every = match (length("/interval"), text(spec, "/cron")) {
             (Some(interval), None) => Every::Interval(interval),
@@ -92,6 +93,10 @@ impl Plan {
         let (shortest, longest) = match every {
             Every::Interval(interval) => (interval.min(MINUTE), interval.max(DAY)),
             Every::Cron(_) => (MINUTE, DAY),
+        };
+        let every = match (every, text(adjusted, "/interval").and_then(whole_seconds)) {
+            (Every::Interval(_), Some(interval)) => Every::Interval(interval),
+            (every, _) => every,
         };
         let hint = &spec["hint"];
         let hint = seconds(hint, "/expiresAt").map(|expires| Hint {

@@ -121,7 +121,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         u64::try_from(self.counted().len()).unwrap_or(u64::MAX)
     }
 
-    /// Counts the failures that the next execution waits for: also those that were shared (section 13.5).
+    /// Counts the failures that the next execution waits for: also those that are shared (section 13.5).
     pub(crate) fn waits_for(&self) -> u64 {
         u64::try_from(self.row().len()).unwrap_or(u64::MAX)
     }
@@ -144,6 +144,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         in_a_row(self.uncleared(), self.policy, self.now)
     }
 
+    /// Those of the row that exhaust a target.
     fn counted(&self) -> Vec<&'r Past<'e>> {
         self.row().into_iter().filter(|past| past.end == End::PreExecutionFailure).collect()
     }
@@ -188,13 +189,13 @@ impl<'r, 'e> Reading<'r, 'e> {
         let row = self.counted();
         let limit = usize::try_from(self.policy.max_consecutive_failures).unwrap_or(usize::MAX);
         let latest = *row.first().filter(|_| limit > 0 && row.len() >= limit)?;
-        // A shared failure after it is a failure too: it is not quiet yet.
+        // A shared failure breaks the quiet too.
         let newest = self.row().first().and_then(|newest| newest.failed);
         let until = quiet(self.policy).zip(newest).map(|(quiet, failed)| failed.saturating_add(quiet));
         Some(Ban { rule: Rule::ExhaustedRetries, because: vec![latest], until })
     }
 
-    /// Rule 4: the latest execution is a pre-execution failure, and it is before its nextAllowedExecution. (One that
+    /// Rule 4: the latest execution is a pre-execution failure, be it shared or not, and it is before its nextAllowedExecution. (One that
     /// does not count hides nothing: ADR 5.)
     fn backoff(&self) -> Option<Ban<'r, 'e>> {
         let latest = self.uncleared().iter().rfind(|past| past.end != End::Uncounted)?;
@@ -204,7 +205,7 @@ impl<'r, 'e> Reading<'r, 'e> {
             let at_its_time = Self { now: failed, ..*self };
             Some(next_allowed(self.policy, at_its_time.waits_for().max(1), failed).0)
         });
-        let forbids = latest.makes_wait() && until.is_none_or(|until| self.now < until);
+        let forbids = latest.backs_off() && until.is_none_or(|until| self.now < until);
         forbids.then(|| Ban { rule: Rule::Backoff, because: vec![latest], until })
     }
 

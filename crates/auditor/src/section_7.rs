@@ -6,11 +6,12 @@ use crate::Policy;
 use crate::moment::Seconds;
 use crate::record::{End, Past};
 
-/// Lists the pre-execution failures since the last success, newest first: so many make the next one wait, and those that
-/// are not shared are what is counted. With a quiet time, those before it do neither. A time that is not known is not quiet.
+/// Lists the pre-execution failures since the last success, newest first: the next execution waits for them, and those
+/// that are not shared are what is counted. With a quiet time, those before it do not count. A time that is not known is
+/// not quiet.
 pub(crate) fn in_a_row<'p, 'e>(uncleared: &'p [Past<'e>], policy: &Policy, at: Seconds) -> Vec<&'p Past<'e>> {
     let since_success = uncleared.iter().rev().take_while(|past| past.end != End::Completed);
-    let mut row: Vec<&Past<'_>> = since_success.filter(|past| past.makes_wait()).collect();
+    let mut row: Vec<&Past<'_>> = since_success.filter(|past| past.backs_off()).collect();
     if let Some(quiet) = quiet(policy) {
         let mut later = Some(at);
         let is_quiet = |earlier: Option<Seconds>, later: Option<Seconds>| matches!((earlier, later), (Some(earlier), Some(later)) if later.saturating_sub(earlier) >= quiet);
@@ -33,12 +34,21 @@ pub(crate) fn quiet(policy: &Policy) -> Option<Seconds> {
 /// Returns the earliest and the latest `nextAllowedExecution` of the n-th failure in a row: `min(base * 2^(n-1), max)`
 /// after it, the exponent capped, and made longer by no more than the jitter.
 pub(crate) fn next_allowed(policy: &Policy, failures: u64, failed: Seconds) -> (Seconds, Seconds) {
+    let wait = wait_nanos(policy, failures);
+    let longest = wait.saturating_add(wait.saturating_mul(u128::from(policy.backoff_jitter)) / 1000);
+    (failed.saturating_add(whole(wait)), failed.saturating_add(whole(longest)))
+}
+
+/// Returns the wait after the n-th failure in a row, without jitter.
+pub(crate) fn wait(policy: &Policy, failures: u64) -> Seconds {
+    whole(wait_nanos(policy, failures))
+}
+
+fn wait_nanos(policy: &Policy, failures: u64) -> u128 {
     let exponent = failures.saturating_sub(1).min(u64::from(policy.max_backoff_exponent));
     // 2^64 nanoseconds are 584 years: what is cut there is longer than any maximum.
     let factor = 1_u128.checked_shl(u32::try_from(exponent).unwrap_or(u32::MAX).min(64)).unwrap_or(u128::MAX);
-    let wait = policy.base_cooldown_period.as_nanos().saturating_mul(factor).min(policy.max_cooldown_period.as_nanos());
-    let longest = wait.saturating_add(wait.saturating_mul(u128::from(policy.backoff_jitter)) / 1000);
-    (failed.saturating_add(whole(wait)), failed.saturating_add(whole(longest)))
+    policy.base_cooldown_period.as_nanos().saturating_mul(factor).min(policy.max_cooldown_period.as_nanos())
 }
 
 /// Rounds up to whole seconds: nothing runs early.

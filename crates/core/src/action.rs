@@ -15,6 +15,7 @@ use crate::evidence::Proof;
 use crate::execution::{Clearance, Execution, RunShown};
 use crate::explain::Judgement;
 use crate::findings::FailedTask;
+use crate::guard::{GuardMark, Touch, WordKind};
 use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::ResidueId;
@@ -123,6 +124,13 @@ pub enum Action {
     ReadOwner {
         /// Which one.
         owner: ExecutionId,
+    },
+    /// Looks whether the policies protect that guard what a person has set on an execution. Changes nothing.
+    Look {
+        /// Whose.
+        execution: ExecutionId,
+        /// What is set.
+        touch: Touch,
     },
     /// Creates the child of a schedule for a slot. Preconditions: the schedule, read live, has this uid and generation,
     /// and the name of the child is absent.
@@ -273,6 +281,10 @@ pub enum Says {
     },
     /// Whether a terminal execution blocks its target.
     Blocked(Blocked),
+    /// Which policies are in force, while nobody has set anything that they are to guard.
+    Guarded(GuardMark),
+    /// That what a person has set does not count, as no policy guarded it.
+    Unguarded(WordKind),
 }
 
 /// A write to a run. Preconditions: its uid, the facts, and what each kind of write names.
@@ -350,6 +362,7 @@ impl Action {
             Self::Create { execution, .. } => ("create", &execution.uid),
             Self::Ask { execution, .. } => ("ask", &execution.uid),
             Self::ReadOwner { owner } => ("read owner", &owner.uid),
+            Self::Look { execution, .. } => ("look", &execution.uid),
             Self::Write(Write { execution, says, .. }) => (says.name(), &execution.uid),
             Self::Skip { fact, .. } => ("skip", fact.object()),
             Self::Change(Change { run, to, .. }) => (to.name(), &run.uid),
@@ -380,13 +393,18 @@ impl Says {
             Self::Freed => "freed",
             Self::Cleared { .. } => "cleared",
             Self::Blocked(_) => "blocked",
+            Self::Guarded(_) => "guarded",
+            Self::Unguarded(_) => "unguarded",
         }
     }
 
     /// Tells whether the write leaves conditions of others in the status as they are, so that they are read live first.
     #[must_use]
     pub fn keeps_conditions(&self) -> bool {
-        matches!(self, Self::Freed | Self::Cleared { .. } | Self::Blocked(_) | Self::HeldBack { .. })
+        matches!(
+            self,
+            Self::Freed | Self::Cleared { .. } | Self::Blocked(_) | Self::HeldBack { .. } | Self::Unguarded(_)
+        )
     }
 }
 

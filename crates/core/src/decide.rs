@@ -7,7 +7,8 @@
 //!
 //! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`follow`] what no watch
 //! delivers any more, [`contend`] who gets the next turn, [`waiting`] what
-//! waits, [`blocked`] what blocks, [`schedules`] which schedule makes a child, [`expire`] what is over and forgotten.
+//! waits, [`blocked`] what blocks, [`schedules`] which schedule makes a child, [`guard`] whether what a person has set
+//! counts, [`expire`] what is over and forgotten.
 
 mod advance;
 mod blocked;
@@ -16,6 +17,7 @@ mod contend;
 mod elsewhere;
 mod expire;
 mod follow;
+mod guard;
 mod identify;
 pub mod schedules;
 mod waiting;
@@ -47,6 +49,7 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     waiting::show(target, policy, now, &mut decision);
     blocked::show(view, &mut decision);
     schedules::decide_schedules(view, &mut decision);
+    guard::look(view, &mut decision);
     expire::expire(view, &mut decision);
     decision
 }

@@ -1,5 +1,7 @@
 //! One execution (a `WorkflowExecution` object), as far as decisions need it.
 
+mod word;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use crate::chain::RunNumber;
 use crate::evidence::{Proof, Started};
 use crate::findings::TaskCount;
 use crate::fingerprint::{Fingerprint, Origin};
+use crate::guard::{GuardMark, Looked};
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::reason::{FailureReason, Refusal};
 use crate::retry::{Answers, NextAttempt, Retry};
@@ -48,6 +51,8 @@ pub struct Execution {
     pub clearance: Option<Box<Clearance>>,
     /// `spec.cancellation`, where somebody has set it.
     pub cancellation: Option<Box<Cancellation>>,
+    /// Which policies were in force when it had neither of the two, as its status says.
+    pub guard: Option<GuardMark>,
     /// The pause of its namespace or of its target's, where there is one.
     pub paused: Option<Arc<Pause>>,
     /// Whether its run lives in another execution namespace: then it is another operator's, and left alone.
@@ -84,6 +89,8 @@ pub struct ExecutionMemory {
     pub lost_proof: Option<Lost>,
     /// What the conditions of its retry policy have said of its last attempt, where they were asked.
     pub answers: Option<Box<Answers>>,
+    /// What a look has found at the policies that guard its clearance and its cancellation.
+    pub looked: Option<Looked>,
 }
 
 /// What is remembered of most executions.
@@ -94,6 +101,7 @@ static NOTHING: ExecutionMemory = ExecutionMemory {
     progress_shown_at: None,
     lost_proof: None,
     answers: None,
+    looked: None,
 };
 
 impl ExecutionMemory {
@@ -108,7 +116,9 @@ impl ExecutionMemory {
             (Undecided { .. }, Undecided { .. }) => {
                 Self { progress_shown_at: None, lost_proof: None, answers: None, ..self }
             }
-            (Running { .. }, Running { .. }) if attempts(was) != attempts(is) => Self::default(),
+            (Running { .. }, Running { .. }) if attempts(was) != attempts(is) => {
+                Self { looked: self.looked, ..Self::default() }
+            }
             (Running { .. }, Running { .. }) if is.next_attempt().is_some() => self,
             (_, Running { .. }) => Self { waits_since: None, first_try: None, refusal: None, ..self },
             _ => Self::default(),
@@ -164,6 +174,8 @@ pub struct Cancellation {
     pub reason: Box<str>,
     /// Who, as the API server knows them.
     pub requested_by: Box<str>,
+    /// Since when the status says that no policy guarded it, so that it does not count (condition `Unguarded`).
+    pub unguarded: Option<Time>,
 }
 
 /// A person's word that what this execution and those before it left behind is in order (SPEC section 10).
@@ -186,6 +198,8 @@ pub enum Recorded {
     Effective,
     /// That it came when nothing was blocked (condition `ClearanceIneffective`).
     Ineffective,
+    /// That no policy guarded it, so that it does not count (condition `Unguarded`).
+    Unguarded,
 }
 
 /// Where an execution stands: its phase, with what that phase brings.
@@ -260,6 +274,7 @@ impl Execution {
             retry: None,
             clearance: None,
             cancellation: None,
+            guard: None,
             paused: None,
             elsewhere: false,
             waiting_shown: None,
@@ -378,6 +393,7 @@ mod tests {
             progress_shown_at: of_run.then(|| at(3)),
             lost_proof: of_run.then(|| Lost::Unreleased(no_answer())),
             answers: None,
+            looked: None,
         };
         let kept = |was: &Execution, is: &Execution| memory(true, true).kept(was, is).map(|it| *it);
         let (waits, runs, ended) = (undecided("a"), running("a", "r1"), failed("a"));

@@ -75,7 +75,7 @@ impl<'a> History<'a> {
         let mut past: Vec<Past<'a>> = target.executions.values().filter_map(Past::of).collect();
         order::sort(&mut past);
         let mut history = Self { past, cleared: 0, new: Vec::new() };
-        history.clear(policy, now, target.is_unreadable);
+        history.clear(policy, now, target);
         history
     }
 

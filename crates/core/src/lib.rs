@@ -27,6 +27,7 @@ pub mod execution;
 pub mod explain;
 pub mod findings;
 pub mod fingerprint;
+pub mod guard;
 pub mod history;
 mod moment;
 pub mod name;

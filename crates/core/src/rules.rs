@@ -2,6 +2,7 @@
 
 mod backoff;
 mod cancelled;
+mod clearance;
 mod cooldown;
 mod exhausted_retries;
 mod paused;
@@ -43,7 +44,7 @@ pub struct Contender<'a> {
 /// A rule: what it finds of a contender.
 pub type Rule = fn(&Contender<'_>) -> Finding;
 
-/// The rules, with their numbers in SPEC section 6 (the unnumbered ones are of sections 3.1 and 14). Rule 6
+/// The rules, with their numbers in SPEC section 6 (the unnumbered ones are of sections 3.1, 14 and 17). Rule 6
 /// ("otherwise: run") is what is left.
 pub const RULES: &[(&str, Rule)] = &[
     ("0 unusable spec", unusable_spec::rule),
@@ -51,6 +52,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("startBefore", too_late::rule),
     ("pause", paused::rule),
     ("1 resource busy", resource_busy::rule),
+    ("clearance", clearance::rule),
     ("2 previous execution failed", previous_execution_failed::rule),
     ("3 exhausted retries", exhausted_retries::rule),
     ("4 backoff", backoff::rule),

@@ -9,9 +9,10 @@ use crate::Time;
 use crate::backoff::Thousandths;
 use crate::bundle::Bundle;
 use crate::evidence::{Absence, Doubt, Proof, Ran, Started};
-use crate::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
+use crate::execution::{Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded};
 use crate::findings::Findings;
 use crate::fingerprint::Origin;
+use crate::guard::{Guard, GuardMark, Looked};
 use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::{Residue, ResidueId, ResidueKind};
@@ -149,6 +150,28 @@ pub(crate) fn stalled(uid: &str, workflow: &str, number: u64, at_second: i64, ne
 pub(crate) fn cleared(execution: Execution, recorded: Recorded) -> Execution {
     let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded };
     Execution { clearance: Some(Box::new(clearance)), ..execution }
+}
+
+/// The policies of this number protect, as is known since second -50; with 0, they do not as far as is known.
+pub(crate) fn guard(number: u32) -> Guard {
+    if number == 0 { Guard::Unknown } else { Guard::By { mark: GuardMark::new(number), since: at(-50).into() } }
+}
+
+/// Its status names the policies of this number; with 0 it names none.
+pub(crate) fn named(number: u32, execution: Execution) -> Execution {
+    Execution { guard: (number > 0).then(|| GuardMark::new(number)), ..execution }
+}
+
+/// A look after all that is set on it has found these policies.
+pub(crate) fn looked_into(mut execution: Execution, found: Option<u32>) -> Execution {
+    let touch = execution.touch();
+    execution.remember().looked = Some(Looked { touch, found: found.map(GuardMark::new) });
+    execution
+}
+
+/// A person's wish that an execution stops; since when its status says that no policy guarded it, where it does.
+pub(crate) fn cancellation(unguarded: Option<Time>) -> Cancellation {
+    Cancellation { reason: "enough".into(), requested_by: "jo".into(), unguarded }
 }
 
 /// An execution of a workflow that asks for its turn.

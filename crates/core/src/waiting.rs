@@ -42,13 +42,15 @@ pub enum Waiting {
     Unseen(Box<str>),
     /// Its own run is being withdrawn; it is decided again after that.
     Withdrawn,
+    /// Whether what a person has set on it, or on a failure that blocks it, counts.
+    Guard,
     /// It is on its way out.
     Deleting,
 }
 
 impl Waiting {
     /// All reasons.
-    pub const REASONS: [&str; 12] = [
+    pub const REASONS: [&str; 13] = [
         "Turn",
         "RivalUndecided",
         "OwnerLate",
@@ -60,6 +62,7 @@ impl Waiting {
         "CacheNotSynced",
         "WriteNotSeen",
         "Withdrawn",
+        "PoliciesNotRead",
         "Deleting",
     ];
 
@@ -78,6 +81,7 @@ impl Waiting {
             Self::Blind(_) => "CacheNotSynced",
             Self::Unseen(_) => "WriteNotSeen",
             Self::Withdrawn => "Withdrawn",
+            Self::Guard => "PoliciesNotRead",
             Self::Deleting => "Deleting",
         }
     }
@@ -134,6 +138,10 @@ impl Waiting {
             ),
             Self::Withdrawn => {
                 "its PipelineRun was not the first on the target and is deleted; it is decided again after that"
+                    .to_owned()
+            }
+            Self::Guard => {
+                "a clearance or cancellation was set, and the operator looks whether its admission policy guarded it"
                     .to_owned()
             }
             Self::Deleting => "its deletion has begun; a finalizer of somebody else still holds it".to_owned(),

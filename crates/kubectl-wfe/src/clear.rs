@@ -49,8 +49,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
     let object = seen.of_uid(&blocker.uid).context("what blocks has gone meanwhile; look again")?;
     ensure!(
         object.data["spec"]["clearance"].is_null(),
-        "{blocker} blocks {on} although it has a spec.clearance, which cannot be set a second time; see its condition \
-         ClearanceIneffective, then run another workflow with recoveryOf: {}",
+        "{blocker} blocks {on} although it has a spec.clearance, which cannot be set a second time; see its conditions \
+         ClearanceIneffective and Unguarded, then run another workflow with recoveryOf: {}",
         blocker.name
     );
     for block in &blocks {

@@ -21,6 +21,7 @@ use crate::view::{Answer, Seen};
 use common::Common;
 use words::{in_the_way, told_of_history};
 
+use words::what_cancelling_did;
 pub(crate) use words::what_clearing_did;
 
 /// The reason for waiting that only this tool gives: an operator that decides writes another one.
@@ -315,12 +316,18 @@ impl Report {
             ("cleared by", text("/spec/clearance/clearedBy")),
             ("because", text("/spec/clearance/reason")),
             ("clearing it", what_clearing_did(object)),
+            ("cancelling it", what_cancelling_did(object)),
         ];
         report.facts = facts.into_iter().filter_map(|(label, said)| Some((label, said?))).collect();
         report.common = Common::of(execution);
         report.facts.extend(report.common.told());
         if about.blocks.iter().any(|block| block.remediation().is_some_and(|past| past.execution == execution.id)) {
-            let how = format!("its target, until somebody clears it: kubectl wfe clear {} --reason ...", about.target);
+            let how = if object.data["spec"]["clearance"].is_object() {
+                let name = &execution.id.name;
+                format!("its target, until another workflow repairs it (recoveryOf: {name}), or it is deleted")
+            } else {
+                format!("its target, until somebody clears it: kubectl wfe clear {} --reason ...", about.target)
+            };
             report.facts.push(("blocks", how));
         }
         report
@@ -573,7 +580,7 @@ mod tests {
             "message": "why", "lastTransitionTime": "2026-01-02T03:04:05Z"});
         let failed = decided(json!({"phase": "Failed", "conditions": [in_vain]}), vec![block()]).to_string();
         assert!(failed.contains("has had no effect (ClearanceIneffective): why"), "{failed}");
-        assert!(failed.contains("blocks       its target, until somebody clears it"), "{failed}");
+        assert!(failed.contains("blocks       its target, until another workflow repairs it"), "{failed}");
     }
 
     fn runs() -> Answer {

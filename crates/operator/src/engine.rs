@@ -18,6 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use wfe_core::Time;
 use wfe_core::action::{Change, RunChange, Says, TriageDoes};
 use wfe_core::decide::{decide, decide_blind, decide_unseen};
+use wfe_core::guard::Guard;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::TargetName;
 use wfe_settings::config::InForce;
@@ -88,6 +89,8 @@ pub struct Settings {
     pub clock: Clock,
     /// What else is in force; it changes.
     pub config: watch::Receiver<Arc<InForce>>,
+    /// What is known of the policies that guard what a person sets; it changes.
+    pub guard: watch::Receiver<Guard>,
     /// Who is shown each decision, where somebody is.
     pub witness: Option<Witness>,
 }
@@ -150,6 +153,8 @@ impl Engine {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut terms = self.leadership.terms();
         self.rule_circuits();
+        let known = *self.settings.guard.borrow_and_update();
+        self.index.guard(known);
         loop {
             let has_room = self.performing.len() < PARALLEL_TARGETS;
             tokio::select! {
@@ -164,6 +169,12 @@ impl Engine {
                     self.rule_circuits();
                     self.settle_circuits();
                     self.mark_all();
+                }
+                Ok(()) = self.settings.guard.changed() => {
+                    let known = *self.settings.guard.borrow_and_update();
+                    if self.index.guard(known) {
+                        self.mark_all();
+                    }
                 }
                 Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
                 Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,

@@ -25,6 +25,7 @@ use wfe_core::action::Skew;
 use wfe_core::backoff::Backoff;
 use wfe_core::ending::{Failure, Skip, Success};
 use wfe_core::execution::Clearance;
+use wfe_core::guard::WordKind;
 use wfe_core::name::{ExecutionId, RunId, ScheduleId};
 use wfe_core::residue::ResidueId;
 use wfe_core::target::TargetName;
@@ -154,6 +155,17 @@ impl Announcement {
         // Somebody has to do something before anything runs on the target again.
         let warning = matches!(skip, Skip::ExhaustedRetries { .. });
         Self { warning, ..Self::normal(execution, "Skipped", "Skip", format!("{}: {message}", skip.reason())) }
+    }
+
+    /// What a person has set on it does not count, as no policy guarded it.
+    #[must_use]
+    pub fn unguarded(execution: &ExecutionId, kind: WordKind) -> Self {
+        let note = kind.message().to_owned();
+        let told = match kind {
+            WordKind::Clearance => Self::normal(execution, "ClearanceUnguarded", "Clear", note),
+            WordKind::Cancellation => Self::normal(execution, "CancellationUnguarded", "Cancel", note),
+        };
+        Self { warning: true, ..told }
     }
 
     /// Its target does not drain.

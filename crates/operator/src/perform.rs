@@ -6,6 +6,7 @@ mod attempts;
 mod examine;
 mod executions;
 mod facts;
+mod guard;
 mod live;
 mod marks;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use tokio::sync::Semaphore;
 use wfe_core::action::Mark;
 use wfe_core::chain::{ChainName, RunNumber};
 use wfe_core::findings::Findings;
+use wfe_core::guard::Looked;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::reason::Refusal;
 use wfe_core::retry::Answers;
@@ -94,6 +96,8 @@ pub enum Learned {
     },
     /// What a live read has found of an execution that no watch delivers.
     OwnerRead(Uid, Box<Elsewhere>),
+    /// What a look at the policies that guard this execution has found.
+    Guarded(Uid, Looked),
     /// A write to this execution or schedule was answered, and told of.
     Told(Uid),
     /// What a live read has found of an object whose write is awaited.
@@ -277,6 +281,7 @@ impl Performer {
             Task::Examine(run, evidence) => self.examine(&run, &evidence).await,
             Task::Ask(question) => self.ask(question).await,
             Task::ReadOwner(owner) => self.read_owner(&owner, common.now).await,
+            Task::Look(execution, touch) => self.look(execution, touch).await,
             Task::Follow(run) => self.follow(&run).await,
             Task::CreateChild(creation) => self.create_child(&creation, common.now).await,
             Task::Record(record, shown) => self.record(&record, &shown, common.now).await,

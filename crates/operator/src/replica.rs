@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
+use wfe_core::guard::Guard;
 use wfe_settings::config::InForce;
 use wfe_settings::timing::Timing;
 use wfe_view::index::Kind;
@@ -57,6 +58,8 @@ pub struct Setup {
     pub clock: Clock,
     /// What else is in force; it changes.
     pub config: watch::Receiver<Arc<InForce>>,
+    /// What is known of the policies that guard what a person sets; it changes.
+    pub guard: watch::Receiver<Guard>,
     /// Whether this replica leads.
     pub leadership: Leadership,
     /// Where it counts.
@@ -122,8 +125,8 @@ impl Replica {
             Elector::new(cluster.clone(), lease, &identity, timing, leadership, metrics, (clock.clone(), chance))
         });
         let performer = Performer::new(cluster, metrics.clone(), events.clone());
-        let Setup { watch_namespace, max_staleness, witness, .. } = setup;
-        let settings = Settings { watch_namespace, max_staleness, clock, config, witness };
+        let Setup { watch_namespace, max_staleness, guard, witness, .. } = setup;
+        let settings = Settings { watch_namespace, max_staleness, clock, config, guard, witness };
         let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health, hearing);
         let (stop, stopped) = watch::channel(false);
         parts.spawn(ENGINE, engine.run(stopped));

@@ -4,6 +4,8 @@ use anyhow::Context;
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use kube::Config;
+use tokio::sync::watch;
+use wfe_core::guard::Guard;
 use wfe_settings::cli::RunArgs;
 use wfe_settings::config::{Flags, Place};
 use wfe_settings::policies;
@@ -79,11 +81,15 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let cluster = cluster.with_execution_namespace(execution_namespace);
     tracing::info!(version = start.version, execution_namespace, "configuration in force");
 
-    if !args.policy_check_interval.is_zero() {
+    let guard = if args.policy_check_interval.is_zero() {
+        watch::channel(Guard::Off).1
+    } else {
         let shipped = policies::shipped().context("the admission policies of this build cannot be read")?;
         let (every, health, metrics) = (args.policy_check_interval, health.clone(), metrics.clone());
-        parts.spawn("the look at the policies", Lookout::new(cluster.clone(), shipped, every, health, metrics).run());
-    }
+        let (lookout, guard) = Lookout::new(cluster.clone(), shipped, every, health, metrics, Clock::system());
+        parts.spawn("the look at the policies", lookout.run());
+        guard
+    };
     let candidacy = args.lease.leader_elect.then_some(Candidacy {
         namespace: args.namespace,
         lease: args.lease.lease_name,
@@ -99,6 +105,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         max_staleness: args.max_staleness,
         clock: Clock::system(),
         config: in_force,
+        guard,
         leadership,
         metrics,
         health: health.clone(),

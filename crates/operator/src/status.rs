@@ -3,6 +3,7 @@
 mod after;
 mod attempts;
 mod end;
+mod guard;
 mod schedule;
 
 use chrono::TimeDelta;
@@ -13,6 +14,7 @@ use wfe_core::chain::RunNumber;
 use wfe_core::evidence::{Proof, Started};
 use wfe_core::execution::RunShown;
 use wfe_core::findings::TaskCount;
+use wfe_core::guard::GuardMark;
 use wfe_core::name::RunId;
 use wfe_core::retry::Retry;
 use wfe_core::target::TargetName;
@@ -23,6 +25,7 @@ use wfe_tekton::api_time;
 use after::{blocked, blocked_condition, cleared, freed};
 use attempts::{Retried, retried};
 use end::{ended, lock_after_the_end};
+use guard::{guarded, keep_unguarded, unguarded};
 
 pub(crate) use attempts::delay_text;
 pub use end::skipped;
@@ -47,6 +50,10 @@ pub struct Subject {
     pub retry: Option<Box<Retry>>,
     /// Whether its status has the number of a run that it has given up.
     pub gave_up: bool,
+    /// Which policies guard what is set on it from now on, as far as nothing is set.
+    pub guard: Option<GuardMark>,
+    /// Since when its status says that its cancellation does not count, where it does.
+    pub unguarded: Option<Time>,
 }
 
 impl Subject {
@@ -68,7 +75,7 @@ pub fn says(
     execution_namespace: &str,
     now: Time,
 ) -> WorkflowExecutionStatus {
-    match says {
+    let status = match says {
         Says::Running { run, number, consecutive_failures } => {
             running(target, subject, run, *number, *consecutive_failures, execution_namespace, now)
         }
@@ -85,7 +92,10 @@ pub fn says(
         Says::Freed => freed(subject, kept, now),
         Says::Cleared { clearance, effective } => cleared(target, subject, kept, clearance, *effective, now),
         Says::Blocked(what) => blocked(target, subject, kept, *what, now),
-    }
+        Says::Guarded(mark) => guarded(*mark),
+        Says::Unguarded(kind) => unguarded(subject, kept, *kind, now),
+    };
+    keep_unguarded(subject, status)
 }
 
 /// Renders phase Running, the commit to a run.
@@ -200,6 +210,7 @@ fn counter(failures: u32) -> i32 {
 fn common(target: Option<&TargetName>, subject: &Subject) -> WorkflowExecutionStatus {
     WorkflowExecutionStatus {
         target: target.map(ToString::to_string),
+        guard: subject.guard.map(|mark| mark.to_string()),
         observed_generation: Some(subject.generation),
         ..WorkflowExecutionStatus::default()
     }

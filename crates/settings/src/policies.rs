@@ -3,6 +3,8 @@
 //! They say who may ask, clear, resume, cancel and delete. Without them everybody may who can write the objects, so the
 //! operator and the plugin report when one is missing or was changed.
 
+use std::sync::LazyLock;
+
 use anyhow::{Context, Result};
 use serde_json::Value;
 
@@ -90,6 +92,17 @@ impl Half {
 /// Never in a released build: the files are part of it, and a test reads them.
 pub fn shipped() -> Result<Vec<Shipped>> {
     FILES.iter().map(|(policy, binding)| Shipped::read(policy, binding)).collect()
+}
+
+/// Returns those that guard what a person sets on an execution: its clearance and its cancellation.
+#[must_use]
+pub fn guards() -> &'static [Shipped] {
+    static GUARDS: LazyLock<Vec<Shipped>> = LazyLock::new(|| {
+        let is_guard = |it: &Shipped| ["cancellation.", "clearance."].iter().any(|kind| it.name.starts_with(kind));
+        // A test reads the files, so there is nothing to tell of here.
+        shipped().unwrap_or_default().into_iter().filter(is_guard).collect()
+    });
+    &GUARDS
 }
 
 impl Shipped {

@@ -132,7 +132,8 @@ impl Translation {
         };
         let created = if self.latest_first { moment(0) } else { moment(execution.id.uid.into()) };
         let id = self.execution_id(execution.id);
-        let cancellation = || Cancellation { reason: "reason".into(), requested_by: "somebody".into() };
+        let cancellation =
+            || Cancellation { reason: "reason".into(), requested_by: "somebody".into(), unguarded: None };
         execution::Execution {
             run_sequence: (execution.sequence > 0).then_some(execution.sequence.into()),
             cancellation: execution.cancelled.then(|| Box::new(cancellation())),
@@ -263,6 +264,7 @@ impl Translation {
             Action::Remove { .. }
             | Action::Examine { .. }
             | Action::Ask { .. }
+            | Action::Look { .. }
             | Action::Follow { .. }
             | Action::CreateChild { .. }
             | Action::Record(_)
@@ -298,7 +300,9 @@ impl Translation {
             | Says::Waiting { .. }
             | Says::HeldBack { .. }
             | Says::Cleared { .. }
-            | Says::Blocked(_) => return None,
+            | Says::Blocked(_)
+            | Says::Guarded(_)
+            | Says::Unguarded(_) => return None,
         };
         let (premise, request) = (self.premise(facts), self.status(execution, version, write));
         // Also before the first commit of a chain, where the operator reads nothing: nothing is left then.

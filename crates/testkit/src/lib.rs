@@ -59,6 +59,7 @@ pub use look::is_terminal;
 pub use metrics::Metrics;
 pub use operator::{Operator, OperatorBuilder};
 pub use pipeline::{Outcome, Pipeline};
+pub use pki::issue as issue_certificate;
 pub use prometheus::Prometheus;
 pub use proxy::{Fault, Gate, Proxy, Refusal, When};
 pub use record::{Change, Observed, Recording};

@@ -25,25 +25,7 @@ impl Pki {
         let this = Self::at(dir);
         fs::create_dir_all(dir).with_context(|| format!("{} cannot be made", dir.display()))?;
 
-        let mut authority = CertificateParams::new(Vec::new())?;
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.distinguished_name.push(DnType::CommonName, "control-plane");
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let authority_key = KeyPair::generate()?;
-        let authority_certificate = authority.self_signed(&authority_key)?;
-        let issuer = Issuer::new(authority, authority_key);
-
-        let mut server = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
-        server.distinguished_name.push(DnType::CommonName, "127.0.0.1");
-        server.use_authority_key_identifier_extension = true;
-        server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let server_key = KeyPair::generate()?;
-        let server_certificate = server.signed_by(&server_key, &issuer)?;
-
-        fs::write(this.authority(), authority_certificate.pem())?;
-        fs::write(this.server_certificate(), server_certificate.pem())?;
-        fs::write(this.server_key(), server_key.serialize_pem())?;
+        issue(&this.authority(), &this.server_certificate(), &this.server_key())?;
         let tokens = KeyPair::generate()?;
         fs::write(this.token_key(), tokens.serialize_pem())?;
         fs::write(this.token_public_key(), tokens.public_key_pem())?;
@@ -69,4 +51,28 @@ impl Pki {
     pub(crate) fn token_public_key(&self) -> PathBuf {
         self.dir.join("tokens.pub")
     }
+}
+
+/// Writes a certificate for 127.0.0.1 with its key, and that of its authority, which nobody knew before.
+pub fn issue(authority_file: &Path, certificate_file: &Path, key_file: &Path) -> Result<()> {
+    let mut authority = CertificateParams::new(Vec::new())?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.distinguished_name.push(DnType::CommonName, "control-plane");
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let authority_key = KeyPair::generate()?;
+    let authority_certificate = authority.self_signed(&authority_key)?;
+    let issuer = Issuer::new(authority, authority_key);
+
+    let mut server = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+    server.distinguished_name.push(DnType::CommonName, "127.0.0.1");
+    server.use_authority_key_identifier_extension = true;
+    server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let server_key = KeyPair::generate()?;
+    let server_certificate = server.signed_by(&server_key, &issuer)?;
+
+    fs::write(authority_file, authority_certificate.pem())?;
+    fs::write(certificate_file, server_certificate.pem())?;
+    fs::write(key_file, server_key.serialize_pem())?;
+    Ok(())
 }

@@ -47,6 +47,17 @@ pub struct Scraped {
     pub job: String,
     /// The label `namespace`.
     pub namespace: String,
+    /// How it gets in, where the metrics go over TLS.
+    pub secured: Option<Secured>,
+}
+
+/// What a Prometheus has of an address whose metrics go over TLS.
+#[derive(Debug, Clone)]
+pub struct Secured {
+    /// The certificate of the authority.
+    pub authority: PathBuf,
+    /// A file with its token.
+    pub token: PathBuf,
 }
 
 /// A running Prometheus on a port of its own. Dropping it kills it; its data goes with the control plane.
@@ -60,11 +71,20 @@ pub struct Prometheus {
 impl Prometheus {
     /// Starts one with these rules, and waits until it is ready. It belongs to the thread of the caller.
     pub async fn start(world: &World, scraped: &[Scraped], rules: &str) -> Result<Self> {
-        let dir = world.control_plane().dir().join("worlds").join(world.namespace()).join("prometheus");
+        let dir = world.control_plane().dir().join("worlds").join(world.namespace());
+        // A world may have several.
+        let names = (1..).map(|number| format!("prometheus-{number}"));
+        let dir = names.map(|name| dir.join(name)).find(|dir| !dir.exists()).context("no name is left")?;
         fs::create_dir_all(&dir)?;
         let jobs = scraped.iter().map(|it| {
             let target = json!({"targets": [it.address], "labels": {"namespace": it.namespace}});
-            json!({"job_name": it.job, "static_configs": [target]})
+            let mut job = json!({"job_name": it.job, "static_configs": [target]});
+            if let Some(Secured { authority, token }) = &it.secured {
+                job["scheme"] = json!("https");
+                job["tls_config"] = json!({"ca_file": authority});
+                job["authorization"] = json!({"credentials_file": token});
+            }
+            job
         });
         // JSON is YAML too.
         let config = json!({

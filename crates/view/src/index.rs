@@ -23,6 +23,7 @@ use std::sync::Arc;
 use wfe_core::Time;
 use wfe_core::by_uid::{ByUid, Few};
 use wfe_core::fingerprint::{Fingerprint, Origin};
+use wfe_core::guard::Guard;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::Target;
 use wfe_core::waiting::Pause;
@@ -62,8 +63,9 @@ pub struct Beside {
 
 impl Entry {
     /// Makes the entry of a target of which nothing is known yet.
-    fn new(blind_to_schedules: bool) -> Self {
-        Self { target: Target { blind_to_schedules, ..Target::default() }, ..Self::default() }
+    fn new(common: InCommon) -> Self {
+        let InCommon { blind_to_schedules, guard } = common;
+        Self { target: Target { blind_to_schedules, guard, ..Target::default() }, ..Self::default() }
     }
 
     /// Returns what the shell keeps of an execution.
@@ -71,6 +73,13 @@ impl Entry {
     pub fn beside(&self, uid: &Uid) -> Beside {
         self.beside.get(uid).cloned().unwrap_or_default()
     }
+}
+
+/// What is the same for all targets.
+#[derive(Clone, Copy, Debug)]
+struct InCommon {
+    blind_to_schedules: bool,
+    guard: Guard,
 }
 
 /// All targets.
@@ -97,6 +106,8 @@ pub struct Index {
     fingerprints: Interner<Fingerprint>,
     /// Whether the watch of schedules works, as far as the shell knows.
     hears_schedules: bool,
+    /// What the shell knows of the policies that guard clearances and cancellations.
+    guard: Guard,
     lists: HashMap<Kind, List>,
     next_order: u64,
     dirty: HashSet<Key>,
@@ -136,6 +147,7 @@ impl Index {
             origins: Interner::default(),
             fingerprints: Interner::default(),
             hears_schedules: true,
+            guard: Guard::default(),
             lists: HashMap::from(Kind::ALL.map(|kind| (kind, List::default()))),
             next_order: 0,
             dirty: HashSet::new(),
@@ -163,6 +175,10 @@ impl Index {
             .flat_map(|entry| entry.target.executions.values())
             .filter(|execution| execution.elsewhere)
             .map(|execution| &execution.id)
+    }
+
+    fn in_common(&self) -> InCommon {
+        InCommon { blind_to_schedules: !self.sees_schedules(), guard: self.guard }
     }
 
     /// Tells whether a run is known.
@@ -260,8 +276,8 @@ impl Index {
 }
 
 /// Returns the entry of a target; a new one where there is none.
-fn open<'a>(targets: &'a mut Targets, key: &Key, blind_to_schedules: bool) -> &'a mut Entry {
-    targets.entry(key.clone()).or_insert_with(|| Box::new(Entry::new(blind_to_schedules)))
+fn open<'a>(targets: &'a mut Targets, key: &Key, common: InCommon) -> &'a mut Entry {
+    targets.entry(key.clone()).or_insert_with(|| Box::new(Entry::new(common)))
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
 use serde_json::Value;
-use wfe_api::conditions::{BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, STARTED, SUCCEEDED, TARGET_LOCKED, WAITING};
+use wfe_api::conditions::{
+    BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, STARTED, SUCCEEDED, TARGET_LOCKED, UNGUARDED, WAITING,
+};
 use wfe_api::{Phase, WorkflowExecutionSpec, is_image_reference};
 use wfe_core::bundle::Bundle;
 use wfe_core::ending::CANCELLED;
@@ -20,6 +22,7 @@ use wfe_core::execution::{
 };
 use wfe_core::findings::TaskCount;
 use wfe_core::fingerprint::{Fingerprint, Origin};
+use wfe_core::guard::{GuardMark, WordKind};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Retry, RetryPolicy};
@@ -93,7 +96,8 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         recovery_of: spec["recoveryOf"].as_str().map(Into::into),
         retry: retry.map(Box::new),
         clearance: clearance.map(Box::new),
-        cancellation: cancellation(&spec["cancellation"]).map(Box::new),
+        cancellation: cancellation(&spec["cancellation"], &conditions).map(Box::new),
+        guard: object.data.pointer("/status/guard").and_then(Value::as_str).and_then(GuardMark::parse),
         paused: None, // the index knows the namespaces
         elsewhere: phase == Some(Phase::Running.as_str()) && run_namespace.is_some_and(|it| it != execution_namespace),
         waiting_shown: waiting_shown(&conditions).map(Box::new),
@@ -184,10 +188,18 @@ fn run_shown(status: &Value, conditions: &[Condition]) -> RunShown {
     RunShown { proof: proof.map(Box::new), tasks: tasks.map(|(completed, total)| TaskCount { completed, total }) }
 }
 
-fn cancellation(value: &Value) -> Option<Cancellation> {
+fn cancellation(value: &Value, conditions: &[Condition]) -> Option<Cancellation> {
     value.as_object()?;
     let text = |key: &str, unknown: &str| value[key].as_str().unwrap_or(unknown).into();
-    Some(Cancellation { reason: text("reason", "no reason given"), requested_by: text("requestedBy", "somebody") })
+    let (reason, requested_by) = (text("reason", "no reason given"), text("requestedBy", "somebody"));
+    let unguarded = conditions.iter().find(|condition| is_unguarded(condition, WordKind::Cancellation));
+    let unguarded = unguarded.map(|condition| moment(&condition.last_transition_time));
+    Some(Cancellation { reason, requested_by, unguarded })
+}
+
+/// Tells whether a condition says that what a person has set does not count.
+fn is_unguarded(condition: &Condition, kind: WordKind) -> bool {
+    condition.type_ == UNGUARDED && condition.status == "True" && condition.reason == kind.reason()
 }
 
 /// Reads what is said of the clearance of a `WorkflowExecution`, where it has one.
@@ -196,8 +208,11 @@ pub fn observe_clearance(data: &Value) -> Option<Clearance> {
     let value = data.pointer("/spec/clearance").filter(|value| value.is_object())?;
     let text = |key: &str, unknown: &str| value[key].as_str().unwrap_or(unknown).into();
     let in_vain = |condition: &Condition| condition.type_ == CLEARANCE_INEFFECTIVE && condition.status == "True";
-    let recorded = if conditions(data).iter().any(in_vain) {
+    let conditions = conditions(data);
+    let recorded = if conditions.iter().any(in_vain) {
         Recorded::Ineffective
+    } else if conditions.iter().any(|condition| is_unguarded(condition, WordKind::Clearance)) {
+        Recorded::Unguarded
     } else if data["status"]["clearance"].is_object() {
         Recorded::Effective
     } else {

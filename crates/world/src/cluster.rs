@@ -17,7 +17,9 @@ mod hand;
 mod retell;
 pub mod stories;
 mod tekton;
+pub mod verdicts;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -42,20 +44,29 @@ pub struct Cluster {
     tekton: Tekton,
     collector: Collector,
     changed: watch::Receiver<u64>,
-    tekton_is_up: watch::Receiver<bool>,
+    weather: watch::Receiver<Weather>,
+}
+
+/// What keeps the controllers from their work. By default nothing does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Weather {
+    /// Tekton's controller does not run.
+    pub tekton_is_down: bool,
+    /// The hosts of registries that nothing can be fetched from.
+    pub registries_down: BTreeSet<String>,
 }
 
 impl Cluster {
     /// Starts the controllers on the current runtime. They go on until the task is aborted; it ends by itself only with
     /// an error: where the fixtures cannot be read, or where the server refuses a request that a real one accepts.
     ///
-    /// `clock` and the clock of `api` must follow tokio's time. Tekton does nothing while `tekton_is_up` says so.
+    /// `clock` and the clock of `api` must follow tokio's time.
     #[must_use]
-    pub fn start(api: FakeApi, clock: Clock, seed: u64, tekton_is_up: watch::Receiver<bool>) -> JoinHandle<Result<()>> {
+    pub fn start(api: FakeApi, clock: Clock, seed: u64, weather: watch::Receiver<Weather>) -> JoinHandle<Result<()>> {
         let changed = api.subscribe();
         let hand = Hand { api, clock };
         let (tekton, collector) = (Tekton::new(hand.clone(), seed), Collector::new(hand.clone(), seed));
-        let cluster = Self { hand, objects: Follower::default(), tekton, collector, changed, tekton_is_up };
+        let cluster = Self { hand, objects: Follower::default(), tekton, collector, changed, weather };
         tokio::spawn(cluster.run())
     }
 
@@ -77,14 +88,16 @@ impl Cluster {
     fn take_in(&mut self) -> Result<Time> {
         let now = self.hand.now();
         self.changed.mark_unchanged();
+        // What begins now begins in the weather of now.
+        self.tekton.learn(&self.weather.borrow());
         let objects = &mut self.objects;
         let news = self.hand.api.look(|server| objects.news(server));
         for seen in &news {
             self.collector.see(seen, &self.objects, now);
             self.tekton.see(seen, now)?;
         }
-        let is_up = *self.tekton_is_up.borrow_and_update();
-        self.tekton.turn(is_up, now)?;
+        let is_down = self.weather.borrow_and_update().tekton_is_down;
+        self.tekton.turn(is_down, now)?;
         Ok(now)
     }
 
@@ -99,8 +112,8 @@ impl Cluster {
             }
         };
         let turned = async {
-            // A cluster of which nobody turns Tekton off any more goes on as it is.
-            if self.tekton_is_up.changed().await.is_err() {
+            // A cluster whose weather nobody changes any more goes on as it is.
+            if self.weather.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         };

@@ -83,7 +83,8 @@ pub fn judge_course(plan: &Plan, server: &Server, begin: Time, record: &Record, 
 }
 
 /// Counts the writes that schedules may cost where nothing goes wrong: a child is created, named and recorded; a plan
-/// that begins or a person's change is written once; a hold that begins or ends is written and told.
+/// that begins or a person's change is written once; a hold that begins or ends is written and told, and so is what a
+/// triage comes to.
 fn writes_of_schedules(server: &Server) -> u64 {
     let held = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
@@ -98,6 +99,7 @@ fn writes_of_schedules(server: &Server) -> u64 {
             "WorkflowExecution" if was.is_null() && is["spec"]["remediationRequestRef"].is_object() => 3,
             "WorkflowSchedule" if was["spec"] != is["spec"] => 2,
             "WorkflowSchedule" if held(was) != held(is) => 2,
+            "WorkflowSchedule" if is_new("triage") => 2,
             "WorkflowSchedule" if is_new("plannedFrom") || is_new("lastMissed") => 2,
             _ => 0,
         };
@@ -158,7 +160,11 @@ fn lag(plan: &Plan) -> Duration {
     let is_harmless = |what: &Trouble| {
         matches!(
             what,
-            Trouble::Paused | Trouble::NamespacePaused { .. } | Trouble::TektonDown | Trouble::Doubled { .. }
+            Trouble::Paused
+                | Trouble::NamespacePaused { .. }
+                | Trouble::TektonDown
+                | Trouble::RegistryDown { .. }
+                | Trouble::Doubled { .. }
         )
     };
     let is_calm = plan.faults.iter().all(|fault| is_harmless(&fault.what));
@@ -299,8 +305,12 @@ fn standing_of_schedule(schedule: &Value) -> String {
     let held = held.map_or_else(|| "(none)".to_owned(), |held| text(&held["reason"]));
     let failures = status["failureCount"].as_u64().unwrap_or(0);
     let last = text(&status["lastRun"]["outcome"]);
+    let triage = &status["triage"];
+    let triage = triage["state"].as_str().map_or_else(String::new, |state| {
+        format!(", triage {state} by {} verdict {}", text(&triage["analyst"]), text(&triage["verdict"]))
+    });
     format!(
-        "schedule {}/{} {failures} failures, last {last}, held {held}",
+        "schedule {}/{} {failures} failures, last {last}, held {held}{triage}",
         text(&meta["namespace"]),
         text(&meta["name"])
     )

@@ -16,6 +16,8 @@ pub use schedules::schedules_in;
 
 /// Who they are for the API server.
 pub(crate) const PERSON: &str = "alice@example.com";
+/// The registry of bundles, where a plan names none.
+const REGISTRY: &str = "registry.test";
 /// The namespace of all runs.
 pub const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
 /// The label of a pod with the name of its run.
@@ -104,7 +106,7 @@ impl People {
     fn create(&self, create: &Create) {
         let (namespace, name) = create.name.split_once('/').unwrap_or_default();
         let stories = [std::slice::from_ref(&create.story), &create.then].concat().join(THEN);
-        let image = format!("registry.test/{}/{stories}:1.0", self.tekton);
+        let image = format!("{REGISTRY}/{}/{stories}:1.0", self.tekton);
         let mut spec = json!({
             "targetResource": create.target,
             "workflowRef": {"workflowId": create.workflow, "version": "1.0", "containerImage": image},

@@ -165,6 +165,11 @@ pub enum Trouble {
     Compacted,
     /// Tekton's controller does not run.
     TektonDown,
+    /// Nothing can be fetched from a registry.
+    RegistryDown {
+        /// Its host, such as `registry.test`.
+        registry: String,
+    },
     /// A namespace is paused.
     NamespacePaused {
         /// Its name.
@@ -195,16 +200,21 @@ impl Trouble {
             Self::Clock { .. } => "clock",
             Self::Compacted => "compacted",
             Self::TektonDown => "tekton-down",
+            Self::RegistryDown { .. } => "registry-down",
             Self::NamespacePaused { .. } => "namespace-paused",
             Self::Paused => "paused",
         }
     }
 
-    /// Says whether an operator can tell all executions how they stand in spite of it, as the right that is missing is
-    /// one that no status needs.
+    /// Says whether an operator can tell all executions how they stand in spite of it: the right that is missing is one
+    /// that no status needs, or a registry is what is out of reach.
     #[must_use]
     pub fn leaves_statuses(&self) -> bool {
-        matches!(self, Self::Denied { verb, .. } if verb == "create" || verb == "get")
+        match self {
+            Self::Denied { verb, .. } => verb == "create" || verb == "get",
+            Self::RegistryDown { .. } => true,
+            _ => false,
+        }
     }
 
     /// Says whether it keeps nothing but watches from their work.

@@ -24,7 +24,7 @@ use wfe_core::Time;
 use wfe_operator::clock::Clock;
 use wfe_settings::config::{Flags, InForce, Place};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Weather};
 use crate::network::Network;
 use crate::oracle;
 use crate::outcome::Outcome;
@@ -124,9 +124,9 @@ impl World {
             self.must(&Method::POST, "/api/v1/namespaces", &object)?;
         }
         let people = People::new(self.api.clone(), self.clock.clone(), &self.plan.tekton);
-        let tekton_is_up = watch::Sender::new(true);
-        let up = tekton_is_up.subscribe();
-        let mut cluster = Cluster::start(self.api.clone(), self.clock.clone(), self.plan.seed, up);
+        let weather = watch::Sender::new(Weather::default());
+        let met = weather.subscribe();
+        let mut cluster = Cluster::start(self.api.clone(), self.clock.clone(), self.plan.seed, met);
         let mut supervisors = Vec::new();
         for replica in 0..self.plan.replicas {
             let network =
@@ -136,7 +136,7 @@ impl World {
             supervisors.push((stop, supervisor));
         }
         let course = async {
-            self.direct(&people, &tekton_is_up).await;
+            self.direct(&people, &weather).await;
             people.repair();
             self.rest().await;
         };
@@ -179,7 +179,7 @@ impl World {
     }
 
     /// Does what the plan says, in the order of its times.
-    async fn direct(&self, people: &People, tekton_is_up: &watch::Sender<bool>) {
+    async fn direct(&self, people: &People, weather: &watch::Sender<Weather>) {
         let mut steps: Vec<(Millis, Step<'_>)> =
             self.plan.acts.iter().map(|act| (act.at, Step::Act(&act.what))).collect();
         for fault in &self.plan.faults {
@@ -197,6 +197,7 @@ impl World {
             if let Step::Begins(
                 trouble @ (Trouble::Compacted
                 | Trouble::TektonDown
+                | Trouble::RegistryDown { .. }
                 | Trouble::NamespacePaused { .. }
                 | Trouble::Paused
                 | Trouble::WatchSilent { .. }
@@ -208,8 +209,14 @@ impl World {
             match step {
                 Step::Act(deed) => people.act(deed),
                 Step::Begins(Trouble::Compacted) => self.api.with(crate::server::Server::compact),
-                Step::Begins(Trouble::TektonDown) => drop(tekton_is_up.send_replace(false)),
-                Step::Ends(Trouble::TektonDown) => drop(tekton_is_up.send_replace(true)),
+                Step::Begins(Trouble::TektonDown) => weather.send_modify(|it| it.tekton_is_down = true),
+                Step::Ends(Trouble::TektonDown) => weather.send_modify(|it| it.tekton_is_down = false),
+                Step::Begins(Trouble::RegistryDown { registry }) => weather.send_modify(|it| {
+                    it.registries_down.insert(registry.clone());
+                }),
+                Step::Ends(Trouble::RegistryDown { registry }) => weather.send_modify(|it| {
+                    it.registries_down.remove(registry);
+                }),
                 Step::Begins(Trouble::NamespacePaused { namespace }) => people.pause(namespace, true),
                 Step::Ends(Trouble::NamespacePaused { namespace }) => people.pause(namespace, false),
                 Step::Begins(Trouble::Paused) => self.pause(Some("--paused")),

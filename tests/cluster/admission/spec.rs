@@ -84,6 +84,29 @@ async fn what_names_no_target_is_refused_with_the_right_form() -> Result<()> {
     check_refusals(&rows).await
 }
 
+/// Keys become names of Tekton's params, which are put into scripts and other fields by `$(params.KEY)`.
+#[tokio::test]
+async fn hostile_keys_of_parameters_are_refused() -> Result<()> {
+    let keys = [
+        "$(params.OTHER)",
+        "A$(context.pipelineRun.name)",
+        "A.B",
+        "A[*]",
+        "A B",
+        "A\n",
+        "A\u{0}",
+        "A\u{1b}[2J",
+        "A;rm",
+        "A/../B",
+        "__PROTO__",
+        "\u{410}", // the letter of another alphabet
+        "A\u{202e}B",
+        "\u{ff21}",
+    ];
+    let words: &[&str] = &["spec.parameters", "UPPER_SNAKE_CASE"];
+    check_refusals(&keys.map(|key| (PARAMETERS, json!({key: "x"}), words))).await
+}
+
 #[tokio::test]
 async fn bad_input_is_refused_by_name() -> Result<()> {
     let image: &[&str] = &["spec.workflowRef.containerImage", "must be an image reference"];

@@ -33,6 +33,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) child: Option<ChildOf<'a>>,
     /// The slot that it says that it was made for, whatever its name.
     pub(crate) claim: Option<ChildOf<'a>>,
+    /// The child whose failure it analyses, where a triage made it.
+    pub(crate) analyses: Option<ChildOf<'a>>,
     /// All versions of the object, of which a write names the one that it rests on.
     versions: Vec<(Moment, &'a Value)>,
 }
@@ -84,6 +86,7 @@ impl<'a> Execution<'a> {
             attempts: Attempt::read_all(&written),
             child: ChildOf::read(life.first()),
             claim: ChildOf::claim(life.first()),
+            analyses: ChildOf::analysed(life.first()),
             written,
             commits,
             versions: life.states.clone(),
@@ -143,6 +146,12 @@ impl<'a> Execution<'a> {
     /// Tells whether the schedule that made another execution made this one too.
     pub(crate) fn is_sibling_of(&self, other: &Execution<'_>) -> bool {
         matches!((self.child, other.child), (Some(mine), Some(theirs)) if mine.schedule == theirs.schedule)
+    }
+
+    /// Returns a field of `spec.workflowRef`, which never changes.
+    pub(crate) fn workflow(&self, field: &str) -> &'a str {
+        let of_spec = |object| text(object, &format!("/spec/workflowRef/{field}"));
+        self.versions.first().and_then(|(_, object)| of_spec(object)).unwrap_or_default()
     }
 
     /// Returns `spec.recoveryOf`, which never changes.

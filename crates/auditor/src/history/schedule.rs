@@ -11,6 +11,9 @@ use super::text;
 use crate::moment::{Seconds, seconds};
 use crate::report::{Moment, ObjectRef};
 
+/// What the name of a triage's execution has after the name of the child.
+pub(crate) const ANALYST: &str = "-triage";
+
 /// One WorkflowSchedule.
 #[derive(Debug)]
 pub(crate) struct Schedule<'a> {
@@ -93,14 +96,24 @@ impl<'a> ChildOf<'a> {
     /// Reads which schedule an execution was made for (section 12.5): a reference with its uid, and a name of the
     /// schedule's and the slot's.
     pub(crate) fn read(execution: &'a Value) -> Option<Self> {
+        Self::named(execution, text(execution, "/metadata/name")?)
+    }
+
+    fn named(execution: &'a Value, name: &str) -> Option<Self> {
         let by = &execution["spec"]["remediationRequestRef"];
         let namespace = text(execution, "/metadata/namespace");
         let is_here = text(by, "/namespace").is_none_or(|other| Some(other) == namespace);
-        let slot = text(execution, "/metadata/name")?.strip_prefix(text(by, "/name")?)?.strip_prefix('-')?;
+        let slot = name.strip_prefix(text(by, "/name")?)?.strip_prefix('-')?;
         let seconds: Seconds = slot.parse().ok()?;
         let is_slot = Time::from_timestamp(seconds, 0).is_some() && seconds.to_string() == slot;
         (by["kind"] == KIND && is_here && is_slot).then_some(())?;
         Some(Self { schedule: text(by, "/uid")?, slot: seconds })
+    }
+
+    /// Reads whose failure an execution analyses (section 12.5): it is named after the child, and no child itself.
+    pub(crate) fn analysed(execution: &'a Value) -> Option<Self> {
+        let child = text(execution, "/metadata/name")?.strip_suffix(ANALYST)?;
+        Self::named(execution, child)
     }
 
     /// Reads which slot an execution says that it was made for, whatever its name is.

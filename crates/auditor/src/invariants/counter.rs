@@ -77,22 +77,26 @@ fn judge_write(
     counts: &mut Counts,
 ) -> Option<Flaw> {
     let views = ledger.views(oldest, written.at);
-    let on_record = |at: Seconds| views.iter().map(move |view| Reading::of(&ledger.at(*view), policy, at).row_length());
-    let allowed: Vec<u64> = match what_counts(execution, written)? {
-        Counted::Not => return judge_numbers(written.status, None),
-        Counted::Reset => vec![0],
-        Counted::Inherited(at) => on_record(at).collect(),
-        Counted::OneMore(at) => on_record(at).map(|count| count + 1).collect(),
+    // Of each view how many there are in a row, and how many the next execution waits for.
+    let on_record = |at: Seconds| {
+        let read = move |view: &Moment| {
+            let record = ledger.at(*view);
+            let reading = Reading::of(&record, policy, at);
+            (reading.row_length(), reading.waits_for() + 1)
+        };
+        views.iter().map(read)
     };
-    if allowed.iter().any(|count| *count > 0) {
+    let allowed: Vec<(u64, u64)> = match what_counts(execution, written)? {
+        Counted::Not => return judge_numbers(written.status, None),
+        Counted::Reset => vec![(0, 0)],
+        Counted::Inherited(at) => on_record(at).collect(),
+        Counted::OneMore(at) => on_record(at).map(|(count, waits)| (count + 1, waits)).collect(),
+    };
+    let numbers: Vec<u64> = allowed.iter().map(|(count, _)| *count).collect();
+    if numbers.iter().any(|count| *count > 0) {
         counts.add("counters");
     }
-    judge_numbers(written.status, Some(&allowed)).or_else(|| {
-        let failed = Past::read(execution, written.at).and_then(|past| past.failed);
-        let of_view = |view: &Moment, at| Reading::of(&ledger.at(*view), policy, at).waits_for();
-        let rows = views.iter().filter_map(|view| Some(of_view(view, failed?).saturating_add(1)));
-        judge_next(policy, execution, written, &rows.collect::<Vec<_>>())
-    })
+    judge_numbers(written.status, Some(&numbers)).or_else(|| judge_next(policy, execution, written, &allowed))
 }
 
 /// Says what a status has to show. Nothing where it has not the shape or the phase that it should have: invariant 3.
@@ -106,7 +110,7 @@ fn what_counts(execution: &Execution<'_>, written: &Written<'_>) -> Option<Count
             let past = Past::read(execution, written.at)?;
             match past.end {
                 End::Completed => Counted::Reset,
-                End::ExecutionFailure | End::Uncounted | End::SharedFailure => Counted::Inherited(past.failed?),
+                End::ExecutionFailure | End::SharedFailure | End::Uncounted => Counted::Inherited(past.failed?),
                 End::PreExecutionFailure => Counted::OneMore(past.failed?),
             }
         }
@@ -137,21 +141,30 @@ fn judge_numbers(status: &Value, allowed: Option<&[u64]>) -> Option<Flaw> {
     (!is_right).then(|| ("counter", format!("says consecutiveFailures {said}, and {wanted}")))
 }
 
-/// Judges `nextAllowedExecution` by how many failures there may be in a row, shared ones among them: only a pre-execution
-/// failure has one.
-fn judge_next(policy: &Policy, execution: &Execution<'_>, written: &Written<'_>, rows: &[u64]) -> Option<Flaw> {
+/// Judges `nextAllowedExecution` by a view that has the number which the status shows: only a pre-execution failure has
+/// one.
+fn judge_next(
+    policy: &Policy,
+    execution: &Execution<'_>,
+    written: &Written<'_>,
+    allowed: &[(u64, u64)],
+) -> Option<Flaw> {
     let said = &written.status["nextAllowedExecution"];
     let wrong = |wanted: String| Some(("next-allowed", format!("says nextAllowedExecution {said}, and {wanted}")));
-    let past = Past::read(execution, written.at).filter(Past::makes_wait);
-    let Some(failed) = past.and_then(|past| past.failed) else {
+    let past = Past::read(execution, written.at).filter(Past::backs_off);
+    let Some((failed, number)) = past.and_then(|past| past.failed.zip(written.status["consecutiveFailures"].as_u64()))
+    else {
         return if said.is_null() { None } else { wrong("it makes nobody wait".to_owned()) };
     };
     let next = seconds(written.status, "/nextAllowedExecution");
-    let waits = || rows.iter().map(|failures| next_allowed(policy, *failures, failed));
-    if next.is_some_and(|next| waits().any(|(earliest, latest)| (earliest..=latest).contains(&next))) {
-        return None;
+    let mut wanted = Vec::new();
+    for (_, waits) in allowed.iter().filter(|(count, _)| *count == number) {
+        let (earliest, latest) = next_allowed(policy, *waits, failed);
+        if next.is_some_and(|next| (earliest..=latest).contains(&next)) {
+            return None;
+        }
+        wanted.push(format!("failure {waits} in a row is to wait {} to {} s", earliest - failed, latest - failed));
     }
-    let waits: Vec<String> =
-        waits().map(|(earliest, latest)| format!("{} to {}", earliest - failed, latest - failed)).collect();
-    wrong(format!("after {rows:?} failures in a row the next one is to wait {} s", waits.join(" or ")))
+    wanted.dedup();
+    wrong(wanted.join(", or "))
 }

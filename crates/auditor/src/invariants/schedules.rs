@@ -1,7 +1,8 @@
-//! Invariants 10 to 12 and 15: schedules.
+//! Invariants 10 to 13 and 15: schedules.
 
 mod children;
 mod fold;
+mod triage;
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,14 @@ use crate::Evidence;
 use crate::history::{ChildOf, Execution, Schedule};
 use crate::moment::Seconds;
 use crate::report::{Counts, Moment, Violation};
+use crate::section_13::Shared;
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
+    let shared = evidence.options.policy.as_ref().map(|policy| Shared::read(&evidence.history, policy));
     let mut found = slots_twice(evidence);
-    found.extend(children::judge(evidence, counts));
+    found.extend(children::judge(evidence, shared.as_ref(), counts));
     found.extend(fold::judge(evidence, counts));
+    found.extend(triage::judge(evidence, shared.as_ref(), counts));
     found.extend(specs(evidence));
     found
 }
@@ -25,6 +29,22 @@ impl Finding {
         let target = schedule.last()["spec"]["template"]["spec"]["targetResource"].as_str().unwrap_or_default();
         self.on(target.to_owned(), vec![schedule.object.clone()], &[at])
     }
+}
+
+/// Lists the views that a write may rest on, the newest first: from the state when the lag began.
+pub(super) fn views(evidence: &Evidence<'_>, write: Moment, changes: impl Iterator<Item = Moment>) -> Vec<Moment> {
+    let lag = u64::try_from(evidence.options.lag.as_millis()).unwrap_or(u64::MAX);
+    let since = write.at_ms.saturating_sub(lag);
+    let mut all: Vec<Moment> = changes.filter(|at| *at < write).collect();
+    all.sort_unstable();
+    all.dedup();
+    let mut views = match all.iter().rposition(|at| at.at_ms < since) {
+        Some(oldest) => all.split_off(oldest),
+        // The lag began before anything happened.
+        None => std::iter::once(Moment { resource_version: 0, at_ms: 0 }).chain(all).collect(),
+    };
+    views.reverse();
+    views
 }
 
 /// Returns the executions that were made for a slot of a schedule.

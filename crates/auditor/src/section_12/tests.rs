@@ -16,7 +16,7 @@ fn after(failures: u64, ended: Seconds) -> State {
 
 /// The slot that is right at a time, in seconds after noon.
 fn slot(spec: &Value, state: &State, now: Seconds) -> Vec<Seconds> {
-    let plan = Plan::read(spec).unwrap();
+    let plan = Plan::read(spec, &Value::Null).unwrap();
     let now = NOON + now..=NOON + now;
     (-3_600..7_200).filter(|slot| plan.denies(state, NOON + slot, &now).is_none()).collect()
 }
@@ -73,9 +73,10 @@ fn a_plan_that_has_just_begun_waits_for_its_first_slot() {
 #[test]
 fn what_is_not_understood_is_not_judged() {
     for spec in [json!({}), json!({"cron": "0 0 * *"}), json!({"cron": "0 0 L * *"}), json!({"interval": "soon"})] {
-        assert!(Plan::read(&spec).is_none(), "{spec}");
+        assert!(Plan::read(&spec, &Value::Null).is_none(), "{spec}");
     }
-    assert!(Plan::read(&json!({"cron": "0 2 * * *", "timeZone": "Europe/Berlin"})).is_none());
+    let elsewhere = json!({"cron": "0 2 * * *", "timeZone": "Europe/Berlin"});
+    assert!(Plan::read(&elsewhere, &Value::Null).is_none());
 }
 
 #[test]

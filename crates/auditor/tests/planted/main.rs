@@ -5,6 +5,7 @@
 
 mod attempts;
 mod chain;
+mod circuits;
 mod command;
 mod counters;
 mod good;
@@ -16,5 +17,6 @@ mod runs;
 mod schedules;
 mod skips;
 mod story;
+mod triages;
 mod turns;
 mod writes;

@@ -55,7 +55,7 @@ impl Default for Story {
 /// Spoils a part of a story.
 pub(crate) type Plant = fn(&mut Value);
 
-fn time(seconds: u64) -> String {
+pub(crate) fn time(seconds: u64) -> String {
     let (day, hour) = (1 + seconds / 86_400, seconds / 3600 % 24);
     format!("2026-01-{day:02}T{hour:02}:{:02}:{:02}Z", seconds / 60 % 60, seconds % 60)
 }

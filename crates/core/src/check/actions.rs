@@ -2,7 +2,7 @@
 
 use super::Violation;
 use super::attempts::waiting_entry;
-use super::record::{Record, clearance};
+use super::record::Record;
 use crate::Time;
 use crate::action::{Action, Change, Decision, Ending, RunChange, Says, Write};
 use crate::chain::RunNumber;
@@ -38,6 +38,7 @@ impl<'a> Check<'a> {
                 Action::Examine { run } => self.examine(run),
                 Action::Ask { execution, failed, .. } => self.ask(execution, failed),
                 Action::ReadOwner { owner } => self.read_owner(owner),
+                Action::Look { execution, touch } => self.look(execution, *touch),
                 Action::Skip { skipped, skip, fact } => {
                     for (execution, _) in skipped {
                         self.skip(execution, skip, fact);
@@ -100,6 +101,8 @@ impl<'a> Check<'a> {
                 let is_due = found.and_then(waiting_entry).is_some_and(|(_, not_before)| not_before <= self.now);
                 self.expect("11.6", is_due, || format!("says of {execution} that it is held back"));
             }
+            Says::Guarded(mark) => self.show_guard(execution, *mark),
+            Says::Unguarded(kind) => self.show_unguarded(execution, *kind),
             Says::Freed => {}
         }
     }
@@ -118,7 +121,9 @@ impl<'a> Check<'a> {
         self.expect("6", unusable.is_none(), || format!("{verb} {execution}, whose spec is unusable"));
         let is_late = start_before.is_some_and(|start_before| start_before < self.now);
         self.expect("3.1", !is_late, || format!("{verb} {execution} after its startBefore"));
-        self.expect("3.1", contender.cancellation.is_none(), || format!("{verb} {execution}, which is cancelled"));
+        // What is committed to could not be told from what was cancelled after that.
+        let is_settled = contender.cancellation.as_ref().is_none_or(|it| it.unguarded.is_some());
+        self.expect("3.1", is_settled, || format!("{verb} {execution}, which is cancelled"));
         let is_paused = contender.paused.is_some() || self.policy.paused_by.is_some();
         self.expect("14", !is_paused, || format!("{verb} {execution}, which is paused"));
         self.expect("6", !contender.deleting, || format!("{verb} {execution}, which is on its way out"));
@@ -302,6 +307,7 @@ impl<'a> Check<'a> {
                 | Fact::DrainedOfAll(_),
             ) => false,
             (_, Fact::Stands(id)) => {
+                self.knows_all_clearances(execution);
                 let reasons = self.record.forbids(contender);
                 reasons.iter().any(|(reason, by)| *reason == skip.reason() && by.iter().any(|it| it.id == *id))
             }
@@ -314,7 +320,7 @@ impl<'a> Check<'a> {
 
     fn record_clearance(&mut self, execution: &ExecutionId, effective: bool) {
         let Some(found) = self.execution(execution) else { return };
-        let fits = clearance(found) == Some(Recorded::Not) && self.record.lifts(found) == effective;
+        let fits = self.record.clearance(found) == Some(Recorded::Not) && self.record.lifts(found) == effective;
         self.expect("10", fits, || format!("recorded the clearance of {execution} as effective: {effective}"));
     }
 

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use super::actions::Check;
+use super::guard::is_cancelled;
 use crate::Time;
 use crate::action::{Action, AttemptFacts, Decision, Says, Write};
 use crate::chain::RunNumber;
 use crate::evidence::Ran;
 use crate::execution::{Execution, ExecutionState};
+use crate::guard::Guard;
 use crate::name::{ExecutionId, RunId};
 use crate::reason::FailureReason;
 use crate::retry::{AttemptEnd, Retry};
@@ -55,7 +57,7 @@ impl Check<'_> {
         self.expect("11.4", !over, || format!("{verb} {id} after its maxDuration"));
         let is_paused = found.paused.is_some() || self.policy.paused_by.is_some();
         self.expect("14", !is_paused, || format!("{verb} {id}, which is paused"));
-        let leaves = found.deleting || found.cancellation.is_some();
+        let leaves = found.deleting || is_cancelled(found, self.target.guard);
         self.expect("11.4", !leaves, || format!("{verb} {id}, which is cancelled or deleted"));
         let last = self.last_run(found);
         let holds = last.is_some_and(|last| matches!(last.progress, Progress::Done(_)));
@@ -98,7 +100,7 @@ impl Check<'_> {
             format!("{execution} ends attempt {attempt} of {of}, it is on {}", retry.current())
         });
         self.ends_a_run(found, run.as_ref());
-        let why = forbidden(found, retry, *attempt, end, *not_before);
+        let why = forbidden(found, self.target.guard, retry, *attempt, end, *not_before);
         self.expect("11.3", why.is_none(), || format!("{execution} is tried again, but {why:?}"));
         let least = retry.policy.initial_delay.min(retry.policy.max_delay / 3 * 2);
         let fits = (least..=retry.policy.max_delay).contains(delay);
@@ -135,7 +137,7 @@ impl Check<'_> {
             (retry.policy.stop_when.is_some() || retry.policy.retry_when.is_some())
                 && facts.attempt == retry.current()
                 && found.recall().answers.is_none()
-                && found.cancellation.is_none()
+                && !is_cancelled(found, self.target.guard)
                 && !found.deleting
         });
         self.expect("11.3", open, || format!("{execution} asks about attempt {}", facts.attempt));
@@ -179,6 +181,7 @@ fn ends_by(found: &Execution, retry: &Retry) -> Option<Time> {
 /// Section 11.3, read a second time.
 fn forbidden(
     found: &Execution,
+    guard: Guard,
     retry: &Retry,
     attempt: u32,
     end: &AttemptEnd,
@@ -199,7 +202,7 @@ fn forbidden(
     let begin = begin.unwrap_or(end.completed_at);
     let lasts = (not_before - begin).to_std().unwrap_or_default();
     [
-        (found.cancellation.is_some(), "it is cancelled"),
+        (is_cancelled(found, guard), "it is cancelled"),
         (found.deleting, "it is being deleted"),
         (stops, "stopWhen holds"),
         (!wants, "retryWhen does not hold"),

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use crate::Time;
 use crate::execution::{Execution, ExecutionState, Recorded};
+use crate::guard::Guard;
 use crate::policy::{Policy, Scope};
 use crate::reason::BlockReason;
 use crate::reason::FailureReason;
@@ -13,6 +14,7 @@ use crate::target::Target;
 pub(super) struct Record<'a> {
     ended: Vec<&'a Execution>,
     policy: &'a Policy,
+    pub(super) guard: Guard,
     key: &'a str,
     now: Time,
 }
@@ -23,7 +25,8 @@ impl<'a> Record<'a> {
             |it: &&Execution| matches!(it.state, ExecutionState::Completed { .. } | ExecutionState::Failed(_));
         // What names no target counts for none, and blocks none.
         let executions = target.executions.values().filter(|_| !target.is_unreadable);
-        Self { ended: executions.filter(has_ended).collect(), policy, key: target.label(), now }
+        let ended = executions.filter(has_ended).collect();
+        Self { ended, policy, guard: target.guard, key: target.label(), now }
     }
 
     /// Names the skip reasons that forbid an execution to run, each with the executions that can be its reason.
@@ -167,10 +170,10 @@ impl<'a> Record<'a> {
     }
 
     fn is_cleared(&self, it: &Execution) -> bool {
-        let acts = |other: &&Execution| match clearance(other) {
+        let acts = |other: &&Execution| match self.clearance(other) {
             Some(Recorded::Effective) => true,
             Some(Recorded::Not) => self.lifts(other),
-            Some(Recorded::Ineffective) | None => false,
+            Some(Recorded::Ineffective | Recorded::Unguarded) | None => false,
         };
         self.ended.iter().filter(|other| self.order(it, other) != Ordering::Greater).any(acts)
     }
@@ -178,7 +181,7 @@ impl<'a> Record<'a> {
     /// Cleared by what a status records.
     fn is_cleared_for_long(&self, it: &Execution) -> bool {
         let covers = |other: &&&Execution| self.order(it, other) != Ordering::Greater;
-        self.ended.iter().filter(covers).any(|other| clearance(other) == Some(Recorded::Effective))
+        self.ended.iter().filter(covers).any(|other| self.clearance(other) == Some(Recorded::Effective))
     }
 
     /// Run number, time of the end, uid. What has no number stands behind the runs that had ended before it did.
@@ -200,12 +203,6 @@ pub(super) fn next_allowed(policy: &Policy, key: &str, failures: usize, failed_a
     let nanos = u128::from(failed_at.timestamp_subsec_nanos()) + wait.as_nanos();
     let seconds = i64::try_from(nanos.div_ceil(1_000_000_000)).unwrap_or(i64::MAX);
     Time::from_timestamp(failed_at.timestamp().saturating_add(seconds), 0).unwrap_or(Time::MAX_UTC)
-}
-
-/// What the status says of its clearance, where a person set one on a failure.
-pub(super) fn clearance(it: &Execution) -> Option<Recorded> {
-    let failed = matches!(it.state, ExecutionState::Failed(_));
-    it.clearance.as_ref().filter(|_| failed).map(|clearance| clearance.recorded)
 }
 
 fn ended_at(it: &Execution) -> Option<Time> {

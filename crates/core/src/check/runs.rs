@@ -1,6 +1,7 @@
 //! What becomes of a run that may not (SPEC sections 5 and 16).
 
 use super::actions::Check;
+use super::guard::goes_on;
 use crate::execution::ExecutionState;
 use crate::name::RunId;
 use crate::run::{Owner, Progress, Run};
@@ -14,7 +15,7 @@ impl Check<'_> {
             let mut executions = self.target.executions.values();
             let committed = executions.any(|it| {
                 matches!(&it.state, ExecutionState::Running { run: Some(it), .. } if it.uid == run.uid)
-                    && it.cancellation.is_none()
+                    && goes_on(it, self.target.guard)
                     && (found.owner.is(&it.id) || found.owner == Owner::Nobody)
             });
             found.is_pending() && committed

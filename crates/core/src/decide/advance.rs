@@ -11,6 +11,7 @@ use crate::Time;
 use crate::action::{Action, Decision, Ending, RunChange, Says, Tell, Unneeded};
 use crate::evidence::Proof;
 use crate::execution::{Execution, ExecutionState, Lost, RunShown};
+use crate::guard::{Word, WordKind};
 use crate::moment::after;
 use crate::retry::Retry;
 use crate::run::{CancelReason, Progress, Run};
@@ -93,8 +94,12 @@ impl<'a> Running<'a> {
             return;
         }
         self.show_progress(run, decision);
-        if self.execution.cancellation.is_some() {
+        if self.execution.cancelled(self.view.target.guard).is_some() {
             decision.actions.extend(cancel(run, CancelReason::Requested));
+        } else if run.is_pending()
+            && self.execution.word(WordKind::Cancellation, self.view.target.guard) == Some(Word::Open)
+        {
+            // Whether it is cancelled is known in a moment, and then nothing of it has begun.
         } else if run.is_pending() {
             self.release(run, decision);
         } else if let Some((deadline, why)) = self.deadline(run) {

@@ -71,7 +71,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
                 turn_taken = true;
                 create(&contender, &mut failures, decision);
             }
-            (Verdict::Wait(waiting @ Waiting::OwnerLate), _) | (Verdict::Wait(waiting), None) => {
+            (Verdict::Wait(waiting @ (Waiting::OwnerLate | Waiting::Guard)), _) | (Verdict::Wait(waiting), None) => {
                 decision.waiting.push((execution.id.clone(), waiting));
             }
             (Verdict::Wait(_), Some(_)) => decision.actions.push(give_up(view.target, execution)),
@@ -240,7 +240,7 @@ impl<'a> Failures<'a> {
         counts: bool,
     ) {
         // Nothing else does not count of what is cancelled: the rule of cancellation comes before that of startBefore.
-        let cancelled = !counts && execution.cancellation.is_some();
+        let cancelled = !counts && execution.cancelled(self.view.target.guard).is_some();
         // A schedule counts the failures of its children itself.
         let counts = counts && execution.child.is_none();
         // Whatever has a number was to have a run.

@@ -1,7 +1,7 @@
 //! What a clearance does (SPEC section 10): everything up to its execution neither blocks nor counts any more.
 //!
-//! It takes effect from `spec.clearance`, before a status says so. One that comes when nothing is blocked changes
-//! nothing, for ever: so the status records which it was.
+//! It takes effect from `spec.clearance`, before a status says so, once it is known that its policy guarded it. One
+//! that comes when nothing is blocked changes nothing, for ever: so the status records which it was.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -10,7 +10,9 @@ use super::{End, History, Past};
 use crate::Time;
 use crate::ending::Skip;
 use crate::execution::{Execution, Recorded};
+use crate::guard::{Guard, Word, WordKind};
 use crate::policy::{Policy, Scope};
+use crate::target::Target;
 
 /// A clearance that no status records yet.
 #[derive(Clone, Copy, Debug)]
@@ -36,11 +38,12 @@ pub struct Unrecorded<'a> {
 
 impl<'a> History<'a> {
     /// Covers what the newest clearance covers; all of it where nobody can read which target this is.
-    pub(super) fn clear(&mut self, policy: &Policy, now: Time, is_unreadable: bool) {
+    pub(super) fn clear(&mut self, policy: &Policy, now: Time, target: &Target) {
+        let recorded = |past: &Past<'_>| recorded(past, target.guard);
         let known = self.past.iter().rposition(|past| recorded(past) == Some(Recorded::Effective));
-        self.cleared = if is_unreadable { self.past.len() } else { known.map_or(0, |at| at + 1) };
+        self.cleared = if target.is_unreadable { self.past.len() } else { known.map_or(0, |at| at + 1) };
         // Each is judged on what was there before any of the new ones: two persons may clear two failures at once.
-        let new = (0..self.past.len()).filter(|at| self.past.get(*at).and_then(recorded) == Some(Recorded::Not));
+        let new = (0..self.past.len()).filter(|at| self.past.get(*at).and_then(&recorded) == Some(Recorded::Not));
         self.new = new.map(|at| self.judge(at, policy, now)).collect();
         let newest = self.new.iter().filter(|new| new.lifts).map(|new| new.at + 1).max();
         self.cleared = self.cleared.max(newest.unwrap_or(0));
@@ -133,8 +136,11 @@ impl Past<'_> {
     }
 }
 
-/// What the status says of a clearance, where there is one that can do something: only a failure can be cleared.
-fn recorded(past: &Past<'_>) -> Option<Recorded> {
+/// What the status says of a clearance, where there is one that can do something: only a failure can be cleared, and
+/// one that no status records must count.
+fn recorded(past: &Past<'_>, guard: Guard) -> Option<Recorded> {
     let failed = past.end != End::Completed;
-    past.execution.clearance.as_ref().filter(|_| failed).map(|clearance| clearance.recorded)
+    let recorded = past.execution.clearance.as_ref().filter(|_| failed).map(|clearance| clearance.recorded)?;
+    let counts = || past.execution.word(WordKind::Clearance, guard) == Some(Word::Counts);
+    (recorded != Recorded::Not || counts()).then_some(recorded)
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::decide::decide;
 use crate::ending::Skip;
 use crate::execution::Recorded;
+use crate::guard::Guard;
 use crate::testing::generate::{NOW, any_history, any_policy};
 use crate::testing::*;
 use crate::verdict::Verdict;
@@ -206,6 +207,7 @@ proptest! {
         policy in any_policy(),
     ) {
         let now = at(NOW);
+        target.guard = Guard::Off;
         // Of two that come at once, each may have lifted it.
         for execution in target.executions.values_mut() {
             execution.clearance.take_if(|it| it.recorded == Recorded::Not);

@@ -2,14 +2,25 @@
 
 use super::Contender;
 use crate::explain::Finding;
+use crate::guard::{Word, WordKind};
 use crate::reason::FailureReason;
 use crate::verdict::Verdict;
+use crate::waiting::Waiting;
 
-/// Fails an execution that was cancelled before its turn came.
+/// Fails an execution that was cancelled before its turn came. It does not get its turn before it is known whether the
+/// cancellation counts, nor before its status says that it does not: what is committed could not be told from what was
+/// cancelled later.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
-    let cancelled = contender.execution.cancellation.as_ref().map(|cancellation| {
-        let message = format!("cancelled by {} before it started: {}", cancellation.requested_by, cancellation.reason);
-        Verdict::Fail { reason: FailureReason::Unknown, message: message.into(), counts: false }
-    });
-    Finding::of(cancelled, "nobody has asked for its cancellation")
+    let Some(cancellation) = &contender.execution.cancellation else {
+        return Finding::passes("nobody has asked for its cancellation");
+    };
+    match contender.execution.word(WordKind::Cancellation, contender.target.guard) {
+        Some(Word::Counts) => {
+            let (by, why) = (&cancellation.requested_by, &cancellation.reason);
+            let message = format!("cancelled by {by} before it started: {why}").into();
+            Finding::of(Some(Verdict::Fail { reason: FailureReason::Unknown, message, counts: false }), "")
+        }
+        Some(Word::Open | Word::Unguarded) => Finding::of(Some(Verdict::Wait(Waiting::Guard)), ""),
+        Some(Word::Ignored) | None => Finding::passes("no policy guarded its cancellation, so that does not count"),
+    }
 }

@@ -16,6 +16,7 @@ use crate::explain::OTHERWISE;
 use crate::testing::*;
 
 const BUSY: &str = "1 resource busy";
+const LOOK: &str = "clearance";
 const BROKEN: &str = "2 previous execution failed";
 const EXHAUSTED: &str = "3 exhausted retries";
 const BACKOFF: &str = "4 backoff";
@@ -50,6 +51,12 @@ impl Row {
 
     fn recovers(mut self, name: &str) -> Self {
         self.asks.recovery_of = Some(name.into());
+        self
+    }
+
+    /// The policies of clearances and cancellations are looked at.
+    fn guarded(mut self, by: u32) -> Self {
+        self.target.guard = guard(by);
         self
     }
 

@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use self::schedules::{any_schedules, with_schedules};
 use super::*;
 use crate::backoff::Backoff;
-use crate::execution::{Cancellation, ExecutionMemory, RunShown};
+use crate::execution::{ExecutionMemory, RunShown};
 use crate::fingerprint::Fingerprint;
+use crate::guard::{Guard, GuardMark, Looked, Touch};
 use crate::policy::{Policy, Scope};
 use crate::reason::Refusal;
 use crate::retry::{Answers, NextAttempt};
@@ -153,7 +154,8 @@ fn any_attempt() -> impl Strategy<Value = Attempt> {
 fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
     let uids = prop::sample::select(vec!["a", "b", "c", "d", "e", "f", "g", "h"]);
     let workflows = prop::sample::select(vec!["w1", "w2", "w3"]);
-    let recorded = prop::sample::select(vec![Recorded::Not, Recorded::Effective, Recorded::Ineffective]);
+    let recorded =
+        prop::sample::select(vec![Recorded::Not, Recorded::Effective, Recorded::Ineffective, Recorded::Unguarded]);
     let beside = (
         prop::option::weighted(0.3, prop::sample::select(vec!["wfe-a", "wfe-b", "wfe-c", "wfe-d"])),
         prop::option::weighted(0.2, recorded),
@@ -164,7 +166,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
         prop::bool::weighted(0.2),
         prop::option::weighted(0.5, 0..300_u64),
         prop::sample::select(vec!["b1", "b2", "b3", "b4"]),
-        (memory(), prop::option::weighted(0.4, any_retry())),
+        (memory(), prop::option::weighted(0.4, any_retry()), (any_mark(), prop::bool::weighted(0.3), any_look())),
     );
     (uids, workflows, state(weight_of_past), prop::option::weighted(0.8, 0..6_u64), 0..3_i64, beside).prop_map(
         |(
@@ -173,8 +175,20 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
             state,
             number,
             created,
-            (recovery_of, recorded, cancelled, paused, deleting, blocked, proof_shown, ttl, bundle, (memory, retry)),
+            (
+                recovery_of,
+                recorded,
+                cancelled,
+                paused,
+                deleting,
+                blocked,
+                proof_shown,
+                ttl,
+                bundle,
+                (memory, retry, guarded),
+            ),
         )| {
+            let (named, unguarded, looked) = guarded;
             let retry = retry.map(|retry| match state {
                 ExecutionState::Undecided { .. } => Retry { attempts: Vec::new(), ..retry },
                 _ => retry,
@@ -182,6 +196,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
             let retry =
                 retry.filter(|_| !matches!(state, ExecutionState::Completed { .. } | ExecutionState::Failed(_)));
             let remembers = matches!(state, ExecutionState::Undecided { .. }) || retry.is_some();
+            let memory = if remembers { memory } else { ExecutionMemory::default() };
             let execution = Execution {
                 workflow_id: workflow.into(),
                 origin: origin(workflow),
@@ -190,22 +205,46 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 created: at(created),
                 deleting,
                 recovery_of: recovery_of.map(Into::into),
-                cancellation: cancelled
-                    .then(|| Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() })),
+                cancellation: cancelled.then(|| Box::new(cancellation(unguarded.then(|| at(1))))),
+                guard: named.map(GuardMark::new),
                 paused: paused.then(|| pause("ask")),
                 blocked_shown: blocked.map(Into::into),
                 ttl: ttl.map(Duration::from_secs),
                 run_shown: RunShown { proof: proof_shown.then(|| Box::new(proof())), tasks: None },
-                memory: remembers.then(|| Box::new(memory)),
+                memory: Some(Box::new(memory)),
                 retry: retry.map(Box::new),
                 ..execution(uid, state)
             };
-            match recorded {
+            let mut execution = match recorded {
                 Some(recorded) => cleared(execution, recorded),
                 None => execution,
-            }
+            };
+            // Most looks are about what is set.
+            let touch = execution.touch();
+            execution.remember().looked = looked.map(|(is_other, found)| {
+                let touch = if is_other { Touch { clearance: !touch.clearance, ..touch } } else { touch };
+                Looked { touch, found: found.map(GuardMark::new) }
+            });
+            execution
         },
     )
+}
+
+/// Names policies: those in force, others, or none.
+fn any_mark() -> impl Strategy<Value = Option<u32>> {
+    prop::option::weighted(0.8, prop::sample::select(vec![1, 1, 1, 2]))
+}
+
+/// A look at the policies: whether it is about something else, and what it has found.
+fn any_look() -> impl Strategy<Value = Option<(bool, Option<u32>)>> {
+    prop::option::weighted(0.8, (prop::bool::weighted(0.1), any_mark()))
+}
+
+/// What is known of the policies: mostly, nobody looks.
+fn any_guard() -> impl Strategy<Value = Guard> {
+    let by = (1..=2_u32, -2..=4_i64)
+        .prop_map(|(mark, since)| Guard::By { mark: GuardMark::new(mark), since: at(since).into() });
+    prop_oneof![3 => Just(Guard::Off), 1 => Just(Guard::Unknown), 3 => by]
 }
 
 fn any_run() -> impl Strategy<Value = Run> {
@@ -268,10 +307,11 @@ pub(crate) fn any_target() -> impl Strategy<Value = Target> {
     let residue = prop::option::weighted(0.2, prop::sample::select(vec!["a", "b", "x"]));
     let trouble = prop::option::weighted(0.3, prop::sample::select(vec![no_answer(), forbidden(), without_tekton()]));
     let elsewhere = prop::option::of((any_owner_read(), prop::sample::select(vec!["a", "b", "x"])));
-    let beside = (residue, elsewhere, any_schedules());
+    let beside = (residue, elsewhere, any_schedules(), any_guard());
     (prop::collection::vec(any_execution(2), 0..6), prop::collection::vec(any_run(), 0..4), beside, trouble).prop_map(
-        |(executions, runs, (residue, elsewhere, schedules), trouble)| {
+        |(executions, runs, (residue, elsewhere, schedules, guard), trouble)| {
             let mut target = with_schedules(troubled(target(executions, runs), trouble), schedules);
+            target.guard = guard;
             if let Some((read, owner)) = elsewhere {
                 target.memory.elsewhere.insert(Uid::new(owner), read);
             }
@@ -285,9 +325,10 @@ pub(crate) fn any_target() -> impl Strategy<Value = Target> {
 
 /// A view in which nothing runs: long histories, and some that ask for their turn.
 pub(crate) fn any_history() -> impl Strategy<Value = Target> {
-    (prop::collection::vec(any_execution(6), 1..9), any_schedules()).prop_map(|(executions, schedules)| {
+    let executions = prop::collection::vec(any_execution(6), 1..9);
+    (executions, any_schedules(), any_guard()).prop_map(|(executions, schedules, guard)| {
         let ended = executions.into_iter().filter(|it| !matches!(it.state, ExecutionState::Running { .. }));
-        with_schedules(target(ended.collect(), vec![]), schedules)
+        Target { guard, ..with_schedules(target(ended.collect(), vec![]), schedules) }
     })
 }
 

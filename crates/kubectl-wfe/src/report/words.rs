@@ -3,9 +3,10 @@
 use std::fmt;
 
 use kube::api::DynamicObject;
-use wfe_api::conditions::CLEARANCE_INEFFECTIVE;
+use wfe_api::conditions::{CLEARANCE_INEFFECTIVE, UNGUARDED};
 use wfe_core::ending::Skip;
 use wfe_core::execution::Recorded;
+use wfe_core::guard::WordKind;
 use wfe_core::name::ExecutionId;
 use wfe_core::target::Target;
 use wfe_view::observe::observe_clearance;
@@ -59,7 +60,10 @@ pub(super) fn told_of_history(seen: &Seen, target: &Target, asks: &ExecutionId, 
         return (!exists).then(|| unknown.to_owned());
     }
     let latest = seen.latest(target)?;
-    let clearance = latest.clearance.as_ref().filter(|clearance| clearance.recorded != Recorded::Ineffective)?;
+    let clearance = latest
+        .clearance
+        .as_ref()
+        .filter(|clearance| !matches!(clearance.recorded, Recorded::Ineffective | Recorded::Unguarded))?;
     let (by, why) = (&clearance.cleared_by, &clearance.reason);
     Some(format!("{by} has cleared the latest, {}: {why}; to delete it brings back what was before", latest.id))
 }
@@ -85,5 +89,14 @@ pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
             let why = said.and_then(|it| it["message"].as_str()).unwrap_or("nothing was blocked");
             format!("has had no effect ({CLEARANCE_INEFFECTIVE}): {why}")
         }
+        Recorded::Unguarded => format!("has had no effect ({UNGUARDED}): {}", WordKind::Clearance.message()),
     })
+}
+
+/// Says that a cancellation does not count, where the operator has recorded that.
+pub(super) fn what_cancelling_did(object: &DynamicObject) -> Option<String> {
+    let mut conditions = object.data["status"]["conditions"].as_array()?.iter();
+    let kind = WordKind::Cancellation;
+    let is_said = conditions.any(|it| it["type"] == UNGUARDED && it["reason"] == kind.reason());
+    is_said.then(|| format!("has had no effect ({UNGUARDED}): {}", kind.message()))
 }

@@ -61,6 +61,7 @@ impl Engine {
                     self.index.answered(key, &execution, attempt, *answers);
                 }
                 Learned::OwnerRead(owner, read) => self.index.owner_read(key, &owner, *read),
+                Learned::Guarded(execution, looked) => self.index.looked_at_policies(key, &execution, looked),
                 Learned::Read(expected, live) => self.index.read_live(key, &expected, live),
                 Learned::Unwatched(chain, run) => self.index.follow_live(chain, *run, self.settings.clock.now()),
                 Learned::RunGone(run) => self.index.vanish(key, Kind::Run, &run),

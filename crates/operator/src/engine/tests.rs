@@ -33,7 +33,6 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         log_filter: "info".to_owned(),
         settings: Vec::new(),
         warnings: Vec::new(),
-        object: None,
     };
     let (_, config) = watch::channel(Arc::new(in_force));
     let settings = Settings {
@@ -41,6 +40,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         max_staleness: Duration::from_mins(3),
         clock: Clock::system(),
         config,
+        guard: watch::channel(Guard::Off).1,
         witness: None,
     };
     let (sender, deliveries) = mpsc::channel(64);

@@ -179,6 +179,7 @@ mod tests {
             Waiting::Blind(why()),
             Waiting::Unseen(why()),
             Waiting::Withdrawn,
+            Waiting::Guard,
             Waiting::Deleting,
         ];
         assert_eq!(all.map(|waiting| waiting.reason()), Waiting::REASONS);

@@ -128,7 +128,10 @@ impl Performer {
         let found = self.observe_live(execution).await?;
         let stands = found.is_some_and(|found| match found.state {
             ExecutionState::Completed { .. } => true,
-            ExecutionState::Failed(_) => found.clearance.is_none_or(|it| it.recorded == Recorded::Ineffective),
+            ExecutionState::Failed(_) => {
+                // Nor does one that no policy guarded.
+                found.clearance.is_none_or(|it| matches!(it.recorded, Recorded::Ineffective | Recorded::Unguarded))
+            }
             _ => false,
         });
         if stands {

@@ -12,6 +12,7 @@ use wfe_core::action::{Ending, Says, Tell};
 use wfe_core::duration;
 use wfe_core::ending::{Skip, Tried};
 use wfe_core::execution::{Clearance, Execution, ExecutionState, Recorded};
+use wfe_core::guard::WordKind;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{AttemptEnd, Stop};
@@ -81,6 +82,8 @@ pub(crate) enum Told {
     Freed,
     /// Its clearance is recorded; with whether that has lifted anything.
     Cleared(Box<Clearance>, bool),
+    /// What a person has set on it does not count.
+    Unguarded(WordKind),
     /// It is removed.
     Removed,
 }
@@ -177,11 +180,13 @@ impl Told {
             }),
             Says::Freed => Some(Self::Freed),
             Says::Cleared { clearance, effective } => Some(Self::Cleared(Box::new(clearance.clone()), *effective)),
+            Says::Unguarded(kind) => Some(Self::Unguarded(*kind)),
             Says::GaveUp { .. }
             | Says::Progress { .. }
             | Says::Waiting { .. }
             | Says::HeldBack { .. }
-            | Says::Blocked(_) => None,
+            | Says::Blocked(_)
+            | Says::Guarded(_) => None,
         }
     }
 
@@ -199,6 +204,12 @@ impl Told {
             (Self::Cleared(_, effective), _) => {
                 let recorded = if *effective { Recorded::Effective } else { Recorded::Ineffective };
                 execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == recorded)
+            }
+            (Self::Unguarded(WordKind::Clearance), _) => {
+                execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Unguarded)
+            }
+            (Self::Unguarded(WordKind::Cancellation), _) => {
+                execution.cancellation.as_ref().is_some_and(|cancellation| cancellation.unguarded.is_some())
             }
             _ => false,
         }
@@ -286,6 +297,10 @@ impl Performer {
                 if *effective {
                     self.events.announce(Announcement::block_cleared(execution, clearance));
                 }
+            }
+            Told::Unguarded(kind) => {
+                tracing::warn!(wfe = %execution, %target, reason = kind.reason(), "{}", kind.message());
+                self.events.announce(Announcement::unguarded(execution, *kind));
             }
             Told::Removed => {
                 self.metrics.expired();

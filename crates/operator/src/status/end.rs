@@ -13,7 +13,9 @@ use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 use wfe_tekton::api_time;
 
-use super::{Subject, attempts, blocked_condition, common, condition, counter, run_status, started_condition};
+use super::{
+    Subject, attempts, blocked_condition, common, condition, counter, keep_unguarded, run_status, started_condition,
+};
 
 /// Renders the end of an execution.
 pub(super) fn ended(
@@ -122,7 +124,7 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
 pub fn skipped(target: Option<&TargetName>, subject: &Subject, skip: &Skip, now: Time) -> WorkflowExecutionStatus {
     let target_text = target.map(TargetName::as_str).unwrap_or_default();
     let message = skip.message(target_text);
-    WorkflowExecutionStatus {
+    let status = WorkflowExecutionStatus {
         phase: Some(Phase::Skipped),
         completion_time: Some(api_time(now)),
         conditions: vec![condition(subject, now, conditions::SUCCEEDED, "False", skip.reason(), &message)],
@@ -148,7 +150,8 @@ pub fn skipped(target: Option<&TargetName>, subject: &Subject, skip: &Skip, now:
             }),
         }),
         ..common(target, subject)
-    }
+    };
+    keep_unguarded(subject, status)
 }
 
 fn conflict_of(skip: &Skip) -> Option<&Conflict> {

@@ -73,8 +73,8 @@ impl Index {
         self.intern_schedule(&mut schedule);
         schedule.paused = pause_for(&self.paused, &schedule.id.namespace, target.as_ref());
         schedule.leaving |= self.leaving.contains(&*schedule.id.namespace);
-        let blind = !self.sees_schedules();
-        let entry = open(&mut self.targets, &key, blind);
+        let common = self.in_common();
+        let entry = open(&mut self.targets, &key, common);
         entry.expected.seen(Kind::Schedule, &uid, &schedule.version);
         if target.is_some() {
             entry.target.name = target;

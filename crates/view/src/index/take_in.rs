@@ -27,8 +27,8 @@ impl Index {
         if let Some((schedule, _)) = &relative {
             self.find_child(schedule, &execution);
         }
-        let blind = !self.sees_schedules();
-        let entry = open(&mut self.targets, &key, blind);
+        let common = self.in_common();
+        let entry = open(&mut self.targets, &key, common);
         entry.expected.seen(Kind::Execution, &uid, &execution.version);
         entry.target.name = record.target;
         entry.target.is_unreadable = matches!(key, Key::Unreadable(_));
@@ -70,8 +70,8 @@ impl Index {
 
     pub(super) fn keep_run(&mut self, key: Key, mut run: Run, listing: Option<u64>, now: Time) {
         let uid = run.id.uid.clone();
-        let blind = !self.sees_schedules();
-        let entry = open(&mut self.targets, &key, blind);
+        let common = self.in_common();
+        let entry = open(&mut self.targets, &key, common);
         keep_release(&mut run, entry.target.runs.get(&uid), now);
         if let Some(known) = entry.target.runs.get_mut(&uid) {
             run.order = known.order;
@@ -128,8 +128,8 @@ impl Index {
             return;
         }
         self.place(kind, &uid, &key);
-        let blind = !self.sees_schedules();
-        let entry = open(&mut self.targets, &key, blind);
+        let common = self.in_common();
+        let entry = open(&mut self.targets, &key, common);
         share_strings(&mut descendant.residue.owner, &entry.target.executions);
         entry.target.residue.insert(uid, descendant.residue);
         self.dirty.insert(key);
@@ -142,8 +142,8 @@ impl Index {
         let is_listing = !self.is_synced() || self.is_listing();
         if is_listing {
             // Nothing else of the target may be known yet: the lists come in any order.
-            let blind = !self.sees_schedules();
-            open(&mut self.targets, &key, blind);
+            let common = self.in_common();
+            open(&mut self.targets, &key, common);
         }
         if self.targets.get_mut(&key).is_some_and(|entry| entry.see(sighting, is_deleted, is_listing)) {
             self.dirty.insert(key);

@@ -1,7 +1,8 @@
 //! Tekton's controller: begins a story for each run that is released, and plays it.
 //!
-//! A run's bundle says which story: `registry.test/<version>/<story>:<tag>`, or with a digest. Any other bundle is
-//! missing from its registry. With several stories, as in `<story>.then.<story>`, each further run of an execution,
+//! A run's bundle says which story: `registry.test/<version>/<story>:<tag>`, or with a digest. Any host that ends with
+//! `.test` will do. Any other bundle is missing from its registry, and all are while that is down. `<story>.says.<what>`
+//! is a story whose run has a verdict as its result. With several stories, as in `<story>.then.<story>`, each further run of an execution,
 //! or of a schedule, plays the next. A recorded act of a person, such as a cancellation, is not played: from there on
 //! the run waits until somebody stops it.
 //!
@@ -10,7 +11,7 @@
 
 mod play;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
@@ -18,13 +19,19 @@ use serde_json::Value;
 use wfe_api::labels::{ANNOTATION_UID, ANNOTATION_WORKFLOW_EXECUTION};
 use wfe_core::Time;
 
+use super::Weather;
 use super::follow::{Follower, Seen, owners};
 use super::hand::Hand;
 use super::stories::{Story, THEN, VERSIONS, is_done, story, uid};
+use super::verdicts::{SAYS, verdict};
 use play::Play;
 
 /// The story of a run whose bundle names none.
 const MISSING: &str = "missing-bundle";
+/// The story of a run whose bundle cannot be fetched, and which hears so at once.
+const UNREACHABLE: &str = "missing-bundle-repaired";
+/// What the hosts of registries end with that have stories.
+const REGISTRIES: &str = ".test";
 /// How many digits the slot has in the name of a child.
 const SLOT: usize = 10;
 
@@ -40,11 +47,21 @@ pub(super) struct Tekton {
     begun: BTreeMap<String, usize>,
     /// Since when it is down.
     down: Option<Time>,
+    /// The registries that nothing can be fetched from.
+    registries_down: BTreeSet<String>,
 }
 
 impl Tekton {
     pub(super) fn new(hand: Hand, seed: u64) -> Self {
-        Self { hand, seed, runs: BTreeMap::new(), plays: BTreeMap::new(), begun: BTreeMap::new(), down: None }
+        Self {
+            hand,
+            seed,
+            runs: BTreeMap::new(),
+            plays: BTreeMap::new(),
+            begun: BTreeMap::new(),
+            down: None,
+            registries_down: BTreeSet::new(),
+        }
     }
 
     /// Takes in a change.
@@ -67,11 +84,16 @@ impl Tekton {
         }
     }
 
+    /// Learns which registries are down.
+    pub(super) fn learn(&mut self, weather: &Weather) {
+        self.registries_down.clone_from(&weather.registries_down);
+    }
+
     /// Stops Tekton, or starts it again: its stories go on where they were.
-    pub(super) fn turn(&mut self, is_up: bool, now: Time) -> Result<()> {
-        match (self.down, is_up) {
-            (None, false) => self.down = Some(now),
-            (Some(since), true) => {
+    pub(super) fn turn(&mut self, is_down: bool, now: Time) -> Result<()> {
+        match (self.down, is_down) {
+            (None, true) => self.down = Some(now),
+            (Some(since), false) => {
                 self.down = None;
                 self.plays.values_mut().for_each(|play| play.shift(now - since));
                 let runs: Vec<String> = self.runs.keys().cloned().collect();
@@ -94,7 +116,8 @@ impl Tekton {
                 return Ok(());
             }
             let before = self.begun.entry(whose(run).to_owned()).or_default();
-            let play = Play::begin(story_of(run, *before)?, run, self.seed, now);
+            let (story, says) = told_by(run, *before, &self.registries_down)?;
+            let play = Play::begin(story, says, run, self.seed, now);
             *before += 1;
             self.plays.insert(uid.to_owned(), play);
         }
@@ -143,19 +166,30 @@ fn whose(run: &Value) -> &str {
     }
 }
 
-/// Returns the story that a run's bundle names, where so many runs of its execution have begun before.
-fn story_of(run: &Value, before: usize) -> Result<&'static Story> {
+/// Returns the story that a run's bundle names, where so many runs of its execution have begun before, and the verdict
+/// that it has as its result.
+fn told_by(run: &Value, before: usize, down: &BTreeSet<String>) -> Result<(&'static Story, Option<&'static str>)> {
     let params = run["spec"]["pipelineRef"]["params"].as_array().map_or(&[][..], Vec::as_slice);
     let bundle = params.iter().find(|param| param["name"] == "bundle").and_then(|param| param["value"].as_str());
+    let host = bundle.and_then(|image| image.split_once('/')).map(|(host, _)| host);
     let named = bundle.and_then(|image| {
-        let (version, rest) = image.strip_prefix("registry.test/")?.split_once('/')?;
+        let (_, rest) = image.split_once('/').filter(|(host, _)| host.ends_with(REGISTRIES))?;
+        let (version, rest) = rest.split_once('/')?;
         let names: Vec<&str> = rest.split([':', '@']).next()?.split(THEN).collect();
         Some((version, *names.get(before).or(names.last())?))
     });
-    if let Some((version, name)) = named
-        && let Some(story) = story(version, name)?
-    {
-        return Ok(story);
+    let known = |version: &str, name: &str| story(version, name)?.ok_or_else(|| anyhow!("there is no story {name}"));
+    if host.is_some_and(|host| down.contains(host)) {
+        let version = named.map(|(version, _)| version).filter(|version| VERSIONS.contains(version));
+        return Ok((known(version.unwrap_or(VERSIONS[0]), UNREACHABLE)?, None));
     }
-    story(VERSIONS[0], MISSING)?.ok_or_else(|| anyhow!("there is no story {MISSING}"))
+    let Some((version, name)) = named else { return Ok((known(VERSIONS[0], MISSING)?, None)) };
+    let (name, says) = match name.split_once(SAYS) {
+        Some((name, says)) => (name, verdict(says)),
+        None => (name, None),
+    };
+    match story(version, name)? {
+        Some(story) => Ok((story, says)),
+        None => Ok((known(VERSIONS[0], MISSING)?, None)),
+    }
 }

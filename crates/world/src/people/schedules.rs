@@ -5,10 +5,13 @@ use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_operator::clock::Clock;
 
-use super::{PERSON, executions_in};
+use super::{PERSON, REGISTRY, executions_in};
 use crate::cluster::stories::THEN;
 use crate::plan::{Deed, Hint, NAMESPACES, NewSchedule};
 use crate::service::FakeApi;
+
+/// What the names of executions end with that analyse why a child failed.
+const ANALYST: &str = "-triage";
 
 /// Somebody who sees to schedules.
 pub(super) struct Schedules<'a> {
@@ -34,6 +37,7 @@ impl Schedules<'_> {
                 let change = json!({"spec": {"cancellation": cancellation}});
                 self.of_child(namespace, name, &Method::PATCH, &change);
             }
+            Deed::Resume(_) => self.resume(&path),
             Deed::ClearChild(_) => {
                 let clearance = json!({"clearedBy": "alice", "reason": "looked at it"});
                 self.of_child(namespace, name, &Method::PATCH, &json!({"spec": {"clearance": clearance}}));
@@ -57,7 +61,8 @@ impl Schedules<'_> {
 
     fn create(&self, schedule: &NewSchedule, namespace: &str, name: &str) {
         let stories = [std::slice::from_ref(&schedule.story), &schedule.then].concat().join(THEN);
-        let image = format!("registry.test/{}/{stories}:1.0", self.tekton);
+        let registry = schedule.registry.as_deref().unwrap_or(REGISTRY);
+        let image = format!("{registry}/{}/{stories}:1.0", self.tekton);
         let mut spec = schedule.spec.clone();
         spec["template"]["spec"]["targetResource"] = json!(schedule.target);
         spec["template"]["spec"]["workflowRef"] =
@@ -69,6 +74,16 @@ impl Schedules<'_> {
             "spec": spec,
         });
         self.ask(&Method::POST, &schedules_in(namespace), &object);
+    }
+
+    /// Names the triage that the status shows, as who has read it does.
+    fn resume(&self, path: &str) {
+        let shown = self.api.ask(PERSON, &Method::GET, path, &Value::Null).body;
+        let triage = &shown["status"]["triage"]["of"];
+        if triage.is_string() {
+            let resume = json!({"triage": triage, "reason": "looked at it", "resumedBy": PERSON});
+            self.ask(&Method::PATCH, path, &json!({"spec": {"resume": resume}}));
+        }
     }
 
     fn hint(&self, hint: &Hint) -> Value {
@@ -84,8 +99,9 @@ impl Schedules<'_> {
         let children = self.api.all(&executions_in(namespace)).into_iter();
         let its = children.filter(|child| child["spec"]["remediationRequestRef"]["name"] == *schedule);
         let name = |child: &Value| child["metadata"]["name"].as_str().map(str::to_owned);
+        let is_child = |name: &String| !name.ends_with(ANALYST);
         // The names of children are in the order of their slots.
-        if let Some(newest) = its.filter_map(|child| name(&child)).max() {
+        if let Some(newest) = its.filter_map(|child| name(&child)).filter(is_child).max() {
             self.ask(method, &format!("{}/{newest}", executions_in(namespace)), body);
         }
     }

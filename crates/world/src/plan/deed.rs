@@ -49,6 +49,8 @@ pub enum Deed {
     CancelChild(String),
     /// Clears the newest child of a schedule.
     ClearChild(String),
+    /// Ends what the triage has done that the status of a schedule names.
+    Resume(String),
 }
 
 /// A schedule to create.
@@ -66,6 +68,9 @@ pub struct NewSchedule {
     /// The stories of its later children, in order. The last of all goes on for those that are left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<String>,
+    /// The host of the bundle; `registry.test`, where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
     /// The rest of the spec, such as `{"interval": "1m"}`.
     pub spec: Value,
 }
@@ -153,7 +158,8 @@ impl Deed {
             | Self::WipeSchedule(name)
             | Self::DeleteChild(name)
             | Self::CancelChild(name)
-            | Self::ClearChild(name) => name,
+            | Self::ClearChild(name)
+            | Self::Resume(name) => name,
         }
     }
 }

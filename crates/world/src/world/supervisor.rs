@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use wfe_core::guard::Guard;
 use wfe_operator::client;
 use wfe_operator::clock::Clock;
 use wfe_operator::health::Health;
@@ -132,6 +133,7 @@ impl Supervisor {
             max_staleness: Duration::from_mins(3),
             clock: self.clock.clone(),
             config: self.in_force.clone(),
+            guard: watch::channel(Guard::Off).1,
             leadership,
             metrics,
             health,

@@ -19,11 +19,11 @@ async fn a_controller_goes_on_where_it_was() {
         if at > 0.0 {
             stage.wait(at).await;
         }
-        stage.tekton_is_up.send_replace(false);
+        stage.weather.send_modify(|it| it.tekton_is_down = true);
         let before = stage.log().len();
         stage.wait(300.0).await;
         assert_eq!(stage.log().len(), before, "while it is down, it does nothing");
-        stage.tekton_is_up.send_replace(true);
+        stage.weather.send_modify(|it| it.tekton_is_down = false);
         stage.wait((2.9 - at).max(0.0)).await;
         assert_eq!(stage.condition(RUN)["reason"] == "Succeeded", at > 3.0, "{at}: what is left takes its time");
         stage.wait(60.0).await;

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wfe_core::Time;
 use wfe_operator::clock::Clock;
-use wfe_world::cluster::Cluster;
+use wfe_world::cluster::{Cluster, Weather};
 use wfe_world::server::Reply;
 use wfe_world::service::FakeApi;
 
@@ -21,7 +21,7 @@ pub(crate) const NAMESPACE: &str = "runs";
 pub(crate) struct Stage {
     pub(crate) api: FakeApi,
     pub(crate) clock: Clock,
-    pub(crate) tekton_is_up: watch::Sender<bool>,
+    pub(crate) weather: watch::Sender<Weather>,
     cluster: JoinHandle<anyhow::Result<()>>,
 }
 
@@ -34,9 +34,9 @@ impl Stage {
             let clock = clock.clone();
             move || clock.now()
         });
-        let (tekton_is_up, is_up) = watch::channel(true);
-        let cluster = Cluster::start(api.clone(), clock.clone(), seed, is_up);
-        let stage = Self { api, clock, tekton_is_up, cluster };
+        let (weather, met) = watch::channel(Weather::default());
+        let cluster = Cluster::start(api.clone(), clock.clone(), seed, met);
+        let stage = Self { api, clock, weather, cluster };
         stage.send("POST", "/api/v1/namespaces", "application/json", &json!({"metadata": {"name": NAMESPACE}}));
         stage
     }

@@ -154,7 +154,7 @@ impl<'a> Step<'_, 'a> {
         let object = self.execution.object_at(self.execution.version_before(self.at));
         if phase(&object["status"]).is_some_and(Phase::is_terminal) {
             Some("after the end")
-        } else if object["spec"]["cancellation"].is_object() {
+        } else if object["spec"]["cancellation"].is_object() && !is_unguarded(&object["status"]) {
             Some("after the execution was cancelled")
         } else if text(object, "/metadata/deletionTimestamp").is_some() {
             Some("after the deletion of the execution had begun")
@@ -240,4 +240,11 @@ impl Said {
         let cut = Seconds::try_from(delay.as_secs()).unwrap_or(Seconds::MAX);
         (self.0.saturating_add(cut), self.0.saturating_add(whole(delay.as_nanos())).saturating_add(1))
     }
+}
+
+/// Tells whether a status says that the cancellation of the execution does not count (section 17).
+fn is_unguarded(status: &Value) -> bool {
+    let says_so =
+        |it: &Value| it["type"] == conditions::UNGUARDED && it["reason"] == conditions::CANCELLATION_UNGUARDED;
+    status["conditions"].as_array().is_some_and(|all| all.iter().any(says_so))
 }

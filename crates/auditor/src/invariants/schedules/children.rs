@@ -8,14 +8,16 @@ use serde_json::Value;
 use wfe_api::Phase;
 use wfe_api::labels::ANNOTATION_PAUSED;
 
-use super::{Finding, made_for};
+use super::fold::is_lifted;
+use super::{Finding, made_for, views};
 use crate::Evidence;
-use crate::history::{Execution, LastRun, Schedule, phase, text};
+use crate::history::{Execution, LastRun, Schedule, phase, planned_from, text};
 use crate::moment::{Seconds, seconds};
 use crate::record::Ledger;
 use crate::report::{Counts, Moment, Violation};
 use crate::section_6::Reading;
 use crate::section_12::{Plan, State};
+use crate::section_13::{Circuits, OpenCircuit, Runs, Shared};
 
 /// What a plan is made of: another one begins anew (section 12.2).
 const PLANNED_BY: [&str; 4] = ["interval", "cron", "timeZone", "template"];
@@ -23,7 +25,7 @@ const PLANNED_BY: [&str; 4] = ["interval", "cron", "timeZone", "template"];
 /// What forbids a child: the rule, and a clause that completes "it was made, and".
 type Ban = (&'static str, String);
 
-pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, shared: Option<&Shared<'_>>, counts: &mut Counts) -> Vec<Violation> {
     let ledgers = Ledger::open(&evidence.history);
     let mut found = Vec::new();
     for schedule in evidence.history.schedules.values() {
@@ -33,8 +35,12 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
             }
             counts.add("children");
             let ledger = child.target.as_ref().and_then(|target| ledgers.get(target));
-            let birth = Birth { evidence, schedule, child, slot, ledger };
-            if let Some((rule, what)) = birth.ban() {
+            let birth = Birth { evidence, schedule, child, slot, ledger, shared };
+            let circuits = birth.circuits();
+            if circuits.first().is_some_and(|newest| birth.is_held_by(newest)) {
+                counts.add("probes");
+            }
+            if let Some((rule, what)) = birth.ban(&circuits) {
                 let text = format!("{} was made, and {what}", child.object);
                 let objects = vec![child.object.clone(), schedule.object.clone()];
                 found.push(Finding::new(11, rule, text).on(child.shown_target(), objects, &[child.created]));
@@ -52,19 +58,20 @@ struct Birth<'j, 'e> {
     slot: Seconds,
     /// The history of its target, where that is known.
     ledger: Option<&'j Ledger<'j>>,
+    /// What circuits are computed from, where the policy is known.
+    shared: Option<&'j Shared<'j>>,
 }
 
 impl Birth<'_, '_> {
     /// Says what forbade it on the newest view, where every view that it may rest on forbids it.
-    fn ban(&self) -> Option<Ban> {
+    fn ban(&self, circuits: &[Circuits]) -> Option<Ban> {
         let of_schedule = self.views(self.schedule.versions.iter().map(|(at, _)| *at).chain(self.schedule.gone));
         let executions = self.evidence.history.executions.values();
         let beside = executions.filter(|it| it.target == self.child.target || it.is_sibling_of(self.child));
         let of_executions = self.views(beside.flat_map(Execution::changes));
         let mut newest = None;
         for at in &of_schedule {
-            let by_schedule = self.by_schedule(*at);
-            if let Some(ban) = by_schedule {
+            if let Some(ban) = self.by_schedule(*at).or_else(|| self.by_circuits(*at, circuits)) {
                 newest.get_or_insert(ban);
                 continue;
             }
@@ -80,25 +87,46 @@ impl Birth<'_, '_> {
 
     /// Lists the views that its create may rest on, the newest first: from the state when the lag began.
     fn views(&self, changes: impl Iterator<Item = Moment>) -> Vec<Moment> {
-        let since = self.since();
-        let mut all: Vec<Moment> = changes.filter(|at| *at < self.child.created).collect();
-        all.sort_unstable();
-        let mut views = match all.iter().rposition(|at| at.at_ms < since) {
-            Some(oldest) => all.split_off(oldest),
-            // The lag began before anything happened.
-            None => std::iter::once(Moment { resource_version: 0, at_ms: 0 }).chain(all).collect(),
+        views(self.evidence, self.child.created, changes)
+    }
+
+    /// Lists the circuits as some view has them. Whatever a process may have forgotten, it never knew more than all.
+    fn circuits(&self) -> Vec<Circuits> {
+        let created = self.now().map(|now| *now.end());
+        let Some(shared) = self.shared.filter(|shared| created.is_some_and(|now| shared.is_open_at(now))) else {
+            return Vec::new();
         };
-        views.reverse();
-        views
+        self.views(shared.changes()).into_iter().flat_map(|view| shared.known_at(view)).collect()
     }
 
-    /// Returns when the lag began, in milliseconds.
-    fn since(&self) -> u64 {
-        let lag = u64::try_from(self.evidence.options.lag.as_millis()).unwrap_or(u64::MAX);
-        self.child.created.at_ms.saturating_sub(lag)
+    /// Row 8: an open circuit that touches it lets nothing through but a probe whose time has come. Whose turn that is
+    /// nobody knows here; with one that is made the time of the next begins.
+    fn by_circuits(&self, at: Moment, circuits: &[Circuits]) -> Option<Ban> {
+        let object = self.schedule.object_at(at);
+        let now = *self.now()?.end();
+        let holds = |circuits: &Circuits| {
+            let open: Vec<_> = holding(circuits, object, now).collect();
+            let is_probe = open.iter().any(|circuit| circuit.next_probe <= now);
+            open.first().filter(|_| !is_probe).map(|circuit| {
+                let (key, since) = (&circuit.key, circuit.next_probe);
+                ("child-circuit", format!("circuit {key} was open, which may be probed from {since} on"))
+            })
+        };
+        let mut newest = None;
+        for circuits in circuits {
+            newest.get_or_insert(holds(circuits)?);
+        }
+        newest
     }
 
-    /// Rows 0, 1, 3, 6 and 9: what the schedule itself forbids.
+    /// Tells whether a circuit held its schedule.
+    fn is_held_by(&self, circuits: &Circuits) -> bool {
+        let newest = self.views(self.schedule.versions.iter().map(|(at, _)| *at));
+        let object = newest.first().map_or(&Value::Null, |at| self.schedule.object_at(*at));
+        self.now().is_some_and(|now| holding(circuits, object, *now.end()).next().is_some())
+    }
+
+    /// Rows 0, 1, 3, 4, 6 and 9: what the schedule itself forbids.
     fn by_schedule(&self, at: Moment) -> Option<Ban> {
         let object = self.schedule.object_at(at);
         let (spec, status) = (&object["spec"], &object["status"]);
@@ -112,6 +140,9 @@ impl Birth<'_, '_> {
         let Some(state) = State::read(status).filter(|_| !self.begins_anew(at, spec, status)) else {
             return ban("child-plan", "the plan of its schedule was to begin anew");
         };
+        if status["triage"]["state"] == "Paused" {
+            return ban("child-triage-paused", "a triage had paused its schedule");
+        }
         if self.slot <= state.used() {
             return ban("child-used", "its slot was used, or before the plan");
         }
@@ -119,7 +150,7 @@ impl Birth<'_, '_> {
             return ban("child-unrecorded", "the last run of its schedule had no outcome yet");
         }
         let now = self.now()?;
-        let plan = Plan::read(spec)?;
+        let plan = Plan::read(spec, &status["adjust"])?;
         if self.slot > *now.end() {
             return ban("child-early", "its slot lay ahead");
         }
@@ -145,7 +176,7 @@ impl Birth<'_, '_> {
         let planned = versions.take_while(|(_, object)| object["status"]["revision"] == status["revision"]);
         // The write that begins a plan names the version that it rests on, so the spec is the same in both.
         let begun = planned.last().map_or(&Value::Null, |(_, object)| &object["spec"]);
-        is_resumed || PLANNED_BY.iter().any(|field| begun[field] != spec[field])
+        is_resumed || is_lifted(spec, status) || PLANNED_BY.iter().any(|field| begun[field] != spec[field])
     }
 
     /// Rows 2, 5 and 7: what its siblings and its target forbid.
@@ -195,6 +226,19 @@ impl Birth<'_, '_> {
         })?;
         Some(("child-paused", format!("the namespace {paused} was paused")))
     }
+}
+
+/// Lists the circuits that hold a schedule at a time.
+pub(super) fn holding<'c>(
+    circuits: &'c Circuits,
+    schedule: &'c Value,
+    now: Seconds,
+) -> impl Iterator<Item = &'c OpenCircuit> {
+    let (template, status) = (&schedule["spec"]["template"]["spec"], &schedule["status"]);
+    let last = LastRun::read(status).filter(|last| last.outcome == Some("Failed"));
+    let last = last.filter(|last| Some(last.slot) > planned_from(status));
+    let failed_with = last.and_then(|_| text(status, "/lastRun/fingerprint"));
+    circuits.touching(Runs::read(&template["workflowRef"]), failed_with, now)
 }
 
 /// Tells whether an execution asked for its turn: it is not on its way out.

@@ -39,6 +39,13 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
     found
 }
 
+/// Tells whether a person has ended what a triage had done.
+pub(super) fn is_lifted(spec: &Value, status: &Value) -> bool {
+    let (triage, named) = (&status["triage"], &spec["resume"]["triage"]);
+    let is_standing = triage["state"] == "Paused" || triage["state"] == "Adjusted";
+    is_standing && named.is_string() && triage["of"] == *named
+}
+
 /// Tells whether a status says that something keeps the schedule from running.
 fn is_held(status: &Value) -> bool {
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
@@ -81,7 +88,6 @@ impl Step<'_, '_> {
         let expected = match outcome {
             _ if !is_of_plan => count,
             "Completed" => 0,
-            // The circuit paces it (section 12.6).
             "Failed" if self.is_shared(after.slot) => count,
             "Failed" | "Refused" => count + 1,
             _ => count,
@@ -89,17 +95,22 @@ impl Step<'_, '_> {
         [moved, self.outcome(after, outcome), self.count(expected)].into_iter().flatten().collect()
     }
 
-    /// Tells whether the child of a slot failed as many others did.
-    fn is_shared(&self, slot: Seconds) -> bool {
-        let made = made_for(self.evidence, self.schedule).filter(|(of, child)| *of == slot && child.created < self.at);
-        let made = made.map(|(_, child)| child).max_by_key(|child| child.created);
-        made.is_some_and(|child| child.at(self.at)["failureDetails"]["sharedOutage"] == true)
-    }
-
     fn count(&self, expected: u64) -> Option<Flaw> {
         let said = failure_count(self.after);
         (said != expected)
             .then(|| ("failure-count", format!("says failureCount {said}, and the outcomes say {expected}")))
+    }
+
+    /// Tells whether the child of a slot failed as others did: its circuit paces the schedule (section 13.5).
+    fn is_shared(&self, slot: Seconds) -> bool {
+        self.made_for(slot).is_some_and(|child| child.at(self.at)["failureDetails"]["sharedOutage"] == true)
+    }
+
+    /// Returns the newest child that was made for a slot.
+    fn made_for(&self, slot: Seconds) -> Option<&Execution<'_>> {
+        let all = made_for(self.evidence, self.schedule);
+        let made = all.filter(|(of, child)| *of == slot && child.created < self.at).map(|(_, child)| child);
+        made.max_by_key(|child| child.created)
     }
 
     /// The plan begins anew for a reason, and keeps what is known of its last run.
@@ -109,13 +120,14 @@ impl Step<'_, '_> {
         };
         let held = self.before["conditions"].as_array().into_iter().flatten().find(|it| it["type"] == "Held");
         let was_suspended = held.is_some_and(|held| held["status"] == "True" && held["reason"] == "Suspended");
-        let is_suspended = self.schedule.object_at(self.at)["spec"]["suspend"] == true;
+        let spec = &self.schedule.object_at(self.at)["spec"];
+        let is_suspended = spec["suspend"] == true;
         let (last, kept) = (LastRun::read(self.before), LastRun::read(self.after));
         let times = [planned_from(self.before), last.map(|it| it.slot), last.and_then(|it| it.ended)];
         let is_ahead = times.into_iter().flatten().any(|time| time > since + MAX_AHEAD);
         let is_changed = self.before["revision"] != self.after["revision"] || planned_from(self.before).is_none();
         let is_resumed = was_suspended && !is_suspended;
-        if !(is_changed || is_resumed || is_ahead) {
+        if !(is_changed || is_resumed || is_ahead || is_lifted(spec, self.before)) {
             return Some(("plan-anew", "began its plan anew for no reason".to_owned()));
         }
         let is_kept = match (last, kept) {
@@ -164,9 +176,7 @@ impl Step<'_, '_> {
     /// The outcome is what became of the child.
     fn outcome(&self, last: LastRun<'_>, outcome: &str) -> Option<Flaw> {
         let slot = last.slot;
-        let all = made_for(self.evidence, self.schedule);
-        let made = all.filter(|(of, child)| *of == slot && child.created < self.at).map(|(_, child)| child);
-        let made = made.max_by_key(|child| child.created);
+        let made = self.made_for(slot);
         let wrong = |what: &str| Some(("outcome", format!("says {outcome} of slot {slot}, and {what}")));
         let Some(child) = made else {
             let is_without = matches!(outcome, "Refused");

@@ -1,14 +1,18 @@
-//! Creates of executions: those of schedules, as their template says (section 12.5).
+//! Creates of executions: those of schedules, as their template says (section 12.5), and those that analyse why these
+//! failed (section 13.3).
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use wfe_api::labels::{ANNOTATION_SCHEDULED_FOR, LABEL_SCHEDULE};
+use wfe_core::duration;
 
 use super::Flaw;
 use crate::Evidence;
-use crate::history::{ChildOf, text};
+use crate::history::{ANALYST, ChildOf, Schedule, text};
 use crate::input::Request;
 use crate::moment::seconds_of;
 
+/// How long an analyst may take where its schedule does not say.
+const TIMEOUT: &str = "10m";
 /// What a child has in its spec beside what the template says.
 const OWN: [&str; 2] = ["remediationRequestRef", "startBefore"];
 
@@ -23,10 +27,13 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
     // The name of a namespace that is in the path need not be in the body.
     let mut named = body.clone();
     named["metadata"]["namespace"] = request.namespace.clone().into();
-    let Some(child) = ChildOf::read(&named) else { return flaw("that is no child of a schedule") };
     let meta = &body["metadata"];
+    let (child, analysed) = (ChildOf::read(&named), ChildOf::analysed(&named));
+    let Some(made_for) = child.or(analysed) else { return flaw("that is no child of a schedule, and no analyst") };
     let schedule = text(body, "/spec/remediationRequestRef/name");
-    if meta["annotations"][ANNOTATION_SCHEDULED_FOR].as_str().and_then(seconds_of) != Some(child.slot) {
+    if child.is_some()
+        && meta["annotations"][ANNOTATION_SCHEDULED_FOR].as_str().and_then(seconds_of) != Some(made_for.slot)
+    {
         return flaw("that does not say which slot it is for");
     }
     if meta["labels"][LABEL_SCHEDULE].as_str() != schedule {
@@ -38,12 +45,55 @@ pub(super) fn judge(evidence: &Evidence<'_>, request: &Request) -> Option<Flaw> 
     if text(body, "/spec/startBefore").is_none() {
         return flaw("without startBefore: a restored one would run again");
     }
-    let known = evidence.history.schedules.get(child.schedule)?;
+    let known = evidence.history.schedules.get(made_for.schedule)?;
+    if analysed.is_some() {
+        return is_analyst(body, &request.namespace, known).err().and_then(flaw);
+    }
     let is_of = |object: &Value| {
-        let template = object.pointer("/spec/template/spec").and_then(Value::as_object);
-        let spec = body["spec"].as_object().map(|spec| spec.iter().filter(|(field, _)| !OWN.contains(&field.as_str())));
-        spec.is_some_and(|spec| template.is_some_and(|template| spec.eq(template.iter())))
+        let (template, spec) = (adjusted(object), body["spec"].as_object());
+        let spec = spec.map(|spec| spec.iter().filter(|(field, _)| !OWN.contains(&field.as_str())));
+        spec.zip(template.as_ref()).is_some_and(|(spec, template)| spec.eq(template.iter()))
     };
     let is_of_template = known.versions.iter().any(|(_, object)| is_of(object));
     (!is_of_template).then(|| ("child", "created an execution that no template of its schedule says".to_owned()))
+}
+
+/// Returns the spec of the template of a schedule, with what a triage has adjusted.
+fn adjusted(schedule: &Value) -> Option<Map<String, Value>> {
+    let mut spec = schedule.pointer("/spec/template/spec")?.as_object()?.clone();
+    let adjust = &schedule["status"]["adjust"];
+    if !adjust["timeout"].is_null() {
+        spec.entry("executionConfig").or_insert_with(|| json!({}))["timeout"] = adjust["timeout"].clone();
+    }
+    if let Some(parameters) = spec.get_mut("parameters").and_then(Value::as_object_mut) {
+        for (key, value) in parameters {
+            let other = &adjust["parameters"][key.as_str()];
+            if !other.is_null() {
+                *value = other.clone();
+            }
+        }
+    }
+    Some(spec)
+}
+
+/// Judges an execution that analyses: it runs the workflow that its schedule names for that, as the account that is named
+/// there, for no longer than is said there, and on a target of its own.
+fn is_analyst(body: &Value, namespace: &str, schedule: &Schedule<'_>) -> Result<(), &'static str> {
+    let spec = &body["spec"];
+    let child = text(body, "/metadata/name").and_then(|name| name.strip_suffix(ANALYST)).unwrap_or_default();
+    if spec["targetResource"] != format!("{namespace}/workflowexecution/{child}") {
+        return Err("that analyses on the target of others");
+    }
+    let is_of = |object: &Value| {
+        let triage = &object["spec"]["triage"];
+        let config = &spec["executionConfig"];
+        let timeout = triage["timeout"].as_str().unwrap_or(TIMEOUT);
+        let is_length = |text: &Value| text.as_str().map(duration::parse) == Some(duration::parse(timeout));
+        triage["workflowRef"].is_object()
+            && spec["workflowRef"] == triage["workflowRef"]
+            && config["serviceAccountName"] == triage["serviceAccountName"]
+            && is_length(&config["timeout"])
+    };
+    let is_named = schedule.versions.iter().any(|(_, object)| is_of(object));
+    is_named.then_some(()).ok_or("that analyses otherwise than its schedule says")
 }

@@ -121,7 +121,7 @@ impl Story {
         ended
     }
 
-    fn is_refused_uncounted(&mut self, name: &str, number: u64) -> u64 {
+    pub(crate) fn is_refused_uncounted(&mut self, name: &str, number: u64) -> u64 {
         let failures = self.failures.clone();
         let ended = self.version;
         self.is_refused(name, number);

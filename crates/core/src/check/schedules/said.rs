@@ -66,16 +66,20 @@ impl Check<'_> {
         self.expect("12.6.0", same == *was, || format!("{} says more than that it cannot be used: {is:?}", it.id));
     }
 
+    /// A person has lifted what the triage of a schedule has done.
+    fn is_lifted(it: &Schedule) -> bool {
+        it.status.triage.as_ref().is_some_and(|triage| {
+            matches!(triage.state, State::Paused | State::Adjusted) && it.resume.as_ref() == Some(&triage.of)
+        })
+    }
+
     fn must_begin_anew(&self, it: &Schedule) -> bool {
         let was = &it.status;
         let last = was.last_run.as_ref();
         let is_far = |time: Option<crate::Time>| time.is_some_and(|time| is_far(time, self.now));
         let clock =
             is_far(was.planned_from) || is_far(last.map(|it| it.slot)) || is_far(last.and_then(|it| it.ended_at));
-        let lifted = was.triage.as_ref().is_some_and(|triage| {
-            matches!(triage.state, State::Paused | State::Adjusted) && it.resume.as_ref() == Some(&triage.of)
-        });
-        let resumed = was.held.by() == Some(HeldBy::Suspended) && !it.suspended || lifted;
+        let resumed = was.held.by() == Some(HeldBy::Suspended) && !it.suspended || Self::is_lifted(it);
         was.revision != Some(it.revision) || was.planned_from.is_none() || resumed || clock
     }
 
@@ -93,10 +97,16 @@ impl Check<'_> {
         let keeps =
             last.map(cut) == is.last_run && is.last_success == was.last_success && is.last_missed == was.last_missed;
         self.expect("12.6.1", keeps, || format!("{} forgets what was: {is:?}", it.id));
-        let over = is.triage.as_ref().is_none_or(|triage| triage.state == State::Over) && is.adjust.is_none();
-        let same = is.triage.as_ref().map(|triage| &triage.of) == was.triage.as_ref().map(|triage| &triage.of);
-        self.expect("13.4", over && same, || format!("{} begins anew beside its triage: {is:?}", it.id));
-        let is_undone = it.suspended || is.held.by().is_none();
+        // Only an edit, or who may resume, undoes what a triage has done: not who may suspend.
+        let fits = if Self::is_lifted(it) || was.revision != Some(it.revision) {
+            let over = is.triage.as_ref().is_none_or(|triage| triage.state == State::Over) && is.adjust.is_none();
+            over && is.triage.as_ref().map(|triage| &triage.of) == was.triage.as_ref().map(|triage| &triage.of)
+        } else {
+            is.triage == was.triage && is.adjust == was.adjust
+        };
+        self.expect("13.4", fits, || format!("{} begins anew beside its triage: {is:?}", it.id));
+        let by_triage = is.held.by() == Some(HeldBy::TriagePaused) && is.paused_by().is_some();
+        let is_undone = it.suspended || is.held.by().is_none() || by_triage;
         self.expect("12.6.1", is_undone, || format!("{} begins anew and is held", it.id));
     }
 

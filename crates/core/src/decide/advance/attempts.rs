@@ -79,7 +79,7 @@ impl<'a> Running<'a> {
     /// Returns who or what has asked for the end of the execution, where somebody did: the first row of the table of
     /// section 11.3, as far as the execution itself says it.
     pub(super) fn asked_to_end(self) -> Option<Stop> {
-        if self.execution.cancellation.is_some() {
+        if self.execution.cancelled(self.view.target.guard).is_some() {
             return Some(Stop::Cancelled);
         }
         self.execution.deleting.then_some(Stop::Deleted)

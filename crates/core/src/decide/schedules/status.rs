@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::waiting::SHOW_AFTER;
+use super::triage::pause_message;
 use super::{Case, MAX_AHEAD, Step};
 use crate::Time;
 use crate::action::Probe;
@@ -61,14 +62,21 @@ impl<'a> Case<'a> {
         let status = self.status();
         let cut =
             |last: LastRun| LastRun { slot: last.slot.min(now), ended_at: last.ended_at.map(|at| at.min(now)), ..last };
+        // What a triage had done is undone by an author's edit or by who may resume. Whoever may only suspend cannot
+        // lift a pause by that, nor can a clock that was wrong.
+        let is_lifted = self.schedule.is_resumed() || status.revision != Some(self.schedule.revision);
+        let over = |triage: Box<Triage>| Box::new(Triage { state: State::Over, ..*triage });
+        let (triage, adjust) = match (status.triage.clone(), status.adjust.clone()) {
+            (triage, _) if is_lifted => (triage.map(over), None),
+            kept => kept,
+        };
         let anew = ScheduleStatus {
             revision: Some(self.schedule.revision),
             planned_from: Some(now),
             failure_count: 0,
             last_run: status.last_run.clone().map(cut),
-            // What it had done is undone with it.
-            triage: status.triage.clone().map(|triage| Box::new(Triage { state: State::Over, ..*triage })),
-            adjust: None,
+            triage,
+            adjust,
             ready: Ready::Yes,
             ..status
         };
@@ -117,8 +125,12 @@ impl<'a> Case<'a> {
     /// Adds what is planned by a status that is not written yet. The hold of an earlier slot says nothing of it.
     fn with_next(self, status: ScheduleStatus) -> ScheduleStatus {
         let Self { schedule, view, .. } = self;
-        if schedule.suspended || status.paused_by().is_some() {
+        if schedule.suspended {
             return ScheduleStatus { next: None, ..status };
+        }
+        if let Some(triage) = status.paused_by() {
+            let held = Held::By { reason: HeldBy::TriagePaused, message: pause_message(triage).into() };
+            return ScheduleStatus { next: None, held, ..status };
         }
         let past = schedule.past_by(&status, view.now);
         let planned = || {

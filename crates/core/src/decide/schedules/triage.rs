@@ -53,7 +53,8 @@ pub(super) fn paused(case: Case<'_>) -> Row {
     Row::Decides(Step { held: Some(HeldBy::TriagePaused), ..step })
 }
 
-fn pause_message(triage: &Triage) -> String {
+/// Says why a triage has paused a schedule, and who can end that.
+pub(super) fn pause_message(triage: &Triage) -> String {
     let why = triage.why.as_deref().unwrap_or("it did not say why");
     format!(
         "the triage of {} has paused it: {why}; it runs again after an edit of its plan or template, or when somebody \

@@ -93,7 +93,7 @@ fn whoever_cancels_or_deletes_ends_it_and_our_own_cancels_do_not() {
         [Action::Write(Write { says: Says::Retry { .. }, .. })] => None,
         other => Some(tried(only_failure(other)).stop.clone()),
     };
-    let asked = Cancellation { reason: "enough".into(), requested_by: "jo".into() };
+    let asked = cancellation(None);
     let wished = Execution { cancellation: Some(Box::new(asked)), ..first(retry_policy()) };
     let leaving = Execution { deleting: true, ..first(retry_policy()) };
     assert_eq!(stop_of(first(retry_policy()), cancelled(None)), Some(Stop::Cancelled));
@@ -192,7 +192,7 @@ fn nothing_of_its_own_may_be_left_either() {
 fn a_run_that_was_unreleased_is_committed_to_before_anything_else() {
     let past_us = Run { ..run(2, "a", Progress::Released) };
     let mut cancelled = waits_until("a", 90);
-    cancelled.cancellation = Some(Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() }));
+    cancelled.cancellation = Some(Box::new(cancellation(None)));
     let commit = written(
         "a",
         vec![Fact::Drained(id("a"))],
@@ -214,7 +214,7 @@ fn while_it_waits_a_cancellation_a_deletion_or_the_end_of_its_time_ends_it() {
         (tried.stop, failure.reason, failure.message.to_string(), failure.cancelled)
     };
     let (reason, message) = (FailureReason::ImagePullBackOff, "no image".to_owned());
-    let asked = Cancellation { reason: "enough".into(), requested_by: "jo".into() };
+    let asked = cancellation(None);
     let wished = Execution { cancellation: Some(Box::new(asked)), ..waits_until("a", 90) };
     let told = "cancelled by jo: enough; attempt 1 failed, ImagePullBackOff: no image".to_owned();
     assert_eq!(ends(wished, vec![done_run()]), (Stop::Cancelled, FailureReason::Unknown, told, true));
@@ -478,7 +478,7 @@ fn a_status_that_somebody_else_wrote_is_the_first_attempt() {
 
 #[test]
 fn whoever_asked_for_the_end_comes_before_a_run_that_is_gone() {
-    let asked = Cancellation { reason: "enough".into(), requested_by: "jo".into() };
+    let asked = cancellation(None);
     let unnamed = ExecutionState::Running { run: None, started_at: Some(at(0)) };
     let never_starts = Run { deleting: true, ..pending(1) };
     let anothers = run(1, "b", Progress::Released);

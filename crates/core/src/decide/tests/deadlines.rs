@@ -140,7 +140,7 @@ fn the_message_of_a_run_that_we_cancelled_says_why() {
         stopped.cancel_reason = Some(why);
         stopped.cancelled = true;
         let mut owner = running("a", "r1");
-        owner.cancellation = Some(Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() }));
+        owner.cancellation = Some(Box::new(cancellation(None)));
         let decided = actions(&target(vec![owner], vec![stopped]));
         let failure = only_failure(&decided);
         assert_eq!(failure.reason, reason);

@@ -38,7 +38,7 @@ fn a_refused_create_fails_its_execution_and_the_others_wait_for_that() {
 #[test]
 fn a_failure_without_a_run_is_shown_as_cancelled_only_where_a_cancellation_caused_it() {
     let cancelled = |execution| {
-        let cancellation = Cancellation { reason: "enough".into(), requested_by: "jo".into() };
+        let cancellation = cancellation(None);
         Execution { cancellation: Some(Box::new(cancellation)), ..execution }
     };
     let too_late = ExecutionState::Undecided { unusable: None, start_before: Some(at(0)) };

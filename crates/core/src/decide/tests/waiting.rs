@@ -11,7 +11,7 @@ fn shows(reason: &str, tried: u64) -> WaitingShown {
 #[test]
 fn a_cancelled_execution_stops_wherever_it_is() {
     let cancelled = |mut execution: Execution| {
-        execution.cancellation = Some(Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() }));
+        execution.cancellation = Some(Box::new(cancellation(None)));
         execution
     };
     let decided = actions(&target(vec![cancelled(undecided("a"))], vec![]));

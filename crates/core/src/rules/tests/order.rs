@@ -1,11 +1,11 @@
 //! Where two neighbours match, the first decides.
 
 use super::*;
-use crate::execution::Cancellation;
+use crate::execution::Recorded;
 use crate::run::Progress;
 
 fn cancel(execution: &mut Execution) {
-    execution.cancellation = Some(Box::new(Cancellation { reason: "enough".into(), requested_by: "jo".into() }));
+    execution.cancellation = Some(Box::new(cancellation(None)));
 }
 
 fn expire(execution: &mut Execution) {
@@ -40,6 +40,7 @@ fn exhausted() -> Vec<Execution> {
 
 pub(super) fn rows() -> Vec<Row> {
     let broken = [exhausted(), vec![broke("b", "w", 9, -1)]].concat();
+    let unread = vec![cleared(broke("b", "w", 9, -1), Recorded::Not)];
     let hot = vec![completed("c", "w", 1, -9), stalled("f", "w", 2, -1, 60)];
     vec![
         row("unusable before cancelled", vec![], 0, "0 unusable spec").with(spoil).with(cancel),
@@ -49,6 +50,8 @@ pub(super) fn rows() -> Vec<Row> {
         busy(row("paused before busy", vec![], 0, "pause").with(pause_namespace)),
         busy(row("all paused before busy", vec![], 0, "pause").policy(pause_all)),
         busy(row("busy before broken", broken.clone(), 0, BUSY)),
+        busy(row("busy before a clearance is looked into", unread.clone(), 0, BUSY).guarded(1)),
+        row("a clearance is looked into before broken", unread, 0, LOOK).guarded(1),
         row("broken before exhausted", broken, 0, BROKEN),
         row("exhausted before backoff", exhausted(), 0, EXHAUSTED),
         row("backoff before cooldown", hot, 0, BACKOFF),

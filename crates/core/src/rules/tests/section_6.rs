@@ -1,7 +1,7 @@
 //! Rule 2 with its scopes, recoveries and clearances; rules 3 to 5 where clearances meet them (SPEC section 6).
 
 use super::*;
-use crate::execution::Recorded::{Effective, Ineffective, Not};
+use crate::execution::Recorded::{Effective, Ineffective, Not, Unguarded};
 use crate::policy::Scope;
 
 fn workflow_scope(policy: &mut Policy) {
@@ -80,6 +80,11 @@ fn recovery() -> Vec<Row> {
     ]
 }
 
+/// A failure that was cleared; its status names policies, and a look has found those of number 1.
+fn guarded_by(number: u32) -> Execution {
+    looked_into(named(number, cleared(broke("b", "w", 1, 0), Not)), Some(1))
+}
+
 fn clearance() -> Vec<Row> {
     let broken = |recorded| vec![cleared(broke("b", "w", 1, 0), recorded)];
     let w1_w2 = vec![cleared(broke("b1", "w1", 1, 0), Effective), broke("b2", "w2", 2, 1)];
@@ -102,5 +107,10 @@ fn clearance() -> Vec<Row> {
         row("a backoff alone is no block to clear", stalled_and(Not), 1, BACKOFF),
         row("what a clearance has covered backs nothing off", stalled_and(Effective), 1, OTHERWISE),
         row("a clearance does not lift rule 5", hot, 0, COOLDOWN),
+        row("what was recorded as unguarded lifts nothing", broken(Unguarded), 1, BROKEN),
+        row("what was recorded as effective stays so, whoever looks", broken(Effective), 1, OTHERWISE).guarded(1),
+        row("a clearance acts when it is known to be guarded", vec![guarded_by(1)], 1, OTHERWISE).guarded(1),
+        row("one that other policies guard lifts nothing", vec![guarded_by(2)], 1, BROKEN).guarded(1),
+        row("nor one whose status names none", vec![guarded_by(0)], 1, BROKEN).guarded(1),
     ]
 }

@@ -12,15 +12,16 @@ fn an_explanation_tells_what_each_rule_compared_and_what_would_change_it() {
     let text = said(&row("", past, 30, BACKOFF));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "0 unusable spec: its spec can be used");
-    assert_eq!(lines[5], "2 previous execution failed: the last that ran, ops/wfe-s, completed");
-    assert_eq!(lines[6], "3 exhausted retries: 2 failures in a row before anything ran, of 5");
+    assert_eq!(lines[5], "clearance: no clearance is being looked into");
+    assert_eq!(lines[6], "2 previous execution failed: the last that ran, ops/wfe-s, completed");
+    assert_eq!(lines[7], "3 exhausted retries: 2 failures in a row before anything ran, of 5");
     assert_eq!(
-        lines[7],
+        lines[8],
         "4 backoff: skipped, RecentlyRemediated: backoff: ops/wfe-f2 (workflow x) failed on node/n at \
          2027-01-15T08:00:00Z before anything ran, failure 2 in a row; a new WorkflowExecution can run from \
          2027-01-15T08:02:00Z on, or when ops/wfe-f2 is deleted (until 2027-01-15T08:02:00Z)"
     );
-    assert_eq!(lines.len(), 8, "{text}");
+    assert_eq!(lines.len(), 9, "{text}");
     let text = said(&row("", vec![], 0, OTHERWISE));
     assert_eq!(text.lines().last(), Some("6 otherwise: it runs"));
 }

@@ -14,6 +14,7 @@ use crate::cluster::follow::{Follower, owners};
 use crate::cluster::hand::{Created, Hand};
 use crate::cluster::retell::Retelling;
 use crate::cluster::stories::{Change, Step, Story, is_done, uid};
+use crate::cluster::verdicts::RESULT;
 use crate::cluster::{delay, random_for};
 
 /// How much later than recorded something may happen.
@@ -29,6 +30,8 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
 #[derive(Debug)]
 pub(super) struct Play {
     story: &'static Story,
+    /// The verdict that the run has as its result.
+    says: Option<&'static str>,
     retelling: Retelling,
     acts: VecDeque<(Time, Act)>,
     /// When the run times out; none where it does not, or where it is being stopped.
@@ -59,7 +62,7 @@ enum Act {
 
 impl Play {
     /// Begins the story of a run that is released now.
-    pub(super) fn begin(story: &'static Story, run: &Value, seed: u64, now: Time) -> Self {
+    pub(super) fn begin(story: &'static Story, says: Option<&'static str>, run: &Value, seed: u64, now: Time) -> Self {
         let mut random = random_for(seed, "tekton", run);
         let mut last = now;
         let acts = story.undisturbed().iter().enumerate().map(|(index, step)| {
@@ -71,7 +74,7 @@ impl Play {
         let timeout = timeout.ok().filter(|timeout| !timeout.is_zero());
         let deadline = timeout.and_then(|timeout| now.checked_add_signed(TimeDelta::from_std(timeout).ok()?));
         let retelling = Retelling::new(story, run, now);
-        Self { story, retelling, acts, deadline, is_resolved: false, random, state: State::Running }
+        Self { story, says, retelling, acts, deadline, is_resolved: false, random, state: State::Running }
     }
 
     /// Takes in the run as it is now.
@@ -146,7 +149,11 @@ impl Play {
         let Some(object) = self.place(step, run) else { return Ok(true) };
         match &step.change {
             Change::Changed(patch) => {
-                hand.merge(&object, &with_content(self.retelling.retell(patch)))?;
+                let mut told = with_content(self.retelling.retell(patch));
+                if let Some(says) = self.says.filter(|_| step.kind == "PipelineRun" && is_done(&told)) {
+                    told["status"]["results"] = json!([{"name": RESULT, "value": says}]);
+                }
+                hand.merge(&object, &told)?;
                 if patch["metadata"]["deletionTimestamp"].is_string() {
                     hand.delete(&object, None)?;
                 }

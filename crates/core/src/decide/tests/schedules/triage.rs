@@ -355,3 +355,21 @@ fn an_adjusted_interval_paces_the_schedule_until_its_plan_begins_anew() {
     assert_eq!((anew.adjust, anew.next.unwrap().at), (None, at(110)), "what a person wrote counts again");
     assert_eq!(Adjust::default().interval, None);
 }
+
+#[test]
+fn the_end_of_a_suspension_lifts_nothing_that_a_triage_has_done() {
+    let suspended = failing(|it| {
+        let triage = Triage { verdict: Some(Verdict::PauseAndNotify), ..record(State::Paused) };
+        it.status.triage = Some(Box::new(triage));
+        it.status.adjust =
+            Some(Box::new(Adjust { timeout: Some(std::time::Duration::from_mins(5)), ..Adjust::default() }));
+        it.status.held = Held::By { reason: HeldBy::Suspended, message: "m".into() };
+        it.status.next = None;
+    });
+    let status = said(&suspended, 50);
+    assert_eq!((status.planned_from, status.held.by()), (Some(at(50)), Some(HeldBy::TriagePaused)));
+    assert_eq!((&status.triage, &status.adjust), (&suspended.status.triage, &suspended.status.adjust));
+    let after = Schedule { status, ..suspended };
+    let decision = decided(&after, 51);
+    assert_eq!((row(&decision), decision.actions.len()), ("4 paused by a triage", 0), "who may suspend may not resume");
+}

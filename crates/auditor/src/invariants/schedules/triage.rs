@@ -1,0 +1,232 @@
+//! Invariant 13: at most one triage per schedule and cooldown, and none of a triage; and what a triage may do (sections
+//! 13.2 to 13.4).
+//!
+//! A record is judged by the status that it replaces, whose version its write names. An analyst is made after a live
+//! read, so its record is one that stood there within the lag.
+
+use serde_json::{Map, Value};
+use wfe_core::duration;
+
+use super::children::holding;
+use super::{Finding, views};
+use crate::history::{ANALYST, Execution, LastRun, Schedule, failure_count, planned_from, text};
+use crate::moment::{Seconds, seconds};
+use crate::report::{Counts, Moment, Violation};
+use crate::section_7::whole;
+use crate::section_13::Shared;
+use crate::{Evidence, Policy};
+
+/// After how many failures a triage begins where a schedule does not say.
+const AFTER: u64 = 3;
+/// The window in which triages are counted, in seconds.
+const HOUR: Seconds = 60 * 60;
+
+/// What is wrong with a record: the rule, and a clause that completes the name of the schedule.
+type Flaw = (&'static str, String);
+
+pub(super) fn judge(evidence: &Evidence<'_>, shared: Option<&Shared<'_>>, counts: &mut Counts) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for schedule in evidence.history.schedules.values() {
+        for pair in schedule.written.windows(2) {
+            let [before, after] = pair else { continue };
+            if evidence.authors.is_strangers(after.at) {
+                continue;
+            }
+            let object = schedule.object_at(after.at);
+            let step =
+                Step { evidence, shared, schedule, object, before: before.status, after: after.status, at: after.at };
+            found.extend(step.flaws(counts).into_iter().map(|(rule, what)| {
+                Finding::new(13, rule, format!("{} {what}", schedule.object)).of_schedule(schedule, after.at)
+            }));
+        }
+    }
+    found.extend(evidence.history.executions.values().filter_map(|execution| analyst(evidence, execution, counts)));
+    found
+}
+
+/// One status that replaces another.
+struct Step<'j, 'e> {
+    evidence: &'j Evidence<'e>,
+    shared: Option<&'j Shared<'j>>,
+    schedule: &'j Schedule<'e>,
+    /// The schedule with the status that was written. Its spec is the one that the write rests on.
+    object: &'e Value,
+    before: &'e Value,
+    after: &'e Value,
+    at: Moment,
+}
+
+impl Step<'_, '_> {
+    fn flaws(&self, counts: &mut Counts) -> Vec<Flaw> {
+        let (was, is) = (&self.before["triage"], &self.after["triage"]);
+        let (adjusted, adjusts) = (&self.before["adjust"], &self.after["adjust"]);
+        if planned_from(self.before) != planned_from(self.after) {
+            let is_over = was.is_null() && is.is_null() || is["of"] == was["of"] && is["state"] == "Over";
+            let is_undone = is_over && adjusts.is_null();
+            return (!is_undone)
+                .then(|| ("triage-over", "began its plan anew, and its triage is not over".to_owned()))
+                .into_iter()
+                .collect();
+        }
+        if was == is {
+            return (adjusted != adjusts)
+                .then(|| ("adjusted", "was adjusted by no triage".to_owned()))
+                .into_iter()
+                .collect();
+        }
+        let begins = is["of"] != was["of"];
+        let mut flaws = Vec::new();
+        if begins {
+            counts.add("triages");
+            flaws.extend(self.begins(was, is));
+        } else if !goes_on(was, is) {
+            flaws.push(("triage-fixed", format!("changed the record of the triage of {}, which was over", was["of"])));
+        }
+        if !is["verdict"].is_null() && (begins || was["verdict"].is_null()) {
+            counts.add("verdicts");
+        }
+        flaws.extend(self.verdict(is));
+        if adjusted != adjusts {
+            flaws.extend(self.adjusts(is));
+        }
+        flaws
+    }
+
+    /// What must hold when a triage begins. The first that does not is told.
+    fn begins(&self, was: &Value, is: &Value) -> Option<Flaw> {
+        let (spec, policy) = (&self.object["spec"], self.evidence.options.policy.as_ref());
+        let flaw = |rule: &'static str, what: String| Some((rule, format!("began a triage, and {what}")));
+        if is.is_null() {
+            return Some(("triage-fixed", "forgot its triage".to_owned()));
+        }
+        let analyst = text(spec, "/triage/analyst").unwrap_or("BuiltIn");
+        if analyst == "Off" || is["analyst"] != analyst {
+            return flaw("triage-analyst", format!("its analyst is {analyst}, and not {}", is["analyst"]));
+        }
+        let is_idle = spec["suspend"] == true || text(self.object, "/metadata/deletionTimestamp").is_some();
+        if is_idle || was["state"] == "Paused" {
+            return flaw("triage-idle", "it makes no children".to_owned());
+        }
+        let (count, least) = (failure_count(self.after), spec["triage"]["after"].as_u64().unwrap_or(AFTER));
+        if count < least {
+            return flaw("triage-early", format!("it had failed {count} times of {least}"));
+        }
+        if !self.is_of_last_failure(is) {
+            return flaw("triage-of", format!("{} is not its child that failed last", is["of"]));
+        }
+        if was["state"] == "Analysing" {
+            return flaw("triage-cooldown", "another was at work".to_owned());
+        }
+        let (policy, at) = (policy?, seconds(is, "/at")?);
+        let until = seconds(was, "/at").map(|was| was + whole(policy.triage_cooldown.as_nanos()));
+        if let Some(until) = until.filter(|until| at < *until) {
+            return flaw("triage-cooldown", format!("the one before it lets none begin for {} s more", until - at));
+        }
+        if let Some(key) = self.circuit(at) {
+            return flaw("triage-circuit", format!("circuit {key} was open"));
+        }
+        self.too_many(policy, at).and_then(|what| flaw("triage-many", what))
+    }
+
+    /// A triage is of the child that failed last, and of no other execution.
+    fn is_of_last_failure(&self, is: &Value) -> bool {
+        let last = LastRun::read(self.after);
+        let failed = last.filter(|last| matches!(last.outcome, Some("Failed" | "Refused")));
+        let failed = failed.filter(|last| Some(last.slot) > planned_from(self.after));
+        failed.is_some_and(|last| is["of"] == format!("{}-{}", self.schedule.object.name, last.slot))
+    }
+
+    /// Names a circuit that touches the schedule and is open on every view that the write may rest on.
+    fn circuit(&self, at: Seconds) -> Option<String> {
+        let shared = self.shared.filter(|shared| shared.is_open_at(at))?;
+        let mut newest = None;
+        for view in views(self.evidence, self.at, shared.changes()) {
+            for circuits in shared.known_at(view) {
+                let held = holding(&circuits, self.object, at).next().map(|circuit| circuit.key.clone());
+                newest.get_or_insert(held?);
+            }
+        }
+        newest
+    }
+
+    /// Counts the triages of other schedules that had begun within the hour, and that every view shows.
+    fn too_many(&self, policy: &Policy, at: Seconds) -> Option<String> {
+        let versions = |other: &Schedule<'_>| other.versions.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+        let schedules = self.evidence.history.schedules.values();
+        let others: Vec<_> = schedules.filter(|it| it.object.uid != self.schedule.object.uid).collect();
+        let had_begun = |other: &&&Schedule<'_>| {
+            let views = views(self.evidence, self.at, versions(other).into_iter().chain(other.gone));
+            let begun = |view: &Moment| seconds(&other.object_at(*view)["status"]["triage"], "/at");
+            views.iter().all(|view| begun(view).is_some_and(|begun| at - HOUR < begun && begun <= at))
+        };
+        let begun = u64::try_from(others.iter().filter(had_begun).count()).unwrap_or(u64::MAX);
+        let most = u64::from(policy.triage_max_per_hour);
+        (begun >= most.max(1)).then(|| format!("{begun} of others had begun within the hour"))
+    }
+
+    /// A verdict has the effect that is its own, and none without one.
+    fn verdict(&self, is: &Value) -> Option<Flaw> {
+        let state = is["state"].as_str().unwrap_or_default();
+        let is_its_own = match (state, is["verdict"].as_str()) {
+            ("Analysing" | "Failed", None)
+            | ("Noted", Some(_))
+            | ("Filed", Some("FileFix"))
+            | ("Paused", Some("PauseAndNotify"))
+            | ("Adjusted", Some("AdjustConfig")) => true,
+            _ => false,
+        };
+        (!is_its_own).then(|| ("verdict", format!("is {state} by the verdict {}", is["verdict"])))
+    }
+
+    /// What was adjusted is what the schedule lets a triage adjust.
+    fn adjusts(&self, is: &Value) -> Option<Flaw> {
+        let (was, now, spec) = (&self.before["adjust"], &self.after["adjust"], &self.object["spec"]);
+        if is["state"] != "Adjusted" || now.is_null() {
+            return Some(("adjusted", "was adjusted by a triage that adjusts nothing".to_owned()));
+        }
+        let (none, allowed) = (Map::new(), spec["triage"]["allowAdjust"].as_array().map_or(&[][..], Vec::as_slice));
+        let parameters = now["parameters"].as_object().unwrap_or(&none);
+        let changed = parameters.iter().filter(|(key, value)| was["parameters"][key.as_str()] != **value);
+        let changed = changed.map(|(key, _)| format!("parameters.{key}"));
+        let fields = ["interval", "timeout"].into_iter().filter(|field| was[*field] != now[*field]);
+        let changed: Vec<String> = fields.map(str::to_owned).chain(changed).collect();
+        if let Some(field) = changed.iter().find(|field| !allowed.contains(&Value::from(field.as_str()))) {
+            return Some(("adjusted", format!("lets no triage change {field}")));
+        }
+        let length = |value: &Value| duration::parse(value.as_str()?).ok();
+        let (interval, least) = (length(&now["interval"]), length(&spec["minInterval"]));
+        let is_below = interval.zip(least).is_some_and(|(interval, least)| interval < least);
+        let is_above = interval.zip(length(&spec["maxInterval"])).is_some_and(|(interval, most)| interval > most);
+        (is_below || is_above).then(|| ("adjusted", "was adjusted beyond its clamps".to_owned()))
+    }
+}
+
+/// Tells whether a record goes on: while it analyses, its analyst is named and its verdict comes.
+fn goes_on(was: &Value, is: &Value) -> bool {
+    let is_same = |field: &str| was[field] == is[field];
+    let is_named_once = was["run"].is_null() || is_same("run");
+    was["state"] == "Analysing" && is["state"] != "Over" && is_same("at") && is_same("analyst") && is_named_once
+}
+
+/// An analyst is made once, for the triage that its schedule's status says.
+fn analyst(evidence: &Evidence<'_>, execution: &Execution<'_>, counts: &mut Counts) -> Option<Violation> {
+    let analysed = execution.analyses?;
+    if evidence.authors.is_strangers(execution.created) {
+        return None;
+    }
+    counts.add("analysts");
+    let schedule = evidence.history.schedules.get(analysed.schedule)?;
+    let of = execution.object.name.strip_suffix(ANALYST)?;
+    let awaits = |view: &Moment| {
+        let triage = &schedule.object_at(*view)["status"]["triage"];
+        let is_awaited = triage["state"] == "Analysing" && triage["analyst"] == "Pipeline" && triage["run"].is_null();
+        triage["of"] == of && is_awaited
+    };
+    let changes = schedule.versions.iter().map(|(at, _)| *at).chain(schedule.gone);
+    if views(evidence, execution.created, changes).iter().any(awaits) {
+        return None;
+    }
+    let text = format!("{} was made, and no triage of {} awaited it", execution.object, schedule.object);
+    let objects = vec![execution.object.clone(), schedule.object.clone()];
+    Some(Finding::new(13, "analyst", text).on(execution.shown_target(), objects, &[execution.created]))
+}
