@@ -129,6 +129,12 @@ impl<'a> Rival<'a> {
                 .arg("--cooldown-period", "15s")
                 .arg("--base-cooldown-period", "1s")
                 .arg("--max-cooldown-period", "4s")
+                // The bursts fail alike on many targets all the time: else the schedules would always be held.
+                .arg("--outage-targets", "15")
+                .arg("--outage-window", "3s")
+                .arg("--breaker-threshold", "0")
+                .arg("--triage-cooldown", "20s")
+                .arg("--triage-max-per-hour", "1000")
                 .arg("--max-consecutive-failures", "3");
             self.operator = Some(operator.through(&self.proxy).spawn().await?);
         }

@@ -50,6 +50,8 @@ pub struct Subject {
     pub retry: Option<Box<Retry>>,
     /// Whether its status has the number of a run that it has given up.
     pub gave_up: bool,
+    /// Whether it analyses why others failed: then it blocks nobody.
+    pub analyses: bool,
     /// Which policies guard what is set on it from now on, as far as nothing is set.
     pub guard: Option<GuardMark>,
     /// Since when its status says that its cancellation does not count, where it does.

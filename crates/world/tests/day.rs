@@ -19,8 +19,8 @@ fn runs(interval: u64, lasts: u64) -> usize {
         target: "ops/statefulset/db".to_owned(),
         workflow: "cleanup".to_owned(),
         story: "bad-graph".to_owned(),
-        then: Vec::new(),
         spec: json!({"interval": format!("{interval}s"), "history": {"failed": 3}}),
+        ..NewSchedule::default()
     };
     let other = Create {
         name: "ops/other".to_owned(),

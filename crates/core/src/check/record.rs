@@ -218,7 +218,9 @@ fn is_success(it: &Execution) -> bool {
 }
 
 fn is_broken(it: &Execution) -> bool {
-    matches!(&it.state, ExecutionState::Failed(failed) if failed.was_execution_failure)
+    // What analyses the failures of others is on a target of its own.
+    let analyses = it.child.as_ref().is_some_and(|child| child.analyses);
+    matches!(&it.state, ExecutionState::Failed(failed) if failed.was_execution_failure) && !analyses
 }
 
 /// It came too late, a person cancelled it, or a schedule made it, and nothing of it ran: it neither counts nor makes

@@ -230,6 +230,7 @@ fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
         proof: execution.run_shown.proof.clone(),
         retry: execution.retry.clone(),
         gave_up: execution.is_undecided() && execution.run_sequence.is_some(),
+        analyses: execution.analyses(),
         guard: entry.target.guard_of(execution),
         unguarded: execution.cancellation.as_ref().and_then(|cancellation| cancellation.unguarded),
     })

@@ -57,7 +57,7 @@ pub(super) fn ended(
     }
     status.conditions.push(started_condition(subject, at, started));
     if let Ending::Failed(failure) = ending
-        && let Some(reason) = failure.blocks()
+        && let Some(reason) = failure.blocks().filter(|_| !subject.analyses)
         && let Some(target) = target
     {
         status.conditions.push(blocked_condition(subject, at, Blocked::Yes(reason), Some(target)));

@@ -2,6 +2,7 @@
 
 mod meetings;
 mod schedules;
+mod triages;
 
 use fastrand::Rng;
 
@@ -71,6 +72,7 @@ impl Plan {
         }
         if seed % SCHEDULING == 2 {
             schedules::add(&mut plan, seed);
+            triages::add(&mut plan, seed);
         }
         meetings::add(&mut plan, seed);
         plan.acts.sort_by_key(|act| act.at);

@@ -59,6 +59,7 @@ fn draw(name: &str, chance: &mut Rng) -> NewSchedule {
         workflow: pick(chance, &WORKFLOWS).to_owned(),
         story: story(chance),
         then,
+        registry: None,
         spec: serde_json::from_str(pick(chance, &SPECS)).unwrap_or_default(),
     }
 }

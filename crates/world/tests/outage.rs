@@ -1,0 +1,115 @@
+//! A registry that is down while many schedules of it have slots (SPEC section 13.5): how often they run, and how soon all
+//! run again, with circuits and without. `docs/testing.md` has the numbers.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use wfe_world::plan::{Act, Deed, Fault, Millis, NewSchedule, Plan, Trouble};
+use wfe_world::world::{How, play};
+
+const SECOND: Millis = 1000;
+const MINUTE: Millis = 60 * SECOND;
+/// All schedules are there after a minute, and have run once or twice when the registry goes down.
+const DOWN_FROM: Millis = 3 * MINUTE;
+const WITHOUT_CIRCUITS: [&str; 2] = ["--outage-targets=0", "--breaker-threshold=0"];
+
+/// What an outage has cost.
+#[derive(Debug)]
+struct Cost {
+    /// How many executions were made while the registry was down.
+    runs: usize,
+    /// How long after its end the first of each schedule had completed, for the last of them.
+    recovered_after: Millis,
+    /// How many executions were made within one second after its end, at the most.
+    at_once: usize,
+}
+
+/// Plays an outage of so many minutes with so many schedules of one minute, and goes on for so long after it.
+fn outage(schedules: u64, minutes: u64, after: u64, flags: &[&str]) -> Cost {
+    let schedule = |number: u64| NewSchedule {
+        name: format!("ops/tick-{number}"),
+        target: format!("node/worker-{number}"),
+        workflow: "cleanup".to_owned(),
+        story: "success".to_owned(),
+        spec: json!({"interval": "1m"}),
+        ..NewSchedule::default()
+    };
+    let to = DOWN_FROM + minutes * MINUTE;
+    let acts =
+        (0..schedules).map(|number| Act { at: number * MINUTE / schedules, what: Deed::Schedule(schedule(number)) });
+    let end = Act { at: to + after * MINUTE, what: Deed::Touch("ops/nobody".to_owned()) };
+    let down = Trouble::RegistryDown { registry: "registry.test".to_owned() };
+    let plan = Plan {
+        seed: schedules,
+        replicas: 1,
+        flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+        tekton: "v1.12.0".to_owned(),
+        acts: acts.chain([end]).collect(),
+        faults: vec![Fault { from: DOWN_FROM, to, replica: None, what: down }],
+    };
+    let outcome = play(&plan, How { lines: true }).unwrap();
+    assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
+    cost(&outcome.lines, schedules, to)
+}
+
+/// Reads from the requests what an outage has cost that ended at a time.
+fn cost(lines: &[String], schedules: u64, to: Millis) -> Cost {
+    let mut made = Vec::new();
+    let mut recovered: BTreeMap<String, Millis> = BTreeMap::new();
+    for line in lines {
+        let mut words = line.splitn(5, ' ');
+        let (at, _, method, uri) =
+            (words.next().unwrap(), words.next(), words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (at, body) = (at.parse::<Millis>().unwrap(), words.next().unwrap_or_default());
+        let path = uri.split('?').next().unwrap_or_default();
+        if method == "POST" && path.ends_with("/workflowexecutions") && !body.contains("-triage\"") {
+            made.push(at);
+        }
+        if method == "PATCH" && at >= to && body.contains("\"phase\":\"Completed\"") {
+            let name = path.trim_end_matches("/status").rsplit('/').next().unwrap_or_default();
+            let schedule = name.rsplit_once('-').unwrap_or_default().0.to_owned();
+            recovered.entry(schedule).or_insert(at - to);
+        }
+    }
+    assert_eq!(recovered.len() as u64, schedules, "all run again");
+    let seconds: BTreeSet<Millis> = made.iter().filter(|at| **at >= to).map(|at| at / SECOND).collect();
+    let in_second = |second: &Millis| made.iter().filter(|at| *at / SECOND == *second).count();
+    let down = DOWN_FROM..to;
+    Cost {
+        runs: made.iter().filter(|at| down.contains(at)).count(),
+        recovered_after: recovered.values().copied().max().unwrap(),
+        at_once: seconds.iter().map(in_second).max().unwrap(),
+    }
+}
+
+/// Ten minutes and forty schedules: the circuit opens at once, and is probed after 1, 3 and 7 minutes; what comes next is
+/// after 15, five minutes after the end. Without circuits each fails after 0, 2 and 6 minutes.
+#[test]
+fn a_registry_that_is_down_is_asked_by_one_schedule_at_a_time() {
+    let with = outage(40, 10, 8, &[]);
+    println!("with circuits: {with:?}");
+    assert!((8..=12).contains(&with.runs), "5 to open, what was at work by then, and 3 probes: {with:?}");
+    assert!(with.recovered_after <= 7 * MINUTE, "{with:?}");
+    assert!(with.at_once <= 5, "they go on one after the other: {with:?}");
+    let without = outage(40, 10, 8, &WITHOUT_CIRCUITS);
+    println!("without: {without:?}");
+    assert!(without.runs >= 100, "{without:?}");
+}
+
+/// An hour and two hundred schedules, with `WFE_TEST_ALL=1`.
+#[test]
+fn an_outage_of_an_hour_costs_five_failures_and_eight_probes() {
+    if std::env::var_os("WFE_TEST_ALL").is_none() {
+        return;
+    }
+    let with = outage(200, 60, 12, &[]);
+    println!("with circuits: {with:?}");
+    assert!((13..=21).contains(&with.runs), "5 to open, what was at work by then, and 8 probes: {with:?}");
+    assert!(with.recovered_after <= 11 * MINUTE, "{with:?}");
+    assert!(with.at_once <= 12, "they go on one after the other: {with:?}");
+    let without = outage(200, 60, 34, &WITHOUT_CIRCUITS);
+    println!("without: {without:?}");
+    assert!(without.runs > 900, "{without:?}");
+}
