@@ -8,8 +8,8 @@
 //!
 //! It is a second, independent reading: it shares with the operator the names of targets and chains, labels, closed
 //! words and the spelling of durations, and none of its rules: those of sections 6, 7, 11, 12 and 13 are written anew
-//! (`section_6`, `section_7`, `section_11` to `section_13`), the first two to be read from a `record` of each target. All
-//! changes are ordered by resourceVersion, so the order of the lines means nothing. It has no client and no clock.
+//! (`section_6`, `section_7`, `section_11` to `section_13`), the first two to be read from a `record` of each target.
+//! All changes are ordered by resourceVersion, so the order of the lines means nothing. It has no client and no clock.
 //!
 //! # What it judges
 //! | invariant | rules |
@@ -35,8 +35,8 @@
 //!   where executions of a namespace take part that was not recorded. Waiting too long is no violation either.
 //! - What `retryWhen` and `stopWhen` answer, and whether a create was really refused for good.
 //! - Which of the last moments before a write its writer has seen: what some view allows that it may rest on is right.
-//! - Whose turn a probe of a circuit was, how what one held is spread, and what an analyst has said. That no circuit holds
-//!   an execution (invariant 14) is seen as that of a person getting its turn: nothing forbids that here but section 6.
+//! - Whose turn a probe of a circuit was, how what one held is spread, and what an analyst has said. That no circuit
+//!   holds an execution (invariant 14): waiting too long is no violation, and nothing but section 6 forbids a turn.
 //! - Slots of a cron expression in another zone than UTC, or with a spread; a pause of everything; whether a child was
 //!   really refused. Whether a schedule waits too long: nothing says that a child was due but the plan.
 //! - Clocks: a time that an operator wrote is taken for the time at which it decided.

@@ -1,5 +1,6 @@
 //! The policy that was in force while a recording was made: the numbers that rules 2 to 5 of section 6, the counter of
-//! section 7, the circuits and the triages of section 13 compare with. It has the flags of the operator, and their defaults.
+//! section 7, the circuits and the triages of section 13 compare with. It has the flags of the operator, and their
+//! defaults.
 
 use std::time::Duration;
 
@@ -48,8 +49,8 @@ pub struct Policy {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub outage_window: Duration,
 
-    /// Which share of the targets that finished opened the circuit of all, in thousandths; on the command line as a share
-    /// from 0 to 1. 0: no share did.
+    /// Which share of the targets that finished opened the circuit of all, in thousandths; on the command line as a
+    /// share from 0 to 1. 0: no share did.
     #[arg(long, value_name = "SHARE", default_value = "0.5", value_parser = thousandths)]
     pub breaker_threshold: u32,
 

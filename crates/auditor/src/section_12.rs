@@ -79,8 +79,8 @@ impl State {
 // === impl Plan ===
 
 impl Plan {
-    /// Reads it from the spec of a schedule, and from what a triage has put over that (`status.adjust`); none where it is
-    /// not understood, so that its slots are not judged.
+    /// Reads it from the spec of a schedule, and from what a triage has put over that (`status.adjust`); none where it
+    /// is not understood, so that its slots are not judged.
     pub(crate) fn read(spec: &Value, adjusted: &Value) -> Option<Self> {
         let length = |field: &str| text(spec, field).and_then(whole_seconds);
         let every = match (length("/interval"), text(spec, "/cron")) {

@@ -135,7 +135,9 @@ impl<'e> Shared<'e> {
         }
         events.sort_by_key(|event| (event.at, event.uid, matches!(event.what, What::Ended { .. })));
         let mut state = State::new(policy);
-        events.iter().for_each(|event| state.take(event));
+        for event in &events {
+            state.take(event);
+        }
         let open = state.spans();
         Self { policy, events, open }
     }

@@ -195,8 +195,8 @@ impl<'r, 'e> Reading<'r, 'e> {
         Some(Ban { rule: Rule::ExhaustedRetries, because: vec![latest], until })
     }
 
-    /// Rule 4: the latest execution is a pre-execution failure, be it shared or not, and it is before its nextAllowedExecution. (One that
-    /// does not count hides nothing: ADR 5.)
+    /// Rule 4: the latest execution is a pre-execution failure, be it shared or not, and it is before its
+    /// nextAllowedExecution. (One that does not count hides nothing: ADR 5.)
     fn backoff(&self) -> Option<Ban<'r, 'e>> {
         let latest = self.uncleared().iter().rfind(|past| past.end != End::Uncounted)?;
         let until = latest.next_allowed.or_else(|| {

@@ -7,8 +7,8 @@ use crate::moment::Seconds;
 use crate::record::{End, Past};
 
 /// Lists the pre-execution failures since the last success, newest first: the next execution waits for them, and those
-/// that are not shared are what is counted. With a quiet time, those before it do not count. A time that is not known is
-/// not quiet.
+/// that are not shared are what is counted. With a quiet time, those before it do not count. A time that is not known
+/// is not quiet.
 pub(crate) fn in_a_row<'p, 'e>(uncleared: &'p [Past<'e>], policy: &Policy, at: Seconds) -> Vec<&'p Past<'e>> {
     let since_success = uncleared.iter().rev().take_while(|past| past.end != End::Completed);
     let mut row: Vec<&Past<'_>> = since_success.filter(|past| past.backs_off()).collect();

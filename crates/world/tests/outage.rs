@@ -1,5 +1,5 @@
-//! A registry that is down while many schedules of it have slots (SPEC section 13.5): how often they run, and how soon all
-//! run again, with circuits and without. `docs/testing.md` has the numbers.
+//! A registry that is down while many schedules of it have slots (SPEC section 13.5): how often they run, and how soon
+//! all run again, with circuits and without. `docs/testing.md` has the numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
@@ -84,8 +84,8 @@ fn cost(lines: &[String], schedules: u64, to: Millis) -> Cost {
     }
 }
 
-/// Ten minutes and forty schedules: the circuit opens at once, and is probed after 1, 3 and 7 minutes; what comes next is
-/// after 15, five minutes after the end. Without circuits each fails after 0, 2 and 6 minutes.
+/// Ten minutes and forty schedules: the circuit opens at once, and is probed after 1, 3 and 7 minutes; what comes next
+/// is after 15, five minutes after the end. Without circuits each fails after 0, 2 and 6 minutes.
 #[test]
 fn a_registry_that_is_down_is_asked_by_one_schedule_at_a_time() {
     let with = outage(40, 10, 8, &[]);

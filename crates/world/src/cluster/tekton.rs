@@ -1,10 +1,10 @@
 //! Tekton's controller: begins a story for each run that is released, and plays it.
 //!
 //! A run's bundle says which story: `registry.test/<version>/<story>:<tag>`, or with a digest. Any host that ends with
-//! `.test` will do. Any other bundle is missing from its registry, and all are while that is down. `<story>.says.<what>`
-//! is a story whose run has a verdict as its result. With several stories, as in `<story>.then.<story>`, each further run of an execution,
-//! or of a schedule, plays the next. A recorded act of a person, such as a cancellation, is not played: from there on
-//! the run waits until somebody stops it.
+//! `.test` will do. Any other bundle is missing from its registry, and all are while that is down. The run of
+//! `<story>.says.<what>` has a verdict as its result. With several stories, as in `<story>.then.<story>`, each further
+//! run of an execution, or of a schedule, plays the next. A recorded act of a person, such as a cancellation, is not
+//! played: from there on the run waits until somebody stops it.
 //!
 //! A run that is resolved may be stopped, by its `spec.status` or by its time-out; it then ends as recorded runs that
 //! were stopped. A run whose bundle cannot be resolved has no time-out: Tekton looks at that later.

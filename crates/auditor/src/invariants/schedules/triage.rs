@@ -85,7 +85,7 @@ impl Step<'_, '_> {
         if !is["verdict"].is_null() && (begins || was["verdict"].is_null()) {
             counts.add("verdicts");
         }
-        flaws.extend(self.verdict(is));
+        flaws.extend(verdict(is));
         if adjusted != adjusts {
             flaws.extend(self.adjusts(is));
         }
@@ -164,20 +164,6 @@ impl Step<'_, '_> {
         (begun >= most.max(1)).then(|| format!("{begun} of others had begun within the hour"))
     }
 
-    /// A verdict has the effect that is its own, and none without one.
-    fn verdict(&self, is: &Value) -> Option<Flaw> {
-        let state = is["state"].as_str().unwrap_or_default();
-        let is_its_own = match (state, is["verdict"].as_str()) {
-            ("Analysing" | "Failed", None)
-            | ("Noted", Some(_))
-            | ("Filed", Some("FileFix"))
-            | ("Paused", Some("PauseAndNotify"))
-            | ("Adjusted", Some("AdjustConfig")) => true,
-            _ => false,
-        };
-        (!is_its_own).then(|| ("verdict", format!("is {state} by the verdict {}", is["verdict"])))
-    }
-
     /// What was adjusted is what the schedule lets a triage adjust.
     fn adjusts(&self, is: &Value) -> Option<Flaw> {
         let (was, now, spec) = (&self.before["adjust"], &self.after["adjust"], &self.object["spec"]);
@@ -206,6 +192,20 @@ fn goes_on(was: &Value, is: &Value) -> bool {
     let is_same = |field: &str| was[field] == is[field];
     let is_named_once = was["run"].is_null() || is_same("run");
     was["state"] == "Analysing" && is["state"] != "Over" && is_same("at") && is_same("analyst") && is_named_once
+}
+
+/// A verdict has the effect that is its own, and none without one.
+fn verdict(is: &Value) -> Option<Flaw> {
+    let state = is["state"].as_str().unwrap_or_default();
+    let is_its_own = matches!(
+        (state, is["verdict"].as_str()),
+        ("Analysing" | "Failed", None)
+            | ("Noted", Some(_))
+            | ("Filed", Some("FileFix"))
+            | ("Paused", Some("PauseAndNotify"))
+            | ("Adjusted", Some("AdjustConfig"))
+    );
+    (!is_its_own).then(|| ("verdict", format!("is {state} by the verdict {}", is["verdict"])))
 }
 
 /// An analyst is made once, for the triage that its schedule's status says.

@@ -76,8 +76,8 @@ fn adjusted(schedule: &Value) -> Option<Map<String, Value>> {
     Some(spec)
 }
 
-/// Judges an execution that analyses: it runs the workflow that its schedule names for that, as the account that is named
-/// there, for no longer than is said there, and on a target of its own.
+/// Judges an execution that analyses: it runs the workflow that its schedule names for that, as the account that is
+/// named there, for no longer than is said there, and on a target of its own.
 fn is_analyst(body: &Value, namespace: &str, schedule: &Schedule<'_>) -> Result<(), &'static str> {
     let spec = &body["spec"];
     let child = text(body, "/metadata/name").and_then(|name| name.strip_suffix(ANALYST)).unwrap_or_default();
