@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use chrono::{SecondsFormat, TimeDelta, Utc};
-use kube::api::{Patch, PatchParams};
+use kube::api::{ApiResource, Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::process::{self, workspace_binary};
 use wfe_testkit::{World, manifests, repository, wfe};
@@ -110,8 +110,20 @@ fn has(text: &str, words: &[&str]) {
 /// Puts the shipped policy on clearances in force for the namespace of a world. `canary` is an execution there that
 /// nobody has cleared.
 async fn guard_clearances(world: &World, canary: &str) -> Result<()> {
-    let name = format!("clearance-{}", world.namespace());
-    for file in ["clearance_policy.yaml", "clearance_policy_binding.yaml"] {
+    let refused = json!({"spec": {"clearance": {"reason": "why", "clearedBy": "nobody"}}});
+    guard(world, "clearance", &wfe::resource(), canary, refused).await
+}
+
+/// The same for the policy on resumes. `canary` is a schedule there that a triage has paused.
+async fn guard_resumes(world: &World, canary: &str) -> Result<()> {
+    let refused = json!({"spec": {"resume": {"triage": "another", "reason": "why", "resumedBy": "nobody"}}});
+    guard(world, "resume", &wfe::schedules(), canary, refused).await
+}
+
+/// Puts a shipped policy in force for the namespace of a world: it is there when it refuses this change of an object.
+async fn guard(world: &World, policy: &str, kind: &ApiResource, canary: &str, refused: Value) -> Result<()> {
+    let name = format!("{policy}-{}", world.namespace());
+    for file in [format!("{policy}_policy.yaml"), format!("{policy}_policy_binding.yaml")] {
         for mut object in manifests::read(&repository().join("config/admission").join(file))? {
             object["metadata"]["name"] = json!(name);
             if object["spec"]["policyName"].is_string() {
@@ -122,12 +134,11 @@ async fn guard_clearances(world: &World, canary: &str) -> Result<()> {
             world.apply(&object).await?;
         }
     }
-    let patch = Patch::Merge(json!({"spec": {"clearance": {"reason": "why", "clearedBy": "nobody"}}}));
-    let params = PatchParams { dry_run: true, ..PatchParams::default() };
-    let executions = world.api(&wfe::resource(), world.namespace());
+    let (patch, params) = (Patch::Merge(refused), PatchParams { dry_run: true, ..PatchParams::default() });
+    let objects = world.api(kind, world.namespace());
     let deadline = Instant::now() + IN_FORCE_WITHIN;
-    while executions.patch(canary, &params, &patch).await.is_ok() {
-        ensure!(Instant::now() < deadline, "the policy on clearances is not in force after {IN_FORCE_WITHIN:?}");
+    while objects.patch(canary, &params, &patch).await.is_ok() {
+        ensure!(Instant::now() < deadline, "the policy of the kind {policy} is not in force after {IN_FORCE_WITHIN:?}");
         tokio::time::sleep(PAUSE).await;
     }
     Ok(())

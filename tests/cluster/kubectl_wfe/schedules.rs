@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wfe_testkit::process::{self, workspace_binary};
 use wfe_testkit::{Proxy, When, World, wfe};
 
-use super::{Caller, has, said};
+use super::{Caller, guard_resumes, has, said};
 use crate::expect::text;
 use crate::history::short;
 use crate::schedules::{await_children, await_held, await_outcome, await_schedule, create};
@@ -105,6 +105,7 @@ async fn what_a_triage_has_paused_is_resumed_with_a_reason_and_by_who_may() -> R
     let schedules: Api<DynamicObject> = world.api(&wfe::schedules(), world.namespace());
     let status = Patch::Merge(json!({"status": {"triage": triage}}));
     schedules.patch_status("sick", &PatchParams::default(), &status).await?;
+    guard_resumes(&world, "sick").await?;
     let editor = Person::new(&world, "editor", &[EDITOR]).await?;
     let sre = Person::new(&world, "sre", &["wfe-view", "wfe-clear"]).await?;
 
