@@ -281,6 +281,19 @@ fn a_person_ends_the_pause_of_a_triage() {
 }
 
 #[test]
+fn the_end_of_a_suspension_ends_no_pause_of_a_triage() {
+    for (state, expected) in [("Paused", clean()), ("Over", vec!["13 triage-fixed".to_owned()])] {
+        let (mut story, slot) = failing(&json!({}));
+        story.judged(slot, "Paused", "PauseAndNotify");
+        story.edit(NIGHTLY, &json!({"suspend": true}));
+        story.write(NIGHTLY, &json!({"conditions": [{"type": "Held", "status": "True", "reason": "Suspended"}]}));
+        story.edit(NIGHTLY, &json!({"suspend": false}));
+        story.anew(state);
+        assert_eq!(story.found(), expected, "{state}");
+    }
+}
+
+#[test]
 fn an_analyst_that_no_triage_awaits() {
     let (mut story, slot) = failing(&by_pipeline());
     story.analyst(slot, |_| {});
