@@ -266,7 +266,7 @@ fn a_child_of_a_schedule_that_a_triage_has_paused() {
         story.resume("nightly-1");
         story.anew("Over");
     };
-    assert_eq!(found(stale), ["12 plan-anew"], "of another triage");
+    assert_eq!(found(stale), ["12 plan-anew", "13 triage-fixed"], "of another triage");
 }
 
 #[test]
