@@ -266,7 +266,7 @@ fn a_child_of_a_schedule_that_a_triage_has_paused() {
         story.resume("nightly-1");
         story.anew("Over");
     };
-    assert_eq!(found(stale), ["12 plan-anew"], "of another triage");
+    assert_eq!(found(stale), ["12 plan-anew", "13 triage-fixed"], "of another triage");
 }
 
 #[test]
@@ -275,6 +275,19 @@ fn a_person_ends_the_pause_of_a_triage() {
         let (mut story, slot) = failing(&json!({}));
         story.judged(slot, "Paused", "PauseAndNotify");
         story.resume(&Story::child_name(NIGHTLY, slot));
+        story.anew(state);
+        assert_eq!(story.found(), expected, "{state}");
+    }
+}
+
+#[test]
+fn the_end_of_a_suspension_ends_no_pause_of_a_triage() {
+    for (state, expected) in [("Paused", clean()), ("Over", vec!["13 triage-fixed".to_owned()])] {
+        let (mut story, slot) = failing(&json!({}));
+        story.judged(slot, "Paused", "PauseAndNotify");
+        story.edit(NIGHTLY, &json!({"suspend": true}));
+        story.write(NIGHTLY, &json!({"conditions": [{"type": "Held", "status": "True", "reason": "Suspended"}]}));
+        story.edit(NIGHTLY, &json!({"suspend": false}));
         story.anew(state);
         assert_eq!(story.found(), expected, "{state}");
     }

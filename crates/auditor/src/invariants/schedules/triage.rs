@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use wfe_core::duration;
 
 use super::children::holding;
+use super::fold::is_lifted;
 use super::{Finding, views};
 use crate::history::{ANALYST, Execution, LastRun, Schedule, failure_count, planned_from, text};
 use crate::moment::{Seconds, seconds};
@@ -61,12 +62,7 @@ impl Step<'_, '_> {
         let (was, is) = (&self.before["triage"], &self.after["triage"]);
         let (adjusted, adjusts) = (&self.before["adjust"], &self.after["adjust"]);
         if planned_from(self.before) != planned_from(self.after) {
-            let is_over = was.is_null() && is.is_null() || is["of"] == was["of"] && is["state"] == "Over";
-            let is_undone = is_over && adjusts.is_null();
-            return (!is_undone)
-                .then(|| ("triage-over", "began its plan anew, and its triage is not over".to_owned()))
-                .into_iter()
-                .collect();
+            return self.anew().into_iter().collect();
         }
         if was == is {
             return (adjusted != adjusts)
@@ -90,6 +86,20 @@ impl Step<'_, '_> {
             flaws.extend(self.adjusts(is));
         }
         flaws
+    }
+
+    /// What a triage had done ends with the plan where somebody edited that, or resumed it; whoever may only suspend
+    /// ends nothing by that.
+    fn anew(&self) -> Option<Flaw> {
+        let (was, is) = (&self.before["triage"], &self.after["triage"]);
+        let is_edited = self.before["revision"] != self.after["revision"];
+        if is_edited || is_lifted(&self.object["spec"], self.before) {
+            let is_over = was.is_null() && is.is_null() || is["of"] == was["of"] && is["state"] == "Over";
+            let is_undone = is_over && self.after["adjust"].is_null();
+            return (!is_undone).then(|| ("triage-over", "began its plan anew, and its triage is not over".to_owned()));
+        }
+        let is_kept = was == is && self.before["adjust"] == self.after["adjust"];
+        (!is_kept).then(|| ("triage-fixed", "began its plan anew, and nobody had ended its triage".to_owned()))
     }
 
     /// What must hold when a triage begins. The first that does not is told.
