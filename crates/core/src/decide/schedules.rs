@@ -142,6 +142,10 @@ impl Case<'_> {
         if *status != schedule.status {
             let fails = status.failure_count > schedule.status.failure_count;
             let suppressed = if fails { triage::suppressed(self, &status) } else { None };
+            if let Some(until) = suppressed.and_then(|(_, until)| until) {
+                decision.wake_at(until);
+            }
+            let suppressed = suppressed.map(|(why, _)| why);
             decision.actions.push(Action::Record(Record {
                 schedule: schedule.id.clone(),
                 version: schedule.version.clone(),

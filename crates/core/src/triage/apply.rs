@@ -1,11 +1,11 @@
 //! What becomes of a judgement (SPEC section 13.4): the only place that gives a verdict an effect. Whatever an analyst
 //! was talked into, it pauses its own schedule, or changes values that the schedule lists; all else is advice.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{Adjust, FIX, Field, Judgement, REFUSED, State, TriageSpec, Verdict, WHY, Wanted};
 use crate::duration;
-use crate::schedule::{Every, Plan};
 use crate::text::cut;
 
 /// What a judgement comes to.
@@ -24,12 +24,21 @@ pub struct Applied {
 }
 
 /// The shortest and the longest time-out that a verdict may set (SPEC section 13.4).
-const TIMEOUT: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+const TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 
-/// Applies a judgement within the rights that a schedule gives. `plan` is what a person wrote, `so_far` what applies in
-/// its place already. A schedule that does not fail any more only notes what was said.
+/// The intervals that a schedule allows; none where it runs by cron.
+pub type Intervals = Option<RangeInclusive<Duration>>;
+
+/// Applies a judgement within the rights that a schedule gives. `so_far` is what applies already in the place of what a
+/// person wrote. A schedule that does not fail any more only notes what was said.
 #[must_use]
-pub fn apply(judgement: &Judgement, spec: &TriageSpec, plan: &Plan, so_far: Option<&Adjust>, fails: bool) -> Applied {
+pub fn apply(
+    judgement: &Judgement,
+    spec: &TriageSpec,
+    intervals: &Intervals,
+    so_far: Option<&Adjust>,
+    fails: bool,
+) -> Applied {
     let applied = Applied {
         state: State::Noted,
         why: cut(&judgement.why, WHY).into(),
@@ -45,7 +54,7 @@ pub fn apply(judgement: &Judgement, spec: &TriageSpec, plan: &Plan, so_far: Opti
         Verdict::FileFix => Applied { state: State::Filed, ..applied },
         Verdict::PauseAndNotify => Applied { state: State::Paused, ..applied },
         Verdict::AdjustConfig => {
-            let (adjust, refused) = adjusted(&judgement.adjust, spec, plan, so_far);
+            let (adjust, refused) = adjusted(&judgement.adjust, spec, intervals, so_far);
             let changes = Some(&adjust) != so_far && adjust != Adjust::default();
             let state = if changes { State::Adjusted } else { State::Noted };
             Applied { state, adjust: if changes { Some(adjust) } else { so_far.cloned() }, refused, ..applied }
@@ -54,12 +63,17 @@ pub fn apply(judgement: &Judgement, spec: &TriageSpec, plan: &Plan, so_far: Opti
 }
 
 /// Merges what may be changed into what applies already, and says what may not be, and why.
-fn adjusted(wanted: &Wanted, spec: &TriageSpec, plan: &Plan, so_far: Option<&Adjust>) -> (Adjust, Vec<Box<str>>) {
+fn adjusted(
+    wanted: &Wanted,
+    spec: &TriageSpec,
+    intervals: &Intervals,
+    so_far: Option<&Adjust>,
+) -> (Adjust, Vec<Box<str>>) {
     let mut adjust = so_far.cloned().unwrap_or_default();
     let mut refused = Vec::new();
     let Wanted { interval, timeout, parameters } = wanted;
     if let Some(text) = interval {
-        match allowed(spec, &Field::Interval).and_then(|()| read_interval(text, plan)) {
+        match allowed(spec, &Field::Interval).and_then(|()| read_interval(text, intervals)) {
             Ok(interval) => adjust.interval = Some(interval),
             Err(why) => refused.push(format!("interval: {why}")),
         }
@@ -94,15 +108,12 @@ fn allowed(spec: &TriageSpec, field: &Field) -> Result<(), &'static str> {
         .ok_or("is not in spec.triage.allowAdjust, or not in the template; edit the schedule by hand")
 }
 
-fn read_interval(text: &str, plan: &Plan) -> Result<Duration, &'static str> {
-    match &plan.every {
-        Every::Cron(_) => Err("the schedule runs by cron, which no verdict changes"),
-        Every::Interval(_) => seconds(text, &(plan.min_interval..=plan.max_interval))
-            .ok_or("must be a duration in whole seconds from minInterval to maxInterval"),
-    }
+fn read_interval(text: &str, intervals: &Intervals) -> Result<Duration, &'static str> {
+    let intervals = intervals.as_ref().ok_or("the schedule runs by cron, which no verdict changes")?;
+    seconds(text, intervals).ok_or("must be a duration in whole seconds from minInterval to maxInterval")
 }
 
-fn seconds(text: &str, range: &std::ops::RangeInclusive<Duration>) -> Option<Duration> {
+fn seconds(text: &str, range: &RangeInclusive<Duration>) -> Option<Duration> {
     let duration = duration::parse(text).ok()?;
     (duration.subsec_nanos() == 0 && range.contains(&duration)).then_some(duration)
 }

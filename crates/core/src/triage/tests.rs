@@ -1,10 +1,9 @@
 //! The tables of SPEC sections 13.3 and 13.4.
 
-use super::apply::{Applied, apply};
+use super::apply::{Applied, Intervals, apply};
 use super::*;
 use crate::fingerprint::Fingerprint;
 use crate::reason::FailureReason;
-use crate::schedule::{Every as Slots, Plan};
 use crate::testing::at;
 
 /// A failure that names a cause which no line knows.
@@ -128,15 +127,7 @@ fn a_timeout_is_doubled_up_to_a_day_and_then_a_person_is_asked() {
     }
 }
 
-fn plan() -> Plan {
-    Plan {
-        every: Slots::Interval(Duration::from_mins(5)),
-        min_interval: Duration::from_mins(1),
-        max_interval: Duration::from_hours(24),
-        spread: Duration::ZERO,
-        deadline: None,
-    }
-}
+const INTERVALS: Intervals = Some(Duration::from_mins(1)..=Duration::from_hours(24));
 
 fn judgement(verdict: Verdict, adjust: Wanted) -> Judgement {
     Judgement { verdict, why: "so".into(), fix: Some("do that".into()), adjust }
@@ -162,9 +153,9 @@ fn a_verdict_has_the_effect_that_it_may_have_and_no_other() {
     {
         // Values that are named beside another verdict are nothing.
         let said = judgement(verdict, wanted(Some("10m"), None, &[]));
-        let applied = apply(&said, &all(), &plan(), None, true);
+        let applied = apply(&said, &all(), &INTERVALS, None, true);
         assert_eq!((applied.state, &applied.adjust, applied.refused.len()), (state, &None, 0), "{applied:?}");
-        let over = apply(&said, &all(), &plan(), None, false);
+        let over = apply(&said, &all(), &INTERVALS, None, false);
         assert_eq!((over.state, over.adjust), (State::Noted, None), "the failures have ended meanwhile");
     }
 }
@@ -188,7 +179,7 @@ fn values_are_adjusted_where_the_schedule_lists_them_and_within_their_limits() {
         (wanted(Some("10m"), Some("9999h"), &[("X", "y")]), all(), Some((seconds(600), None, 0)), "timeout: must be"),
         (Wanted::default(), all(), None, "adjust: the verdict names no value"),
     ] {
-        let applied = apply(&judgement(Verdict::AdjustConfig, asked.clone()), &spec, &plan(), None, true);
+        let applied = apply(&judgement(Verdict::AdjustConfig, asked.clone()), &spec, &INTERVALS, None, true);
         let is = applied.adjust.as_ref().map(|it| (it.interval, it.timeout, it.parameters.len()));
         assert_eq!(is, adjusted, "{asked:?}: {applied:?}");
         let state = if adjusted.is_some() { State::Adjusted } else { State::Noted };
@@ -201,15 +192,13 @@ fn values_are_adjusted_where_the_schedule_lists_them_and_within_their_limits() {
 
 #[test]
 fn cron_is_never_adjusted_and_what_was_adjusted_before_stays() {
-    let cron = crate::schedule::cron::Cron::parse("0 2 * * *", "UTC").unwrap();
-    let nightly = Plan { every: Slots::Cron(cron.into()), ..plan() };
     let asked = judgement(Verdict::AdjustConfig, wanted(Some("10m"), Some("2h"), &[]));
     let before = Adjust { parameters: [("LEVEL".into(), "1".into())].into(), ..Adjust::default() };
-    let Applied { adjust, refused, .. } = apply(&asked, &all(), &nightly, Some(&before), true);
+    let Applied { adjust, refused, .. } = apply(&asked, &all(), &None, Some(&before), true);
     let expected = Adjust { timeout: Some(Duration::from_hours(2)), ..before.clone() };
     assert_eq!((adjust, refused.len()), (Some(expected), 1));
     let nothing = judgement(Verdict::AdjustConfig, wanted(None, None, &[("LEVEL", "1")]));
-    let applied = apply(&nothing, &all(), &nightly, Some(&before), true);
+    let applied = apply(&nothing, &all(), &None, Some(&before), true);
     assert_eq!((applied.state, applied.adjust), (State::Noted, Some(before)), "that is so already");
 }
 
@@ -223,7 +212,7 @@ fn texts_of_an_analyst_are_cut_to_what_a_status_holds() {
         fix: Some("ü".repeat(5_000).into()),
         adjust: wanted(None, None, &parameters),
     };
-    let applied = apply(&said, &all(), &plan(), None, true);
+    let applied = apply(&said, &all(), &INTERVALS, None, true);
     assert_eq!((applied.why.chars().count(), applied.fix.unwrap().chars().count()), (WHY, FIX));
     assert_eq!(applied.refused.len(), REFUSED);
 }

@@ -66,7 +66,7 @@ fn render_triage(triage: &Triage) -> Value {
         "verdict": triage.verdict.map(Verdict::as_str),
         "why": text(triage.why.as_deref(), limits::TRIAGE_WHY),
         "fix": text(triage.fix.as_deref(), limits::TRIAGE_FIX),
-        "refused": Some(refused).filter(|refused| !refused.is_empty()),
+        "refused": refused,
         "state": triage.state.as_str(),
     })
 }

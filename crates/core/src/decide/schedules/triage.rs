@@ -8,7 +8,7 @@ use super::{Case, Row, Step};
 use crate::Time;
 use crate::action::{Action, Analyse, Decision, Gather, TriageDoes, TriageStep};
 use crate::moment::{after, round_up, shown};
-use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, ScheduleStatus, child_name};
+use crate::schedule::{ChildState, Every, Held, HeldBy, LastRun, Outcome, ScheduleStatus, child_name};
 use crate::triage::apply::{Applied, apply};
 use crate::triage::{
     Analyst, AnalystRun, AnalystState, FailureSeen, Gathered, Judgement, MOST_FAILURES, State, Suppressed, Triage,
@@ -128,10 +128,10 @@ pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     decision.actions.push(Action::Triage(TriageStep { schedule: schedule.id.clone(), of, does }));
 }
 
-/// Tells why a failure that a status records begins no triage, where it would otherwise.
-pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<Suppressed> {
+/// Tells why a failure that a status records begins no triage, where it would otherwise; and until when.
+pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<(Suppressed, Option<Time>)> {
     match due(case, status) {
-        Stage::Suppressed(why, ..) => Some(why),
+        Stage::Suppressed(why, _, until) => Some((why, until)),
         _ => None,
     }
 }
@@ -286,8 +286,12 @@ impl Case<'_> {
         let Ok(plan) = &schedule.plan else { return Row::Passes("its spec cannot be used".into()) };
         let status = self.status();
         let fails = status.failure_count >= schedule.triage.after;
+        let intervals = match plan.every {
+            Every::Interval(_) => Some(plan.min_interval..=plan.max_interval),
+            Every::Cron(_) => None,
+        };
         let Applied { state, why, fix, adjust, refused } =
-            apply(judgement, &schedule.triage, plan, status.adjust.as_deref(), fails);
+            apply(judgement, &schedule.triage, &intervals, status.adjust.as_deref(), fails);
         let triage = Triage { verdict: Some(judgement.verdict), why: Some(why), fix, refused, state, ..triage };
         let because = format!("the verdict of its triage is {}: {}", judgement.verdict.as_str(), state.as_str());
         let adjust = adjust.map(Box::new);

@@ -21,6 +21,9 @@ pub(super) const LONGEST: usize = 8_000;
 /// How much of a message is shown, in characters; where all do not fit, less.
 const MESSAGES: [u32; 4] = [500, 250, 100, 0];
 
+/// How many circuits are named: with more open, their number says no more.
+const CIRCUITS: usize = 16;
+
 /// Puts evidence together. `failed` are the failures that were read, the newest first.
 pub(super) fn gathered(
     step: &TriageStep,
@@ -77,22 +80,23 @@ fn failure(child: &DynamicObject, secrets: &BTreeMap<String, String>) -> Option<
 }
 
 /// Renders evidence for an analyst that is a workflow. What does not fit is left out: first of the messages, then the
-/// oldest failures.
+/// oldest failures, and the names of circuits last.
 fn render(evidence: &Evidence) -> String {
-    let attempts = MESSAGES.into_iter().map(|messages| (messages, evidence.failures.len()));
-    let fewer = (0..evidence.failures.len()).rev().map(|failures| (0, failures));
-    let texts = attempts.chain(fewer).map(|(messages, failures)| as_text(evidence, messages, failures));
-    let mut shortest = String::new();
-    for text in texts {
-        shortest = text;
-        if shortest.len() <= LONGEST {
+    let all = evidence.failures.len();
+    let messages = MESSAGES.into_iter().map(|messages| (messages, all, CIRCUITS));
+    let failures = (0..all).rev().map(|failures| (0, failures, CIRCUITS));
+    let mut shortest = as_text(evidence, 0, 0, 0);
+    for (messages, failures, circuits) in messages.chain(failures) {
+        let text = as_text(evidence, messages, failures, circuits);
+        if text.len() <= LONGEST {
+            shortest = text;
             break;
         }
     }
     shortest
 }
 
-fn as_text(evidence: &Evidence, messages: u32, failures: usize) -> String {
+fn as_text(evidence: &Evidence, messages: u32, failures: usize, circuits: usize) -> String {
     let time = |time: Option<Time>| time.map(api_time);
     let failure = |failure: &FailureSeen| {
         json!({
@@ -122,7 +126,7 @@ fn as_text(evidence: &Evidence, messages: u32, failures: usize) -> String {
         "timeout": duration::format(evidence.timeout),
         "failureCount": evidence.failure_count,
         "lastSuccess": time(evidence.last_success),
-        "openCircuits": evidence.open_circuits.iter().take(16).collect::<Vec<_>>(),
+        "openCircuits": evidence.open_circuits.iter().take(circuits).collect::<Vec<_>>(),
         "failures": shown,
     });
     drop_nulls(&mut text);

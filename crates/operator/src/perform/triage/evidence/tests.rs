@@ -95,11 +95,13 @@ fn evidence_that_is_too_large_loses_words_first_and_then_the_oldest_failures() {
     assert!(large.text.len() <= LONGEST, "{}", large.text.len());
     let text: Value = serde_json::from_str(&large.text).unwrap();
     assert_eq!(text["failures"].as_array().map(Vec::len), Some(5), "words go before failures");
-    let evidence = Evidence { open_circuits: vec!["\u{1f600}".repeat(320).into(); 5], ..large.evidence };
+    let evidence = Evidence { open_circuits: vec!["\u{1f600}".repeat(320).into(); 6], ..large.evidence };
     let text = render(&evidence);
     assert!(text.len() <= LONGEST, "{}", text.len());
     let value: Value = serde_json::from_str(&text).unwrap();
     assert!(value["failures"].as_array().map_or(0, Vec::len) < 5, "{text}");
+    let evidence = Evidence { open_circuits: vec!["\u{1f600}".repeat(320).into(); 16], ..evidence };
+    assert!(render(&evidence).len() <= LONGEST, "names of circuits go last");
 }
 
 #[test]
