@@ -76,8 +76,7 @@ fn a_shared_failure_does_not_count_and_lengthens_the_row_that_is_waited_for() {
         let state = FailedState { shared_outage: true, ..failure(false, second, None) };
         past(uid, "w", number, ExecutionState::Failed(state))
     };
-    let all =
-        [stalled("a", "w", 1, 0, 60), shared("b", 2, 60), shared("c", 3, 180), stalled("d", "w", 4, 420, 900)];
+    let all = [stalled("a", "w", 1, 0, 60), shared("b", 2, 60), shared("c", 3, 180), stalled("d", "w", 4, 420, 900)];
     let at_once = |target: &Target| {
         let history = History::of(target, &policy, at(420));
         let charge = history.charge(&policy, "node/n", at(420), Weight::Waits);
