@@ -31,8 +31,8 @@ impl Shared for Fingerprint {
     }
 }
 
-/// One copy of each value that somebody holds. There are never more than a few, or twice as many as are held: when there
-/// are twice as many as after the last sweep, those are dropped that nobody else holds.
+/// One copy of each value that somebody holds. There are never more than a few, or twice as many as were held at the
+/// last sweep: then those are dropped that nobody else holds.
 #[derive(Debug)]
 pub(super) struct Interner<T> {
     all: HashSet<T>,
