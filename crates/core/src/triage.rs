@@ -305,7 +305,8 @@ impl Begun {
         Self(times.into())
     }
 
-    /// Returns when fewer than so many will have begun within the hour: none where that is so now. `most` is at least 1.
+    /// Returns when fewer than so many will have begun within the hour: none where that is so now. `most` is at least
+    /// 1.
     #[must_use]
     pub fn free_at(&self, most: u32) -> Option<Time> {
         let most = usize::try_from(most.max(1)).unwrap_or(usize::MAX);

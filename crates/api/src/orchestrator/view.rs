@@ -149,8 +149,8 @@ impl StatusView {
 // === impl Failure ===
 
 impl Failure {
-    /// Tells whether many targets failed in the same way at the same time. Another workflow would fail likewise, and the
-    /// failure does not count towards `ExhaustedRetries`: wait, and try the same again.
+    /// Tells whether many targets failed in the same way at the same time. Another workflow would fail likewise, and
+    /// the failure does not count towards `ExhaustedRetries`: wait, and try the same again.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.details.shared_outage == Some(true)

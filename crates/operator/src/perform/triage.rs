@@ -58,8 +58,8 @@ impl Performer {
         Ok(vec![Learned::Gathered(schedule.uid.clone(), Box::new(gathered))])
     }
 
-    /// Creates the execution that analyses, unless its triage is over by now. A create whose outcome is unknown is tried
-    /// again under the same name.
+    /// Creates the execution that analyses, unless its triage is over by now. A create whose outcome is unknown is
+    /// tried again under the same name.
     async fn analyse(&self, step: &TriageStep, analyse: &Analyse) -> Result<Vec<Learned>> {
         let schedule = &step.schedule;
         let is_as_decided = |found: &DynamicObject| {
