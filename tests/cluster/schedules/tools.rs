@@ -52,7 +52,10 @@ async fn a_table_shows_when_and_why() -> Result<()> {
     let header = lines.next().unwrap_or_default();
     ensure!(
         header
-            == ["NAME", "EVERY", "CRON", "SUSPEND", "FAILURES", "LAST", "NEXT", "WHY", "HELD", "AGE", "ZONE", "TARGET"],
+            == [
+                "NAME", "EVERY", "CRON", "SUSPEND", "FAILURES", "LAST", "NEXT", "WHY", "HELD", "AGE", "ZONE", "TARGET",
+                "TRIAGE"
+            ],
         "{table}"
     );
     for word in ["0 2 * * *", "false", "2099-01-01T02:00:00Z", "Cron", "ResourceBusy", "Europe/Berlin"] {
