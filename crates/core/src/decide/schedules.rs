@@ -142,7 +142,7 @@ impl Case<'_> {
         if *status != schedule.status {
             let fails = status.failure_count > schedule.status.failure_count;
             let suppressed = if fails { triage::suppressed(self, &status) } else { None };
-            if let Some(until) = suppressed.and_then(|(_, until)| until) {
+            if let Some((_, until)) = suppressed {
                 decision.wake_at(until);
             }
             let suppressed = suppressed.map(|(why, _)| why);

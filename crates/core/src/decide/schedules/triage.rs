@@ -21,10 +21,19 @@ const LATE: std::time::Duration = std::time::Duration::from_mins(1);
 
 /// What comes next of the triage of a schedule.
 enum Stage<'a> {
-    /// Nothing; why not, and when time alone changes that.
-    Rests(String, Option<Time>),
-    /// It would begin, but something speaks against it, until time alone changes that.
-    Suppressed(Suppressed, String, Option<Time>),
+    /// Nothing, and time alone does not change that; why not.
+    Rests(String),
+    /// It would begin, but something speaks against it.
+    Suppressed {
+        /// What.
+        why: Suppressed,
+        /// The same in words.
+        because: String,
+        /// Until when, as far as time alone goes.
+        first: Time,
+        /// Until when something does.
+        last: Time,
+    },
     /// Evidence is to be read, until time alone says that it comes too late.
     Gather(Option<Time>),
     /// It begins with this evidence.
@@ -66,7 +75,7 @@ pub(super) fn pause_message(triage: &Triage) -> String {
 /// Row 4, second half: a triage has something to say in the status.
 pub(super) fn speaks(case: Case<'_>) -> Row {
     match stage(case, &case.schedule.status) {
-        Stage::Rests(because, _) | Stage::Suppressed(_, because, _) => Row::Passes(because.into()),
+        Stage::Rests(because) | Stage::Suppressed { because, .. } => Row::Passes(because.into()),
         Stage::Gather(_) => Row::Passes("the evidence for a triage is read".into()),
         Stage::Create(_) => Row::Passes("the analyst of its triage is created".into()),
         Stage::Hear => Row::Passes("the verdict of its triage is read".into()),
@@ -94,12 +103,8 @@ pub(super) fn speaks(case: Case<'_>) -> Row {
 pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     let schedule = case.schedule;
     let (of, does) = match stage(case, &schedule.status) {
-        Stage::Rests(_, until) | Stage::Suppressed(_, _, until) => {
-            if let Some(until) = until {
-                decision.wake_at(until);
-            }
-            return;
-        }
+        Stage::Rests(_) => return,
+        Stage::Suppressed { last, .. } => return decision.wake_at(last),
         Stage::Gather(until) => {
             if let Some(until) = until {
                 decision.wake_at(until);
@@ -129,9 +134,9 @@ pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
 }
 
 /// Tells why a failure that a status records begins no triage, where it would otherwise; and until when.
-pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<(Suppressed, Option<Time>)> {
+pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<(Suppressed, Time)> {
     match due(case, status) {
-        Stage::Suppressed(why, _, until) => Some((why, until)),
+        Stage::Suppressed { why, first, .. } => Some((why, first)),
         _ => None,
     }
 }
@@ -146,8 +151,8 @@ fn stage<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
 /// Tells whether a triage begins now (SPEC section 13.2).
 fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
     let Case { schedule, view, .. } = case;
-    let (now, spec) = (view.now, &schedule.triage);
-    let rests = |because: String| Stage::Rests(because, None);
+    let spec = &schedule.triage;
+    let rests = Stage::Rests;
     if spec.analyst == Analyst::Off {
         return rests("spec.triage.analyst is Off".to_owned());
     }
@@ -164,25 +169,39 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
     if schedule.paused.is_some() || view.policy.paused_by.is_some() {
         return rests("no triage begins during a pause".to_owned());
     }
-    let until = status.triage.as_ref().map(|triage| after(triage.at, view.policy.triage.cooldown));
-    if let Some(until) = until.filter(|until| *until > now) {
-        let because = format!("no other triage begins before {} (triage-cooldown)", shown(until));
-        return Stage::Suppressed(Suppressed::Cooldown, because, Some(until));
-    }
-    // By what the status will say: the failure that is being recorded may be the shared one.
-    let failed_with = status.last_run.as_ref().and_then(|last| last.fingerprint.as_ref());
-    if let Some(circuit) = view.target.circuits.touching(&schedule.origin, failed_with, now).next() {
-        let because = format!("no triage while the circuit {} is open", circuit.key);
-        return Stage::Suppressed(Suppressed::CircuitOpen, because, Some(circuit.quiet_at));
-    }
-    if let Some(until) = schedule.memory.others_begun.free_at(view.policy.triage.max_per_hour) {
-        let because = format!("no other triage begins before {} (triage-max-per-hour)", shown(until));
-        return Stage::Suppressed(Suppressed::TooMany, because, Some(until));
+    let in_the_way = suppressors(case, status);
+    if let Some((why, because, first)) = in_the_way.first() {
+        let last = in_the_way.iter().map(|(.., until)| *until).max().unwrap_or(*first);
+        return Stage::Suppressed { why: *why, because: because.clone(), first: *first, last };
     }
     match schedule.memory.gathered.as_deref() {
         Some(gathered) if gathered.of == of => Stage::Begin(gathered),
         _ => Stage::Gather(None),
     }
+}
+
+/// Returns what speaks against a triage that would begin otherwise, in the order in which it is told, and until when.
+fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppressed, String, Time)> {
+    let Case { schedule, view, .. } = case;
+    let (now, policy) = (view.now, view.policy.triage);
+    let cooldown = status.triage.as_ref().map(|triage| after(triage.at, policy.cooldown)).filter(|until| *until > now);
+    let cooldown = cooldown.map(|until| {
+        let because = format!("no other triage begins before {} (triage-cooldown)", shown(until));
+        (Suppressed::Cooldown, because, until)
+    });
+    // By what the status will say: the failure that is being recorded may be the shared one.
+    let failed_with = status.last_run.as_ref().and_then(|last| last.fingerprint.as_ref());
+    let circuits = view.target.circuits.touching(&schedule.origin, failed_with, now);
+    let circuits = circuits.max_by_key(|circuit| circuit.quiet_at).map(|circuit| {
+        let because = format!("no triage while the circuit {} is open", circuit.key);
+        (Suppressed::CircuitOpen, because, circuit.quiet_at)
+    });
+    let too_many = schedule.memory.others_begun.free_at(policy.max_per_hour).filter(|until| *until > now);
+    let too_many = too_many.map(|until| {
+        let because = format!("no other triage begins before {} (triage-max-per-hour)", shown(until));
+        (Suppressed::TooMany, because, until)
+    });
+    [cooldown, circuits, too_many].into_iter().flatten().collect()
 }
 
 /// Tells what comes next of an analyst that is a workflow.
@@ -208,7 +227,7 @@ fn analysing<'a>(case: Case<'a>, triage: &Triage) -> Stage<'a> {
     match (analyst.state.clone(), heard) {
         (_, Some(Ok(judgement))) => Stage::Heard(judgement),
         _ if triage.run.as_ref().is_none_or(|(_, uid)| *uid != analyst.id.uid) => Stage::Name,
-        (AnalystState::AtWork, _) => Stage::Rests(format!("{} analyses its failures", analyst.id), None),
+        (AnalystState::AtWork, _) => Stage::Rests(format!("{} analyses its failures", analyst.id)),
         (AnalystState::Completed, _) => Stage::Hear,
         (AnalystState::Ended(how), _) => Stage::Fail(format!("{} ended without a verdict: {how}", analyst.id)),
     }
