@@ -4,6 +4,9 @@
 //! Knows the fields and their limits. When a triage begins, what it finds and what its verdict does is decided
 //! elsewhere.
 
+// Descriptions of fields are read in a terminal, as kubectl shows them.
+#![allow(rustdoc::invalid_html_tags)]
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

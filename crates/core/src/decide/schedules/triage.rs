@@ -103,7 +103,6 @@ pub(super) fn speaks(case: Case<'_>) -> Row {
 pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     let schedule = case.schedule;
     let (of, does) = match stage(case, &schedule.status) {
-        Stage::Rests(_) => return,
         Stage::Suppressed { last, .. } => return decision.wake_at(last),
         Stage::Gather(until) => {
             if let Some(until) = until {
@@ -127,7 +126,9 @@ pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
             let of = schedule.status.triage.as_ref().map(|triage| triage.of.clone());
             (of, TriageDoes::ReadVerdict(analyst.id.clone()))
         }
-        Stage::Begin(_) | Stage::Regathered(_) | Stage::Name | Stage::Heard(_) | Stage::Fail(_) => return,
+        Stage::Rests(_) | Stage::Begin(_) | Stage::Regathered(_) | Stage::Name | Stage::Heard(_) | Stage::Fail(_) => {
+            return;
+        }
     };
     let Some(of) = of else { return };
     decision.actions.push(Action::Triage(TriageStep { schedule: schedule.id.clone(), of, does }));
