@@ -260,10 +260,13 @@ async fn an_analyst_that_is_deleted_gives_no_verdict() -> Result<()> {
     let named = |it: &Value| it["status"]["triage"]["run"]["name"].is_string();
     let analysing = await_schedule(&world, "hangs", "names its analyst", named).await?;
     let run = text(&analysing["status"]["triage"]["run"]["name"]);
+    world.await_running_step().await?;
     world.delete_wfe(run).await?;
     let failed = await_triage(&world, "hangs", "Failed").await?;
     assert!(text(&failed["status"]["triage"]["why"]).contains("was deleted"), "{failed:#}");
     world.await_event("hangs", "Triaged").await?;
+    // The operator cancels the run of the analyst beside the end of the triage: whichever comes first.
+    world.await_run("is cancelled", |run| run["status"]["conditions"][0]["reason"] == "Cancelled").await?;
     audited(&world, recording).await?;
     world.close().await
 }
