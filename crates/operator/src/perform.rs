@@ -3,6 +3,7 @@
 //! It never chooses differently. Where a precondition fails, the target is looked at again.
 
 mod attempts;
+mod children;
 mod examine;
 mod executions;
 mod facts;

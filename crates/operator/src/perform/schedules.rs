@@ -1,25 +1,20 @@
 //! What is done for schedules: their children are made, and their statuses written (SPEC section 12.5, 12.7).
 
-use std::collections::BTreeMap;
-
 use chrono::{SecondsFormat, TimeDelta};
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Map, Value, json};
 use wfe_api::labels::{ANNOTATION_SCHEDULED_FOR, LABEL_SCHEDULE, MANAGED_BY};
 use wfe_api::limits;
-use wfe_api::workflow_schedule::KIND;
 use wfe_core::Time;
 use wfe_core::action::Record;
 use wfe_core::name::{ScheduleId, Uid};
 use wfe_core::schedule::{Held, Outcome, RefusedChild, ScheduleStatus, child_name};
 use wfe_core::target::Target;
-use wfe_view::call::CallError;
 use wfe_view::index::Kind;
-use wfe_view::lean::LeanObject;
 
-use super::facts::is;
+use super::children::{Made, is_child_of, made_for};
 use super::telling::{Sight, Telling};
-use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call, changed_or_call, expect_object, refusal};
+use super::{Learned, PerformError, Performer, Result, call, changed_or_call, expect_object};
 use crate::events::Announcement;
 use crate::status;
 use crate::verb::Verb;
@@ -96,55 +91,19 @@ impl Performer {
                 return Ok(expect_object(Kind::Execution, &found));
             }
         }
-        let is_as_decided = |found: &DynamicObject| {
-            let meta = &found.metadata;
-            is(meta, &schedule.uid) && meta.generation == Some(*generation) && meta.deletion_timestamp.is_none()
-        };
-        let Some(found) = self.read_schedule(schedule).await?.filter(is_as_decided) else {
-            return Err(PerformError::Changed { what: format!("WorkflowSchedule {schedule}") });
-        };
+        let found = self.read_decided(schedule, *generation).await?;
         let name = child_name(&schedule.name, *slot);
         let template = (&found.data["spec"]["template"], &found.data["status"]["adjust"]);
         let child = render(schedule, &name, template, *slot, *start_before);
-        let child: DynamicObject = serde_json::from_value(child).map_err(|error| {
-            let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
-            call(format!("render WorkflowExecution {}/{name}", schedule.namespace), source)
-        })?;
-        let params = PostParams { field_manager: Some(MANAGED_BY.to_owned()), ..PostParams::default() };
-        let executions = self.cluster.executions_in(&schedule.namespace);
-        let sent = LeanObject::from(child);
-        match self.cluster.call(Verb::Create, EXECUTIONS, executions.create(&params, &sent)).await {
-            Ok(LeanObject { object: created, .. }) => {
+        match self.make(schedule, &found, &name, child).await? {
+            Made::Now(created) => {
                 let late = (now - *slot).max(TimeDelta::zero());
                 self.metrics.schedules().child_created(late.to_std().unwrap_or_default());
                 tracing::info!(%schedule, wfe = name, "child created");
                 Ok(expect_object(Kind::Execution, &created))
             }
-            Err(CallError::Refused(status)) if status.is_already_exists() => self.child_exists(creation, &name).await,
-            Err(error) if is_going_away(&error) => {
-                Err(PerformError::Changed { what: format!("the namespace {}", schedule.namespace) })
-            }
-            Err(error) => match refusal::judge(&error) {
-                Some(_) => {
-                    let message = refusal::message("WorkflowExecution", &error, &parameters(&found));
-                    tracing::warn!(%schedule, wfe = name, "child refused: {message}");
-                    Ok(creation.refused(&message))
-                }
-                None => Err(call(format!("create WorkflowExecution {}/{name}", schedule.namespace), error)),
-            },
-        }
-    }
-
-    /// The name is there already: that of the child (a crash, an answer that was lost, another operator), or a
-    /// stranger's.
-    async fn child_exists(&self, creation: &ChildCreation, name: &str) -> Result<Vec<Learned>> {
-        let schedule = &creation.schedule;
-        match self.read_child(schedule, name).await? {
-            Some(found) if is_child_of(&found, schedule) => Ok(expect_object(Kind::Execution, &found)),
-            Some(_) => Ok(creation.refused(&format!(
-                "another WorkflowExecution has the name {name}; delete it, or create the schedule again under another name"
-            ))),
-            None => Err(PerformError::Changed { what: format!("WorkflowExecution {}/{name}", schedule.namespace) }),
+            Made::Before(found) => Ok(expect_object(Kind::Execution, &found)),
+            Made::Refused(message) => Ok(creation.refused(&message)),
         }
     }
 
@@ -227,14 +186,6 @@ impl Performer {
         }
     }
 
-    pub(super) async fn read_child(&self, schedule: &ScheduleId, name: &str) -> Result<Option<DynamicObject>> {
-        let executions = self.cluster.executions_in(&schedule.namespace);
-        let found = self.cluster.call(Verb::Get, EXECUTIONS, executions.get_opt(name)).await;
-        found
-            .map(|found| found.map(|LeanObject { object, .. }| object))
-            .map_err(|error| call(format!("read WorkflowExecution {}/{name}", schedule.namespace), error))
-    }
-
     fn schedules(&self, schedule: &ScheduleId) -> Api<DynamicObject> {
         self.cluster.schedules_in(&schedule.namespace)
     }
@@ -285,42 +236,8 @@ fn adjust(spec: &mut Map<String, Value>, adjusted: &Value) {
     }
 }
 
-/// Says for which schedule an execution is made.
-pub(super) fn made_for(schedule: &ScheduleId) -> Value {
-    json!({
-        "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
-        "kind": KIND,
-        "name": &*schedule.name,
-        "uid": schedule.uid.to_string(),
-    })
-}
-
 pub(super) fn moment(time: Time) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
-}
-
-/// Tells whether an execution was made for a schedule.
-pub(super) fn is_child_of(execution: &DynamicObject, schedule: &ScheduleId) -> bool {
-    let by = &execution.data["spec"]["remediationRequestRef"];
-    by["kind"] == KIND && by["uid"].as_str().is_some_and(|uid| schedule.uid == *uid)
-}
-
-/// Tells whether a create was refused as its namespace is being deleted, or is gone: nobody has judged the child, and
-/// its schedule goes with the namespace.
-pub(super) fn is_going_away(error: &CallError) -> bool {
-    let CallError::Refused(status) = error else { return false };
-    let details = status.details.as_ref();
-    let is_terminating =
-        details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
-    let is_gone = status.code == 404 && details.is_some_and(|details| details.kind == "namespaces");
-    is_terminating || is_gone
-}
-
-/// Returns the parameters of a template, which no message may quote.
-pub(super) fn parameters(schedule: &DynamicObject) -> BTreeMap<String, String> {
-    let parameters = schedule.data.pointer("/spec/template/spec/parameters").and_then(Value::as_object);
-    let texts = parameters.into_iter().flatten();
-    texts.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 #[cfg(test)]

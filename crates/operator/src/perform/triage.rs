@@ -5,25 +5,22 @@ mod evidence;
 mod telling;
 mod verdict;
 
-use kube::api::{DynamicObject, PostParams};
 use serde_json::{Map, Value, json};
-use wfe_api::labels::{LABEL_SCHEDULE, MANAGED_BY};
+use wfe_api::labels::LABEL_SCHEDULE;
 use wfe_api::limits;
 use wfe_core::action::{Analyse, Gather, TriageDoes, TriageStep};
 use wfe_core::duration;
-use wfe_core::name::{ExecutionId, ScheduleId};
+use wfe_core::name::ExecutionId;
 use wfe_core::schedule::{Heard, analyst_name, child_name};
 use wfe_core::triage::State;
 use wfe_tekton::results;
-use wfe_view::call::CallError;
 use wfe_view::index::Kind;
-use wfe_view::lean::LeanObject;
 
+use super::children::{Made, changed, made_for};
 use super::examine::view;
 use super::facts::is;
-use super::schedules::{is_child_of, is_going_away, made_for, moment, parameters};
-use super::{EXECUTIONS, Learned, PerformError, Performer, Result, call, expect_object, refusal};
-use crate::verb::Verb;
+use super::schedules::moment;
+use super::{Learned, Performer, Result, expect_object};
 
 /// How long an analyst stays after its end, in seconds: a day, for whoever wants to read its logs.
 const TTL: u32 = 24 * 3600;
@@ -62,45 +59,20 @@ impl Performer {
     /// tried again under the same name.
     async fn analyse(&self, step: &TriageStep, analyse: &Analyse) -> Result<Vec<Learned>> {
         let schedule = &step.schedule;
-        let is_as_decided = |found: &DynamicObject| {
-            let (meta, triage) = (&found.metadata, &found.data["status"]["triage"]);
-            is(meta, &schedule.uid)
-                && meta.generation == Some(analyse.generation)
-                && meta.deletion_timestamp.is_none()
-                && triage["of"] == *step.of
-                && triage["state"] == State::Analysing.as_str()
-        };
-        let found = self.read_schedule(schedule).await?.filter(is_as_decided).ok_or_else(|| changed(schedule))?;
+        let found = self.read_decided(schedule, analyse.generation).await?;
+        let triage = &found.data["status"]["triage"];
+        if triage["of"] != *step.of || triage["state"] != State::Analysing.as_str() {
+            return Err(changed(schedule));
+        }
         let name = analyst_name(&step.of);
         let rendered = render(step, analyse, &name, &found.data["spec"]["triage"]);
-        let rendered: DynamicObject = serde_json::from_value(rendered).map_err(|error| {
-            let source = CallError::Transport(Box::new(kube::Error::SerdeError(error)));
-            call(format!("render WorkflowExecution {}/{name}", schedule.namespace), source)
-        })?;
-        let params = PostParams { field_manager: Some(MANAGED_BY.to_owned()), ..PostParams::default() };
-        let executions = self.cluster.executions_in(&schedule.namespace);
-        let sent = LeanObject::from(rendered);
-        match self.cluster.call(Verb::Create, EXECUTIONS, executions.create(&params, &sent)).await {
-            Ok(LeanObject { object: created, .. }) => {
+        match self.make(schedule, &found, &name, rendered).await? {
+            Made::Now(created) => {
                 tracing::info!(%schedule, wfe = name, "analyst created");
                 Ok(expect_object(Kind::Execution, &created))
             }
-            Err(CallError::Refused(status)) if status.is_already_exists() => {
-                match self.read_child(schedule, &name).await? {
-                    Some(found) if is_child_of(&found, schedule) => Ok(expect_object(Kind::Execution, &found)),
-                    Some(_) => Ok(silent(step, format!("another WorkflowExecution has the name {name}"))),
-                    None => Err(changed(schedule)),
-                }
-            }
-            Err(error) if is_going_away(&error) => Err(changed(schedule)),
-            Err(error) => match refusal::judge(&error) {
-                Some(_) => {
-                    let message = refusal::message("WorkflowExecution", &error, &parameters(&found));
-                    tracing::warn!(%schedule, wfe = name, "analyst refused: {message}");
-                    Ok(silent(step, message))
-                }
-                None => Err(call(format!("create WorkflowExecution {}/{name}", schedule.namespace), error)),
-            },
+            Made::Before(found) => Ok(expect_object(Kind::Execution, &found)),
+            Made::Refused(message) => Ok(silent(step, message)),
         }
     }
 
@@ -127,10 +99,6 @@ impl Performer {
             Err(why) => silent(step, why),
         })
     }
-}
-
-fn changed(schedule: &ScheduleId) -> PerformError {
-    PerformError::Changed { what: format!("WorkflowSchedule {schedule}") }
 }
 
 fn heard(step: &TriageStep, said: std::result::Result<wfe_core::triage::Judgement, Box<str>>) -> Learned {

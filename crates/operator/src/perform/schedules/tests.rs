@@ -68,17 +68,6 @@ fn a_child_takes_what_a_triage_has_adjusted_of_what_its_template_has() {
     }
 }
 
-#[test]
-fn a_namespace_on_its_way_out_is_no_refusal() {
-    let refused = |details: Value| {
-        let status = serde_json::from_value(json!({"code": 403, "message": "m", "details": details})).unwrap();
-        CallError::Refused(Box::new(status))
-    };
-    let causes = json!({"causes": [{"reason": "NamespaceTerminating", "message": "m", "field": "f"}]});
-    assert!(is_going_away(&refused(causes)));
-    assert!(!is_going_away(&refused(json!({}))));
-}
-
 /// A child that is to be made for the slot 1800000000, after the answer to an earlier create was lost, or not.
 fn creation(not_made: Option<Time>) -> ChildCreation {
     ChildCreation { schedule: schedule(), generation: 3, slot: at(0), start_before: at(600), not_made }

@@ -14,7 +14,7 @@ use wfe_core::triage::{Every, Evidence, FailureSeen, Gathered};
 use wfe_core::{Time, duration};
 use wfe_tekton::{api_time, parse_moment, redact};
 
-use super::super::schedules::parameters;
+use super::super::children::parameters;
 
 /// The longest evidence, in bytes: a parameter may have 8,192.
 pub(super) const LONGEST: usize = 8_000;

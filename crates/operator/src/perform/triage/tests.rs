@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use wfe_core::Time;
-use wfe_core::name::Uid;
+use wfe_core::name::{ScheduleId, Uid};
 use wfe_core::triage::Verdict;
 
 use super::super::played::{Answer, failures, performer};

@@ -1,0 +1,142 @@
+//! Executions that are made for a schedule: its children, and what analyses their failures.
+
+use std::collections::BTreeMap;
+
+use kube::api::{DynamicObject, PostParams};
+use serde_json::{Value, json};
+use wfe_api::labels::MANAGED_BY;
+use wfe_api::workflow_schedule::KIND;
+use wfe_core::name::ScheduleId;
+use wfe_view::call::CallError;
+use wfe_view::lean::LeanObject;
+
+use super::facts::is;
+use super::{EXECUTIONS, PerformError, Performer, Result, call, refusal};
+use crate::verb::Verb;
+
+/// What has become of a create.
+pub(super) enum Made {
+    /// The execution was created.
+    Now(DynamicObject),
+    /// It was there: after a crash, after an answer that was lost, or from another operator.
+    Before(DynamicObject),
+    /// There will be none: the create was refused for good, or the name is a stranger's. The message quotes no value of
+    /// a parameter.
+    Refused(String),
+}
+
+impl Performer {
+    /// Reads a schedule that a decision rests on, as it was then.
+    ///
+    /// # Errors
+    /// `Changed` where it is another one by now, or is being deleted.
+    pub(super) async fn read_decided(&self, schedule: &ScheduleId, generation: i64) -> Result<DynamicObject> {
+        let is_as_decided = |found: &DynamicObject| {
+            let meta = &found.metadata;
+            is(meta, &schedule.uid) && meta.generation == Some(generation) && meta.deletion_timestamp.is_none()
+        };
+        self.read_schedule(schedule).await?.filter(is_as_decided).ok_or_else(|| changed(schedule))
+    }
+
+    /// Creates an execution for a schedule, `found` as it is now. A create whose outcome is unknown is tried again under
+    /// the same name.
+    pub(super) async fn make(
+        &self,
+        schedule: &ScheduleId,
+        found: &DynamicObject,
+        name: &str,
+        rendered: Value,
+    ) -> Result<Made> {
+        let shown = format!("WorkflowExecution {}/{name}", schedule.namespace);
+        let rendered: DynamicObject = serde_json::from_value(rendered).map_err(|error| {
+            call(format!("render {shown}"), CallError::Transport(Box::new(kube::Error::SerdeError(error))))
+        })?;
+        let params = PostParams { field_manager: Some(MANAGED_BY.to_owned()), ..PostParams::default() };
+        let executions = self.cluster.executions_in(&schedule.namespace);
+        let sent = LeanObject::from(rendered);
+        match self.cluster.call(Verb::Create, EXECUTIONS, executions.create(&params, &sent)).await {
+            Ok(LeanObject { object: created, .. }) => Ok(Made::Now(created)),
+            Err(CallError::Refused(status)) if status.is_already_exists() => {
+                match self.read_child(schedule, name).await? {
+                    Some(found) if is_child_of(&found, schedule) => Ok(Made::Before(found)),
+                    Some(_) => Ok(Made::Refused(format!(
+                        "another WorkflowExecution has the name {name}; delete it, or create the schedule again under \
+                         another name"
+                    ))),
+                    None => Err(PerformError::Changed { what: shown }),
+                }
+            }
+            Err(error) if is_going_away(&error) => {
+                Err(PerformError::Changed { what: format!("the namespace {}", schedule.namespace) })
+            }
+            Err(error) if refusal::judge(&error).is_some() => {
+                let message = refusal::message("WorkflowExecution", &error, &parameters(found));
+                tracing::warn!(%schedule, wfe = name, "execution of a schedule refused: {message}");
+                Ok(Made::Refused(message))
+            }
+            Err(error) => Err(call(format!("create {shown}"), error)),
+        }
+    }
+
+    pub(super) async fn read_child(&self, schedule: &ScheduleId, name: &str) -> Result<Option<DynamicObject>> {
+        let executions = self.cluster.executions_in(&schedule.namespace);
+        let found = self.cluster.call(Verb::Get, EXECUTIONS, executions.get_opt(name)).await;
+        found
+            .map(|found| found.map(|LeanObject { object, .. }| object))
+            .map_err(|error| call(format!("read WorkflowExecution {}/{name}", schedule.namespace), error))
+    }
+}
+
+pub(super) fn changed(schedule: &ScheduleId) -> PerformError {
+    PerformError::Changed { what: format!("WorkflowSchedule {schedule}") }
+}
+
+/// Says for which schedule an execution is made.
+pub(super) fn made_for(schedule: &ScheduleId) -> Value {
+    json!({
+        "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
+        "kind": KIND,
+        "name": &*schedule.name,
+        "uid": schedule.uid.to_string(),
+    })
+}
+
+/// Tells whether an execution was made for a schedule.
+pub(super) fn is_child_of(execution: &DynamicObject, schedule: &ScheduleId) -> bool {
+    let by = &execution.data["spec"]["remediationRequestRef"];
+    by["kind"] == KIND && by["uid"].as_str().is_some_and(|uid| schedule.uid == *uid)
+}
+
+/// Tells whether a create was refused as its namespace is being deleted, or is gone: nobody has judged the execution,
+/// and its schedule goes with the namespace.
+fn is_going_away(error: &CallError) -> bool {
+    let CallError::Refused(status) = error else { return false };
+    let details = status.details.as_ref();
+    let is_terminating =
+        details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
+    let is_gone = status.code == 404 && details.is_some_and(|details| details.kind == "namespaces");
+    is_terminating || is_gone
+}
+
+/// Returns the parameters of a template, which no message may quote.
+pub(super) fn parameters(schedule: &DynamicObject) -> BTreeMap<String, String> {
+    let parameters = schedule.data.pointer("/spec/template/spec/parameters").and_then(Value::as_object);
+    let texts = parameters.into_iter().flatten();
+    texts.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_on_its_way_out_is_no_refusal() {
+        let refused = |details: Value| {
+            let status = serde_json::from_value(json!({"code": 403, "message": "m", "details": details})).unwrap();
+            CallError::Refused(Box::new(status))
+        };
+        let causes = json!({"causes": [{"reason": "NamespaceTerminating", "message": "m", "field": "f"}]});
+        assert!(is_going_away(&refused(causes)));
+        assert!(!is_going_away(&refused(json!({}))));
+    }
+}
