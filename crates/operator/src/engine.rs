@@ -39,7 +39,7 @@ use report::{Failures, Held};
 const PARALLEL_TARGETS: usize = 40;
 /// How many of them for one namespace that asks. Alone it leaves some places free, for whoever comes. Beside others it
 /// has few: the more of it is under way, the longer the API server takes for each request of the others.
-const SHARES: Shares = Shares { alone: 32, beside: 4 };
+const SHARES: Shares = Shares { alone: 32, beside: 4, behind: 1 };
 /// How many deliveries are taken in before decisions get their turn again.
 const DELIVERIES_AT_ONCE: usize = 512;
 /// How soon a target is looked at again that cannot be seen.

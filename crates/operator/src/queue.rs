@@ -21,6 +21,9 @@ const FARTHEST: Duration = Duration::from_hours(1);
 /// asks again soon, and does not wait behind a crowd then.
 const SHARED_FOR: Duration = Duration::from_secs(10);
 
+/// Who has asked for so many keys or fewer goes before all who have asked for more.
+const FEW: usize = 2;
+
 /// How many keys may be worked on at once for one of those who ask.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares {
@@ -28,6 +31,8 @@ pub struct Shares {
     pub alone: usize,
     /// While others ask too: what is under way for one is what each of the others waits behind at the API server.
     pub beside: usize,
+    /// For who asks for many, while work goes on for another who asks for few.
+    pub behind: usize,
 }
 
 /// The queue of keys `K`, asked for by `A`.
@@ -67,9 +72,13 @@ impl<K, A: Clone + Eq + Hash> Turns<K, A> {
         line.push_back(key);
     }
 
-    /// Takes the first key of the first who may have a turn; whoever has more stands behind all others then.
-    fn take(&mut self, may: impl Fn(&A) -> bool) -> Option<K> {
-        let place = self.turns.iter().position(may)?;
+    /// Counts the keys that are ready for one of those who ask.
+    fn count(&self, asker: &A) -> usize {
+        self.lines.get(asker).map_or(0, VecDeque::len)
+    }
+
+    /// Takes the first key of who has the turn at this place; whoever has more stands behind all others then.
+    fn take(&mut self, place: usize) -> Option<K> {
         let asker = self.turns.remove(place)?;
         let line = self.lines.get_mut(&asker)?;
         let key = line.pop_front();
@@ -143,8 +152,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
     /// Safe: a key is taken only when this returns.
     pub async fn next(&mut self) -> K {
         loop {
-            let (share, largest) = (&self.share, self.largest_share());
-            if let Some(key) = self.ready.take(|asker| share.get(asker).is_none_or(|busy| *busy < largest)) {
+            if let Some(key) = self.take() {
                 self.queued.remove(&key);
                 return key;
             }
@@ -184,10 +192,20 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
         }
     }
 
-    /// Returns how many keys may be worked on for one of those who ask, as of now.
-    fn largest_share(&self) -> usize {
+    /// Takes out the next key of somebody who has not all that he may have.
+    fn take(&mut self) -> Option<K> {
         let is_shared = self.shared_until.is_some_and(|until| Instant::now() < until);
-        if is_shared { self.shares.beside } else { self.shares.alone }
+        let most = if is_shared { self.shares.beside } else { self.shares.alone };
+        let (ready, share) = (&self.ready, &self.share);
+        let asks_for_few = |asker: &A| share.get(asker).copied().unwrap_or(0) + ready.count(asker) <= FEW;
+        let of_few = share.keys().any(asks_for_few);
+        let behind = self.shares.behind;
+        let may = |asker: &A| {
+            let most = if of_few && !asks_for_few(asker) { behind } else { most };
+            share.get(asker).is_none_or(|busy| *busy < most)
+        };
+        let place = ready.turns.iter().position(may)?;
+        self.ready.take(place)
     }
 
     /// Returns how many keys are ready or being worked on.
@@ -205,7 +223,7 @@ mod tests {
 
     /// A queue in which it makes no difference whether others ask.
     fn with_share<K: Clone + Eq + Hash, A: Clone + Eq + Hash>(share: usize) -> Queue<K, A> {
-        Queue::new(Shares { alone: share, beside: share })
+        Queue::new(Shares { alone: share, beside: share, behind: share })
     }
 
     #[tokio::test(start_paused = true)]
@@ -317,7 +335,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_is_alone_has_a_larger_share_than_who_asks_beside_others() {
-        let mut queue = Queue::new(Shares { alone: 4, beside: 2 });
+        let mut queue = Queue::new(Shares { alone: 4, beside: 2, behind: 2 });
         for key in 0..10 {
             queue.mark(key, "storm");
         }
@@ -338,6 +356,40 @@ mod tests {
         assert_eq!(queue.next().now_or_never(), None);
         advance(SHARED_FOR).await;
         assert_eq!(queue.next().now_or_never(), Some(5), "nobody else has asked for long");
+    }
+
+    /// Two keys of one hold back a crowd while they are worked on; two crowds do not hold back each other.
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_for_few_goes_before_who_asks_for_many() {
+        let mut queue = Queue::new(Shares { alone: 4, beside: 3, behind: 1 });
+        for key in 0..10 {
+            queue.mark(key, "storm");
+            queue.mark(100 + key, "other storm");
+        }
+        for expected in [0, 100, 1, 101, 2, 102] {
+            assert_eq!(queue.next().now_or_never(), Some(expected));
+            queue.start(expected, if expected < 100 { "storm" } else { "other storm" });
+        }
+        assert_eq!(queue.next().now_or_never(), None, "each storm has its share");
+        queue.mark(99, "calm");
+        queue.mark(98, "calm");
+        for expected in [99, 98] {
+            assert_eq!(queue.next().now_or_never(), Some(expected));
+            queue.start(expected, "calm");
+        }
+        for done in [0, 1, 100, 101, 98] {
+            queue.done(&done);
+        }
+        assert_eq!(queue.next().now_or_never(), None, "each storm still has one, and waits behind the calm one");
+        queue.done(&2);
+        assert_eq!(queue.next().now_or_never(), Some(3), "one at a time goes on");
+        queue.start(3, "storm");
+        assert_eq!(queue.next().now_or_never(), None);
+        queue.done(&99);
+        for expected in [103, 4] {
+            assert_eq!(queue.next().now_or_never(), Some(expected));
+            queue.start(expected, if expected < 100 { "storm" } else { "other storm" });
+        }
     }
 
     #[tokio::test(start_paused = true)]
