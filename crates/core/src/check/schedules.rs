@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::actions::Check;
 use crate::Time;
-use crate::action::{Action, Decision, Tell};
+use crate::action::{Action, Decision, Probe, Tell};
 use crate::circuit::CircuitKey;
 use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, Uid, Version};
@@ -67,6 +67,14 @@ impl Check<'_> {
         self.expect("12.7", !blind || made.is_empty() && written.is_empty(), || {
             "acts on what it cannot see".to_owned()
         });
+        for (id, judged) in &decision.schedules {
+            let waits = matches!(judged.probe, Probe::Awaits(_));
+            // It would get the turn, make nothing of it, and nobody would probe meanwhile.
+            let can_use_it = judged.held == Some(HeldBy::CircuitOpen);
+            self.expect("12.6.8", !waits || can_use_it, || {
+                format!("{id} waits for its turn to probe, and {:?} holds it", judged.held)
+            });
+        }
         for schedule in self.target.schedules.values() {
             let uid = &schedule.id.uid;
             let touched = made.iter().chain(&written).filter(|it| **it == uid).count();

@@ -1,7 +1,7 @@
 //! Decisions on schedules that were right, made wrong.
 
 use super::*;
-use crate::action::Record;
+use crate::action::{Probe, Record};
 use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit};
 use crate::name::Uid;
 use crate::schedule::{
@@ -94,6 +94,9 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
         ),
         ("makes one while a circuit is open", open(None), makes_instead),
         ("makes one with the turn of another", open(Some("t")), makes_instead),
+        ("waits for a turn that it cannot use", with(|it| it.paused = Some(pause("x"))), |it| {
+            it.schedules[0].1.probe = Probe::Awaits(vec![CircuitKey::All]);
+        }),
         (
             "makes all at once after a closing",
             Target { circuits: Circuits::new(vec![], vec![closed()]), ..due() },
