@@ -6,7 +6,7 @@ use wfe_testkit::{Recording, World};
 
 /// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of every decision. (Turns
 /// after a clearance are rarer, as each takes a target that was blocked before; so are failures of schedules, which
-/// wait longer after each.)
+/// wait longer after each, and triages, of which one schedule has one in 20 seconds at the most.)
 const REQUIRED: &[(&str, u64)] = &[
     ("runs", 100),
     ("completed", 20),
@@ -28,6 +28,7 @@ const REQUIRED: &[(&str, u64)] = &[
     ("outcomes", 20),
     ("failures-of-schedules", 10),
     ("holds", 10),
+    ("triages", 1),
 ];
 
 /// Says what has to happen more often before the soak counts; nothing when it counts.
