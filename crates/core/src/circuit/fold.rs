@@ -9,6 +9,7 @@ use super::event::{Event, Place};
 use super::state::{Settings, State};
 use super::{Circuits, ClosedCircuit, Closing, OpenCircuit};
 use crate::Time;
+use crate::fingerprint::Fingerprint;
 use crate::name::Uid;
 use crate::policy::Policy;
 
@@ -99,6 +100,13 @@ impl Fold {
             Err(_) if self.before.as_ref().is_some_and(|before| place <= *before) => Taken::TooOld,
             Err(_) => Taken::Yes,
         }
+    }
+
+    /// Returns the fingerprint that a schedule failed with last, by what has been folded. None where its newest child
+    /// got further. A probe is one of the circuits that this touches, whatever the probe itself comes to.
+    #[must_use]
+    pub fn failed_last(&self, schedule: &Uid) -> Option<&Fingerprint> {
+        self.current.failed_last(schedule)
     }
 
     /// Returns the circuits that are open at a time, and those that have closed up to it.

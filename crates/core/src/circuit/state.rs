@@ -122,6 +122,11 @@ impl State {
         (open.collect(), self.closed.iter().filter(is_new).cloned().collect())
     }
 
+    /// Returns the fingerprint that a schedule failed with last.
+    pub(super) fn failed_last(&self, schedule: &Uid) -> Option<&Fingerprint> {
+        self.failed_last.get(schedule)
+    }
+
     /// Closes the circuits of which nothing was heard for long.
     fn close_quiet(&mut self, now: Time, settings: &Settings) {
         let quiet = self.open.iter().map(|(key, open)| (key.clone(), open.quiet_at(settings)));

@@ -166,7 +166,8 @@ impl Index {
         let made = made(execution).filter(|_| was_terminal.is_none());
         let breakers = &mut self.breakers;
         if let Some(ended) = ended.as_ref().filter(|_| was_terminal.is_some()) {
-            let probed = breakers.shown.open().filter(|circuit| is_probe(circuit, execution, &breakers.policy));
+            let is_probe = |circuit: &&OpenCircuit| is_probe(circuit, execution, &breakers.fold, &breakers.policy);
+            let probed = breakers.shown.open().filter(is_probe);
             let got_past = |circuit: &OpenCircuit| match &ended.what {
                 What::Ended { end: End::Succeeded, .. } => true,
                 What::Ended { end: End::FailedAfter, .. } => circuit.key != CircuitKey::All,
@@ -263,16 +264,17 @@ impl Index {
     }
 }
 
-fn is_probe(circuit: &OpenCircuit, execution: &Execution, policy: &Policy) -> bool {
+/// Tells whether an execution that has ended was a probe of a circuit: what its schedule failed with before makes it
+/// one too, since a probe that succeeds has no fingerprint of its own.
+fn is_probe(circuit: &OpenCircuit, execution: &Execution, fold: &Fold, policy: &Policy) -> bool {
+    let Some(child) = execution.child.as_deref().filter(|child| !child.analyses) else { return false };
     let failed_with = match &execution.state {
         ExecutionState::Failed(failed) => failed.fingerprint.as_ref(),
         _ => None,
     };
+    let touches = |fingerprint| circuit.key.touches(&execution.origin, fingerprint);
     let first = circuit.opened_at + policy.backoff.after(1);
-    execution.child.is_some()
-        && !execution.analyses()
-        && execution.created >= first
-        && circuit.key.touches(&execution.origin, failed_with)
+    execution.created >= first && (touches(failed_with) || touches(fold.failed_last(&child.schedule)))
 }
 
 /// Returns the event that an execution was made for a schedule, where it was.

@@ -227,3 +227,29 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     apply(&mut deleted, [child(ExecutionState::Completed { completed_at: Some(at(80)) })]);
     assert_eq!(news(&mut deleted, 81), ["probed true".to_owned(), format!("closed {PULL} Past")]);
 }
+
+/// A step has its image from a registry that no bundle names: only what its schedule failed with says who is touched.
+#[test]
+fn a_probe_that_succeeds_is_told_though_its_bundle_is_elsewhere() {
+    const STEP: &str = "ImagePullBackOff/registry/steps.example";
+    let mut index = synced(vec![]);
+    let child = |delivery: Delivery, schedule: &str| {
+        let Delivery::Execution(mut record) = delivery else { panic!("no execution") };
+        if let ExecutionState::Failed(failed) = &mut record.execution.state {
+            failed.fingerprint = Fingerprint::parse(STEP);
+        }
+        let child = ChildOf { schedule: Uid::new(schedule), slot: now(), analyses: false, keep: Keep::Needed };
+        record.execution.child = Some(Box::new(child));
+        Delivery::Execution(record)
+    };
+    apply(&mut index, (1..=5).map(|n| child(pulls(n, i64::from(n)), &format!("s{n}"))));
+    assert_eq!(news(&mut index, 10), [format!("opened {STEP}")]);
+    let undecided = || ExecutionState::Undecided { unusable: None, start_before: None };
+    for (uid, schedule, told) in [("other", "s9", None), ("probe", "s1", Some(()))] {
+        apply(&mut index, [child(on(1, uid, 80, undecided()), schedule)]);
+        index.settle_circuits(at(80));
+        apply(&mut index, [child(completes(1, uid, 80), schedule)]);
+        let all = ["probed true".to_owned(), format!("closed {STEP} Past")];
+        assert_eq!(news(&mut index, 81), told.map_or_else(Vec::new, |()| all.to_vec()), "{uid}");
+    }
+}
