@@ -5,6 +5,7 @@
 
 mod admission;
 mod cast;
+mod circuits;
 mod faults;
 mod holds;
 mod objects;
