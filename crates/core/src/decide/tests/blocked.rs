@@ -3,6 +3,7 @@
 use super::*;
 use crate::execution::Recorded;
 use crate::reason::BlockReason;
+use crate::schedule::Keep;
 use crate::standing::Blocked;
 
 fn shows(reason: &str, execution: Execution) -> Execution {
@@ -173,4 +174,34 @@ fn a_failure_that_blocks_from_its_end_on_says_so_at_once() {
     let decided = actions(&target(four, vec![]));
     let failure = only_failure(&decided);
     assert_eq!(failure.blocks(), Some(BlockReason::ExhaustedRetries));
+}
+
+/// Also on one target with what it analyses, where no operator puts it.
+#[test]
+fn an_analyst_that_fails_blocks_nobody_and_counts_for_nobody() {
+    let by_analyst = |execution: Execution, analyses: bool| {
+        let mut execution = made_by("s", 0, Keep::Needed, execution);
+        execution.child.iter_mut().for_each(|child| child.analyses = analyses);
+        execution
+    };
+    let mut four = exhausted();
+    four.truncate(4);
+    let policy = Policy::default();
+    for (name, analyst) in [("broke", broke("a", "look", 5, 20)), ("stalled", stalled("a", "look", 5, 20, 90))] {
+        let view = |analyses: bool| {
+            let analyst = by_analyst(analyst.clone(), analyses);
+            target(four.iter().cloned().chain([analyst]).collect(), vec![])
+        };
+        assert_eq!(told(&view(true), &policy), [], "{name}");
+        let standing = decide(&view(true), &policy, at(50)).standing;
+        assert_eq!((standing.consecutive_failures, standing.blocks), (4, vec![]), "{name}");
+        let newcomer = undecided("n");
+        let mut asked = view(true);
+        asked.executions.insert(newcomer.id.uid.clone(), newcomer);
+        let skips = |action: &Action| matches!(action, Action::Skip { .. });
+        assert!(!decide(&asked, &policy, at(89)).actions.iter().any(skips), "{name}");
+    }
+    let child = by_analyst(broke("a", "look", 5, 20), false);
+    let told = told(&target(vec![child], vec![]), &policy);
+    assert_eq!(told, [("a".to_owned(), Blocked::Yes(BlockReason::PreviousExecutionFailed))], "what is no analyst does");
 }
