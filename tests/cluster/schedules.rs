@@ -4,6 +4,7 @@
 //! while no operator runs.
 
 mod admission;
+mod analysts;
 mod cast;
 mod circuits;
 mod faults;

@@ -19,7 +19,7 @@ async fn refuse_runs(world: &World) -> Result<()> {
 }
 
 /// Waits until the triage of a schedule is in a state.
-async fn await_triage(world: &World, name: &str, state: &str) -> Result<Value> {
+pub(super) async fn await_triage(world: &World, name: &str, state: &str) -> Result<Value> {
     let what = format!("says that its triage is {state}");
     await_schedule(world, name, &what, |it| it["status"]["triage"]["state"] == state).await
 }
@@ -30,7 +30,7 @@ async fn resume(world: &World, name: &str, of: &Value) -> Result<()> {
 }
 
 /// A pipeline that analyses, and whose one task says this verdict and ends like this.
-async fn analyst(world: &World, name: &str, verdict: Option<&str>, outcome: Outcome) -> Result<String> {
+pub(super) async fn analyst(world: &World, name: &str, verdict: Option<&str>, outcome: Outcome) -> Result<String> {
     let pipeline = Pipeline::new().param("EVIDENCE").task("analyse", outcome).lasting("100ms");
     let Some(verdict) = verdict else {
         return Ok(world.push_objects(name, &[pipeline.render("workflow")]).await?.image);
@@ -43,7 +43,7 @@ async fn analyst(world: &World, name: &str, verdict: Option<&str>, outcome: Outc
 }
 
 /// Makes a schedule whose first failure is analysed by a pipeline. `triage` has what else is said of that.
-async fn analysed(world: &World, name: &str, bundle: &str, analyst: &str, triage: &Value) -> Result<()> {
+pub(super) async fn analysed(world: &World, name: &str, bundle: &str, analyst: &str, triage: &Value) -> Result<()> {
     let reference = json!({"workflowId": "analyst", "version": "1", "containerImage": analyst});
     let mut spec = json!({
         "interval": "1h", "minInterval": "1s", "history": {"failed": 10},
