@@ -147,8 +147,16 @@ pub(super) fn good() -> Value {
 
 /// A good schedule by cron expression.
 pub(super) fn by_cron() -> Result<Value> {
-    let cron = [("interval", json!(null)), ("cron", json!("0 2 * * MON-FRI")), ("timeZone", json!("Europe/Berlin"))];
-    but(good(), &cron)
+    let adjustable = json!(["timeout", "parameters.READY_TIMEOUT"]);
+    but(
+        good(),
+        &[
+            ("interval", json!(null)),
+            ("cron", json!("0 2 * * MON-FRI")),
+            ("timeZone", json!("Europe/Berlin")),
+            ("triage/allowAdjust", adjustable),
+        ],
+    )
 }
 
 /// What an object becomes when these fields of its spec, by the names on the way to them, have these values; null

@@ -74,7 +74,7 @@ async fn every_change_but_a_suspension_a_hint_or_a_resume_is_one_of_an_author() 
     ];
     let others = [
         json!({"interval": "2h"}),
-        json!({"interval": null, "cron": "0 2 * * *", "spread": null}),
+        json!({"interval": null, "cron": "0 2 * * *", "spread": null, "triage": {"allowAdjust": null}}),
         json!({"interval": "2h", "suspend": false}),
         json!({"spread": "2m"}),
         json!({"spread": null}),

@@ -1,13 +1,18 @@
 //! Bad triages are refused with a message that names the field, in the spec and in the status; what is only just good
 //! is accepted.
 
-use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
+use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::{ControlPlane, Options, manifests, repository};
 
 use super::admission::{Row, check, check_refused};
-use super::objects::{Schedules, but, good};
-use crate::admission::objects::{expect, refusal, report};
+use super::objects::{Schedules, but, by_cron, good};
+use crate::admission::objects::{Namespaced, expect, refusal, report};
 
 /// The most that a triage may adjust, each with the longest name.
 pub(super) fn most_adjustable() -> Value {
@@ -93,12 +98,69 @@ async fn what_a_triage_cannot_adjust_is_refused_by_name() -> Result<()> {
     let long = json!([format!("parameters.{}X", longest_key(1))]);
     check_refused(&good(), "triage/allowAdjust", &["spec.triage.allowAdjust[0]: Too long"], &[long]).await?;
     check_refused(&good(), "triage/allowAdjust", &["must be of type array"], &[json!("interval")]).await?;
-    // By an edit of the template too.
+    let vain = "spec.triage.allowAdjust: may list interval only beside spec.interval, as no verdict changes a cron";
+    let listed = [json!(["interval"]), json!(["timeout", "interval", "parameters.READY_TIMEOUT"])];
+    check_refused(&by_cron()?, "triage/allowAdjust", &[vain], &listed).await?;
+    // By an edit of the template or of the plan too.
     let schedules = Schedules::new().await?;
     let name = schedules.create(good()).await?;
     let mut failures = Vec::new();
     let change = json!({"template": {"spec": {"parameters": {"READY_TIMEOUT": null}}}});
     expect(&mut failures, "the parameter goes", &[keys], schedules.try_spec(&name, change).await?);
+    let change = json!({"interval": null, "spread": null, "cron": "0 2 * * *"});
+    expect(&mut failures, "the interval goes", &[vain], schedules.try_spec(&name, change).await?);
+    report(&failures)
+}
+
+/// Writes the type of schedules as it is shipped; without the rules whose message has these words, if any.
+async fn install(client: &Client, without: Option<&str>) -> Result<()> {
+    let path = repository().join("crds/kubernaut.ai_workflowschedules.yaml");
+    let mut crd = manifests::read(&path)?.pop().context("no type")?;
+    if let Some(words) = without {
+        let rules = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations";
+        let rules = crd.pointer_mut(rules).and_then(Value::as_array_mut).context("no rules")?;
+        let all = rules.len();
+        rules.retain(|it| !it["message"].as_str().unwrap_or_default().contains(words));
+        ensure!(rules.len() + 1 == all, "{} rules of {all} say {words:?}", all - rules.len());
+    }
+    manifests::apply(client, &crd).await?;
+    Ok(())
+}
+
+/// Whoever may only suspend a schedule still can, also where the schedule was stored before there was a rule that it
+/// breaks.
+#[tokio::test]
+async fn what_was_stored_with_an_interval_to_adjust_beside_cron_can_be_changed_in_all_else() -> Result<()> {
+    let vain = "spec.triage.allowAdjust: may list interval only beside spec.interval";
+    let control_plane = ControlPlane::start(Options::BARE).await?;
+    let schedules = Schedules::of(&Namespaced::on(&control_plane).await?).await?;
+    install(&schedules.client, Some(vain)).await?;
+    let established = ["wait", "crd/workflowschedules.kubernaut.ai", "--for=condition=Established", "--timeout=60s"];
+    control_plane.kubectl(&established).await?;
+    let old = but(by_cron()?, &[("triage/allowAdjust", json!(["interval", "timeout"]))])?;
+    let name = schedules.create(old.clone()).await?;
+    install(&schedules.client, None).await?;
+    let deadline = Instant::now() + DEADLINE;
+    while schedules.try_create(old.clone()).await?.is_none() {
+        ensure!(Instant::now() < deadline, "the rule is not in force");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut failures = Vec::new();
+    for (spec, words) in [
+        (json!({"suspend": true}), &[][..]),
+        (json!({"hint": {"reason": "another"}}), &[]),
+        (json!({"cron": "0 3 * * *"}), &[]),
+        (json!({"triage": {"after": 2}}), &[]),
+        (json!({"triage": {"allowAdjust": ["interval"]}}), &[vain]),
+        (json!({"triage": {"allowAdjust": ["timeout"]}}), &[]),
+        (json!({"triage": {"allowAdjust": ["timeout", "interval"]}}), &[vain]),
+    ] {
+        expect(&mut failures, &spec.to_string(), words, schedules.try_spec(&name, spec.clone()).await?);
+        // What the operator writes.
+        let status = Patch::Merge(json!({"status": {"revision": format!("{:016x}", failures.len())}}));
+        let answer = schedules.api.patch_status(&name, &PatchParams::default(), &status).await;
+        expect(&mut failures, &format!("the status, after {spec}"), &[], refusal(answer)?);
+    }
     report(&failures)
 }
 

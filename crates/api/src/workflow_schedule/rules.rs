@@ -192,6 +192,27 @@ pub(super) fn adjustable_parameters_exist() -> Rule {
     .field_path(".triage.allowAdjust")
 }
 
+/// Refuses that an interval may be adjusted where there is none. A schedule that was stored with both, before there was
+/// this rule, keeps its list until somebody edits that: else nobody could suspend the schedule without an edit of its
+/// triage. The lists are compared as a whole: to the API server a list in `oldSelf` has no limit, so a search in it
+/// would cost more than rules may.
+pub(super) fn no_interval_with_cron() -> Rule {
+    let lists = |it: &str| format!("has({it}.cron) && has({it}.triage) && has({it}.triage.allowAdjust)");
+    Rule::new(format!(
+        "!({} && 'interval' in self.triage.allowAdjust) || (oldSelf.hasValue() && {} && self.triage.allowAdjust == \
+         oldSelf.value().triage.allowAdjust)",
+        lists("self"),
+        lists("oldSelf.value()")
+    ))
+    .message(
+        "spec.triage.allowAdjust: may list interval only beside spec.interval, as no verdict changes a cron expression; \
+         leave it out",
+    )
+    .field_path(".triage.allowAdjust")
+    .reason(Reason::FieldValueForbidden)
+    .optional_old_self(true)
+}
+
 /// Refuses to end a triage of a schedule that does not exist yet.
 pub(super) fn resume_comes_later() -> Rule {
     Rule::new("oldSelf.hasValue() || !has(self.resume)")

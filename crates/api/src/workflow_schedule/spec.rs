@@ -65,6 +65,7 @@ use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
     validation = rules::max_not_below_interval(),
     validation = rules::clamps_of_cron(),
     validation = rules::adjustable_parameters_exist(),
+    validation = rules::no_interval_with_cron(),
     validation = rules::resume_comes_later(),
 )]
 pub struct WorkflowScheduleSpec {

@@ -55,7 +55,8 @@ pub struct Triage {
     pub timeout: Option<String>,
     /// What the verdict AdjustConfig may change without asking: at most 16 of "interval" (within minInterval and
     /// maxInterval), "timeout" (of the executions) and "parameters.<KEY>", where the template has the KEY. It changes
-    /// status.adjust, never the spec. Absent: nothing.
+    /// status.adjust, never the spec. No verdict changes cron: "interval" is refused beside it, and has no effect in a
+    /// schedule that was stored with both. Absent: nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = limits::TRIAGE_FIELDS), inner(length(max = limits::TRIAGE_FIELD)))]
     #[x_kube(validation = rules::adjustable(), validation = rules::adjustable_once())]

@@ -118,6 +118,15 @@ pub(super) const ROWS: &[Written] = &[
     (422, "Invalid", "a triage does not adjust the target", |n| adjusts(n, &["targetResource"])),
     (422, "Invalid", "a triage adjusts parameters that are there", |n| adjusts(n, &["parameters.OTHER"])),
     (422, "Invalid", "a triage adjusts each field once", |n| adjusts(n, &["interval", "timeout", "interval"])),
+    (422, "Invalid", "a triage adjusts an interval only where one is", |n| {
+        let triage = json!({"allowAdjust": ["timeout", "interval"]});
+        asks(n, &json!({"interval": null, "cron": "0 2 * * *", "triage": triage}))
+    }),
+    (422, "Invalid", "an interval that a triage adjusts does not go", |n| {
+        let mut calls = adjusts(n, &["interval"]);
+        calls.push(Call::merge(Schedules, n, json!({"spec": {"interval": null, "cron": "0 2 * * *"}})));
+        calls
+    }),
     (201, "", "a triage adjusts what its author lists", |n| adjusts(n, &["interval", "parameters.SOME", "timeout"])),
     (422, "Invalid", "nothing is resumed at once", |n| asks(n, &resume("a")["spec"])),
     (200, "", "a schedule is resumed later", |n| merged(n, "", resume("a"))),

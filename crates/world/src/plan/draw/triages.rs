@@ -24,7 +24,12 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
     let mut resumes = Vec::new();
     for act in &mut plan.acts {
         let Deed::Schedule(schedule) = &mut act.what else { continue };
-        if let Some(triage) = triage(&tekton, &mut chance) {
+        if let Some(mut triage) = triage(&tekton, &mut chance) {
+            if schedule.spec["cron"].is_string()
+                && let Some(fields) = triage["allowAdjust"].as_array_mut()
+            {
+                fields.retain(|field| field != "interval"); // it is refused beside cron
+            }
             schedule.spec["triage"] = triage;
         }
         schedule.registry = (chance.u8(0..4) == 0).then(|| OTHER.to_owned());
