@@ -22,8 +22,9 @@ struct Cost {
     runs: usize,
     /// How many of them later than half a minute after it went down: with circuits, the probes.
     later: usize,
-    /// How long after its end the first of each schedule had completed, for the last of them.
-    recovered_after: Millis,
+    /// How long after its end the first of each schedule had completed, for the last of them. None where one had not by
+    /// the end of the play.
+    recovered_after: Option<Millis>,
     /// How many executions were made within one second after its end, at the most.
     at_once: usize,
 }
@@ -75,15 +76,15 @@ fn cost(lines: &[String], schedules: u64, to: Millis) -> Cost {
             recovered.entry(schedule).or_insert(at - to);
         }
     }
-    assert_eq!(recovered.len() as u64, schedules, "all run again");
+    let all_run = recovered.len() as u64 == schedules;
     let seconds: BTreeSet<Millis> = made.iter().filter(|at| **at >= to).map(|at| at / SECOND).collect();
     let in_second = |second: &Millis| made.iter().filter(|at| *at / SECOND == *second).count();
     let down = DOWN_FROM..to;
     Cost {
         runs: made.iter().filter(|at| down.contains(at)).count(),
         later: made.iter().filter(|at| (down.start + MINUTE / 2..to).contains(at)).count(),
-        recovered_after: recovered.values().copied().max().unwrap(),
-        at_once: seconds.iter().map(in_second).max().unwrap(),
+        recovered_after: recovered.values().copied().max().filter(|_| all_run),
+        at_once: seconds.iter().map(in_second).max().unwrap_or_default(),
     }
 }
 
@@ -95,7 +96,7 @@ fn a_registry_that_is_down_is_asked_by_one_schedule_at_a_time() {
     println!("with circuits: {with:?}");
     assert_eq!(with.later, 3, "{with:?}");
     assert!((8..=12).contains(&with.runs), "5 to open, what was at work by then, and 3 probes: {with:?}");
-    assert!(with.recovered_after <= 7 * MINUTE, "{with:?}");
+    assert!(with.recovered_after.is_some_and(|it| it <= 7 * MINUTE), "{with:?}");
     assert!(with.at_once <= 5, "they go on one after the other: {with:?}");
     let without = outage(40, 10, 8, &WITHOUT_CIRCUITS);
     println!("without: {without:?}");
@@ -108,14 +109,15 @@ fn an_outage_of_an_hour_costs_five_failures_and_eight_probes() {
     if std::env::var_os("WFE_TEST_ALL").is_none() {
         return;
     }
-    let with = outage(200, 60, 12, &[]);
+    let with = outage(200, 60, 7, &[]);
     println!("with circuits: {with:?}");
     assert_eq!(with.later, 8, "{with:?}");
     // Three or four have a slot in each second, and a failure takes one or two.
     assert!((13..=28).contains(&with.runs), "5 to open, what was at work by then, and 8 probes: {with:?}");
-    assert!(with.recovered_after <= 11 * MINUTE, "{with:?}");
+    assert!(with.recovered_after.is_some_and(|it| it <= 7 * MINUTE), "{with:?}");
     assert!(with.at_once <= 12, "they go on one after the other: {with:?}");
-    let without = outage(200, 60, 34, &WITHOUT_CIRCUITS);
+    // Until all have recovered it would be another half hour, by their own backoff, and thousands of executions.
+    let without = outage(200, 60, 0, &WITHOUT_CIRCUITS);
     println!("without: {without:?}");
     assert!(without.runs > 900, "{without:?}");
 }

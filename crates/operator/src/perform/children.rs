@@ -38,8 +38,8 @@ impl Performer {
         self.read_schedule(schedule).await?.filter(is_as_decided).ok_or_else(|| changed(schedule))
     }
 
-    /// Creates an execution for a schedule, `found` as it is now. A create whose outcome is unknown is tried again under
-    /// the same name.
+    /// Creates an execution for a schedule, `found` as it is now. A create whose outcome is unknown is tried again
+    /// under the same name.
     pub(super) async fn make(
         &self,
         schedule: &ScheduleId,
