@@ -24,7 +24,7 @@ impl View<'_> {
     fn identify(self, execution: &Execution, failure: Failure) -> Failure {
         let fingerprint = Fingerprint::of(failure.symptoms(), &execution.origin);
         let is_open = |fingerprint| self.target.circuits.is_open_for(fingerprint, failure.failed_at);
-        let shared_outage = failure.may_be_shared() && !execution.analyses() && is_open(&fingerprint);
+        let shared_outage = failure.may_be_shared() && is_open(&fingerprint);
         let counts = failure.charge.next_allowed_execution.is_some();
         let charge =
             if shared_outage && counts { self.charge(failure.failed_at, Weight::Waits) } else { failure.charge };

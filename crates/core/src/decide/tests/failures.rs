@@ -1,6 +1,8 @@
 //! Failures without a run.
 
 use super::*;
+use crate::circuit::{CircuitKey, Circuits, OpenCircuit};
+use crate::schedule::Keep;
 
 #[test]
 fn an_unusable_spec_fails_before_rivals_are_compared() {
@@ -53,5 +55,40 @@ fn a_failure_without_a_run_is_shown_as_cancelled_only_where_a_cancellation_cause
             panic!("{decided:?}")
         };
         assert_eq!(failure.cancelled, is_cancelled, "{cause}");
+    }
+}
+
+/// Also that of an analyst, whose failure opens no circuit: it says so to whoever reads it, and counts for nobody anyway.
+#[test]
+fn a_failure_while_a_circuit_of_its_kind_is_open_says_that_it_is_shared() {
+    let open = |opened: i64, quiet: i64| OpenCircuit {
+        key: CircuitKey::All,
+        opened_at: at(opened),
+        failed: 20,
+        of: 20,
+        failed_probes: 0,
+        next_probe_at: at(80),
+        quiet_at: at(quiet),
+        turn: None,
+    };
+    let late = || execution("a", ExecutionState::Undecided { unusable: None, start_before: Some(at(0)) });
+    let bad = || execution("a", unusable("bad"));
+    let made = |analyses: bool| {
+        let mut made = made_by("s", 0, Keep::Needed, bad());
+        made.child.iter_mut().for_each(|child| child.analyses = analyses);
+        made
+    };
+    for (name, failing, open, shared) in [
+        ("no circuit", bad(), vec![], false),
+        ("an open circuit", bad(), vec![open(20, 1220)], true),
+        ("one that opened later", bad(), vec![open(51, 1220)], false),
+        ("one of which nothing was heard for long", bad(), vec![open(20, 50)], false),
+        ("a child of a schedule", made(false), vec![open(20, 1220)], true),
+        ("an analyst", made(true), vec![open(20, 1220)], true),
+        ("one that came too late", late(), vec![open(20, 1220)], false),
+    ] {
+        let view = Target { circuits: Circuits::new(open, vec![]), ..target(vec![failing], vec![]) };
+        let decided = actions(&view);
+        assert_eq!(only_failure(&decided).shared_outage, shared, "{name}");
     }
 }
