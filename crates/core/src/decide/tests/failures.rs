@@ -58,7 +58,8 @@ fn a_failure_without_a_run_is_shown_as_cancelled_only_where_a_cancellation_cause
     }
 }
 
-/// Also that of an analyst, whose failure opens no circuit: it says so to whoever reads it, and counts for nobody anyway.
+/// Also that of an analyst, whose failure opens no circuit: it says so to whoever reads it, and counts for nobody
+/// anyway.
 #[test]
 fn a_failure_while_a_circuit_of_its_kind_is_open_says_that_it_is_shared() {
     let open = |opened: i64, quiet: i64| OpenCircuit {
