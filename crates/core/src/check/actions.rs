@@ -250,6 +250,7 @@ impl<'a> Check<'a> {
                 };
                 // What is proven of an earlier attempt is of that one.
                 let waits = waiting_entry(found).is_some() && started_on(found).is_some();
+                let waits = waits && run.is_none_or(|run| matches!(run.progress, Progress::Done(_)));
                 let earlier = found.retry.iter().flat_map(|retry| retry.ended()).all(|(_, end)| end.started == Ran::No);
                 let is_proven = earlier && (waits || run.map_or(is_gone_unstarted, |run| has_not_started(found, run)));
                 let ran = found.started_once() && !is_proven;

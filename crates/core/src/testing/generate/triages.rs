@@ -36,7 +36,8 @@ pub(super) fn any_triage() -> impl Strategy<Value = Triage> {
     (of(), at_, analyst(), run, state).prop_map(|(of, begun, analyst, run, state)| Triage {
         of,
         at: at(begun),
-        analyst,
+        // All others say at once what they have to say.
+        analyst: if state == State::Analysing { Analyst::Pipeline } else { analyst },
         run,
         fingerprint: None,
         evidence: Some("digest".into()),
