@@ -173,7 +173,8 @@ impl Check<'_> {
             Action::Write(Write { says: Says::Running { run, .. }, .. }) => {
                 self.target.runs.get(&run.uid).is_some_and(Run::is_pending)
             }
-            Action::Create { .. } => true,
+            // Another attempt of who has its turn is none.
+            Action::Create { execution, .. } => self.execution(execution).is_none_or(|it| !it.started_once()),
             _ => false,
         });
         self.expect("16.4", counted == 0 || !commits, || "one gets its turn beside a failure that counts".to_owned());
