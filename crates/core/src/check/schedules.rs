@@ -69,7 +69,7 @@ impl Check<'_> {
         });
         for (id, judged) in &decision.schedules {
             let waits = matches!(judged.probe, Probe::Awaits(_));
-            // It would get the turn, make nothing of it, and nobody would probe meanwhile.
+            // Held by anything else, the schedule would make nothing of its turn, and nobody would probe meanwhile.
             let can_use_it = judged.held == Some(HeldBy::CircuitOpen);
             self.expect("12.6.8", !waits || can_use_it, || {
                 format!("{id} waits for its turn to probe, and {:?} holds it", judged.held)

@@ -173,7 +173,7 @@ impl Check<'_> {
             Action::Write(Write { says: Says::Running { run, .. }, .. }) => {
                 self.target.runs.get(&run.uid).is_some_and(Run::is_pending)
             }
-            // Another attempt of who has its turn is none.
+            // A further attempt of an execution that has its turn is no turn.
             Action::Create { execution, .. } => self.execution(execution).is_none_or(|it| !it.started_once()),
             _ => false,
         });
