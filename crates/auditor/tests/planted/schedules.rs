@@ -300,6 +300,19 @@ fn a_plan_that_begins_anew_for_no_reason() {
     assert_eq!(story.found(), ["12 failure-count"], "the count begins anew too");
 }
 
+/// The operator's clock says a fraction of a second less than the plan, which is rounded up: with 60 whole seconds
+/// between them, what the status says lies more than 60 s ahead.
+#[test]
+fn a_plan_that_begins_anew_as_its_status_lies_ahead() {
+    for (ahead, expected) in [(59, ["12 plan-anew"].as_slice()), (60, &[]), (61, &[])] {
+        let (mut story, _) = planned();
+        // The next write comes a second later.
+        story.write("nightly", &json!({"plannedFrom": story.later(ahead + 1), "revision": "other"}));
+        story.write("nightly", &json!({"plannedFrom": story.now()}));
+        assert_eq!(story.found(), expected, "{ahead} s ahead");
+    }
+}
+
 #[test]
 fn an_operator_that_changes_a_spec() {
     let (mut story, _) = planned();

@@ -13,7 +13,8 @@ use crate::moment::{Seconds, seconds};
 use crate::record::is_cancelled;
 use crate::report::{Counts, Moment, Violation};
 
-/// How far ahead a time in a status may lie, in seconds: with more, a clock was ahead, and the plan begins anew.
+/// How far ahead a time in a status may lie, in seconds: with more, a clock was ahead, and the plan begins anew. The
+/// plan says its beginning in whole seconds, rounded up, so what lies just as far from it may lie further from the truth.
 const MAX_AHEAD: Seconds = 60;
 
 /// What is wrong with a status: the rule, and a clause that completes "it".
@@ -124,7 +125,7 @@ impl Step<'_, '_> {
         let is_suspended = spec["suspend"] == true;
         let (last, kept) = (LastRun::read(self.before), LastRun::read(self.after));
         let times = [planned_from(self.before), last.map(|it| it.slot), last.and_then(|it| it.ended)];
-        let is_ahead = times.into_iter().flatten().any(|time| time > since + MAX_AHEAD);
+        let is_ahead = times.into_iter().flatten().any(|time| time >= since + MAX_AHEAD);
         let is_changed = self.before["revision"] != self.after["revision"] || planned_from(self.before).is_none();
         let is_resumed = was_suspended && !is_suspended;
         if !(is_changed || is_resumed || is_ahead || is_lifted(spec, self.before)) {
