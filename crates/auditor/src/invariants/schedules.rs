@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::Finding;
 use crate::Evidence;
-use crate::history::{ChildOf, Execution, Schedule};
+use crate::history::{ChildOf, Execution, Schedule, Written};
 use crate::moment::Seconds;
 use crate::report::{Counts, Moment, Violation};
 use crate::section_13::Shared;
@@ -29,6 +29,18 @@ impl Finding {
         let target = schedule.last()["spec"]["template"]["spec"]["targetResource"].as_str().unwrap_or_default();
         self.on(target.to_owned(), vec![schedule.object.clone()], &[at])
     }
+}
+
+/// Lists the statuses of schedules that the operator wrote: the schedule, the status before, and the one that replaced
+/// it.
+fn replaced<'j, 'e>(
+    evidence: &'j Evidence<'e>,
+) -> impl Iterator<Item = (&'j Schedule<'e>, &'j Written<'e>, &'j Written<'e>)> {
+    let all = evidence.history.schedules.values().flat_map(|schedule| {
+        let pairs = schedule.written.iter().zip(schedule.written.iter().skip(1));
+        pairs.map(move |(before, after)| (schedule, before, after))
+    });
+    all.filter(|(.., after)| !evidence.authors.is_strangers(after.at))
 }
 
 /// Lists the views that a write may rest on, the newest first: from the state when the lag began.

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use wfe_api::{FailureReason, Phase};
 
-use super::{Finding, made_for};
+use super::{Finding, made_for, replaced};
 use crate::Evidence;
 use crate::history::{Execution, LastRun, Schedule, failure_count, phase, planned_from};
 use crate::moment::{Seconds, seconds};
@@ -22,20 +22,14 @@ type Flaw = (&'static str, String);
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
     let mut found = Vec::new();
-    for schedule in evidence.history.schedules.values() {
-        for pair in schedule.written.windows(2) {
-            let [before, after] = pair else { continue };
-            if evidence.authors.is_strangers(after.at) {
-                continue;
-            }
-            if is_held(after.status) && !is_held(before.status) {
-                counts.add("holds");
-            }
-            let step = Step { evidence, schedule, before: before.status, after: after.status, at: after.at };
-            found.extend(step.flaws(counts).into_iter().map(|(rule, what)| {
-                Finding::new(12, rule, format!("{} {what}", schedule.object)).of_schedule(schedule, after.at)
-            }));
+    for (schedule, before, after) in replaced(evidence) {
+        if is_held(after.status) && !is_held(before.status) {
+            counts.add("holds");
         }
+        let step = Step { evidence, schedule, before: before.status, after: after.status, at: after.at };
+        found.extend(step.flaws(counts).into_iter().map(|(rule, what)| {
+            Finding::new(12, rule, format!("{} {what}", schedule.object)).of_schedule(schedule, after.at)
+        }));
     }
     found
 }

@@ -9,7 +9,7 @@ use wfe_core::duration;
 
 use super::children::holding;
 use super::fold::is_lifted;
-use super::{Finding, views};
+use super::{Finding, replaced, views};
 use crate::history::{ANALYST, Execution, LastRun, Schedule, failure_count, planned_from, text};
 use crate::moment::{Seconds, seconds};
 use crate::report::{Counts, Moment, Violation};
@@ -27,19 +27,13 @@ type Flaw = (&'static str, String);
 
 pub(super) fn judge(evidence: &Evidence<'_>, shared: Option<&Shared<'_>>, counts: &mut Counts) -> Vec<Violation> {
     let mut found = Vec::new();
-    for schedule in evidence.history.schedules.values() {
-        for pair in schedule.written.windows(2) {
-            let [before, after] = pair else { continue };
-            if evidence.authors.is_strangers(after.at) {
-                continue;
-            }
-            let object = schedule.object_at(after.at);
-            let step =
-                Step { evidence, shared, schedule, object, before: before.status, after: after.status, at: after.at };
-            found.extend(step.flaws(counts).into_iter().map(|(rule, what)| {
-                Finding::new(13, rule, format!("{} {what}", schedule.object)).of_schedule(schedule, after.at)
-            }));
-        }
+    for (schedule, before, after) in replaced(evidence) {
+        let object = schedule.object_at(after.at);
+        let step =
+            Step { evidence, shared, schedule, object, before: before.status, after: after.status, at: after.at };
+        found.extend(step.flaws(counts).into_iter().map(|(rule, what)| {
+            Finding::new(13, rule, format!("{} {what}", schedule.object)).of_schedule(schedule, after.at)
+        }));
     }
     found.extend(evidence.history.executions.values().filter_map(|execution| analyst(evidence, execution, counts)));
     found
