@@ -65,7 +65,7 @@ impl Default for CircuitPolicy {
 pub struct TriagePolicy {
     /// How long after a triage of a schedule another one may begin.
     pub cooldown: Duration,
-    /// How many triages may begin within an hour, of all schedules together.
+    /// How many triages may begin within an hour, of all schedules together. 0: none begins.
     pub max_per_hour: u32,
 }
 

@@ -305,11 +305,11 @@ impl Begun {
         Self(times.into())
     }
 
-    /// Returns when fewer than so many will have begun within the hour: none where that is so now. `most` is at least
-    /// 1.
+    /// Returns when fewer than so many will have begun within the hour: none where that is so now. Of 0, it says
+    /// nothing: no triage begins then.
     #[must_use]
     pub fn free_at(&self, most: u32) -> Option<Time> {
-        let most = usize::try_from(most.max(1)).unwrap_or(usize::MAX);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
         let over = self.0.len().checked_sub(most)?;
         Some(crate::moment::after(*self.0.get(over)?, HOUR))
     }

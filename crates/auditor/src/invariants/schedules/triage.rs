@@ -165,7 +165,7 @@ impl Step<'_, '_> {
         };
         let begun = u64::try_from(others.iter().filter(had_begun).count()).unwrap_or(u64::MAX);
         let most = u64::from(policy.triage_max_per_hour);
-        (begun >= most.max(1)).then(|| format!("{begun} of others had begun within the hour"))
+        (begun >= most).then(|| format!("{begun} of others had begun within the hour, and {most} may"))
     }
 
     /// What was adjusted is what the schedule lets a triage adjust.

@@ -64,6 +64,7 @@ impl Check<'_> {
         let cold = |triage: &Triage| secs(triage.at) + whole(policy.cooldown) <= now;
         demand(status.triage.as_deref().is_none_or(cold), "the last one has just begun");
         demand(status.triage.as_deref().is_none_or(|triage| *triage.of != *of), "that has had its own");
+        demand(policy.max_per_hour > 0, "the policy lets none begin");
         demand(it.memory.others_begun.free_at(policy.max_per_hour).is_none(), "too many have begun");
     }
 

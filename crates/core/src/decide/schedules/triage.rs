@@ -157,6 +157,9 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
     if spec.analyst == Analyst::Off {
         return rests("spec.triage.analyst is Off".to_owned());
     }
+    if view.policy.triage.max_per_hour == 0 {
+        return rests("triage-max-per-hour is 0, so no triage begins".to_owned());
+    }
     let (count, after_) = (status.failure_count, spec.after);
     if count < after_ {
         return rests(format!("{count} of the {after_} failures in a row that begin a triage"));

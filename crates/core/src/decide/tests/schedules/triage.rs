@@ -6,6 +6,7 @@ use super::*;
 use crate::action::{Analyse, TriageDoes, TriageStep};
 use crate::fingerprint::Fingerprint;
 use crate::name::ExecutionId;
+use crate::policy::TriagePolicy;
 use crate::reason::FailureReason;
 use crate::schedule::Heard;
 use crate::triage::{
@@ -67,7 +68,12 @@ fn gathered(reason: FailureReason, ran: bool) -> Gathered {
 
 /// What a triage does at a second beside writes.
 fn step(schedule: &Schedule, second: i64) -> Option<TriageDoes> {
-    let actions = decided(schedule, second).actions;
+    step_by(&Policy::default(), schedule, second)
+}
+
+fn step_by(policy: &Policy, schedule: &Schedule, second: i64) -> Option<TriageDoes> {
+    let target = scheduled(Target::default(), vec![schedule.clone()]);
+    let actions = decide(&target, policy, at(second)).actions;
     let mut steps = actions.into_iter().filter_map(|action| match action {
         Action::Triage(TriageStep { does, of, .. }) => Some((does, of)),
         _ => None,
@@ -142,6 +148,16 @@ fn the_third_failure_in_a_row_has_its_evidence_read_and_nothing_else_begins_a_tr
     ] {
         assert_eq!(step(&not, 20), None, "{what}");
     }
+}
+
+#[test]
+fn no_triage_begins_where_the_policy_lets_none_begin() {
+    let limited = |max_per_hour| {
+        let policy = Policy { triage: TriagePolicy { max_per_hour, ..TriagePolicy::default() }, ..Policy::default() };
+        step_by(&policy, &failing(|_| {}), 20)
+    };
+    assert_eq!(limited(0), None);
+    assert!(matches!(limited(1), Some(TriageDoes::Gather(_))));
 }
 
 #[test]
