@@ -128,11 +128,14 @@ impl Index {
         let (mut open, closed) = breakers.fold.seen(now);
         breakers.turns.give(&mut open, now);
         let was: Vec<OpenCircuit> = breakers.shown.open().cloned().collect();
-        let is_same = |a: &OpenCircuit, b: &OpenCircuit| a.key == b.key && a.opened_at == b.opened_at;
+        let closing = |was: &OpenCircuit| closed.iter().find(|it| it.key == was.key && it.opened_at == was.opened_at);
+        // An event that comes late moves the moment of an opening, and nothing has closed by that.
+        let is_same = |was: &OpenCircuit, is: &OpenCircuit| {
+            was.key == is.key && (was.opened_at == is.opened_at || closing(was).is_none())
+        };
         let mut news = std::mem::take(&mut breakers.probed);
         for gone in was.iter().filter(|was| !open.iter().any(|is| is_same(was, is))) {
-            let known = closed.iter().find(|it| it.key == gone.key && it.opened_at == gone.opened_at);
-            let closed = known.cloned().unwrap_or_else(|| {
+            let closed = closing(gone).cloned().unwrap_or_else(|| {
                 let (key, opened_at) = (gone.key.clone(), gone.opened_at);
                 let closed = ClosedCircuit { key, opened_at, closed_at: now, why: Closing::Forgotten };
                 breakers.forgotten.push(closed.clone());

@@ -132,6 +132,17 @@ fn what_came_late_is_folded_in_its_place_and_what_is_removed_stays_folded() {
 }
 
 #[test]
+fn a_failure_that_comes_late_moves_an_opening_and_closes_nothing() {
+    let mut index = synced(vec![]);
+    apply(&mut index, (1..=5).map(|n| pulls(n, i64::from(n) + 4)));
+    assert_eq!(news(&mut index, 10), [format!("opened {PULL}")]);
+    assert_eq!(open(&index), [(PULL.to_owned(), at(9))]);
+    apply(&mut index, [pulls(6, 8)]);
+    assert_eq!(news(&mut index, 11), [""; 0], "people are told of nothing");
+    assert_eq!(open(&index), [(PULL.to_owned(), at(8))]);
+}
+
+#[test]
 fn what_ended_in_the_future_says_nothing() {
     let mut index = synced(vec![]);
     apply(&mut index, (1..=5).map(|n| pulls(n, 1_000_000)));
