@@ -1,7 +1,5 @@
 //! Executions that are made for a schedule: its children, and what analyses their failures.
 
-use std::collections::BTreeMap;
-
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 use wfe_api::labels::MANAGED_BY;
@@ -70,7 +68,7 @@ impl Performer {
                 Err(PerformError::Changed { what: format!("the namespace {}", schedule.namespace) })
             }
             Err(error) if refusal::judge(&error).is_some() => {
-                let message = refusal::message("WorkflowExecution", &error, &parameters(found));
+                let message = refusal::message("WorkflowExecution", &error, parameters(found));
                 tracing::warn!(%schedule, wfe = name, "execution of a schedule refused: {message}");
                 Ok(Made::Refused(message))
             }
@@ -118,11 +116,11 @@ fn is_going_away(error: &CallError) -> bool {
     is_terminating || is_gone
 }
 
-/// Returns the parameters of a template, which no message may quote.
-pub(super) fn parameters(schedule: &DynamicObject) -> BTreeMap<String, String> {
-    let parameters = schedule.data.pointer("/spec/template/spec/parameters").and_then(Value::as_object);
-    let texts = parameters.into_iter().flatten();
-    texts.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+/// Returns the parameters of a template, and what a triage has put in their place: no message may quote them.
+pub(super) fn parameters(schedule: &DynamicObject) -> impl Iterator<Item = (&str, &str)> {
+    let of = |path| schedule.data.pointer(path).and_then(Value::as_object).into_iter().flatten();
+    let all = of("/spec/template/spec/parameters").chain(of("/status/adjust/parameters"));
+    all.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
 }
 
 #[cfg(test)]
@@ -138,5 +136,22 @@ mod tests {
         let causes = json!({"causes": [{"reason": "NamespaceTerminating", "message": "m", "field": "f"}]});
         assert!(is_going_away(&refused(causes)));
         assert!(!is_going_away(&refused(json!({}))));
+    }
+
+    #[test]
+    fn no_message_quotes_what_a_template_says_or_a_triage_has_put_there() {
+        let schedule = serde_json::from_value(json!({
+            "apiVersion": "kubernaut.ai/v1alpha1", "kind": KIND, "metadata": {"name": "nightly"},
+            "spec": {"template": {"spec": {"parameters": {"TOKEN": "first-s3cr3t", "N": 1}}}},
+            "status": {"adjust": {"parameters": {"TOKEN": "second-s3cr3t"}}},
+        }));
+        let schedule: DynamicObject = schedule.unwrap();
+        let said = CallError::Refused(Box::new(kube::core::Status {
+            code: 422,
+            message: "first-s3cr3t and second-s3cr3t are not allowed".to_owned(),
+            ..kube::core::Status::default()
+        }));
+        let message = refusal::message("WorkflowExecution", &said, parameters(&schedule));
+        assert!(message.contains("<TOKEN> and <TOKEN> are not allowed"), "{message}");
     }
 }

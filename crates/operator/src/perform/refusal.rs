@@ -1,7 +1,5 @@
 //! What it means when the API server refuses to create a run (SPEC section 9).
 
-use std::collections::BTreeMap;
-
 use wfe_api::limits::cut;
 use wfe_core::reason::FailureReason;
 use wfe_tekton::{MAX_MESSAGE, redact};
@@ -35,8 +33,12 @@ fn is_starting(message: &str) -> bool {
 
 /// Says what the API server said when it refused to create an object of a kind, without the value of any parameter, cut
 /// to a limit.
-pub(super) fn message(kind: &str, error: &CallError, parameters: &BTreeMap<String, String>) -> String {
-    let text = redact(&error.to_string(), parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+pub(super) fn message<'a>(
+    kind: &str,
+    error: &CallError,
+    parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let text = redact(&error.to_string(), parameters);
     cut(&format!("the API server refused to create the {kind}: {text}"), MAX_MESSAGE)
 }
 
@@ -104,9 +106,9 @@ mod tests {
 
     #[test]
     fn messages_do_not_quote_parameter_values() {
-        let parameters = [("TOKEN", "s3cr3t-value"), ("N", "1")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let parameters = [("TOKEN", "s3cr3t-value"), ("N", "1")];
         let text =
-            message("PipelineRun", &refused(422, "spec.params[0]: invalid value \"s3cr3t-value\" at 1"), &parameters);
+            message("PipelineRun", &refused(422, "spec.params[0]: invalid value \"s3cr3t-value\" at 1"), parameters);
         assert!(text.ends_with("invalid value \"<TOKEN>\" at 1"), "{text}");
     }
 }

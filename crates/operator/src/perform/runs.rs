@@ -76,7 +76,10 @@ impl Performer {
             }
             Err(error) => match refusal::judge(&error) {
                 Some(reason) => {
-                    let message = refusal::message("PipelineRun", &error, &request.parameters);
+                    let message = {
+                        let parameters = request.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+                        refusal::message("PipelineRun", &error, parameters)
+                    };
                     tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {message}");
                     Ok(vec![creation.refused(reason, &message)])
                 }

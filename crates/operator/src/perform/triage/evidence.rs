@@ -1,6 +1,5 @@
 //! Puts evidence together from what was read live: bounded, and without any value of a parameter.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use kube::api::DynamicObject;
@@ -37,7 +36,7 @@ pub(super) fn gathered(
     let interval = status["adjust"]["interval"].as_str().or(spec["interval"].as_str()).unwrap_or_default();
     let timeouts = [&status["adjust"]["timeout"], &spec["template"]["spec"]["executionConfig"]["timeout"]];
     let timeout = timeouts.into_iter().find_map(|text| duration::parse(text.as_str()?).ok());
-    let secrets = parameters(schedule);
+    let secrets: Vec<(&str, &str)> = parameters(schedule).collect();
     let seen = failed.iter().filter_map(|child| failure(child, &secrets));
     let evidence = Evidence {
         subject: format!("{}/{}", step.schedule.namespace, step.schedule.name).into(),
@@ -60,11 +59,10 @@ pub(super) fn gathered(
 }
 
 /// Reads one failure from the status of its execution. None where it says nothing of a failure.
-fn failure(child: &DynamicObject, secrets: &BTreeMap<String, String>) -> Option<FailureSeen> {
+fn failure(child: &DynamicObject, secrets: &[(&str, &str)]) -> Option<FailureSeen> {
     let details = child.data["status"]["failureDetails"].as_object()?;
     let text = |key: &str| details.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let reason = FailureReason::ALL.into_iter().find(|known| text("reason") == Some(known.as_str()));
-    let hidden = secrets.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     Some(FailureSeen {
         name: child.metadata.name.as_deref()?.into(),
         failed_at: text("failedAt").and_then(parse_moment),
@@ -75,7 +73,7 @@ fn failure(child: &DynamicObject, secrets: &BTreeMap<String, String>) -> Option<
         exit_code: details.get("exitCode").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok()),
         ran_for: text("executionTimeBeforeFailure").map(Into::into),
         fingerprint: text("fingerprint").and_then(Fingerprint::parse),
-        message: limits::cut(&redact(text("message").unwrap_or_default(), hidden), MESSAGES[0]).into(),
+        message: limits::cut(&redact(text("message").unwrap_or_default(), secrets.iter().copied()), MESSAGES[0]).into(),
     })
 }
 
