@@ -166,8 +166,8 @@ pub struct Record {
     pub schedule: ScheduleId,
     /// The version that the decision rests on.
     pub version: Version,
-    /// The slot whose child is absent, read live.
-    pub gone: Option<Time>,
+    /// The name of an execution of the schedule that is absent, read live.
+    pub gone: Option<Box<str>>,
     /// Why the failure that it records begins no triage, where it would begin one otherwise. To count.
     pub suppressed: Option<Suppressed>,
     /// What the status says then.

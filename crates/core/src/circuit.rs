@@ -45,6 +45,12 @@ impl CircuitKey {
         }
     }
 
+    /// Tells whether it is about one version of a workflow.
+    #[must_use]
+    pub fn is_of_workflow(&self) -> bool {
+        matches!(self, Self::Of(fingerprint) if fingerprint.is_of_workflow())
+    }
+
     /// Returns a number of it, the same for ever: to name what is said of it.
     #[must_use]
     pub fn number(&self) -> u32 {

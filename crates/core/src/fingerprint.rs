@@ -128,6 +128,12 @@ impl Fingerprint {
         self.parts().0
     }
 
+    /// Tells whether a version of a workflow is to blame.
+    #[must_use]
+    pub fn is_of_workflow(&self) -> bool {
+        self.parts().1.starts_with(WORKFLOW)
+    }
+
     /// Tells whether others can have it for a cause outside of them. A refused child is its schedule's own.
     #[must_use]
     pub fn may_be_shared(&self) -> bool {

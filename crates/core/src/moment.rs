@@ -8,6 +8,9 @@ use chrono::SecondsFormat;
 
 use crate::Time;
 
+/// How much later than now a time in a status may lie: with more, a clock was ahead, and what it said is not believed.
+pub(crate) const MAX_AHEAD: Duration = Duration::from_mins(1);
+
 /// Returns the time that lies a duration after another; a time that no clock reaches where the sum is out of range.
 pub(crate) fn after(time: Time, duration: Duration) -> Time {
     TimeDelta::from_std(duration).ok().and_then(|duration| time.checked_add_signed(duration)).unwrap_or(Time::MAX_UTC)

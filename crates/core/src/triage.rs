@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::Time;
 use crate::fingerprint::Fingerprint;
+use crate::moment::{MAX_AHEAD, after};
 use crate::name::{ExecutionId, Uid};
 
 pub use evidence::{Every, Evidence, FailureSeen, Gathered, MOST_FAILURES};
@@ -297,10 +298,12 @@ pub struct Begun(Arc<[Time]>);
 pub const HOUR: Duration = Duration::from_hours(1);
 
 impl Begun {
-    /// Keeps the times of the triages that began within the hour before now.
+    /// Keeps the times of the triages that began within the hour before now. One that lies far ahead was said by a clock
+    /// that was wrong, and would count for as long.
     #[must_use]
     pub fn within_the_hour(times: impl IntoIterator<Item = Time>, now: Time) -> Self {
-        let mut times: Vec<Time> = times.into_iter().filter(|at| crate::moment::after(*at, HOUR) > now).collect();
+        let is_recent = |at: &Time| after(*at, HOUR) > now && *at <= after(now, MAX_AHEAD);
+        let mut times: Vec<Time> = times.into_iter().filter(is_recent).collect();
         times.sort_unstable();
         Self(times.into())
     }
@@ -311,7 +314,7 @@ impl Begun {
     pub fn free_at(&self, most: u32) -> Option<Time> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let over = self.0.len().checked_sub(most)?;
-        Some(crate::moment::after(*self.0.get(over)?, HOUR))
+        Some(after(*self.0.get(over)?, HOUR))
     }
 }
 

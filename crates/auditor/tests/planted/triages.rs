@@ -281,6 +281,34 @@ fn a_person_ends_the_pause_of_a_triage() {
 }
 
 #[test]
+fn a_verdict_on_failures_that_had_ended() {
+    for (field, expected) in [("lastRun", clean()), ("lastSuccessTime", vec!["13 verdict".to_owned()])] {
+        let (mut story, slot) = failing(&by_pipeline());
+        story.triage(&Story::child_name(NIGHTLY, slot), "Pipeline", "Analysing", None);
+        if field == "lastSuccessTime" {
+            story.write(NIGHTLY, &json!({field: story.later(5)}));
+        }
+        story.goes_on(&json!({"state": "Paused", "verdict": "PauseAndNotify"}));
+        assert_eq!(story.found(), expected, "{field}");
+    }
+}
+
+#[test]
+fn a_triage_that_a_clock_began_ahead_of_its_time() {
+    for (cut, expected) in [(true, clean()), (false, vec!["13 triage-fixed".to_owned()])] {
+        let (mut story, slot) = failing(&json!({}));
+        let of = Story::child_name(NIGHTLY, slot);
+        let ahead = story.later(1_000);
+        let triage =
+            |at: &str| json!({"of": of, "at": at, "analyst": "BuiltIn", "state": "Noted", "verdict": "DoNothing"});
+        story.write(NIGHTLY, &json!({"triage": triage(&ahead)}));
+        let at = if cut { story.now() } else { ahead };
+        story.write(NIGHTLY, &json!({"plannedFrom": story.now(), "failureCount": 0, "triage": triage(&at)}));
+        assert_eq!(story.found(), expected, "{cut}");
+    }
+}
+
+#[test]
 fn the_end_of_a_suspension_ends_no_pause_of_a_triage() {
     for (state, expected) in [("Paused", clean()), ("Over", vec!["13 triage-fixed".to_owned()])] {
         let (mut story, slot) = failing(&json!({}));

@@ -13,16 +13,13 @@ use super::View;
 use crate::Time;
 use crate::action::{Action, Decision, Probe, Record, ScheduleJudgement, Tell};
 use crate::execution::Execution;
-use crate::moment::after;
+use crate::moment::{MAX_AHEAD, after};
 use crate::name::ScheduleId;
 use crate::schedule::plan::{NextRun, ignored};
 use crate::schedule::{ChildState, HeldBy, Schedule, ScheduleStatus};
 
 pub use rows::ROWS;
 use status::hold;
-
-/// How much later than now a time in a status may lie: with more, a clock was ahead, and the plan begins anew.
-pub(super) const MAX_AHEAD: Duration = Duration::from_mins(1);
 
 /// Without a starting deadline, a child may begin within this time after it is made: one that a backup makes again
 /// without its status does not run.
@@ -55,8 +52,8 @@ pub struct Step {
     because: Cow<'static, str>,
     /// What its status is to say.
     wanted: Box<ScheduleStatus>,
-    /// The slot whose child must be gone, read live, before that is written.
-    gone: Option<Time>,
+    /// The name of an execution of it that must be gone, read live, before that is written.
+    gone: Option<Box<str>>,
     /// What holds it.
     held: Option<HeldBy>,
     /// What it is to the circuits that are open.

@@ -26,7 +26,7 @@ pub struct Evidence {
     pub failure_count: u32,
     /// When it succeeded last.
     pub last_success: Option<Time>,
-    /// The circuits that are open, by their fingerprints.
+    /// The circuits that are open, by their fingerprints; but for those of workflows, which are of others.
     pub open_circuits: Vec<Box<str>>,
     /// How long its executions may take.
     pub timeout: Duration,

@@ -225,6 +225,8 @@ fn triages_of_the_last_hour_are_counted_and_the_oldest_makes_room() {
     assert_eq!(begun.free_at(2), Some(at(3590)));
     assert_eq!(begun.free_at(1), Some(at(3600)));
     assert_eq!(Begun::default().free_at(1), None);
+    let ahead = Begun::within_the_hour([at(60), at(61), at(1_000_000)], at(0));
+    assert_eq!((ahead.free_at(1), ahead.free_at(2)), (Some(at(3660)), None), "a clock was wrong");
 }
 
 #[test]

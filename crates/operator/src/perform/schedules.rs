@@ -110,12 +110,11 @@ impl Performer {
     /// Writes what a decision wants the status of a schedule to say. `shown` is what it said when that was decided.
     pub(super) async fn record(&self, record: &Record, shown: &ScheduleStatus, now: Time) -> Result<Vec<Learned>> {
         let Record { schedule, version, gone, status, .. } = record;
-        if let Some(slot) = gone {
-            let name = child_name(&schedule.name, *slot);
-            if self.read_child(schedule, &name).await?.is_some_and(|found| is_child_of(&found, schedule)) {
-                let what = format!("WorkflowExecution {}/{name} is there after all", schedule.namespace);
-                return Err(PerformError::Refuted { what });
-            }
+        if let Some(name) = gone
+            && self.read_child(schedule, name).await?.is_some_and(|found| is_child_of(&found, schedule))
+        {
+            let what = format!("WorkflowExecution {}/{name} is there after all", schedule.namespace);
+            return Err(PerformError::Refuted { what });
         }
         let patch = Patch::Merge(json!({
             "metadata": {"uid": schedule.uid.to_string(), "resourceVersion": version.as_str()},

@@ -187,7 +187,6 @@ impl Index {
                     entry.target.residue.remove(uid);
                 }
                 Kind::Schedule => {
-                    self.triages.remove(uid);
                     children = entry.target.schedules.remove(uid).map(|removed| removed.children).unwrap_or_default();
                 }
                 Kind::Namespace => {}

@@ -27,8 +27,8 @@ impl Index {
     /// Tells the schedules of a target when triages of others began, before it is decided on.
     pub fn tell_of_triages(&mut self, key: &Key, now: Time) {
         let Some(entry) = self.targets.get_mut(key).filter(|entry| !entry.target.schedules.is_empty()) else { return };
-        // What is older says nothing any more, so that few are left.
-        self.triages.retain(|_, at| (now - *at).to_std().is_ok_and(|ago| ago < HOUR) || *at > now);
+        // What is older says nothing any more, so that few are left. That of a schedule which is gone counts as long.
+        self.triages.retain(|_, at| (now - *at).abs().to_std().is_ok_and(|between| between < HOUR));
         for schedule in entry.target.schedules.values_mut() {
             let uid = &schedule.id.uid;
             let others = self.triages.iter().filter(|(of, _)| *of != uid).map(|(_, at)| *at);

@@ -118,7 +118,8 @@ impl Step<'_, '_> {
         let spec = &self.schedule.object_at(self.at)["spec"];
         let is_suspended = spec["suspend"] == true;
         let (last, kept) = (LastRun::read(self.before), LastRun::read(self.after));
-        let times = [planned_from(self.before), last.map(|it| it.slot), last.and_then(|it| it.ended)];
+        let triage = seconds(&self.before["triage"], "/at");
+        let times = [planned_from(self.before), last.map(|it| it.slot), last.and_then(|it| it.ended), triage];
         let is_ahead = times.into_iter().flatten().any(|time| time >= since + MAX_AHEAD);
         let is_changed = self.before["revision"] != self.after["revision"] || planned_from(self.before).is_none();
         let is_resumed = was_suspended && !is_suspended;

@@ -76,6 +76,7 @@ impl Step<'_, '_> {
             counts.add("verdicts");
         }
         flaws.extend(verdict(is));
+        flaws.extend(self.is_over(is));
         if adjusted != adjusts {
             flaws.extend(self.adjusts(is));
         }
@@ -92,7 +93,16 @@ impl Step<'_, '_> {
             let is_undone = is_over && self.after["adjust"].is_null();
             return (!is_undone).then(|| ("triage-over", "began its plan anew, and its triage is not over".to_owned()));
         }
-        let is_kept = was == is && self.before["adjust"] == self.after["adjust"];
+        // A clock that was ahead may have said when it began.
+        let since = planned_from(self.after);
+        let begun = |at: &Value| seconds(at, "/at").map(|at| since.map_or(at, |since| at.min(since)));
+        let others = |triage: &Value| {
+            let mut fields = triage.as_object().cloned().unwrap_or_default();
+            fields.remove("at");
+            fields
+        };
+        let is_same = others(was) == others(is) && begun(was) == seconds(is, "/at");
+        let is_kept = is_same && self.before["adjust"] == self.after["adjust"];
         (!is_kept).then(|| ("triage-fixed", "began its plan anew, and nobody had ended its triage".to_owned()))
     }
 
@@ -166,6 +176,15 @@ impl Step<'_, '_> {
         let begun = u64::try_from(others.iter().filter(had_begun).count()).unwrap_or(u64::MAX);
         let most = u64::from(policy.triage_max_per_hour);
         (begun >= most).then(|| format!("{begun} of others had begun within the hour, and {most} may"))
+    }
+
+    /// A verdict on failures that have ended has no effect, whatever fails by now.
+    fn is_over(&self, is: &Value) -> Option<Flaw> {
+        let acts = matches!(is["state"].as_str(), Some("Filed" | "Paused" | "Adjusted"));
+        let begun = seconds(is, "/at").filter(|_| acts)?;
+        let succeeded = seconds(self.after, "/lastSuccessTime").is_some_and(|at| at > begun);
+        let is_over = succeeded || planned_from(self.after).is_some_and(|since| since > begun);
+        is_over.then(|| ("verdict", format!("is {} for failures that had ended", is["state"])))
     }
 
     /// What was adjusted is what the schedule lets a triage adjust.

@@ -4,7 +4,7 @@ use super::super::actions::Check;
 use super::{hinted, is_far, secs, usual};
 use crate::action::Record;
 use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, Ready, Schedule, ScheduleStatus, child_name};
-use crate::triage::State;
+use crate::triage::{State, Triage};
 
 impl Check<'_> {
     /// A write says something new, and nothing but what one row of the table writes.
@@ -21,7 +21,15 @@ impl Check<'_> {
         let vanished = is_deleted.filter(|run| {
             was.last_run.as_ref().is_some_and(|last| last.outcome.is_none()) && it.child_at(run.slot).is_none()
         });
-        let reads = vanished.map(|run| run.slot) == record.gone;
+        let vanished = vanished.map(|run| child_name(&id.name, run.slot));
+        // Nor is an analyst taken for gone that only a watch does not show.
+        let failed = is.triage.as_deref().filter(|now| now.state == State::Failed && was.triage != is.triage);
+        let is_silent = |now: &&Triage| it.memory.heard.as_ref().is_none_or(|heard| heard.of != now.of);
+        let is_seen =
+            |now: &Triage| it.analyst.as_ref().is_some_and(|analyst| *child_name(&id.name, analyst.of) == *now.of);
+        let unseen = failed.filter(is_silent).filter(|now| !is_seen(now)).and_then(|now| now.run.as_ref());
+        let unseen = unseen.map(|(name, _)| &**name);
+        let reads = vanished.as_deref().or(unseen) == record.gone.as_deref();
         self.expect("12.6.2", reads, || format!("{id} is not read right: {:?}, {:?}", record.gone, is.last_run));
         self.says_what_is_next(it, is);
         if it.leaving {
@@ -79,6 +87,7 @@ impl Check<'_> {
         let is_far = |time: Option<crate::Time>| time.is_some_and(|time| is_far(time, self.now));
         let clock =
             is_far(was.planned_from) || is_far(last.map(|it| it.slot)) || is_far(last.and_then(|it| it.ended_at));
+        let clock = clock || is_far(was.triage.as_ref().map(|it| it.at));
         let resumed = was.held.by() == Some(HeldBy::Suspended) && !it.suspended || Self::is_lifted(it);
         was.revision != Some(it.revision) || was.planned_from.is_none() || resumed || clock
     }
@@ -97,12 +106,15 @@ impl Check<'_> {
         let keeps =
             last.map(cut) == is.last_run && is.last_success == was.last_success && is.last_missed == was.last_missed;
         self.expect("12.6.1", keeps, || format!("{} forgets what was: {is:?}", it.id));
+        let anew_at = is.planned_from;
         // Only an edit, or who may resume, undoes what a triage has done: not who may suspend.
         let fits = if Self::is_lifted(it) || was.revision != Some(it.revision) {
             let over = is.triage.as_ref().is_none_or(|triage| triage.state == State::Over) && is.adjust.is_none();
             over && is.triage.as_ref().map(|triage| &triage.of) == was.triage.as_ref().map(|triage| &triage.of)
         } else {
-            is.triage == was.triage && is.adjust == was.adjust
+            let at = |it: &Triage| if secs(it.at) > now { anew_at.unwrap_or(it.at) } else { it.at };
+            let cut = |it: &Triage| Triage { at: at(it), ..it.clone() };
+            is.triage.as_deref().cloned() == was.triage.as_deref().map(cut) && is.adjust == was.adjust
         };
         self.expect("13.4", fits, || format!("{} begins anew beside its triage: {is:?}", it.id));
         let by_triage = is.held.by() == Some(HeldBy::TriagePaused) && is.paused_by().is_some();

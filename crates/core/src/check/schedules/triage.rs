@@ -91,6 +91,10 @@ impl Check<'_> {
         }
         let has_verdict = !matches!(new.state, State::Analysing | State::Failed);
         self.expect("13.4", has_verdict == new.verdict.is_some(), || format!("{id} has no such verdict: {new:?}"));
+        let is_of_streak = it.status.last_success.is_none_or(|at| secs(at) <= secs(new.at))
+            && it.status.planned_from.is_none_or(|since| secs(since) <= secs(new.at));
+        let acts = matches!(new.state, State::Filed | State::Paused | State::Adjusted);
+        self.expect("13.3", !acts || is_of_streak, || format!("{id} acts on failures that have ended: {new:?}"));
         self.expect("13.4", new.state != State::Over, || format!("{id} goes on, and its triage is over"));
         if is.adjust != was.adjust {
             let adjusts = new.state == State::Adjusted;

@@ -63,7 +63,8 @@ fn unusable(case: Case<'_>) -> Row {
 fn begins_anew(case: Case<'_>) -> Row {
     let (schedule, status) = (case.schedule, &case.schedule.status);
     let last = status.last_run.as_ref();
-    let times = [status.planned_from, last.map(|last| last.slot), last.and_then(|last| last.ended_at)];
+    let triage = status.triage.as_ref().map(|triage| triage.at);
+    let times = [status.planned_from, last.map(|last| last.slot), last.and_then(|last| last.ended_at), triage];
     let because = if status.revision != Some(schedule.revision) || status.planned_from.is_none() {
         "it is new, or was changed"
     } else if status.held.by() == Some(HeldBy::Suspended) && !schedule.suspended {
@@ -91,7 +92,7 @@ fn outcome(case: Case<'_>) -> Row {
             message: Some(what.clone().into()),
             ..last.clone()
         };
-        let gone = Some(last.slot);
+        let gone = Some(child_name(&schedule.id.name, last.slot).into());
         return Row::Decides(Step { gone, ..Step::says(case.recorded(run, Outcome::Deleted, false), what) });
     }
     if let Some(child) = case.open_child() {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::super::waiting::SHOW_AFTER;
 use super::triage::pause_message;
-use super::{Case, MAX_AHEAD, Step};
+use super::{Case, Step};
 use crate::Time;
 use crate::action::Probe;
-use crate::moment::{after, round_up};
+use crate::moment::{MAX_AHEAD, after, round_up};
 use crate::schedule::plan::plan_next_run;
 use crate::schedule::{
     Child, ChildState, Held, HeldBy, LastRun, Missed, Outcome, Planned, Ready, ScheduleStatus, child_name,
@@ -65,11 +65,11 @@ impl<'a> Case<'a> {
         // What a triage had done is undone by an author's edit or by who may resume. Whoever may only suspend cannot
         // lift a pause by that, nor can a clock that was wrong.
         let is_lifted = self.schedule.is_resumed() || status.revision != Some(self.schedule.revision);
-        let over = |triage: Box<Triage>| Box::new(Triage { state: State::Over, ..*triage });
-        let (triage, adjust) = match (status.triage.clone(), status.adjust.clone()) {
-            (triage, _) if is_lifted => (triage.map(over), None),
-            kept => kept,
-        };
+        let triage = status.triage.clone().map(|triage| {
+            let state = if is_lifted { State::Over } else { triage.state };
+            Box::new(Triage { state, at: triage.at.min(now), ..*triage })
+        });
+        let adjust = status.adjust.clone().filter(|_| !is_lifted);
         let anew = ScheduleStatus {
             revision: Some(self.schedule.revision),
             planned_from: Some(now),

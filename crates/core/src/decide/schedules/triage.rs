@@ -9,6 +9,7 @@ use crate::Time;
 use crate::action::{Action, Analyse, Decision, Gather, TriageDoes, TriageStep};
 use crate::moment::{after, round_up, shown};
 use crate::schedule::{ChildState, Every, Held, HeldBy, LastRun, Outcome, ScheduleStatus, child_name};
+use crate::text::cut;
 use crate::triage::apply::{Applied, apply};
 use crate::triage::{
     Analyst, AnalystRun, AnalystState, FailureSeen, Gathered, Judgement, MOST_FAILURES, State, Suppressed, Triage,
@@ -48,6 +49,8 @@ enum Stage<'a> {
     Hear,
     /// The analyst has said this.
     Heard(&'a Judgement),
+    /// Its analyst, of this name, is not there any more.
+    Gone(&'a str),
     /// There is no verdict; why.
     Fail(String),
 }
@@ -62,9 +65,14 @@ pub(super) fn paused(case: Case<'_>) -> Row {
     Row::Decides(Step { held: Some(HeldBy::TriagePaused), ..step })
 }
 
+/// How much of what an analyst says a pause quotes, in characters; `status.triage.why` has all of it. With the name of an
+/// execution and the advice it is less than the 1,024 of a condition's message that are read back: what was longer would
+/// be written again and again.
+const QUOTED: usize = 500;
+
 /// Says why a triage has paused a schedule, and who can end that.
 pub(super) fn pause_message(triage: &Triage) -> String {
-    let why = triage.why.as_deref().unwrap_or("it did not say why");
+    let why = cut(triage.why.as_deref().unwrap_or("it did not say why"), QUOTED);
     format!(
         "the triage of {} has paused it: {why}; it runs again after an edit of its plan or template, or when somebody \
          with the right to resume sets spec.resume (kubectl wfe schedule resume)",
@@ -82,20 +90,21 @@ pub(super) fn speaks(case: Case<'_>) -> Row {
         Stage::Begin(gathered) => case.begins(gathered),
         Stage::Regathered(gathered) => {
             let of = |triage: Triage| Triage { evidence: Some(gathered.digest.clone()), ..triage };
-            case.says_of_triage(of, "its evidence was read anew")
+            Row::Decides(case.says_of_triage(of, "its evidence was read anew"))
         }
         Stage::Name => {
             let run = case.schedule.analyst.as_deref().map(|it| (it.id.name.clone(), it.id.uid.clone()));
-            case.says_of_triage(|triage| Triage { run, ..triage }, "its analyst is at work")
+            Row::Decides(case.says_of_triage(|triage| Triage { run, ..triage }, "its analyst is at work"))
         }
         Stage::Heard(judgement) => match case.schedule.status.triage.as_deref() {
             Some(triage) => case.applies(judgement, triage.clone()),
             None => Row::Passes("no triage has begun".into()),
         },
-        Stage::Fail(why) => {
-            let of = |triage: Triage| Triage { state: State::Failed, why: Some(why.as_str().into()), ..triage };
-            case.says_of_triage(of, &format!("its triage has failed: {why}"))
+        Stage::Gone(analyst) => {
+            let step = case.fails("the execution that analysed was deleted");
+            Row::Decides(Step { gone: Some(analyst.into()), ..step })
         }
+        Stage::Fail(why) => Row::Decides(case.fails(&why)),
     }
 }
 
@@ -126,9 +135,13 @@ pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
             let of = schedule.status.triage.as_ref().map(|triage| triage.of.clone());
             (of, TriageDoes::ReadVerdict(analyst.id.clone()))
         }
-        Stage::Rests(_) | Stage::Begin(_) | Stage::Regathered(_) | Stage::Name | Stage::Heard(_) | Stage::Fail(_) => {
-            return;
-        }
+        Stage::Rests(_)
+        | Stage::Begin(_)
+        | Stage::Regathered(_)
+        | Stage::Name
+        | Stage::Heard(_)
+        | Stage::Gone(_)
+        | Stage::Fail(_) => return,
     };
     let Some(of) = of else { return };
     decision.actions.push(Action::Triage(TriageStep { schedule: schedule.id.clone(), of, does }));
@@ -142,7 +155,7 @@ pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<(Sup
     }
 }
 
-fn stage<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
+fn stage<'a>(case: Case<'a>, status: &'a ScheduleStatus) -> Stage<'a> {
     match &status.triage {
         Some(triage) if triage.state == State::Analysing => analysing(case, triage),
         _ => due(case, status),
@@ -209,17 +222,21 @@ fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppressed, Stri
 }
 
 /// Tells what comes next of an analyst that is a workflow.
-fn analysing<'a>(case: Case<'a>, triage: &Triage) -> Stage<'a> {
+fn analysing<'a>(case: Case<'a>, triage: &'a Triage) -> Stage<'a> {
     let Case { schedule, view, .. } = case;
     let heard = schedule.memory.heard.as_deref().filter(|heard| heard.of == triage.of).map(|heard| &heard.said);
-    if let Some(Err(why)) = heard {
-        return Stage::Fail(why.to_string());
+    match heard {
+        Some(Ok(judgement)) => return Stage::Heard(judgement),
+        Some(Err(why)) => return Stage::Fail(why.to_string()),
+        None => {}
     }
     let is_of = |analyst: &&AnalystRun| *child_name(&schedule.id.name, analyst.of) == *triage.of;
     let Some(analyst) = schedule.analyst.as_deref().filter(is_of) else {
         let begins_by = after(after(triage.at, schedule.triage.timeout), LATE);
+        if let Some((analyst, _)) = &triage.run {
+            return Stage::Gone(analyst);
+        }
         return match schedule.memory.gathered.as_deref().filter(|gathered| gathered.of == triage.of) {
-            _ if triage.run.is_some() => Stage::Fail("the execution that analysed was deleted".to_owned()),
             _ if view.now >= begins_by => {
                 Stage::Fail("the execution that was to analyse could not be created in time".to_owned())
             }
@@ -228,12 +245,11 @@ fn analysing<'a>(case: Case<'a>, triage: &Triage) -> Stage<'a> {
             Some(gathered) => Stage::Create(gathered),
         };
     };
-    match (analyst.state.clone(), heard) {
-        (_, Some(Ok(judgement))) => Stage::Heard(judgement),
+    match &analyst.state {
         _ if triage.run.as_ref().is_none_or(|(_, uid)| *uid != analyst.id.uid) => Stage::Name,
-        (AnalystState::AtWork, _) => Stage::Rests(format!("{} analyses its failures", analyst.id)),
-        (AnalystState::Completed, _) => Stage::Hear,
-        (AnalystState::Ended(how), _) => Stage::Fail(format!("{} ended without a verdict: {how}", analyst.id)),
+        AnalystState::AtWork => Stage::Rests(format!("{} analyses its failures", analyst.id)),
+        AnalystState::Completed => Stage::Hear,
+        AnalystState::Ended(how) => Stage::Fail(format!("{} ended without a verdict: {how}", analyst.id)),
     }
 }
 
@@ -262,7 +278,14 @@ impl Case<'_> {
             target: view.target.label().into(),
             failure_count: status.failure_count,
             last_success: status.last_success,
-            open_circuits: view.target.circuits.open().map(|circuit| circuit.key.as_str().into()).collect(),
+            // One of a workflow is somebody else's, or no triage would begin; its name is free text of theirs.
+            open_circuits: view
+                .target
+                .circuits
+                .open()
+                .filter(|circuit| !circuit.key.is_of_workflow())
+                .map(|circuit| circuit.key.as_str().into())
+                .collect(),
             default_timeout: view.policy.default_timeout,
             children: failed.take(MOST_FAILURES).map(|it| (it.slot, it.uid.clone())).collect(),
             refused: refused.map(|last| FailureSeen {
@@ -308,7 +331,10 @@ impl Case<'_> {
         let Self { schedule, .. } = self;
         let Ok(plan) = &schedule.plan else { return Row::Passes("its spec cannot be used".into()) };
         let status = self.status();
-        let fails = status.failure_count >= schedule.triage.after;
+        // What an analyst says of failures that have ended says nothing of those that came after a success, or after
+        // the plan began anew.
+        let goes_on = status.last_success.is_none_or(|at| at <= triage.at) && status.planned_from <= Some(triage.at);
+        let fails = goes_on && status.failure_count >= schedule.triage.after;
         let intervals = match plan.every {
             Every::Interval(_) => Some(plan.min_interval..=plan.max_interval),
             Every::Cron(_) => None,
@@ -328,9 +354,14 @@ impl Case<'_> {
         Row::Decides(Step { held: (state == State::Paused).then_some(HeldBy::TriagePaused), ..step })
     }
 
-    fn says_of_triage(self, change: impl FnOnce(Triage) -> Triage, because: &str) -> Row {
+    fn says_of_triage(self, change: impl FnOnce(Triage) -> Triage, because: &str) -> Step {
         let status = self.status();
         let triage = status.triage.as_deref().cloned().map(change).map(Box::new);
-        Row::Decides(Step::says(ScheduleStatus { triage, ..status }, because.to_owned()))
+        Step::says(ScheduleStatus { triage, ..status }, because.to_owned())
+    }
+
+    fn fails(self, why: &str) -> Step {
+        let of = |triage: Triage| Triage { state: State::Failed, why: Some(why.into()), ..triage };
+        self.says_of_triage(of, &format!("its triage has failed: {why}"))
     }
 }

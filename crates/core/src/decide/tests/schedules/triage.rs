@@ -11,7 +11,7 @@ use crate::reason::FailureReason;
 use crate::schedule::Heard;
 use crate::triage::{
     Adjust, Analyst, AnalystRun, AnalystState, Begun, Every as Written, Evidence, FailureSeen, Field, Gathered,
-    Judgement, State, Suppressed, Triage, TriageSpec, Verdict, Wanted,
+    Judgement, State, Suppressed, Triage, TriageSpec, Verdict, WHY, Wanted,
 };
 
 const OF: &str = "wfs-s-1800000000";
@@ -255,6 +255,30 @@ fn a_triage_that_paused_holds_the_schedule_until_a_person_lifts_it() {
     assert_eq!(row(&decided(&after, 100_001)), "6 slot ahead", "it is lifted once");
 }
 
+/// What a condition says is read back cut: a message that is longer would be written again and again.
+#[test]
+fn a_pause_says_no_more_than_is_read_back() {
+    let long = Triage { of: "n".repeat(253).into(), why: Some("\u{fc}".repeat(WHY).into()), ..record(State::Paused) };
+    let paused = failing(|it| it.status.triage = Some(Box::new(long)));
+    let status = said(&paused, 20);
+    let Held::By { message, .. } = &status.held else { panic!("{:?}", status.held) };
+    assert!(message.chars().count() <= 1024, "{} characters", message.chars().count());
+    assert!(message.ends_with("(kubectl wfe schedule resume)"), "{message}");
+}
+
+#[test]
+fn a_triage_of_a_clock_that_was_ahead_begins_its_cooldown_now() {
+    let ahead = |seconds: i64| {
+        let triage = Triage { of: "wfs-s-1799990000".into(), at: at(20 + seconds), ..record(State::Paused) };
+        said(&failing(|it| it.status.triage = Some(Box::new(triage))), 20)
+    };
+    assert_ne!(ahead(60).planned_from, Some(at(20)), "the plan stands");
+    let anew = ahead(61);
+    assert_eq!((anew.planned_from, anew.failure_count), (Some(at(20)), 0));
+    let triage = anew.triage.unwrap();
+    assert_eq!((triage.at, triage.state), (at(20), State::Paused), "a clock lifts no pause");
+}
+
 #[test]
 fn a_child_that_ends_while_it_is_paused_is_recorded_and_nothing_is_next() {
     let schedule = failing(|it| {
@@ -329,6 +353,8 @@ fn an_analyst_that_gives_no_verdict_fails_its_triage_and_the_schedule_goes_on() 
         let triage = status.triage.clone().unwrap();
         assert_eq!((triage.state, triage.verdict), (State::Failed, None));
         assert!(triage.why.as_ref().unwrap().contains(why), "{triage:?}");
+        let gone = only_record(&decided(&schedule, 40)).gone.clone();
+        assert_eq!(gone.as_deref(), (why == "deleted").then_some("wfs-s-1800000000-triage"), "it is looked for");
         let after = Schedule { status, ..schedule };
         let decision = decided(&after, 490);
         assert!(matches!(decision.actions[..], [Action::CreateChild { .. }]), "{:?}", decision.actions);
@@ -346,6 +372,19 @@ fn a_verdict_for_a_streak_that_has_ended_is_only_noted() {
         it.memory.heard = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
     });
     assert_eq!(triage_said(&ended, 50).state, State::Noted);
+    // Nor is it one of the failures that came after it, were they as many.
+    let again = |change: fn(&mut Schedule)| {
+        let schedule = analysing(|it| {
+            it.analyst = Some(Box::new(analyst(AnalystState::Completed)));
+            name(it);
+            it.memory.heard = Some(Box::new(heard(Verdict::PauseAndNotify, Wanted::default())));
+            change(it);
+        });
+        triage_said(&schedule, 50).state
+    };
+    assert_eq!(again(|it| it.status.last_success = Some(at(20))), State::Paused, "that came before it began");
+    assert_eq!(again(|it| it.status.last_success = Some(at(21))), State::Noted);
+    assert_eq!(again(|it| it.status.planned_from = Some(at(21))), State::Noted);
 }
 
 #[test]
