@@ -298,8 +298,8 @@ pub struct Begun(Arc<[Time]>);
 pub const HOUR: Duration = Duration::from_hours(1);
 
 impl Begun {
-    /// Keeps the times of the triages that began within the hour before now. One that lies far ahead was said by a clock
-    /// that was wrong, and would count for as long.
+    /// Keeps the times of the triages that began within the hour before now. One that lies far ahead was said by a
+    /// clock that was wrong, and would count for as long.
     #[must_use]
     pub fn within_the_hour(times: impl IntoIterator<Item = Time>, now: Time) -> Self {
         let is_recent = |at: &Time| after(*at, HOUR) > now && *at <= after(now, MAX_AHEAD);

@@ -65,9 +65,9 @@ pub(super) fn paused(case: Case<'_>) -> Row {
     Row::Decides(Step { held: Some(HeldBy::TriagePaused), ..step })
 }
 
-/// How much of what an analyst says a pause quotes, in characters; `status.triage.why` has all of it. With the name of an
-/// execution and the advice it is less than the 1,024 of a condition's message that are read back: what was longer would
-/// be written again and again.
+/// How much of what an analyst says a pause quotes, in characters; `status.triage.why` has all of it. With the name of
+/// an execution and the advice it is less than the 1,024 of a condition's message that are read back: what was longer
+/// would be written again and again.
 const QUOTED: usize = 500;
 
 /// Says why a triage has paused a schedule, and who can end that.
