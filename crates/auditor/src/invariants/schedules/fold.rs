@@ -14,7 +14,8 @@ use crate::record::is_cancelled;
 use crate::report::{Counts, Moment, Violation};
 
 /// How far ahead a time in a status may lie, in seconds: with more, a clock was ahead, and the plan begins anew. The
-/// plan says its beginning in whole seconds, rounded up, so what lies just as far from it may lie further from the truth.
+/// plan says its beginning in whole seconds, rounded up, so what lies just as far from it may lie further from the
+/// truth.
 const MAX_AHEAD: Seconds = 60;
 
 /// What is wrong with a status: the rule, and a clause that completes "it".

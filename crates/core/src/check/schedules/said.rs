@@ -23,7 +23,8 @@ impl Check<'_> {
         });
         let vanished = vanished.map(|run| child_name(&id.name, run.slot));
         // Nor is an analyst taken for gone that only a watch does not show.
-        let failed = is.triage.as_deref().filter(|now| now.state == State::Failed && was.triage != is.triage);
+        let analysed = was.triage.as_deref().is_some_and(|was| was.state == State::Analysing);
+        let failed = is.triage.as_deref().filter(|now| analysed && now.state == State::Failed);
         let is_silent = |now: &&Triage| it.memory.heard.as_ref().is_none_or(|heard| heard.of != now.of);
         let is_seen =
             |now: &Triage| it.analyst.as_ref().is_some_and(|analyst| *child_name(&id.name, analyst.of) == *now.of);
@@ -229,5 +230,13 @@ impl Check<'_> {
             }
         };
         self.expect("12.6", fits, || format!("{id} says that it is {:?}", is.held));
+        if let Held::By { message, .. } = &is.held {
+            let is_whole = message.chars().count() <= READ_BACK;
+            self.expect("14", is_whole, || format!("{id} is held by more words than are read back: {message}"));
+        }
     }
 }
+
+/// How many characters of what a condition says are read back. With more, a status is never what was written, and is
+/// written again.
+const READ_BACK: usize = 1_024;

@@ -6,7 +6,7 @@ use crate::name::ExecutionId;
 use crate::schedule::{Heard, ScheduleStatus};
 use crate::triage::{
     Adjust, Analyst, AnalystRun, AnalystState, Begun, Every, Evidence, Field, Gathered, Judgement, State, Triage,
-    TriageSpec, Verdict, Wanted,
+    TriageSpec, Verdict, WHY, Wanted,
 };
 
 fn of() -> impl Strategy<Value = Box<str>> {
@@ -31,9 +31,11 @@ pub(super) fn any_triage_spec() -> impl Strategy<Value = TriageSpec> {
 
 pub(super) fn any_triage() -> impl Strategy<Value = Triage> {
     let state = prop::sample::select(State::ALL.to_vec());
-    let at_ = prop::sample::select(vec![-100_000, -86_401, -3600, -60, 0, NOW]);
+    // The last by a clock that was ahead.
+    let at_ = prop::sample::select(vec![-100_000, -86_401, -3600, -60, 0, NOW, NOW + 3600]);
     let run = prop::option::of(Just((Arc::from("wfs-s-0-triage"), Uid::new("analyst"))));
-    (of(), at_, analyst(), run, state).prop_map(|(of, begun, analyst, run, state)| Triage {
+    let why = prop::sample::select(vec!["so".to_owned(), "w".repeat(WHY)]);
+    (of(), at_, analyst(), run, state, why).prop_map(|(of, begun, analyst, run, state, why)| Triage {
         of,
         at: at(begun),
         // All others say at once what they have to say.
@@ -42,7 +44,7 @@ pub(super) fn any_triage() -> impl Strategy<Value = Triage> {
         fingerprint: None,
         evidence: Some("digest".into()),
         verdict: (!matches!(state, State::Analysing | State::Failed)).then_some(Verdict::DoNothing),
-        why: None,
+        why: (state != State::Analysing).then(|| why.into()),
         fix: None,
         refused: vec![],
         state,
@@ -98,8 +100,13 @@ pub(super) fn any_heard() -> impl Strategy<Value = Heard> {
         timeout: timeout.map(Into::into),
         parameters: parameters.then(|| ("A".into(), "b".into())).into_iter().collect(),
     });
-    let judgement =
-        (verdict, wanted).prop_map(|(verdict, adjust)| Judgement { verdict, why: "so".into(), fix: None, adjust });
+    let why = prop::sample::select(vec!["so".to_owned(), "w".repeat(WHY)]);
+    let judgement = (verdict, wanted, why).prop_map(|(verdict, adjust, why)| Judgement {
+        verdict,
+        why: why.into(),
+        fix: None,
+        adjust,
+    });
     let said = prop_oneof![3 => judgement.prop_map(Ok), 1 => Just(Err("it said nothing".into()))];
     (of(), said).prop_map(|(of, said)| Heard { of, said })
 }
