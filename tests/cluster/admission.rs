@@ -4,6 +4,7 @@ mod attempts;
 mod builder;
 mod cancellation;
 mod clearance;
+mod collected;
 mod deletion;
 mod marks;
 pub(crate) mod objects;
