@@ -8,6 +8,7 @@ mod collected;
 mod deletion;
 mod marks;
 pub(crate) mod objects;
+mod owner;
 pub(crate) mod people;
 pub(crate) mod retry;
 mod spec;

@@ -1,7 +1,7 @@
 //! The admission policies that ship with the operator, and whether those of a cluster are the same.
 //!
-//! They say who may ask, clear, resume, cancel and delete. Without them everybody may who can write the objects, so the
-//! operator and the plugin report when one is missing or was changed.
+//! They say who may ask, clear, resume, cancel, delete and change owners. Without them everybody may who can write the
+//! objects, so the operator and the plugin report when one is missing or was changed.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 11] = files![
+const FILES: [(&str, &str); 12] = files![
     "author",
     "cancellation",
     "child",
@@ -26,6 +26,7 @@ const FILES: [(&str, &str); 11] = files![
     "deletion",
     "marks",
     "operator",
+    "owner",
     "resume",
     "retry",
     "target",

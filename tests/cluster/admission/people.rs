@@ -67,7 +67,7 @@ impl Stage {
     }
 
     /// Gives `users` a role with one rule.
-    async fn grant(&self, name: &str, mut may: Value, users: &[&str]) -> Result<()> {
+    pub(super) async fn grant(&self, name: &str, mut may: Value, users: &[&str]) -> Result<()> {
         may["apiGroups"] = json!(["kubernaut.ai"]);
         let metadata = json!({"name": name, "namespace": self.namespaced.namespace});
         let (group, version) = ("rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1");
