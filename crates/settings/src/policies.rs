@@ -1,7 +1,7 @@
 //! The admission policies that ship with the operator, and whether those of a cluster are the same.
 //!
-//! They say who may ask, clear, resume, cancel and delete. Without them everybody may who can write the objects, so the
-//! operator and the plugin report when one is missing or was changed.
+//! They say who may ask, clear, resume, cancel, delete and change owners. Without them everybody may who can write the
+//! objects, so the operator and the plugin report when one is missing or was changed.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 11] = files![
+const FILES: [(&str, &str); 12] = files![
     "author",
     "cancellation",
     "child",
@@ -26,6 +26,7 @@ const FILES: [(&str, &str); 11] = files![
     "deletion",
     "marks",
     "operator",
+    "owner",
     "resume",
     "retry",
     "target",
@@ -38,6 +39,8 @@ const DEFAULTS: [(&str, &str); 3] = [("matchPolicy", "Equivalent"), ("scope", "*
 
 /// Names of service accounts: the chart writes that of its release into a policy.
 const ACCOUNT: &str = "system:serviceaccount:";
+/// The account that no installation chooses: a policy that names another one does not refuse the garbage collector.
+const COLLECTOR: &str = "kube-system:generic-garbage-collector";
 /// How a list of users begins, whom the chart's values may be more of.
 const USERS: &str = " in ['system:serviceaccount:";
 
@@ -164,6 +167,7 @@ fn is_default(key: &str, value: &Value) -> bool {
 }
 
 /// Returns an expression without the names of service accounts in it, and without lists of users that begin with one.
+/// The garbage collector keeps its name.
 fn without_accounts(text: &str) -> String {
     let mut parts = text.split(USERS);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -175,7 +179,8 @@ fn without_accounts(text: &str) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| {
         let is_of_name = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || matches!(it, ':' | '-' | '.');
-        text + ACCOUNT + part.trim_start_matches(is_of_name)
+        let rest = part.trim_start_matches(is_of_name);
+        text + ACCOUNT + if part.strip_suffix(rest) == Some(COLLECTOR) { part } else { rest }
     })
 }
 
@@ -273,6 +278,16 @@ mod tests {
         let mut binding = marks.binding["spec"].clone();
         binding["matchResources"]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] = json!("runs");
         assert_eq!(marks.difference(Half::Binding, &binding), None);
+        let deletion = named("deletion.");
+        let text = deletion.policy["spec"].to_string();
+        for theirs in ["system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"]
+        {
+            assert!(text.contains(theirs), "{text}");
+            for other in ["system:serviceaccount:kube-system:another", "somebody"] {
+                let changed = serde_json::from_str(&text.replace(theirs, other)).unwrap();
+                assert!(deletion.difference(Half::Policy, &changed).is_some(), "{theirs} is {other}");
+            }
+        }
         let workflow = named("workflow.");
         let mut binding = workflow.binding["spec"].clone();
         binding["paramRef"]["namespace"] = json!("ops");

@@ -13,27 +13,34 @@ use wfe_testkit::manifests;
 use super::objects::{entering, expect, good_but, refusal, report};
 use super::people::{Stage, expect_no_warnings};
 
-const POLICY: &str = "deletion.workflowexecutions.kubernaut.ai";
+pub(super) const POLICY: &str = "deletion.workflowexecutions.kubernaut.ai";
 const CLEARANCE: &str = "clearance.workflowexecutions.kubernaut.ai";
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
-const GONE_WITHIN: Duration = Duration::from_mins(1);
+pub(super) const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const GONE_WITHIN: Duration = Duration::from_mins(1);
+/// A time before everything that happens in a test.
+pub(super) const BEFORE: &str = "2020-01-02T03:04:05Z";
 
 /// Creates an execution that has failed, and blocks its target or does not.
-async fn failed(stage: &Stage, name: &str, target: &str, blocks: bool) -> Result<()> {
+pub(super) async fn failed(stage: &Stage, name: &str, target: &str, blocks: bool) -> Result<()> {
     let mut object = good_but("/metadata/name", json!(name))?;
     object["spec"]["targetResource"] = json!(target);
     stage.namespaced.api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
     let mut status = entering("Failed");
-    let blocked = if blocks { "True" } else { "False" };
-    status["conditions"] = json!([{
-        "type": "Blocked", "status": blocked, "reason": "PreviousExecutionFailed", "message": "look at it",
-        "lastTransitionTime": "2026-01-02T03:04:05Z",
-    }]);
+    status["conditions"] = blocked(blocks, BEFORE);
     stage.namespaced.must(name, status).await
 }
 
+/// The conditions of an execution that has begun to block its target at that time, or has ceased to.
+pub(super) fn blocked(blocks: bool, since: &str) -> Value {
+    let status = if blocks { "True" } else { "False" };
+    json!([{
+        "type": "Blocked", "status": status, "reason": "PreviousExecutionFailed", "message": "look at it",
+        "lastTransitionTime": since,
+    }])
+}
+
 /// Binds a shipped role to a person in a namespace.
-async fn bind(stage: &Stage, user: &str, role: &str, namespace: &str) -> Result<()> {
+pub(super) async fn bind(stage: &Stage, user: &str, role: &str, namespace: &str) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let binding = json!({
         "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
@@ -97,7 +104,7 @@ async fn what_blocks_is_deleted_or_cleared_by_who_may_clear_here_and_at_the_targ
     report(&failures)
 }
 
-/// The namespace controller deletes what is in it, and has no right to clear.
+/// The namespace controller deletes everything in a namespace, and has no right to clear.
 #[tokio::test]
 async fn a_namespace_with_what_blocks_goes_away() -> Result<()> {
     let stage = Stage::new("clearance").await?;

@@ -67,7 +67,7 @@ impl Stage {
     }
 
     /// Gives `users` a role with one rule.
-    async fn grant(&self, name: &str, mut may: Value, users: &[&str]) -> Result<()> {
+    pub(super) async fn grant(&self, name: &str, mut may: Value, users: &[&str]) -> Result<()> {
         may["apiGroups"] = json!(["kubernaut.ai"]);
         let metadata = json!({"name": name, "namespace": self.namespaced.namespace});
         let (group, version) = ("rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1");
@@ -84,7 +84,7 @@ impl Stage {
     }
 
     /// Waits until the authorizer knows of a right.
-    async fn await_right(&self, user: &str, verb: &str, subresource: &str, name: &str) -> Result<()> {
+    pub(super) async fn await_right(&self, user: &str, verb: &str, subresource: &str, name: &str) -> Result<()> {
         let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let review = serde_json::from_value(json!({"spec": {"user": user, "resourceAttributes": {
             "namespace": self.namespaced.namespace, "group": "kubernaut.ai", "resource": "workflowexecutions",

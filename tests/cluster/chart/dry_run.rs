@@ -20,7 +20,9 @@ const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Each binding that refuses what somebody asks for; and who may not even be warned only.
-const WARNED: [&str; 3] = [
+const WARNED: [&str; 5] = [
+    "deletion.workflowexecutions.kubernaut.ai",
+    "owner.workflowexecutions.kubernaut.ai",
     "target.workflowexecutions.kubernaut.ai",
     "marks.pipelineruns.kubernaut.ai",
     "workflow.workflowexecutions.kubernaut.ai",

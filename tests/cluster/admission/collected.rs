@@ -1,0 +1,200 @@
+//! What the garbage collector may delete, and who may remove the last finalizer of an execution that blocks its target.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, Request};
+use kube::{Api, Resource as _};
+use serde_json::{Value, json};
+use wfe_api::WorkflowExecution;
+
+use super::deletion::{BEFORE, GONE_WITHIN, IN_FORCE_WITHIN, POLICY, bind, blocked, failed};
+use super::objects::{entering, expect, good_but, report};
+use super::people::Stage;
+
+const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+/// The collector of a controller manager without credentials for each controller.
+const MANAGER: &str = "system:kube-controller-manager";
+const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
+/// A time after everything that happens in a test.
+const AFTER: &str = "2099-01-01T00:00:00Z";
+const HELD: &str = "test.kubernaut.ai/held";
+/// The collector looks for new kinds twice a minute.
+const COLLECTED_WITHIN: Duration = Duration::from_mins(2);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Creates an execution with finalizers that is deleted while it runs and then fails, and blocks its target since then
+/// or does not.
+async fn held(stage: &Stage, name: &str, finalizers: &[&str], conditions: Value) -> Result<()> {
+    let mut object = good_but("/metadata/name", json!(name))?;
+    object["metadata"]["finalizers"] = json!(finalizers);
+    object["spec"]["targetResource"] = json!(format!("{}/deployment/api", stage.namespaced.namespace));
+    let api = &stage.namespaced.api;
+    api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+    stage.namespaced.must(name, entering("Running")).await?;
+    api.delete(name, &DeleteParams::default()).await?;
+    let mut status = entering("Failed");
+    status["conditions"] = conditions;
+    stage.namespaced.must(name, status).await
+}
+
+/// Sets the stage with a person who may write and delete executions, and waits until the policy and the roles are in
+/// force. The execution `own` blocks its target.
+async fn set() -> Result<(Stage, String)> {
+    let stage = Stage::new("clearance").await?;
+    let own = stage.namespaced.namespace.clone();
+    let writer = format!("writer-{own}");
+    bind(&stage, &writer, "wfe-edit", &own).await?;
+    // In a cluster without credentials for each controller, it may do this.
+    bind(&stage, MANAGER, "wfe-edit", &own).await?;
+    failed(&stage, "own", &format!("{own}/deployment/api"), true).await?;
+    // That an authorizer lets the collector do everything is why it is refused by name.
+    stage.await_right(COLLECTOR, "update", "clearance", "own").await?;
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    for user in [&writer, COLLECTOR, MANAGER] {
+        loop {
+            let answer = stage.delete_dry_as(user, "own").await?;
+            if answer.as_ref().is_some_and(|why| why.contains(POLICY)) {
+                break;
+            }
+            ensure!(Instant::now() < deadline, "the policy does not refuse {user}: {answer:?}");
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    Ok((stage, writer))
+}
+
+#[tokio::test]
+async fn the_garbage_collector_ends_no_block_while_the_namespace_stays() -> Result<()> {
+    let (stage, _) = set().await?;
+    let own = stage.namespaced.namespace.clone();
+    failed(&stage, "harmless", "node/worker-1", false).await?;
+    failed(&stage, "node", "node/worker-1", true).await?;
+    held(&stage, "held", &[HELD], blocked(true, AFTER)).await?;
+    let removed = json!({"metadata": {"finalizers": null}});
+    let right = format!("update workflowexecutions/clearance (group kubernaut.ai) in namespace {own}");
+    let words = [POLICY, "the garbage collector may not delete", "metadata.ownerReferences", &right, "wfe-clear"];
+    let last = [POLICY, "the garbage collector may not remove the last finalizer", &right, "wfe-clear"];
+    let mut failures = Vec::new();
+    for user in [COLLECTOR, MANAGER] {
+        for name in ["own", "node", "held"] {
+            expect(&mut failures, &format!("{user} deletes {name}"), &words, stage.delete_dry_as(user, name).await?);
+        }
+        expect(&mut failures, "the last finalizer", &last, stage.dry_patch_as(user, "held", removed.clone()).await?);
+        expect(&mut failures, &format!("{user}, harmless"), &[], stage.delete_dry_as(user, "harmless").await?);
+    }
+    report(&failures)?;
+
+    let namespaces: Api<Namespace> = Api::all(stage.client().clone());
+    namespaces.delete(&own, &DeleteParams::default()).await?;
+    let deadline = Instant::now() + GONE_WITHIN;
+    // The API server may know the namespace as it was for a moment.
+    while let Some(why) = stage.delete_dry_as(COLLECTOR, "held").await? {
+        ensure!(Instant::now() < deadline, "{why}");
+        tokio::time::sleep(PAUSE).await;
+    }
+    expect(&mut failures, "the namespace goes", &[], stage.dry_patch_as(COLLECTOR, "held", removed.clone()).await?);
+    report(&failures)?;
+    let patch = Patch::Merge(removed);
+    stage.namespaced.api.patch("held", &PatchParams::default(), &patch).await?;
+    while namespaces.get_opt(&own).await?.is_some() {
+        ensure!(Instant::now() < deadline, "the namespace is still there");
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// Not asked but done: by the collector of this control plane.
+#[tokio::test]
+async fn an_execution_that_blocks_outlives_an_owner_that_is_not_there_until_it_is_cleared() -> Result<()> {
+    let (stage, _) = set().await?;
+    failed(&stage, "harmless", "node/worker-1", false).await?;
+    let api = &stage.namespaced.api;
+    let owner =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "0d3b9a52-7a0e-4b9f-9a33-5d0a3a1f"});
+    let patch = Patch::Merge(json!({"metadata": {"ownerReferences": [owner]}}));
+    for name in ["own", "harmless"] {
+        api.patch(name, &PatchParams::default(), &patch).await?;
+    }
+    let deadline = Instant::now() + COLLECTED_WITHIN;
+    loop {
+        let audit = stage.namespaced.control_plane.audit().await?;
+        let is_refused = audit.iter().any(|entry| {
+            (entry.user.as_str(), entry.verb.as_str(), entry.name.as_str(), entry.code)
+                == (COLLECTOR, "delete", "own", 403)
+                && entry.namespace == stage.namespaced.namespace
+        });
+        if is_refused && api.get_opt("harmless").await?.is_none() {
+            break;
+        }
+        ensure!(Instant::now() < deadline, "the collector was refused: {is_refused}");
+        tokio::time::sleep(PAUSE).await;
+    }
+    let left = api.get("own").await?;
+    ensure!(left.metadata.deletion_timestamp.is_none(), "{left:#?}");
+    stage.namespaced.must("own", json!({"conditions": blocked(false, BEFORE)})).await?;
+    while api.get_opt("own").await?.is_some() {
+        ensure!(Instant::now() < deadline, "the collector does not try again");
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_last_finalizer_of_what_blocks_is_removed_by_who_may_clear() -> Result<()> {
+    let (stage, writer) = set().await?;
+    let own = stage.namespaced.namespace.clone();
+    let here = format!("here-{own}");
+    bind(&stage, &here, "wfe-edit", &own).await?;
+    bind(&stage, &here, "wfe-clear", &own).await?;
+    held(&stage, "held", &[HELD], blocked(true, AFTER)).await?;
+    held(&stage, "twice", &[HELD, "test.kubernaut.ai/too"], blocked(true, AFTER)).await?;
+    held(&stage, "harmless", &[HELD], blocked(false, AFTER)).await?;
+    // Deleted while it ran, or when it blocked already.
+    held(&stage, "before", &["foregroundDeletion"], blocked(true, AFTER)).await?;
+    held(&stage, "since", &["foregroundDeletion"], blocked(true, BEFORE)).await?;
+    let none = json!({"metadata": {"finalizers": null}});
+    let alive = json!({"metadata": {"finalizers": [HELD]}});
+    stage.namespaced.api.patch("own", &PatchParams::default(), &Patch::Merge(&alive)).await?;
+    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    while let Some(why) = stage.dry_patch_as(&here, "held", none.clone()).await? {
+        ensure!(Instant::now() < deadline, "{why}");
+        tokio::time::sleep(PAUSE).await;
+    }
+    let right = format!("update workflowexecutions/clearance (group kubernaut.ai) in namespace {own}");
+    let refused = [POLICY, "may not remove the last finalizer", "is being deleted", &right, "wfe-clear"];
+    let rows: &[(&str, &str, Value, &[&str])] = &[
+        (&writer, "held", none.clone(), &refused),
+        (&writer, "held", json!({"metadata": {"finalizers": []}}), &refused),
+        (&writer, "held", json!({"metadata": {"labels": {"a": "b"}}}), &[]),
+        (&writer, "twice", none.clone(), &refused),
+        (&writer, "twice", alive, &[]),
+        (&writer, "since", none.clone(), &refused),
+        (&writer, "harmless", none.clone(), &[]),
+        (&writer, "own", none.clone(), &[]),
+        (&here, "twice", none.clone(), &[]),
+        (&here, "before", none.clone(), &[]),
+        (COLLECTOR, "before", none.clone(), &refused),
+        (COLLECTOR, "since", none.clone(), &[]),
+        (MANAGER, "before", none.clone(), &refused),
+        (MANAGER, "since", none.clone(), &[]),
+    ];
+    let mut failures = Vec::new();
+    for (user, name, patch, words) in rows {
+        let answer = stage.dry_patch_as(user, name, patch.clone()).await?;
+        expect(&mut failures, &format!("{user}, {name}: {patch}"), words, answer);
+    }
+    report(&failures)?;
+
+    // The operator goes on to write the status, which takes no finalizer off, whatever is sent.
+    let url = DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&own));
+    let patch =
+        Patch::Merge(json!({"metadata": {"finalizers": null}, "status": {"conditions": blocked(true, BEFORE)}}));
+    let mut request = Request::new(url).patch_subresource("status", "held", &PatchParams::default(), &patch)?;
+    request.headers_mut().insert("Impersonate-User", OPERATOR.parse()?);
+    let written: Value = stage.client().request(request).await?;
+    assert_eq!(written["metadata"]["finalizers"], json!([HELD]), "{written:#}");
+    Ok(())
+}
