@@ -93,16 +93,12 @@ impl Step<'_, '_> {
             let is_undone = is_over && self.after["adjust"].is_null();
             return (!is_undone).then(|| ("triage-over", "began its plan anew, and its triage is not over".to_owned()));
         }
+        let mut kept = was.clone();
         // A clock that was ahead may have said when it began.
-        let since = planned_from(self.after);
-        let begun = |at: &Value| seconds(at, "/at").map(|at| since.map_or(at, |since| at.min(since)));
-        let others = |triage: &Value| {
-            let mut fields = triage.as_object().cloned().unwrap_or_default();
-            fields.remove("at");
-            fields
-        };
-        let is_same = others(was) == others(is) && begun(was) == seconds(is, "/at");
-        let is_kept = is_same && self.before["adjust"] == self.after["adjust"];
+        if seconds(was, "/at") > planned_from(self.after) {
+            kept["at"] = self.after["plannedFrom"].clone();
+        }
+        let is_kept = kept == *is && self.before["adjust"] == self.after["adjust"];
         (!is_kept).then(|| ("triage-fixed", "began its plan anew, and nobody had ended its triage".to_owned()))
     }
 
