@@ -48,5 +48,7 @@ pub mod tries;
 pub mod verdict;
 pub mod waiting;
 
+pub use moment::MAX_AHEAD;
+
 /// A moment in UTC. Everything that the API keeps is in whole seconds.
 pub type Time = chrono::DateTime<chrono::Utc>;

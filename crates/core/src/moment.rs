@@ -9,7 +9,7 @@ use chrono::SecondsFormat;
 use crate::Time;
 
 /// How much later than now a time in a status may lie: with more, a clock was ahead, and what it said is not believed.
-pub(crate) const MAX_AHEAD: Duration = Duration::from_mins(1);
+pub const MAX_AHEAD: Duration = Duration::from_mins(1);
 
 /// Returns the time that lies a duration after another; a time that no clock reaches where the sum is out of range.
 pub(crate) fn after(time: Time, duration: Duration) -> Time {

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use wfe_core::Time;
 use wfe_core::action::{Decision, Probe};
 use wfe_core::chain::ChainName;
 use wfe_core::circuit::{
@@ -17,6 +16,7 @@ use wfe_core::name::Uid;
 use wfe_core::policy::Policy;
 use wfe_core::reason::FailureReason;
 use wfe_core::schedule::Schedule;
+use wfe_core::{MAX_AHEAD, Time};
 
 use super::{Index, Key, Kind};
 
@@ -24,8 +24,6 @@ use super::{Index, Key, Kind};
 const ANEW_AFTER: Duration = Duration::from_secs(1);
 /// How many events wait to be folded at the most. With more, all is folded anew.
 const MOST_PENDING: usize = 16_384;
-/// How much later than now an execution may say that it ended: with more, a clock was ahead, and it says nothing.
-const MAX_AHEAD: Duration = Duration::from_mins(1);
 
 /// What became of a circuit since somebody looked last.
 #[derive(Clone, Debug, PartialEq)]
