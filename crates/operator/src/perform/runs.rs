@@ -76,10 +76,8 @@ impl Performer {
             }
             Err(error) => match refusal::judge(&error) {
                 Some(reason) => {
-                    let message = {
-                        let parameters = request.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-                        refusal::message("PipelineRun", &error, parameters)
-                    };
+                    let parameters = request.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+                    let message = refusal::message("PipelineRun", &error, parameters);
                     tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {message}");
                     Ok(vec![creation.refused(reason, &message)])
                 }
