@@ -313,6 +313,23 @@ fn a_plan_that_begins_anew_as_its_status_lies_ahead() {
     }
 }
 
+/// The slot of an open run names its child: cut to the time at which the plan begins, it would name none.
+#[test]
+fn an_open_run_that_lies_ahead_when_a_plan_begins_anew() {
+    let table = [
+        ("forgotten", None, [].as_slice()),
+        ("cut", Some(0), &["12 outcome-lost"]),
+        ("kept", Some(68), &["12 outcome-lost"]),
+    ];
+    for (what, kept, expected) in table {
+        let (mut story, since) = planned();
+        story.names("nightly", since + 70);
+        let kept = kept.map_or(Value::Null, |ahead| json!({"slot": story.later(ahead)}));
+        story.write("nightly", &json!({"plannedFrom": story.now(), "lastRun": kept}));
+        assert_eq!(story.found(), expected, "{what}");
+    }
+}
+
 #[test]
 fn an_operator_that_changes_a_spec() {
     let (mut story, _) = planned();

@@ -128,6 +128,8 @@ impl Step<'_, '_> {
             return Some(("plan-anew", "began its plan anew for no reason".to_owned()));
         }
         let is_kept = match (last, kept) {
+            // The slot of an open run names its child, so one that lies ahead is forgotten, and never cut.
+            (Some(last), kept) if last.outcome.is_none() && last.slot > since => kept.is_none(),
             (Some(last), Some(kept)) => kept.outcome == last.outcome && kept.slot == last.slot.min(since),
             (last, kept) => last.is_none() && kept.is_none(),
         };

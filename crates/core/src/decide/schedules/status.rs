@@ -62,6 +62,9 @@ impl<'a> Case<'a> {
         let status = self.status();
         let cut =
             |last: LastRun| LastRun { slot: last.slot.min(now), ended_at: last.ended_at.map(|at| at.min(now)), ..last };
+        // The slot of an open run names its child. Another slot would name one that never was, so the run is forgotten:
+        // its child is found again by its own slot, which comes after the plan begins.
+        let is_kept = |last: &LastRun| last.outcome.is_some() || last.slot <= now;
         // What a triage had done is undone by an author's edit or by who may resume. Whoever may only suspend cannot
         // lift a pause by that, nor can a clock that was wrong.
         let is_lifted = self.schedule.is_resumed() || status.revision != Some(self.schedule.revision);
@@ -74,7 +77,7 @@ impl<'a> Case<'a> {
             revision: Some(self.schedule.revision),
             planned_from: Some(now),
             failure_count: 0,
-            last_run: status.last_run.clone().map(cut),
+            last_run: status.last_run.clone().filter(is_kept).map(cut),
             triage,
             adjust,
             ready: Ready::Yes,

@@ -334,13 +334,13 @@ impl Case<'_> {
         // What an analyst says of failures that have ended says nothing of those that came after a success, or after
         // the plan began anew.
         let goes_on = status.last_success.is_none_or(|at| at <= triage.at) && status.planned_from <= Some(triage.at);
-        let fails = goes_on && status.failure_count >= schedule.triage.after;
+        let is_failing = goes_on && status.failure_count >= schedule.triage.after;
         let intervals = match plan.every {
             Every::Interval(_) => Some(plan.min_interval..=plan.max_interval),
             Every::Cron(_) => None,
         };
         let Applied { state, why, fix, adjust, refused } =
-            apply(judgement, &schedule.triage, &intervals, status.adjust.as_deref(), fails);
+            apply(judgement, &schedule.triage, &intervals, status.adjust.as_deref(), is_failing);
         let triage = Triage { verdict: Some(judgement.verdict), why: Some(why), fix, refused, state, ..triage };
         let because = format!("the verdict of its triage is {}: {}", judgement.verdict.as_str(), state.as_str());
         let adjust = adjust.map(Box::new);

@@ -111,6 +111,29 @@ fn what_lies_more_than_a_minute_ahead_was_said_by_a_wrong_clock() {
     }
 }
 
+/// A slot that is cut names no child, so an open run would be taken for one whose child is gone.
+#[test]
+fn an_open_run_whose_slot_lies_ahead_is_forgotten_and_its_child_is_found_again() {
+    // Begun anew by an edit a few seconds after a clock that was a little ahead, or by a clock that was far ahead.
+    for (slot, revision) in [(51, Revision(8)), (55, Revision(8)), (50 + 61, Revision(7)), (50 + 61, Revision(8))] {
+        let ahead = Schedule { revision, ..at_work(slot) };
+        let status = said(&ahead, 50);
+        assert_eq!((status.planned_from, &status.last_run), (Some(at(50)), &None), "slot {slot}");
+        let seen = Schedule { status, ..ahead.clone() };
+        let now = slot.max(50 + 61) - 60;
+        let status = said(&seen, now);
+        assert_eq!(status.last_run, Some(last_run(slot, None)), "slot {slot}: named by its own slot");
+        let ended = Schedule { status, children: vec![ended_child(slot, Outcome::Failed, now)], ..seen.clone() };
+        let status = said(&ended, now + 1);
+        assert_eq!((status.failure_count, status.last_run.as_ref().map(|it| it.slot)), (1, Some(at(slot))));
+        // Nor is it said to be deleted when it is.
+        let deleted = Schedule { children: vec![], ..seen };
+        assert_ne!(row(&decided(&deleted, now)), "2 outcome", "slot {slot}");
+    }
+    let not_ahead = Schedule { revision: Revision(8), ..at_work(50) };
+    assert_eq!(said(&not_ahead, 50).last_run, not_ahead.status.last_run);
+}
+
 #[test]
 fn a_child_whose_slot_lies_far_ahead_is_only_waited_for() {
     let far = 1000;
