@@ -10,6 +10,7 @@ use kube::api::{DynamicObject, PostParams};
 use kube::core::Request;
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{Audit, ControlPlane, Options, manifests, repository, wfe};
 
 use crate::numbers::{float, median, millis};
@@ -90,16 +91,12 @@ impl Measured {
                 (OPERATOR, self.good.clone()),
             ];
             for (user, object) in asked {
-                let deadline = Instant::now() + IN_FORCE_WITHIN;
-                loop {
-                    let refused = self.create(namespace, user, &object, true).await?;
+                let ask = async || self.create(namespace, user, &object, true).await;
+                ask_until(IN_FORCE_WITHIN, &format!("bound: {bound}, for {user}"), ask, |refused| {
                     let by_policy = refused.as_ref().is_some_and(|why| why.contains("ValidatingAdmissionPolicy"));
-                    if by_policy == bound && (bound || refused.is_none()) {
-                        break;
-                    }
-                    ensure!(Instant::now() < deadline, "bound: {bound}, but {user}: {refused:?}");
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
+                    by_policy == bound && (bound || refused.is_none())
+                })
+                .await?;
             }
         }
         Ok(())

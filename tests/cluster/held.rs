@@ -4,6 +4,7 @@
 use anyhow::Result;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{Outcome, Pipeline, World, look, wfe};
 
 use crate::expect::{condition, text};
@@ -173,15 +174,11 @@ async fn await_stripped(world: &World, path: &str) -> Result<()> {
         "spec": {"status": "PipelineRunPending", "pipelineRef": {"name": "probe"}},
     }))?;
     let dry = PostParams { dry_run: true, ..PostParams::default() };
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    loop {
-        let answer = runs.create(&dry, &probe).await;
-        if let Ok(made) = &answer
-            && serde_json::to_value(made)?.pointer(path).is_none()
-        {
-            return Ok(());
-        }
-        anyhow::ensure!(std::time::Instant::now() < deadline, "the policy is not in force: {answer:?}");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    let ask = async || anyhow::Ok(runs.create(&dry, &probe).await);
+    let is_stripped = |made: &DynamicObject| serde_json::to_value(made).is_ok_and(|it| it.pointer(path).is_none());
+    ask_until(std::time::Duration::from_secs(30), "the policy is in force", ask, |answer| {
+        answer.as_ref().is_ok_and(is_stripped)
+    })
+    .await
+    .map(drop)
 }

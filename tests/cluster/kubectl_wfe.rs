@@ -12,12 +12,13 @@ mod terminal;
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use kube::api::{ApiResource, Patch, PatchParams};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::process::{self, workspace_binary};
 use wfe_testkit::{World, manifests, repository, wfe};
 
@@ -27,7 +28,6 @@ const TARGET: &str = "payment/deployment/payment-api";
 /// May clear what he may explain.
 const ROLES: [&str; 2] = ["wfe-explain", "wfe-clear"];
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Somebody who uses the tool on the namespaces of a world.
 pub(crate) struct Caller<'w> {
@@ -136,12 +136,9 @@ async fn guard(world: &World, policy: &str, kind: &ApiResource, canary: &str, re
     }
     let (patch, params) = (Patch::Merge(refused), PatchParams { dry_run: true, ..PatchParams::default() });
     let objects = world.api(kind, world.namespace());
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    while objects.patch(canary, &params, &patch).await.is_ok() {
-        ensure!(Instant::now() < deadline, "the policy of the kind {policy} is not in force after {IN_FORCE_WITHIN:?}");
-        tokio::time::sleep(PAUSE).await;
-    }
-    Ok(())
+    let what = format!("the policy of the kind {policy} is in force");
+    let ask = async || anyhow::Ok(objects.patch(canary, &params, &patch).await);
+    ask_until(IN_FORCE_WITHIN, &what, ask, Result::is_err).await.map(drop)
 }
 
 /// Pauses the namespace of the executions of a world.

@@ -4,12 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, FixedOffset};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams};
 use serde_json::Value;
-use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::awaits::{DEADLINE, ask_until};
 use wfe_testkit::proxy::Request;
 use wfe_testkit::{AuditEntry, Fault, Metrics, Operator, OperatorBuilder, Proxy, When, World};
 
@@ -31,16 +31,11 @@ pub(crate) fn quick(replica: OperatorBuilder<'_>) -> OperatorBuilder<'_> {
 
 /// Waits until `/readyz` answers as `is` wants it.
 pub(crate) async fn await_standing(operator: &Operator, is: impl Fn(u16, &str) -> bool) -> Result<()> {
-    let begun = Instant::now();
-    loop {
-        // It may not listen yet.
-        let seen = operator.get("health", "/readyz").await;
-        match seen {
-            Ok((status, said)) if is(status, &said) => return Ok(()),
-            seen if begun.elapsed() > DEADLINE => bail!("{}: {seen:?}", operator.log_path().display()),
-            _ => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
-    }
+    // It may not listen yet.
+    let ask = async || anyhow::Ok(operator.get("health", "/readyz").await);
+    let is = |seen: &Result<(u16, String)>| seen.as_ref().is_ok_and(|(status, said)| is(*status, said));
+    let what = format!("another answer of /readyz; the log is {}", operator.log_path().display());
+    ask_until(DEADLINE, &what, ask, is).await.map(drop)
 }
 
 async fn await_leading(operator: &Operator) -> Result<()> {
@@ -316,10 +311,8 @@ async fn a_lease_that_is_deleted_is_made_again() -> Result<()> {
     let is_new = |lease: &Lease| {
         lease.metadata.uid != first && lease.spec.as_ref().is_some_and(|it| it.holder_identity.is_some())
     };
-    while !leases.get_opt("wfe-operator").await?.as_ref().is_some_and(is_new) {
-        ensure!(begun.elapsed() < DEADLINE, "nobody makes it again");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let ask = async || anyhow::Ok(leases.get_opt("wfe-operator").await?);
+    ask_until(DEADLINE, "it is made again", ask, |lease| lease.as_ref().is_some_and(is_new)).await?;
     println!("made again {:?} after it was deleted", begun.elapsed());
     await_leading(&operator).await?;
     world.wfe("after").image(&bundle).create().await?;

@@ -1,17 +1,18 @@
 //! The metrics over TLS, for who may read them.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::prometheus::{Scraped, Secured};
 use wfe_testkit::{Prometheus, World, issue_certificate};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(50);
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Somebody with the token of a kubeconfig, who takes the operator for the cluster: it serves with a certificate of the
@@ -40,15 +41,9 @@ async fn get(client: &Client) -> Result<(u16, String)> {
 }
 
 async fn await_code(client: &Client, code: u16) -> Result<String> {
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let said = get(client).await?;
-        if said.0 == code {
-            return Ok(said.1);
-        }
-        ensure!(Instant::now() < deadline, "awaited {code}; it answers {said:?}");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let what = format!("it answers {code}");
+    let (_, said) = ask_until(IN_FORCE_WITHIN, &what, async || get(client).await, |said| said.0 == code).await?;
+    Ok(said)
 }
 
 fn binding(world: &World, name: &str, role: &str, subject: &Value) -> Value {
@@ -118,20 +113,14 @@ async fn the_metrics_are_for_who_may_read_them_and_go_over_tls() -> Result<()> {
 
 /// Waits until an account may get the path.
 async fn await_allowed(world: &World, account: &str) -> Result<()> {
-    let review: k8s_openapi::api::authorization::v1::SubjectAccessReview = serde_json::from_value(json!({"spec": {
+    let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
         "user": world.user(account), "groups": ["system:serviceaccounts", "system:authenticated"],
         "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
     }}))?;
     let reviews = kube::Api::all(world.client());
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let answer = reviews.create(&kube::api::PostParams::default(), &review).await?;
-        if answer.status.as_ref().is_some_and(|status| status.allowed) {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "{account} may still not get /metrics: {answer:?}");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let ask = async || anyhow::Ok(reviews.create(&kube::api::PostParams::default(), &review).await?);
+    let is = |answer: &SubjectAccessReview| answer.status.as_ref().is_some_and(|status| status.allowed);
+    ask_until(IN_FORCE_WITHIN, &format!("{account} may get /metrics"), ask, is).await.map(drop)
 }
 
 /// Starts a Prometheus that scrapes over TLS, with the token of a kubeconfig.
@@ -149,16 +138,9 @@ async fn scrape(world: &World, address: &str, kubeconfig: &Path) -> Result<Prome
 
 /// Waits until a Prometheus says whether its last scrape got in.
 async fn await_scraped(prometheus: &Prometheus, is_in: bool) -> Result<()> {
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
     let awaited = if is_in { "1" } else { "0" };
-    loop {
-        let up = prometheus.query("up").await?;
-        if up.len() == 1 && up[0]["value"][1] == awaited {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "awaited {awaited}: {up:?}");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let is = |up: &Vec<Value>| up.len() == 1 && up[0]["value"][1] == awaited;
+    ask_until(IN_FORCE_WITHIN, &format!("up is {awaited}"), async || prometheus.query("up").await, is).await.map(drop)
 }
 
 /// Whoever issues certificates replaces them before they end: the next connections get the new one, and files that
@@ -214,10 +196,6 @@ async fn trusts(address: &str, authority: &Path) -> Result<()> {
 }
 
 async fn await_trusted(address: &str, authority: &Path) -> Result<()> {
-    let deadline = Instant::now() + 2 * IN_FORCE_WITHIN;
-    while let Err(error) = trusts(address, authority).await {
-        ensure!(Instant::now() < deadline, "{} is not trusted: {error:#}", authority.display());
-        tokio::time::sleep(PAUSE).await;
-    }
-    Ok(())
+    let what = format!("{} is trusted", authority.display());
+    ask_until(2 * IN_FORCE_WITHIN, &what, async || Ok(trusts(address, authority).await), Result::is_ok).await?
 }

@@ -1,11 +1,12 @@
 //! The operator notices when a shipped admission policy or its binding is missing or changed, and when it is back.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{ControlPlane, Operator, Options, Right, World, manifests, repository};
 
 use crate::history::short;
@@ -17,35 +18,26 @@ const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 const CLEARANCE: &str = "clearance.workflowexecutions.kubernaut.ai";
 const TARGET: &str = "target.workflowexecutions.kubernaut.ai";
 const SAID_WITHIN: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Waits until `/readyz` says what it should, with the code of one that is ready, and until the metric names exactly
 /// these policies.
 async fn await_told(operator: &Operator, wrong: &[&str], words: &[&str]) -> Result<()> {
-    let deadline = Instant::now() + SAID_WITHIN;
-    loop {
+    let ask = async || {
         let (status, said) = operator.get("health", "/readyz").await?;
         assert_eq!(status, 200, "it stays ready: {said}");
         let metrics = operator.metrics().await?;
-        let shown: Vec<_> =
-            metrics.samples().iter().filter(|it| it.name == "workflowexecution_policy_missing").collect();
-        let named: Vec<&str> = shown
-            .iter()
-            .filter(|it| it.value > 0.0)
-            .filter_map(|it| it.labels.get("policy"))
-            .map(String::as_str)
-            .collect();
+        let shown = metrics.samples().iter().filter(|it| it.name == "workflowexecution_policy_missing");
+        let shown: Vec<_> = shown.map(|it| (it.labels.get("policy").cloned(), it.value)).collect();
+        anyhow::Ok((said, shown))
+    };
+    ask_until(SAID_WITHIN, &format!("{wrong:?} are told, with {words:?}"), ask, |(said, shown)| {
+        let named = shown.iter().filter(|(_, value)| *value > 0.0).filter_map(|(policy, _)| policy.as_deref());
         let is_told =
             words.iter().all(|word| said.contains(word)) && said.contains("do not protect") != wrong.is_empty();
-        if is_told && named == wrong && !shown.is_empty() {
-            return Ok(());
-        }
-        ensure!(
-            Instant::now() < deadline,
-            "awaited {wrong:?} with {words:?}; /readyz says {said}; named are {named:?}"
-        );
-        tokio::time::sleep(PAUSE).await;
-    }
+        is_told && named.eq(wrong.iter().copied()) && !shown.is_empty()
+    })
+    .await
+    .map(drop)
 }
 
 fn api(client: &kube::Client, kind: &str) -> Api<DynamicObject> {
@@ -101,15 +93,9 @@ pub(crate) async fn what_protects_is_not_known(world: World, right: Right) -> Re
     let operator = world.operator().arg("--policy-check-interval", "1s").start().await?;
     let lacks = |line: &Value| line["fields"]["message"].as_str().is_some_and(|it| it.contains(&right.missing()));
     operator.await_line("names the right", lacks).await?;
-    let deadline = Instant::now() + SAID_WITHIN;
-    loop {
-        let (status, said) = operator.get("health", "/readyz").await?;
-        if status == 200 && said.contains("do not protect") {
-            break;
-        }
-        ensure!(Instant::now() < deadline, "/readyz says {status} {said}");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let is = |(status, said): &(u16, String)| *status == 200 && said.contains("do not protect");
+    ask_until(SAID_WITHIN, "/readyz says what is missing", async || operator.get("health", "/readyz").await, is)
+        .await?;
     world.wfe("goes-on").image(&bundle).create().await?;
     world.await_phase("goes-on", "Completed").await?;
     world.give_back(&right).await?;

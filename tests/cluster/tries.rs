@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::awaits::{DEADLINE, ask_until};
 use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, World, look, manifests};
 
 use crate::expect::{condition, first_run, text};
@@ -58,20 +58,16 @@ async fn refuse(world: &World, operation: &str, validation: Value) -> Result<()>
     if is_update {
         runs.create(&PostParams::default(), &probe).await?;
     }
-    let begun = Instant::now();
-    loop {
+    let ask = async || {
         let answer = if is_update {
             let dry = PatchParams { dry_run: true, ..PatchParams::default() };
             runs.patch("probe", &dry, &Patch::Merge(json!({"spec": {"status": null}}))).await
         } else {
             runs.create(&PostParams { dry_run: true, ..PostParams::default() }, &probe).await
         };
-        match answer {
-            Err(kube::Error::Api(_)) => break,
-            answer if begun.elapsed() > DEADLINE => bail!("the policy does not act: {answer:?}"),
-            _ => tokio::time::sleep(Duration::from_millis(50)).await,
-        }
-    }
+        anyhow::Ok(answer)
+    };
+    drop(ask_until(DEADLINE, "the policy acts", ask, |answer| matches!(answer, Err(kube::Error::Api(_)))).await?);
     if is_update {
         runs.delete("probe", &DeleteParams::default()).await?;
     }
@@ -124,11 +120,8 @@ async fn without_tektons_kinds_an_execution_says_so_and_fails_at_the_start_deadl
     let kinds = manifests::resource("apiextensions.k8s.io/v1", "CustomResourceDefinition");
     let kinds: Api<DynamicObject> = Api::all_with(world.client(), &kinds);
     kinds.delete("pipelineruns.tekton.dev", &DeleteParams::default()).await?;
-    let begun = Instant::now();
-    while kinds.get_opt("pipelineruns.tekton.dev").await?.is_some() {
-        anyhow::ensure!(begun.elapsed() < DEADLINE, "the CRD does not go");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let ask = async || anyhow::Ok(kinds.get_opt("pipelineruns.tekton.dev").await?);
+    ask_until(DEADLINE, "the CRD is gone", ask, Option::is_none).await?;
     world.wfe("patient").create().await?;
     let waits = |wfe: &Value| condition(wfe, "Waiting") == "True TektonUnavailable";
     let waiting = world.await_wfe("patient", "says what it waits for", waits).await?;

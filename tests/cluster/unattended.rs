@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use chrono::{TimeDelta, Utc};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
-use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::awaits::{DEADLINE, ask_until};
 use wfe_testkit::proxy::{Request, Verb};
 use wfe_testkit::{AuditEntry, Fault, Metrics, Operator, Outcome, Pipeline, Proxy, Refusal, World};
 
@@ -18,18 +17,11 @@ use crate::history::past::{Past, past};
 
 /// Waits until `/readyz` answers like this, and returns the answer.
 async fn await_readyz(operator: &Operator, what: &str, is: impl Fn(u16, &str) -> bool) -> Result<String> {
-    let deadline = Instant::now() + DEADLINE;
-    loop {
-        // The server may not listen yet.
-        let said = operator.get("health", "/readyz").await;
-        if let Ok((status, said)) = &said
-            && is(*status, said)
-        {
-            return Ok(said.clone());
-        }
-        ensure!(Instant::now() < deadline, "awaited {what}; /readyz says {said:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    // The server may not listen yet.
+    let ask = async || anyhow::Ok(operator.get("health", "/readyz").await);
+    let is = |said: &Result<(u16, String)>| said.as_ref().is_ok_and(|(status, said)| is(*status, said));
+    let (_, said) = ask_until(DEADLINE, &format!("{what} in /readyz"), ask, is).await??;
+    Ok(said)
 }
 
 #[tokio::test]

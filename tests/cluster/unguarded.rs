@@ -1,13 +1,11 @@
 //! What is set while its admission policy is away does not count, also when the policy is back before the operator has
 //! seen that it was away (SPEC section 17, ADR 13).
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Result, ensure};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::awaits::{DEADLINE, ask_until};
 use wfe_testkit::{AuditEntry, ControlPlane, Options, Outcome, Pipeline, World, manifests, repository, wfe};
 
 use crate::expect::{condition, text};
@@ -21,7 +19,6 @@ const FILES: [&str; 4] = [
     "cancellation_policy.yaml",
     "cancellation_policy_binding.yaml",
 ];
-const PAUSE: Duration = Duration::from_millis(50);
 /// What somebody would set in the name of somebody else.
 const JANE: &str = "jane@example.com";
 
@@ -63,15 +60,9 @@ impl<'w> Policies<'w> {
     async fn await_set(&self, name: &str, spec: &Value, is_allowed: bool) -> Result<()> {
         let executions = self.world.api(&wfe::resource(), self.world.namespace());
         let params = PatchParams { dry_run: !is_allowed, ..PatchParams::default() };
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            let answer = executions.patch(name, &params, &Patch::Merge(json!({"spec": spec}))).await;
-            if answer.is_ok() == is_allowed {
-                return Ok(());
-            }
-            ensure!(Instant::now() < deadline, "{spec} on {name}: {answer:?}");
-            tokio::time::sleep(PAUSE).await;
-        }
+        let what = format!("{spec} on {name}: allowed = {is_allowed}");
+        let ask = async || anyhow::Ok(executions.patch(name, &params, &Patch::Merge(json!({"spec": spec}))).await);
+        ask_until(DEADLINE, &what, ask, |answer| answer.is_ok() == is_allowed).await.map(drop)
     }
 }
 

@@ -1,13 +1,11 @@
 //! A quota that nothing fits.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use serde_json::json;
 use wfe_testkit::World;
-use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::awaits::{DEADLINE, ask_until};
 
 /// Sets a quota of none, and waits until admission enforces it, which is later than the quota's own status says.
 pub async fn quota_of_none(world: &World, what: &str, resource: &ApiResource) -> Result<()> {
@@ -21,12 +19,7 @@ pub async fn quota_of_none(world: &World, what: &str, resource: &ApiResource) ->
     let probe = DynamicObject::new("probe", resource)
         .data(json!({"spec": {"containers": [{"name": "probe", "image": "test.invalid/probe"}]}}));
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    let deadline = Instant::now() + DEADLINE;
-    loop {
-        match world.api(resource, &namespace).create(&dry_run, &probe).await {
-            Err(kube::Error::Api(refusal)) if refusal.code == 403 => return Ok(()),
-            answer => ensure!(Instant::now() < deadline, "the quota is not enforced: {answer:?}"),
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let api = world.api(resource, &namespace);
+    let is = |answer: &kube::Result<_>| matches!(answer, Err(kube::Error::Api(refusal)) if refusal.code == 403);
+    ask_until(DEADLINE, "the quota is enforced", async || Ok(api.create(&dry_run, &probe).await), is).await.map(drop)
 }

@@ -1,7 +1,9 @@
-//! Waiting for a condition of watched objects, with a deadline and an error that says what was seen instead.
+//! Waiting for a condition of watched objects, or for an answer, with a deadline and an error that says what was seen
+//! instead.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use futures::{StreamExt as _, pin_mut};
@@ -17,6 +19,30 @@ pub type Objects = BTreeMap<String, Value>;
 
 /// How much of the last state an error shows.
 const SHOWN: usize = 6_000;
+
+/// How long is waited between two questions, where nothing can be watched.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Asks until the answer is as `is` wants it, and returns that. `what` completes "awaited that ...".
+pub async fn ask_until<T: Debug>(
+    within: Duration,
+    what: &str,
+    mut ask: impl AsyncFnMut() -> Result<T>,
+    is: impl Fn(&T) -> bool,
+) -> Result<T> {
+    let deadline = Instant::now() + within;
+    loop {
+        let answer = ask().await?;
+        if is(&answer) {
+            return Ok(answer);
+        }
+        if Instant::now() >= deadline {
+            let seen: String = format!("{answer:?}").chars().take(SHOWN).collect();
+            bail!("awaited for {within:?}, in vain: {what}\nlast seen: {seen}");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
 
 /// Watches until `found` returns something for all objects that match, and returns that.
 pub(crate) async fn watch_until<T>(

@@ -1,7 +1,7 @@
 //! The shipped RBAC (`config/rbac/*.yaml`), bound for one test: the rules as they are, in the test's own namespaces.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
@@ -10,6 +10,7 @@ use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
 use crate::assets::repository;
+use crate::awaits::ask_until;
 use crate::manifests;
 use crate::rights::{self, Right};
 
@@ -130,16 +131,10 @@ pub(crate) async fn await_review(
             "verb": right.verb,
         },
     }}))?;
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let answer = reviews.create(&PostParams::default(), &review).await?;
-        if answer.status.is_some_and(|status| status.allowed == allowed) {
-            return Ok(());
-        }
-        let place = namespace.unwrap_or("the cluster");
-        ensure!(Instant::now() < deadline, "{right}: {user} in {place}: still not allowed = {allowed}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let what = format!("{right}: {user} in {}: allowed = {allowed}", namespace.unwrap_or("the cluster"));
+    let ask = async || anyhow::Ok(reviews.create(&PostParams::default(), &review).await?);
+    let is = |answer: &SubjectAccessReview| answer.status.as_ref().is_some_and(|status| status.allowed == allowed);
+    ask_until(IN_FORCE_WITHIN, &what, ask, is).await.map(drop)
 }
 
 fn is_everywhere(role: &Value) -> bool {

@@ -4,13 +4,14 @@
 //! that the webhook's own controllers leave them alone.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
+use crate::awaits::ask_until;
 use crate::manifests;
 use crate::pki::Pki;
 
@@ -78,18 +79,9 @@ pub(crate) async fn await_answers(client: &Client) -> Result<()> {
         "spec": {"pipelineRef": {"name": "probe"}, "timeouts": {"pipeline": "-5m"}},
     }))?;
     let dry = PostParams { dry_run: true, ..PostParams::default() };
-    let deadline = Instant::now() + ANSWERS_WITHIN;
-    loop {
-        match api.create(&dry, &run).await {
-            Err(kube::Error::Api(status)) if status.code == 400 => return Ok(()),
-            answer if Instant::now() > deadline => {
-                bail!(
-                    "Tekton's webhook does not judge after {ANSWERS_WITHIN:?} (see logs/tekton-webhook.log): {answer:?}"
-                );
-            }
-            _ => tokio::time::sleep(Duration::from_millis(50)).await,
-        }
-    }
+    let what = "Tekton's webhook judges (see logs/tekton-webhook.log)";
+    let is = |answer: &kube::Result<_>| matches!(answer, Err(kube::Error::Api(status)) if status.code == 400);
+    ask_until(ANSWERS_WITHIN, what, async || Ok(api.create(&dry, &run).await), is).await.map(drop)
 }
 
 /// Encodes as base64 with padding, as JSON carries bytes in Kubernetes objects.

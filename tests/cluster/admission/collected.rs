@@ -9,9 +9,10 @@ use kube::core::{ApiResource, Request};
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 use wfe_api::WorkflowExecution;
+use wfe_testkit::awaits::ask_until;
 
 use super::deletion::{BEFORE, GONE_WITHIN, IN_FORCE_WITHIN, POLICY, bind, blocked, failed};
-use super::objects::{entering, expect, good_but, report};
+use super::objects::{entering, expect, good_but, report, says};
 use super::people::Stage;
 
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
@@ -52,16 +53,10 @@ async fn set() -> Result<(Stage, String)> {
     failed(&stage, "own", &format!("{own}/deployment/api"), true).await?;
     // That an authorizer lets the collector do everything is why it is refused by name.
     stage.await_right(COLLECTOR, "update", "clearance", "own").await?;
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
+    let begun = Instant::now();
     for user in [&writer, COLLECTOR, MANAGER] {
-        loop {
-            let answer = stage.delete_dry_as(user, "own").await?;
-            if answer.as_ref().is_some_and(|why| why.contains(POLICY)) {
-                break;
-            }
-            ensure!(Instant::now() < deadline, "the policy does not refuse {user}: {answer:?}");
-            tokio::time::sleep(PAUSE).await;
-        }
+        let (left, what) = (IN_FORCE_WITHIN.saturating_sub(begun.elapsed()), format!("the policy refuses {user}"));
+        ask_until(left, &what, async || stage.delete_dry_as(user, "own").await, says(POLICY)).await?;
     }
     Ok((stage, writer))
 }
@@ -89,21 +84,17 @@ async fn the_garbage_collector_ends_no_block_while_the_namespace_stays() -> Resu
 
     let namespaces: Api<Namespace> = Api::all(stage.client().clone());
     namespaces.delete(&own, &DeleteParams::default()).await?;
-    let deadline = Instant::now() + GONE_WITHIN;
+    let begun = Instant::now();
     // The API server may know the namespace as it was for a moment.
-    while let Some(why) = stage.delete_dry_as(COLLECTOR, "held").await? {
-        ensure!(Instant::now() < deadline, "{why}");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let ask = async || stage.delete_dry_as(COLLECTOR, "held").await;
+    ask_until(GONE_WITHIN, "the collector may delete while the namespace goes", ask, Option::is_none).await?;
     expect(&mut failures, "the namespace goes", &[], stage.dry_patch_as(COLLECTOR, "held", removed.clone()).await?);
     report(&failures)?;
     let patch = Patch::Merge(removed);
     stage.namespaced.api.patch("held", &PatchParams::default(), &patch).await?;
-    while namespaces.get_opt(&own).await?.is_some() {
-        ensure!(Instant::now() < deadline, "the namespace is still there");
-        tokio::time::sleep(PAUSE).await;
-    }
-    Ok(())
+    let left = GONE_WITHIN.saturating_sub(begun.elapsed());
+    let ask = async || anyhow::Ok(namespaces.get_opt(&own).await?);
+    ask_until(left, "the namespace is gone", ask, Option::is_none).await.map(drop)
 }
 
 /// Not asked but done: by the collector of this control plane.
@@ -135,11 +126,9 @@ async fn an_execution_that_blocks_outlives_an_owner_that_is_not_there_until_it_i
     let left = api.get("own").await?;
     ensure!(left.metadata.deletion_timestamp.is_none(), "{left:#?}");
     stage.namespaced.must("own", json!({"conditions": blocked(false, BEFORE)})).await?;
-    while api.get_opt("own").await?.is_some() {
-        ensure!(Instant::now() < deadline, "the collector does not try again");
-        tokio::time::sleep(PAUSE).await;
-    }
-    Ok(())
+    let ask = async || anyhow::Ok(api.get_opt("own").await?);
+    let rest = deadline.duration_since(Instant::now());
+    ask_until(rest, "the collector tries again", ask, Option::is_none).await.map(drop)
 }
 
 #[tokio::test]
@@ -158,11 +147,8 @@ async fn the_last_finalizer_of_what_blocks_is_removed_by_who_may_clear() -> Resu
     let none = json!({"metadata": {"finalizers": null}});
     let alive = json!({"metadata": {"finalizers": [HELD]}});
     stage.namespaced.api.patch("own", &PatchParams::default(), &Patch::Merge(&alive)).await?;
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    while let Some(why) = stage.dry_patch_as(&here, "held", none.clone()).await? {
-        ensure!(Instant::now() < deadline, "{why}");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let ask = async || stage.dry_patch_as(&here, "held", none.clone()).await;
+    ask_until(IN_FORCE_WITHIN, "who may clear removes the last finalizer", ask, Option::is_none).await?;
     let right = format!("update workflowexecutions/clearance (group kubernaut.ai) in namespace {own}");
     let refused = [POLICY, "may not remove the last finalizer", "is being deleted", &right, "wfe-clear"];
     let rows: &[(&str, &str, Value, &[&str])] = &[

@@ -2,15 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::core::Request;
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::manifests;
 
-use super::objects::{entering, expect, good_but, refusal, report};
+use super::objects::{Refusal, entering, expect, good_but, refusal, report, says};
 use super::people::{Stage, expect_no_warnings};
 
 pub(super) const POLICY: &str = "deletion.workflowexecutions.kubernaut.ai";
@@ -71,15 +72,12 @@ async fn what_blocks_is_deleted_or_cleared_by_who_may_clear_here_and_at_the_targ
     failed(&stage, "node", "node/worker-1", true).await?;
     failed(&stage, "harmless", "node/worker-1", false).await?;
     // The last of the bindings and policies that are waited for.
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let (denied, given) = (stage.delete_dry_as(&writer, "own").await?, stage.delete_dry_as(&both, "theirs").await?);
-        if denied.as_ref().is_some_and(|why| why.contains(POLICY)) && given.is_none() {
-            break;
-        }
-        ensure!(Instant::now() < deadline, "not in force: {denied:?}, {given:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let ask = async || {
+        let denied = stage.delete_dry_as(&writer, "own").await?;
+        anyhow::Ok((denied, stage.delete_dry_as(&both, "theirs").await?))
+    };
+    let is = |(denied, given): &(Refusal, Refusal)| says(POLICY)(denied) && given.is_none();
+    ask_until(IN_FORCE_WITHIN, "policies and roles are in force", ask, is).await?;
     let in_own = format!("update workflowexecutions/clearance (group kubernaut.ai) in namespace {own}");
     let in_payment = "update workflowexecutions/clearance (group kubernaut.ai) in namespace payment";
     let everywhere = "update workflowexecutions/clearance (group kubernaut.ai) in the whole cluster";
@@ -113,11 +111,8 @@ async fn a_namespace_with_what_blocks_goes_away() -> Result<()> {
     bind(&stage, &writer, "wfe-edit", &own).await?;
     failed(&stage, "own", &format!("{own}/deployment/api"), true).await?;
     failed(&stage, "node", "node/worker-1", true).await?;
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    while !stage.delete_dry_as(&writer, "own").await?.is_some_and(|why| why.contains(POLICY)) {
-        ensure!(Instant::now() < deadline, "the policy is not in force");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let ask = async || stage.delete_dry_as(&writer, "own").await;
+    ask_until(IN_FORCE_WITHIN, "the policy is in force", ask, says(POLICY)).await?;
     let (group, name) = ("rbac.authorization.k8s.io", &closer);
     let role = json!({
         "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": name},
@@ -132,21 +127,16 @@ async fn a_namespace_with_what_blocks_goes_away() -> Result<()> {
         manifests::apply(stage.client(), &object).await?;
     }
     let namespaces: Api<Namespace> = Api::all(stage.client().clone());
-    let deadline = Instant::now() + GONE_WITHIN;
-    loop {
+    let begun = Instant::now();
+    let ask = async || -> Result<_> {
         let mut request = Request::new("/api/v1/namespaces").delete(&own, &DeleteParams::default())?;
         request.headers_mut().insert("Impersonate-User", closer.parse()?);
-        match refusal(stage.client().request::<Value>(request).await)? {
-            None => break,
-            Some(why) => ensure!(Instant::now() < deadline, "{why}"),
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    while let Some(namespace) = namespaces.get_opt(&own).await? {
-        ensure!(Instant::now() < deadline, "is still there: {namespace:#?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    Ok(())
+        refusal(stage.client().request::<Value>(request).await)
+    };
+    ask_until(GONE_WITHIN, "the closer may delete the namespace", ask, Option::is_none).await?;
+    let left = GONE_WITHIN.saturating_sub(begun.elapsed());
+    let ask = async || anyhow::Ok(namespaces.get_opt(&own).await?);
+    ask_until(left, "the namespace is gone", ask, Option::is_none).await.map(drop)
 }
 
 #[tokio::test]

@@ -1,16 +1,17 @@
 //! Who may write our labels and annotations on what runs in the execution namespace. The people here may do everything
 //! there by RBAC.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::Request;
 use kube::{Client, Resource as _};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{Assets, Tekton, World, look, manifests, repository};
 
-use super::objects::{Refusal, expect, refusal, report};
+use super::objects::{Refusal, expect, refusal, report, says};
 use super::people::{expect_no_warnings, installed};
 use crate::expect::condition;
 use crate::history::short;
@@ -115,18 +116,12 @@ async fn only_operator_and_tekton_write_our_marks_in_the_execution_namespace() -
     let marks = json!({"kubernaut.ai/workflow-execution": "one", "team": "payment"});
     let as_user = |user| As { client: &client, user, namespace: RUNS };
     let person = as_user(PERSON);
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let (denied, given) = (
-            person.create(&look::pods(), &pod("p", &marks)).await?,
-            person.create(&look::pods(), &pod("p", &json!({}))).await?,
-        );
-        if denied.as_ref().is_some_and(|why| why.contains(POLICY)) && given.is_none() {
-            break;
-        }
-        ensure!(Instant::now() < deadline, "not in force: {denied:?}, {given:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let ask = async || {
+        let denied = person.create(&look::pods(), &pod("p", &marks)).await?;
+        anyhow::Ok((denied, person.create(&look::pods(), &pod("p", &json!({}))).await?))
+    };
+    let is = |(denied, given): &(Refusal, Refusal)| says(POLICY)(denied) && given.is_none();
+    ask_until(IN_FORCE_WITHIN, "policy and roles are in force", ask, is).await?;
 
     // As Tekton makes them.
     let tekton = As { client: &client, user: TEKTON, namespace: RUNS };
@@ -239,14 +234,7 @@ async fn bind(world: &World, more: &[&str]) -> Result<()> {
     let client = world.client();
     let admin = As { client: &client, user: "admin-of-marks", namespace: &execution };
     give_all(&client, &execution, &[admin.user]).await?;
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let marked = pod("marked", &json!({"kubernaut.ai/workflow-execution": "one"}));
-        let answer = admin.create(&look::pods(), &marked).await?;
-        if answer.as_ref().is_some_and(|why| why.contains(POLICY)) {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "not in force in {execution}: {answer:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let marked = pod("marked", &json!({"kubernaut.ai/workflow-execution": "one"}));
+    let ask = async || admin.create(&look::pods(), &marked).await;
+    ask_until(IN_FORCE_WITHIN, &format!("the policy is in force in {execution}"), ask, says(POLICY)).await.map(drop)
 }

@@ -90,6 +90,11 @@ pub(crate) fn refusal<T>(answer: kube::Result<T>) -> Result<Refusal> {
     }
 }
 
+/// Tells a refusal in these words from all other answers.
+pub(crate) fn says(words: &str) -> impl Fn(&Refusal) -> bool {
+    move |refusal: &Refusal| refusal.as_ref().is_some_and(|why| why.contains(words))
+}
+
 /// Reports what went wrong with the rows of a table, all of it at once.
 pub(crate) fn report(failures: &[String]) -> Result<()> {
     if failures.is_empty() {

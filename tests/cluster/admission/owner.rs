@@ -1,20 +1,18 @@
 //! Who may change the owners of executions and schedules, by which the garbage collector deletes them.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use kube::Resource as _;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, Request};
 use serde_json::{Value, json};
 use wfe_api::{WorkflowExecution, WorkflowSchedule};
+use wfe_testkit::awaits::ask_until;
 
 use super::deletion::{IN_FORCE_WITHIN, bind};
-use super::objects::{Refusal, expect, good, good_but, refusal, report};
+use super::objects::{Refusal, expect, good, good_but, refusal, report, says};
 use super::people::{Stage, expect_no_warnings};
 
 const POLICY: &str = "owner.workflowexecutions.kubernaut.ai";
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Tries as somebody a merge patch of the metadata, for the answer alone.
 async fn patch_as(stage: &Stage, user: &str, kind: &ApiResource, metadata: &Value) -> Result<Refusal> {
@@ -64,16 +62,12 @@ async fn owners_are_changed_by_who_may_delete_the_object() -> Result<()> {
         api.create(&PostParams::default(), &serde_json::from_value(owned.clone())?).await?;
 
         let added = owners(&["gone"]);
-        let deadline = Instant::now() + IN_FORCE_WITHIN;
-        loop {
-            let (denied, given) =
-                (patch_as(&stage, &patcher, kind, &added).await?, patch_as(&stage, &deleter, kind, &added).await?);
-            if denied.as_ref().is_some_and(|why| why.contains(POLICY)) && given.is_none() {
-                break;
-            }
-            ensure!(Instant::now() < deadline, "not in force: {denied:?}, {given:?}");
-            tokio::time::sleep(PAUSE).await;
-        }
+        let ask = async || {
+            let denied = patch_as(&stage, &patcher, kind, &added).await?;
+            anyhow::Ok((denied, patch_as(&stage, &deleter, kind, &added).await?))
+        };
+        let is = |(denied, given): &(Refusal, Refusal)| says(POLICY)(denied) && given.is_none();
+        ask_until(IN_FORCE_WITHIN, "policy and roles are in force", ask, is).await?;
         let right = format!("ask for the right to delete {plural} (group kubernaut.ai) in namespace {own}");
         let refused = [POLICY, "metadata.ownerReferences: ", &patcher, &right, "wfe-edit"];
         let same = json!({"ownerReferences": owned["metadata"]["ownerReferences"]});

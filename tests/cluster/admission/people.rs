@@ -1,7 +1,7 @@
 //! The people who ask for something later in the life of an execution, and who of them may. With everything that
 //! `config/base` installs, on a control plane of its own: a policy holds for all namespaces.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -12,6 +12,7 @@ use kube::{Api, Client, Resource as _};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use wfe_api::WorkflowExecution;
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{ControlPlane, Options, manifests, repository};
 
 use super::objects::{Namespaced, Refusal, good_but, refusal};
@@ -90,12 +91,9 @@ impl Stage {
             "namespace": self.namespaced.namespace, "group": "kubernaut.ai", "resource": "workflowexecutions",
             "subresource": subresource, "name": name, "verb": verb,
         }}}))?;
-        let deadline = Instant::now() + IN_FORCE_WITHIN;
-        while !reviews.create(&PostParams::default(), &review).await?.status.is_some_and(|status| status.allowed) {
-            ensure!(Instant::now() < deadline, "{user} may not {verb} {subresource} of {name}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Ok(())
+        let ask = async || anyhow::Ok(reviews.create(&PostParams::default(), &review).await?);
+        let is = |answer: &SubjectAccessReview| answer.status.as_ref().is_some_and(|status| status.allowed);
+        ask_until(IN_FORCE_WITHIN, &format!("{user} may {verb} {subresource} of {name}"), ask, is).await.map(drop)
     }
 
     /// Returns the client of the administrator.
@@ -201,23 +199,16 @@ async fn install() -> Result<ControlPlane> {
         await_policy(&canary, &name, &json!({"spec": {field: {"reason": "why", by: "nobody"}}})).await?;
     }
     let bad = good_but("/spec/retry", json!("3"))?;
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    while canary.try_create(bad.clone()).await?.is_none() {
-        ensure!(Instant::now() < deadline, "the policy on retries is not in force after {IN_FORCE_WITHIN:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let ask = async || canary.try_create(bad.clone()).await;
+    ask_until(IN_FORCE_WITHIN, "the policy on retries is in force", ask, Option::is_some).await?;
     Ok(control_plane)
 }
 
 /// Waits until a policy refuses what the rules of the CRD let pass.
 async fn await_policy(canary: &Namespaced, name: &str, patch: &Value) -> Result<()> {
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
     let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
-    while refusal(canary.api.patch(name, &dry_run, &Patch::Merge(patch)).await)?.is_none() {
-        ensure!(Instant::now() < deadline, "no policy refuses {patch} after {IN_FORCE_WITHIN:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(())
+    let ask = async || refusal(canary.api.patch(name, &dry_run, &Patch::Merge(patch)).await);
+    ask_until(IN_FORCE_WITHIN, &format!("a policy refuses {patch}"), ask, Option::is_some).await.map(drop)
 }
 
 /// Checks that the API server has nothing against the expressions of the policy on `field`, and that it would be seen
@@ -259,14 +250,9 @@ async fn warnings(client: &Client, name: &str, policy: &str) -> Result<String> {
     policy["metadata"] = json!({"name": name});
     manifests::apply(client, &policy).await?;
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let policy = policies.get(name).await?;
-        if let Some(checked) = policy.status.as_ref().and_then(|status| status.type_checking.as_ref()) {
-            let warnings = checked.expression_warnings.iter().flatten().map(|one| one.warning.as_str());
-            return Ok(warnings.collect::<Vec<_>>().join("\n"));
-        }
-        ensure!(Instant::now() < deadline, "nobody has checked the policy {name}: {policy:#?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let ask = async || anyhow::Ok(policies.get(name).await?.status.unwrap_or_default());
+    let what = format!("somebody has checked the policy {name}");
+    let status = ask_until(IN_FORCE_WITHIN, &what, ask, |status| status.type_checking.is_some()).await?;
+    let warnings = status.type_checking.iter().flat_map(|checked| checked.expression_warnings.iter().flatten());
+    Ok(warnings.map(|one| one.warning.as_str()).collect::<Vec<_>>().join("\n"))
 }

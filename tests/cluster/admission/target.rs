@@ -1,14 +1,15 @@
 //! On which targets people and programs may have executions act, and what the operator's own account may do.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use kube::ResourceExt as _;
 use kube::api::PostParams;
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::manifests;
 
-use super::objects::{Namespaced, Refusal, expect, good, good_but, report};
+use super::objects::{Namespaced, Refusal, expect, good, good_but, report, says};
 use super::people::{JANE, Stage, expect_no_warnings, installed};
 
 const TARGET: &str = "target.workflowexecutions.kubernaut.ai";
@@ -37,25 +38,14 @@ async fn bind(stage: &Stage, user: &str, role: &str, namespace: Option<&str>) ->
 
 /// Waits until somebody may have a target.
 async fn await_allowed(stage: &Stage, user: &str, target: &str) -> Result<()> {
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    while let Some(why) = asks(stage, user, target).await? {
-        ensure!(Instant::now() < deadline, "{user} on {target}: {why}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(())
+    let what = format!("{user} may have {target}");
+    ask_until(IN_FORCE_WITHIN, &what, async || asks(stage, user, target).await, Option::is_none).await.map(drop)
 }
 
 /// Waits until a policy refuses somebody.
 async fn await_refused(stage: &Stage, user: &str, object: &Value, policy: &str) -> Result<()> {
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let answer = stage.create_as(user, object).await?;
-        if answer.as_ref().is_some_and(|why| why.contains(policy)) {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "{policy} does not refuse {user}: {answer:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let what = format!("{policy} refuses {user}");
+    ask_until(IN_FORCE_WITHIN, &what, async || stage.create_as(user, object).await, says(policy)).await.map(drop)
 }
 
 #[tokio::test]

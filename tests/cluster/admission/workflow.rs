@@ -1,12 +1,13 @@
 //! Which workflows may be asked for, and as whom they may run: by the lists of a `ConfigMap`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{manifests, repository};
 
-use super::objects::{Refusal, expect, good, report};
+use super::objects::{Refusal, expect, good, report, says};
 use super::people::{OWN_LISTS, Stage, expect_no_warnings};
 
 const POLICY: &str = "workflow.workflowexecutions.kubernaut.ai";
@@ -43,16 +44,13 @@ pub(crate) async fn allow(stage: &Stage, mut rules: Value) -> Result<()> {
         "metadata": {"name": "workflowexecution-admission", "namespace": namespace}, "data": rules,
     });
     manifests::apply(stage.client(), &config).await?;
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let (unknown, known) = (asks(stage, "unknown", None, None).await?, asks(stage, &marker, None, None).await?);
-        let accounts_say = |refusal: &Refusal| refusal.as_ref().is_some_and(|why| why.contains("serviceAccountName"));
-        if accounts_say(&unknown) && !accounts_say(&known) {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "the lists are not in force: {unknown:?}, {known:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let ask = async || {
+        let unknown = asks(stage, "unknown", None, None).await?;
+        anyhow::Ok((unknown, asks(stage, &marker, None, None).await?))
+    };
+    let accounts_say = says("serviceAccountName");
+    let is = |(unknown, known): &(Refusal, Refusal)| accounts_say(unknown) && !accounts_say(known);
+    ask_until(IN_FORCE_WITHIN, "the lists are in force", ask, is).await.map(drop)
 }
 
 /// Asks for an execution, for the answer alone.
@@ -152,15 +150,9 @@ async fn by_default_an_execution_runs_as_the_account_of_workflows_alone() -> Res
 
 /// Waits until an execution with this service account is refused in these words, or allowed.
 async fn await_answer(stage: &Stage, account: &str, words: Option<&str>) -> Result<()> {
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let answer = asks(stage, account, None, None).await?;
-        if words.map_or(answer.is_none(), |words| answer.as_ref().is_some_and(|why| why.contains(words))) {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "{account:?}: not {words:?}, but {answer:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let ask = async || asks(stage, account, None, None).await;
+    let is = |answer: &Refusal| words.map_or(answer.is_none(), |words| says(words)(answer));
+    ask_until(IN_FORCE_WITHIN, &format!("{account:?} is answered {words:?}"), ask, is).await.map(drop)
 }
 
 /// That a field is misspelt would not be seen: the policy reads two kinds, so that no field has a type.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use kube::api::{DynamicObject, PostParams};
@@ -11,13 +11,13 @@ use kube::client::Body;
 use kube::core::Request;
 use kube::{Client, Resource as _};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{Assets, Tekton, World, manifests, repository, wfe};
 
 use super::installed::copy;
 use super::{Helm, NAMESPACE, RELEASE, chart};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Each binding that refuses what somebody asks for; and who may not even be warned only.
 const WARNED: [&str; 5] = [
@@ -59,15 +59,9 @@ async fn actions(world: &World, binding: &str) -> Result<String> {
 /// or of a warning.
 async fn await_answer(world: &World, code: u16, words: &str) -> Result<()> {
     let client = world.client();
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let (answered, said) = ask(&client, world).await?;
-        if answered == code && said.contains(words) {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "not {code} with {words:?}, but {answered}: {said}");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let what = format!("the answer is {code} with {words:?}");
+    let is = |(answered, said): &(u16, String)| *answered == code && said.contains(words);
+    ask_until(IN_FORCE_WITHIN, &what, async || ask(&client, world).await, is).await.map(drop)
 }
 
 async fn ask(client: &Client, world: &World) -> Result<(u16, String)> {

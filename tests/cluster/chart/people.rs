@@ -2,7 +2,7 @@
 //! it.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
@@ -10,10 +10,10 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Pos
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{World, manifests, wfe};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(50);
 
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 const RESOURCES: [&str; 9] = [
@@ -121,15 +121,8 @@ pub(super) async fn edit_is_aggregated(world: &World, aggregated: bool) -> Resul
 /// Waits until a user has these rights and no other ones.
 async fn await_rights(world: &World, user: &str, expected: &[&str]) -> Result<()> {
     let expected: BTreeSet<String> = expected.iter().map(|right| (*right).to_owned()).collect();
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    loop {
-        let given = rights(world, user).await?;
-        if given == expected {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "{user} may {given:?}, and not {expected:?}");
-        tokio::time::sleep(PAUSE).await;
-    }
+    let what = format!("{user} may {expected:?} and nothing else");
+    ask_until(IN_FORCE_WITHIN, &what, async || rights(world, user).await, |given| *given == expected).await.map(drop)
 }
 
 /// Asks the authorizer for all rights on executions and schedules that a user has.

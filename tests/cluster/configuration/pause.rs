@@ -1,12 +1,10 @@
 //! A pause of everything, while executions are in every phase.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::awaits::{DEADLINE, ask_until};
 use wfe_testkit::{Operator, Outcome, Pipeline, World};
 
 use super::{await_in_force, set, short};
@@ -97,15 +95,8 @@ async fn a_pause_of_the_namespace_of_the_target_holds_executions_of_other_namesp
 
 /// Waits until `/readyz` says this.
 async fn await_readyz(operator: &Operator, wanted: &str) -> Result<()> {
-    let deadline = Instant::now() + DEADLINE;
-    loop {
-        let (_, said) = operator.get("health", "/readyz").await?;
-        if said == wanted {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "/readyz says {said:?}, not {wanted:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let ask = async || operator.get("health", "/readyz").await;
+    ask_until(DEADLINE, &format!("/readyz says {wanted:?}"), ask, |(_, said)| said == wanted).await.map(drop)
 }
 
 /// Says whether an execution says that it waits because of a pause.

@@ -1,19 +1,20 @@
 //! The people who write schedules, suspend them or advise on them, and who of them may do what. With everything that
 //! `config/base` installs, on the control plane of the other tests of policies.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use wfe_api::WorkflowExecution;
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::manifests;
 
 use super::objects::{Schedules, but, create_as, good};
-use crate::admission::objects::{Namespaced, Refusal, good as good_execution};
+use crate::admission::objects::{Namespaced, Refusal, good as good_execution, says};
 use crate::admission::people::installed;
 
 pub(super) const AUTHOR: &str = "author.workflowschedules.kubernaut.ai";
@@ -123,33 +124,27 @@ impl Cast {
             "namespace": namespace, "group": "kubernaut.ai", "resource": resource,
             "subresource": subresource, "verb": verb,
         }}}))?;
-        let deadline = Instant::now() + IN_FORCE_WITHIN;
-        while !reviews.create(&PostParams::default(), &review).await?.status.is_some_and(|status| status.allowed) {
-            ensure!(Instant::now() < deadline, "{user} may not {right} in {namespace:?}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Ok(())
+        let ask = async || anyhow::Ok(reviews.create(&PostParams::default(), &review).await?);
+        let is = |answer: &SubjectAccessReview| answer.status.as_ref().is_some_and(|status| status.allowed);
+        ask_until(IN_FORCE_WITHIN, &format!("{user} may {right} in {namespace:?}"), ask, is).await.map(drop)
     }
 
     /// Waits until both policies refuse somebody in this namespace: then its roles are in force too.
     async fn await_policies(&self) -> Result<()> {
-        let deadline = Instant::now() + IN_FORCE_WITHIN;
         let own = self.on("deployment/api")?;
-        loop {
+        let ask = async || {
             let schedule = self.schedules.try_create_as(HALF, own.clone()).await?;
             let child = self.forge(ASKER, &reference("WorkflowSchedule")).await?;
-            let (writer, advisor) = (
-                self.schedules.try_create_as(WRITER, own.clone()).await?,
-                self.schedules.patch_as(ADVISOR, "nobody", json!({"spec": {"suspend": true}})).await,
-            );
-            let is_by = |refusal: &Refusal, policy: &str| refusal.as_ref().is_some_and(|why| why.contains(policy));
+            let writer = self.schedules.try_create_as(WRITER, own.clone()).await?;
+            let advisor = self.schedules.patch_as(ADVISOR, "nobody", json!({"spec": {"suspend": true}})).await;
+            anyhow::Ok((schedule, child, writer, advisor))
+        };
+        ask_until(IN_FORCE_WITHIN, "policies and roles are in force", ask, |(schedule, child, writer, advisor)| {
             let knows_advisor = advisor.as_ref().is_err_and(|error| error.to_string().contains("not found"));
-            if is_by(&schedule, AUTHOR) && is_by(&child, CHILD) && writer.is_none() && knows_advisor {
-                return Ok(());
-            }
-            ensure!(Instant::now() < deadline, "not in force: {schedule:?}, {child:?}, {writer:?}, {advisor:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            says(AUTHOR)(schedule) && says(CHILD)(child) && writer.is_none() && knows_advisor
+        })
+        .await
+        .map(drop)
     }
 
     /// A schedule on an object of its own namespace.

@@ -1,17 +1,16 @@
 //! Who may write a schedule, who may suspend one, and who may make its executions.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 use wfe_api::WorkflowExecution;
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{World, manifests, repository, rights};
 
 use super::cast::{ADVISOR, ASKER, AUTHOR, CHILD, Cast, HALF, IN_FORCE_WITHIN, TARGET, WRITER, may, reference};
 use super::objects::{Schedules, but, create_as, good};
 use super::{await_children, await_outcome, await_schedule, create, hurry};
-use crate::admission::objects::{expect, good as good_execution, report};
+use crate::admission::objects::{expect, good as good_execution, report, says};
 use crate::admission::people::{Stage, expect_no_warnings};
 use crate::admission::{retry, workflow};
 use crate::history::short;
@@ -163,11 +162,8 @@ async fn nobody_but_the_operator_makes_the_execution_of_a_schedule() -> Result<(
         let answer = stage.forge(user, &reference).await?;
         expect(&mut failures, &format!("{user}: {reference}"), words, answer);
     }
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    while let Some(why) = stage.forge(&granted, &reference("WorkflowSchedule")).await? {
-        ensure!(Instant::now() < deadline, "who has the right may not: {why}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let ask = async || stage.forge(&granted, &reference("WorkflowSchedule")).await;
+    ask_until(IN_FORCE_WITHIN, "who has the right may", ask, Option::is_none).await?;
     report(&failures)
 }
 
@@ -359,10 +355,7 @@ async fn bind_child_policy(world: &World) -> Result<()> {
     execution["spec"]["remediationRequestRef"] = reference("WorkflowSchedule");
     let kind = ApiResource::erase::<WorkflowExecution>(&());
     let user = world.operator_user();
-    let deadline = Instant::now() + IN_FORCE_WITHIN;
-    while create_as(&world.client(), &user, &kind, name, &execution).await?.is_none_or(|why| !why.contains(CHILD)) {
-        ensure!(Instant::now() < deadline, "the policy of children is not in force in {name}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(())
+    let what = format!("the policy of children is in force in {name}");
+    let ask = async || create_as(&world.client(), &user, &kind, name, &execution).await;
+    ask_until(IN_FORCE_WITHIN, &what, ask, says(CHILD)).await.map(drop)
 }

@@ -1,13 +1,12 @@
 //! Who may resume a schedule that a triage has paused or adjusted, when, and in whose name.
 
-use std::time::Instant;
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 
 use super::cast::{ADVISOR, Cast, IN_FORCE_WITHIN, WRITER};
-use crate::admission::objects::{Refusal, expect, report};
+use crate::admission::objects::{Refusal, expect, report, says};
 
 const RESUME: &str = "resume.workflowschedules.kubernaut.ai";
 /// The triage that the schedules of these tests have had.
@@ -29,17 +28,14 @@ impl Stage {
         cast.await_virtual(&sre, "update workflowschedules/resume", Some(cast.namespace())).await?;
         let stage = Self { cast, sre };
         let paused = stage.with("Paused").await?;
-        let deadline = Instant::now() + IN_FORCE_WITHIN;
         // Each one is another, so that the policy is asked.
-        for n in 0.. {
+        let mut n = 0;
+        let ask = async || {
+            n += 1;
             let resume = json!({"triage": NOW, "reason": n.to_string(), "resumedBy": ADVISOR});
-            let answer = stage.resume(ADVISOR, &paused, resume).await?;
-            if answer.as_ref().is_some_and(|why| why.contains(RESUME)) {
-                break;
-            }
-            ensure!(Instant::now() < deadline, "the policy of resumes is not in force: {answer:?}");
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+            stage.resume(ADVISOR, &paused, resume).await
+        };
+        ask_until(IN_FORCE_WITHIN, "the policy of resumes is in force", ask, says(RESUME)).await?;
         Ok(stage)
     }
 

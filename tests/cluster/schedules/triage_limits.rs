@@ -1,13 +1,11 @@
 //! Bad triages are refused with a message that names the field, in the spec and in the status; what is only just good
 //! is accepted.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context as _, Result, ensure};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
-use wfe_testkit::awaits::DEADLINE;
+use wfe_testkit::awaits::{DEADLINE, ask_until};
 use wfe_testkit::{ControlPlane, Options, manifests, repository};
 
 use super::admission::{Row, check, check_refused};
@@ -140,11 +138,8 @@ async fn what_was_stored_with_an_interval_to_adjust_beside_cron_can_be_changed_i
     let old = but(by_cron()?, &[("triage/allowAdjust", json!(["interval", "timeout"]))])?;
     let name = schedules.create(old.clone()).await?;
     install(&schedules.client, None).await?;
-    let deadline = Instant::now() + DEADLINE;
-    while schedules.try_create(old.clone()).await?.is_none() {
-        ensure!(Instant::now() < deadline, "the rule is not in force");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let ask = async || schedules.try_create(old.clone()).await;
+    ask_until(DEADLINE, "the rule is in force", ask, Option::is_some).await?;
     let mut failures = Vec::new();
     for (spec, words) in [
         (json!({"suspend": true}), &[][..]),
