@@ -31,6 +31,7 @@ mod policies;
 mod results;
 mod rounds;
 mod schedules;
+mod size;
 mod subject;
 mod template;
 
@@ -49,6 +50,7 @@ use crate::floor::FloorArgs;
 use crate::numbers::{float, millis};
 use crate::player::Mode;
 use crate::results::Results;
+use crate::size::{FULL, QUICK, Size};
 use crate::subject::{Operator, Subjects};
 
 /// Where the last two runs are kept that the documentation shows.
@@ -214,60 +216,6 @@ async fn stage(control_plane: &ControlPlane, program: &Path, mut results: Result
     player::clear(&worlds.floor).await?;
     Ok(Bench { client, worlds, subjects, results, round: 0, begun })
 }
-
-/// How large each step is.
-struct Size {
-    pairs: usize,
-    /// Of those with TaskRuns and pods.
-    task_pairs: usize,
-    blocks: usize,
-    load_seconds: u64,
-    storms: &'static [(usize, usize)],
-    targets: Option<usize>,
-    /// Executions of the storm beside poison, and pairs.
-    poison: (usize, usize),
-    /// Batches of creations with the policies, and as many without.
-    policies: usize,
-    /// Executions of the crowd beside single ones, and how many of those are alone.
-    fairness: (usize, usize),
-    /// Schedules, and rounds of those that fall due together.
-    schedules: (usize, usize),
-    past: &'static [usize],
-    starts: usize,
-    idle: Duration,
-}
-
-const FULL: Size = Size {
-    pairs: 8,
-    task_pairs: 2,
-    blocks: 8,
-    load_seconds: 10,
-    storms: &[(100, 2), (1000, 4), (3000, 1), (10_000, 2)],
-    targets: Some(5000),
-    poison: (10_000, 2),
-    policies: 100,
-    fairness: (10_000, 400),
-    schedules: (5000, 6),
-    past: &[0, 2500, 10_000, 50_000, 100_000],
-    starts: 5,
-    idle: Duration::from_secs(30),
-};
-
-const QUICK: Size = Size {
-    pairs: 2,
-    task_pairs: 1,
-    blocks: 2,
-    load_seconds: 4,
-    storms: &[(100, 2), (1000, 2)],
-    targets: None,
-    poison: (500, 1),
-    policies: 25,
-    fairness: (500, 100),
-    schedules: (200, 2),
-    past: &[0, 2500],
-    starts: 1,
-    idle: Duration::from_secs(5),
-};
 
 /// One step after the other. One that fails costs its own numbers and no others.
 async fn measure(bench: &mut Bench, args: &RunArgs) -> Result<()> {

@@ -1,34 +1,33 @@
 //! What a decision asks for: writes with their preconditions, and the facts to read live before them.
 
+mod ending;
 mod triage;
+mod write;
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use chrono::TimeDelta;
-
 use crate::Time;
 use crate::chain::RunNumber;
 use crate::circuit::CircuitKey;
-use crate::ending::{Failure, Skip, Success};
-use crate::evidence::Proof;
-use crate::execution::{Clearance, Execution, RunShown};
+use crate::ending::Skip;
 use crate::explain::Judgement;
 use crate::findings::FailedTask;
-use crate::guard::{GuardMark, Touch, WordKind};
+use crate::guard::Touch;
 use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::ResidueId;
-use crate::retry::AttemptEnd;
 use crate::run::{CancelReason, Run};
 use crate::schedule::plan::NextRun;
 use crate::schedule::{HeldBy, ScheduleStatus};
-use crate::standing::{Blocked, Standing};
+use crate::standing::Standing;
 use crate::triage::Suppressed;
 use crate::verdict::Fact;
 use crate::waiting::Waiting;
 
+pub use ending::{Ending, Skew};
 pub use triage::{Analyse, Gather, TriageDoes, TriageStep};
+pub use write::{Says, Write};
 
 /// The answer of [`decide`](crate::decide::decide).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -191,102 +190,6 @@ pub struct AttemptFacts {
     pub task: Option<FailedTask>,
 }
 
-/// A write to an execution's status. Preconditions: its version, and the facts.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Write {
-    /// Whose status.
-    pub execution: ExecutionId,
-    /// The version that the decision rests on.
-    pub version: Version,
-    /// What is read live first, in this order.
-    pub facts: Vec<Fact>,
-    /// What the status says then.
-    pub says: Says,
-}
-
-/// What a write says in the status of an execution.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Says {
-    /// Step (c): phase Running, and which run.
-    Running {
-        /// The run that it commits to.
-        run: RunId,
-        /// The run's number.
-        number: RunNumber,
-        /// The counter as it inherits it (`consecutiveFailures`, section 7).
-        consecutive_failures: u32,
-    },
-    /// The withdrawal of its pending runs, first half: an undecided execution will never commit to a run up to this
-    /// number. A commit on an older view fails from then on, and the runs can be deleted. Without it, a commit and a
-    /// deletion under way at once would both be accepted.
-    GaveUp {
-        /// The highest number that it gives up.
-        number: RunNumber,
-    },
-    /// An attempt has failed, and there is another: phase Running stays, and the target is held (section 11).
-    Retry {
-        /// Which attempt has failed.
-        attempt: u32,
-        /// How many there are at the most.
-        of: u32,
-        /// Its run; none where the create of it was refused.
-        run: Option<RunId>,
-        /// How it ended.
-        end: AttemptEnd,
-        /// The proof that a step of it ran, where there is one.
-        proof: Option<Proof>,
-        /// How long the wait before the next one is.
-        delay: Duration,
-        /// When that may begin.
-        not_before: Time,
-    },
-    /// What holds back the next attempt of an execution, though its wait is over.
-    HeldBack {
-        /// What it waits for.
-        waiting: Waiting,
-    },
-    /// The terminal write.
-    Ended {
-        /// How it ended.
-        ending: Ending,
-        /// Whether the target drains after it.
-        draining: bool,
-    },
-    /// How far an execution is that runs.
-    Progress {
-        /// Its run.
-        run: RunId,
-        /// What to say.
-        shown: RunShown,
-        /// What Tekton says that the run is doing.
-        doing: Box<str>,
-        /// Since when the execution runs.
-        started_at: Time,
-    },
-    /// What an undecided execution waits for (phase Pending).
-    Waiting {
-        /// What for.
-        waiting: Waiting,
-        /// For how long its run has been tried to be created, where it is.
-        tried: Option<Duration>,
-    },
-    /// The target of a terminal execution has drained.
-    Freed,
-    /// What a clearance has done (section 10).
-    Cleared {
-        /// The clearance.
-        clearance: Clearance,
-        /// Whether it has lifted a block. One that has not changes nothing, for ever.
-        effective: bool,
-    },
-    /// Whether a terminal execution blocks its target.
-    Blocked(Blocked),
-    /// Which policies are in force, while nobody has set anything that they are to guard.
-    Guarded(GuardMark),
-    /// That what a person has set does not count, as no policy guarded it.
-    Unguarded(WordKind),
-}
-
 /// A write to a run. Preconditions: its uid, the facts, and what each kind of write names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
@@ -380,34 +283,6 @@ impl Action {
     }
 }
 
-impl Says {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Running { .. } => "running",
-            Self::GaveUp { .. } => "gave up",
-            Self::Retry { .. } => "retry",
-            Self::HeldBack { .. } => "held back",
-            Self::Ended { .. } => "ended",
-            Self::Progress { .. } => "progress",
-            Self::Waiting { .. } => "waiting",
-            Self::Freed => "freed",
-            Self::Cleared { .. } => "cleared",
-            Self::Blocked(_) => "blocked",
-            Self::Guarded(_) => "guarded",
-            Self::Unguarded(_) => "unguarded",
-        }
-    }
-
-    /// Tells whether the write leaves conditions of others in the status as they are, so that they are read live first.
-    #[must_use]
-    pub fn keeps_conditions(&self) -> bool {
-        matches!(
-            self,
-            Self::Freed | Self::Cleared { .. } | Self::Blocked(_) | Self::HeldBack { .. } | Self::Unguarded(_)
-        )
-    }
-}
-
 impl RunChange {
     fn name(&self) -> &'static str {
         match self {
@@ -415,18 +290,6 @@ impl RunChange {
             Self::Cancelled(_) => "cancel",
             Self::Deleted { .. } => "delete",
         }
-    }
-}
-
-impl Execution {
-    /// Makes a write to its status that rests on no fact but its version.
-    pub(crate) fn says(&self, says: Says) -> Action {
-        self.says_if(Vec::new(), says)
-    }
-
-    /// Makes a write to its status that rests on facts.
-    pub(crate) fn says_if(&self, facts: Vec<Fact>, says: Says) -> Action {
-        Action::Write(Write { execution: self.id.clone(), version: self.version.clone(), facts, says })
     }
 }
 
@@ -447,56 +310,6 @@ impl Run {
     }
 }
 
-/// How an execution ends.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Ending {
-    /// Phase Completed.
-    Completed(Success),
-    /// Phase Failed.
-    Failed(Failure),
-}
-
-impl Ending {
-    /// Compares the end that a run tells with what was taken, and with the commit (SPEC section 9): nothing where the
-    /// clocks agree as far as can be seen.
-    #[must_use]
-    pub fn skew(&self, started_at: Option<Time>) -> Option<Skew> {
-        let (outcome, taken) = match self {
-            Self::Completed(success) => (Some(&success.outcome), success.completed_at),
-            Self::Failed(failure) => (failure.outcome.as_ref(), failure.failed_at),
-        };
-        let said = outcome?.completed_at?;
-        match started_at {
-            _ if said > taken => Some(Skew::Ahead { said, taken }),
-            Some(started_at) if started_at - said > BEHIND => Some(Skew::Behind { said, started_at }),
-            _ => None,
-        }
-    }
-}
-
-/// How long before the commit a run may have ended by its own words, before somebody is told that clocks differ:
-/// Tekton's clock may be some seconds off without harm.
-const BEHIND: TimeDelta = TimeDelta::minutes(1);
-
-/// How the end of a run shows that its clock is not ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Skew {
-    /// It says that it ended at a time that is too far ahead; an earlier one was taken.
-    Ahead {
-        /// What it says.
-        said: Time,
-        /// What was taken.
-        taken: Time,
-    },
-    /// It says that it ended long before its execution was committed to it. It is believed.
-    Behind {
-        /// What it says.
-        said: Time,
-        /// When the execution was committed to it.
-        started_at: Time,
-    },
-}
-
 /// Why a run is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unneeded {
@@ -508,32 +321,4 @@ pub enum Unneeded {
     Unreleased,
     /// It is finished, drained, and older than the retention.
     Expired,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::evidence::{Doubt, Started};
-    use crate::run::Outcome;
-
-    #[test]
-    fn a_run_whose_clock_is_not_ours_is_told_and_one_that_is_a_minute_off_is_not() {
-        let at = |second| Time::from_timestamp(1_800_000_000 + second, 0).unwrap();
-        let skew = |said: Option<i64>, taken, started_at: Option<i64>| {
-            let outcome =
-                Outcome { succeeded: true, reason: "r".into(), message: "m".into(), completed_at: said.map(at) };
-            let (completed_at, started) = (at(taken), Started::Unknown(Doubt::Unread));
-            let success =
-                Success { completed_at, ran_for: Duration::ZERO, outcome, started, tasks: None, attempt: None };
-            Ending::Completed(success).skew(started_at.map(at))
-        };
-        let behind = |said, started_at| Some(Skew::Behind { said: at(said), started_at: at(started_at) });
-        assert_eq!(skew(Some(160), 100, Some(0)), Some(Skew::Ahead { said: at(160), taken: at(100) }));
-        assert_eq!(skew(Some(100), 100, Some(0)), None);
-        assert_eq!(skew(Some(0), 0, Some(60)), None);
-        assert_eq!(skew(Some(0), 0, Some(61)), behind(0, 61));
-        assert_eq!(skew(Some(-3600), -3600, Some(0)), behind(-3600, 0));
-        assert_eq!(skew(Some(-3600), -3600, None), None, "nobody knows when it was committed");
-        assert_eq!(skew(None, 0, Some(3600)), None, "it does not say when it ended");
-    }
 }

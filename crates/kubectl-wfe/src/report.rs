@@ -1,5 +1,6 @@
 //! What `explain` says, for people and for programs.
 
+mod about;
 mod common;
 mod words;
 
@@ -13,11 +14,11 @@ use wfe_core::target::{Target, TargetName};
 use wfe_core::verdict::Verdict;
 use wfe_view::index::ExecutionRecord;
 
-use crate::installation::{Installation, Leader};
+use crate::installation::Installation;
 use crate::moment::shown;
-use crate::output::line;
 use crate::retries::OnAttempt;
 use crate::view::{Answer, Seen};
+use about::{About, Basis};
 use common::Common;
 use words::{in_the_way, told_of_history};
 
@@ -26,41 +27,6 @@ pub(crate) use words::what_clearing_did;
 
 /// The reason for waiting that only this tool gives: an operator that decides writes another one.
 const NO_OPERATOR: &str = "NoOperator";
-
-/// Whom a report is about, and what stands there whatever the rules say.
-struct About {
-    /// Where it is, or would be.
-    namespace: String,
-    /// Its name; none for one that is made up.
-    name: Option<String>,
-    /// Its target.
-    target: String,
-    /// What blocks the target until a person clears it, newest first.
-    blocks: Vec<Skip>,
-    /// What the failures on the target have in common with others.
-    common: Vec<(ExecutionId, Common)>,
-    /// What else there is to say of the history of the target.
-    history: Option<String>,
-    /// Why nobody decides on it, where that is so.
-    nobody_decides: Option<String>,
-    /// What its retry policy provides for, where it has one and is not decided on yet.
-    plan: Option<String>,
-    /// What the answer rests on.
-    basis: Basis,
-}
-
-/// What an answer rests on, and what of it is assumed.
-#[derive(Clone, Debug, Default)]
-struct Basis {
-    /// Whose values are in force.
-    policy: Option<String>,
-    /// What is known of who leads.
-    operator: Option<String>,
-    /// Whether the admission policies protect.
-    policies: Option<String>,
-    /// Which executions of other namespaces could not be read, and what is assumed of them.
-    owners: Option<String>,
-}
 
 /// For which workflows a report answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -401,24 +367,6 @@ impl Report {
         self.head = format!("would wait, {NO_OPERATOR}: {why}");
     }
 
-    /// Returns the answer as the end of a sentence.
-    pub(crate) fn outlook(&self) -> String {
-        match (self.verdict, &self.message) {
-            (Word::Depends, _) => {
-                let each =
-                    self.workflows.iter().map(|it| format!("\n  {} {}", line(&it.workflow_id), line(&it.outlook)));
-                format!(
-                    "{}:{}\n  any other {}",
-                    line(&self.head),
-                    each.collect::<String>(),
-                    line(&self.other_workflows)
-                )
-            }
-            (Word::Skip | Word::Fail, Some(message)) => format!("{}: {}.", line(&self.head), line(message)),
-            _ => format!("{}.", line(&self.head)),
-        }
-    }
-
     /// Tells whether it runs, would run, or has done what it was for.
     pub(crate) fn is_yes(&self) -> bool {
         self.verdict == Word::Run || matches!(self.phase.as_deref(), Some("Running" | "Completed"))
@@ -428,28 +376,6 @@ impl Report {
 impl Named {
     fn of(id: &ExecutionId) -> Self {
         Self { namespace: id.namespace.to_string(), name: id.name.to_string() }
-    }
-}
-
-impl Basis {
-    fn of(installation: &Installation) -> Self {
-        let operator = match &installation.leader {
-            Leader::Is(name) => format!("{name} leads"),
-            Leader::Nobody(why) | Leader::Unknown(why) => why.clone(),
-        };
-        let (policy, policies) = (installation.policy_of.clone(), installation.policies.clone());
-        Self { policy: Some(policy), operator: Some(operator), policies: Some(policies), owners: None }
-    }
-
-    fn told(&self) -> impl Iterator<Item = (&'static str, String)> {
-        [
-            ("policy", &self.policy),
-            ("operator", &self.operator),
-            ("policies", &self.policies),
-            ("assumed", &self.owners),
-        ]
-        .into_iter()
-        .filter_map(|(label, said)| Some((label, said.clone()?)))
     }
 }
 

@@ -2,19 +2,19 @@
 
 mod attempts;
 mod left_out;
+mod words;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use wfe_core::Time;
 use wfe_core::action::{Action, Change, Ending, RunChange, Says, Write};
 use wfe_core::by_uid::ByUid;
 use wfe_core::check::violations;
 use wfe_core::decide::decide;
 use wfe_core::evidence::{Absence, Ran, Started};
-use wfe_core::execution::{self, Cancellation, ExecutionMemory, ExecutionState, FailedState};
+use wfe_core::execution::{self, Cancellation, ExecutionMemory, ExecutionState};
 use wfe_core::findings::Findings;
 use wfe_core::name::{self, Uid};
 use wfe_core::policy::{Policy, Scope};
@@ -25,9 +25,10 @@ use wfe_core::target::{Target, TargetMemory};
 use wfe_core::verdict;
 
 use crate::leave_out::LeftOut;
-use crate::object::{Execution, ExecutionId, Number, Phase, Progress, Residue, Run, RunUid, Version};
+use crate::object::{Execution, ExecutionId, Phase, Progress, Residue, Run, RunUid};
 use crate::request::{Fact, Premise, Read, Request, StatusWrite, Step};
 use crate::view::{Seen, View};
+use words::{LAST_UID, failed, moment, number_of, parse, read_run, read_version, run_id, small, version};
 
 /// How the model is translated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -356,55 +357,4 @@ impl Translation {
         let uid = parse(&id.uid.to_string());
         ExecutionId { uid: if self.latest_first { LAST_UID - uid } else { uid }, name: parse(&id.name) }
     }
-}
-
-/// Uids are one digit, so that their order as text is their order as numbers.
-const LAST_UID: u8 = 7;
-
-/// A failure whose backoff has passed.
-fn failed(was_execution_failure: bool) -> ExecutionState {
-    let (ended, next_allowed_execution) = (Some(moment(60)), Some(moment(61)));
-    ExecutionState::Failed(FailedState {
-        reason: FailureReason::Unknown,
-        was_execution_failure,
-        cancelled: false,
-        failed_at: ended,
-        completed_at: ended,
-        next_allowed_execution,
-        fingerprint: None,
-        shared_outage: false,
-    })
-}
-
-fn moment(seconds: i64) -> Time {
-    Time::from_timestamp(1_800_000_000 + seconds, 0).unwrap_or_default()
-}
-
-fn version(version: Version) -> name::Version {
-    name::Version::new(&version.to_string())
-}
-
-fn read_version(version: &name::Version) -> Version {
-    parse(version.as_str())
-}
-
-fn run_id(uid: RunUid, number: Number) -> name::RunId {
-    name::RunId { name: number.to_string().into(), uid: Uid::new(&format!("{:02}", uid.0)) }
-}
-
-fn read_run(run: &name::RunId) -> RunUid {
-    RunUid(parse(&run.uid.to_string()))
-}
-
-fn number_of(run: &name::RunId) -> Number {
-    parse(&run.name)
-}
-
-/// The model wrote the text, so it is a number.
-fn parse(text: &str) -> u8 {
-    text.parse().unwrap_or(u8::MAX)
-}
-
-fn small(number: u64) -> Number {
-    Number::try_from(number).unwrap_or(Number::MAX)
 }

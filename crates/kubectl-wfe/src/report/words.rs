@@ -15,6 +15,26 @@ use super::{Named, OfWorkflow, Report, Rule, Word};
 use crate::output::line;
 use crate::view::Seen;
 
+impl Report {
+    /// Returns the answer as the end of a sentence.
+    pub(crate) fn outlook(&self) -> String {
+        match (self.verdict, &self.message) {
+            (Word::Depends, _) => {
+                let each =
+                    self.workflows.iter().map(|it| format!("\n  {} {}", line(&it.workflow_id), line(&it.outlook)));
+                format!(
+                    "{}:{}\n  any other {}",
+                    line(&self.head),
+                    each.collect::<String>(),
+                    line(&self.other_workflows)
+                )
+            }
+            (Word::Skip | Word::Fail, Some(message)) => format!("{}: {}.", line(&self.head), line(message)),
+            _ => format!("{}.", line(&self.head)),
+        }
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [target, namespace, head] = [&self.target, &self.namespace, &self.head].map(|text| line(text));

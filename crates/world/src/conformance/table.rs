@@ -1,5 +1,6 @@
 //! The table: a request after some others, and the code and the reason that both servers must answer.
 
+mod calls;
 mod rows;
 mod schedules;
 

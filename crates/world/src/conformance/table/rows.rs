@@ -3,120 +3,13 @@
 use serde_json::{Value, json};
 
 use super::Written;
+use super::calls::{
+    asks, begins, begun, completed, deleted, ended, failed, held, lease, make, merged, operated, running, skipped,
+    then, tried, waits, written,
+};
 use crate::conformance::Call;
 use crate::conformance::Place::{ConfigMaps, Events, Executions, Leases, Namespaces, Pods, Runs, Unknown};
 use crate::conformance::generate::valid;
-
-fn make(place: crate::conformance::Place, name: &str) -> Call {
-    Call::create(place, name, valid(place))
-}
-
-/// Makes an execution and writes these statuses, one after the other.
-fn written(name: &str, statuses: &[Value]) -> Vec<Call> {
-    let mut calls = vec![make(Executions, name)];
-    let status = format!("{name}/status");
-    calls.extend(statuses.iter().map(|said| Call::merge(Executions, &status, json!({"status": said}))));
-    calls
-}
-
-fn running() -> Value {
-    json!({"phase": "Running", "startTime": "2026-01-01T00:00:00Z",
-        "pipelineRunRef": {"name": "run", "namespace": "workflows", "uid": "u"}})
-}
-
-fn completed() -> Value {
-    json!({"phase": "Completed", "completionTime": "2026-01-01T00:01:00Z", "duration": "1m0s"})
-}
-
-fn skipped() -> Value {
-    json!({"phase": "Skipped", "completionTime": "2026-01-01T00:01:00Z",
-        "skipDetails": {"message": "busy", "reason": "ResourceBusy", "skippedAt": "2026-01-01T00:01:00Z"}})
-}
-
-fn failed() -> Value {
-    json!({"phase": "Failed", "completionTime": "2026-01-01T00:01:00Z", "failureDetails": {
-        "executionTimeBeforeFailure": "0s", "failedAt": "2026-01-01T00:01:00Z", "failedTaskIndex": 0,
-        "failedTaskName": "", "message": "m", "naturalLanguageSummary": "m", "reason": "Unknown",
-        "requiresManualReview": false, "wasExecutionFailure": false}})
-}
-
-/// A first attempt, as it runs.
-fn begun() -> Value {
-    json!({"attempt": 1, "pipelineRun": "run", "startTime": "2026-01-01T00:00:00Z"})
-}
-
-/// A first attempt that has failed.
-fn ended() -> Value {
-    json!({"attempt": 1, "pipelineRun": "run", "startTime": "2026-01-01T00:00:00Z",
-        "completionTime": "2026-01-01T00:01:00Z", "started": "False", "reason": "Unknown", "message": "m"})
-}
-
-/// A second attempt that waits.
-fn waits() -> Value {
-    json!({"attempt": 2, "delay": "1s", "notBefore": "2026-01-01T00:01:01Z"})
-}
-
-fn begins(run: &str) -> Value {
-    json!({"attempt": 2, "delay": "1s", "notBefore": "2026-01-01T00:01:01Z", "pipelineRun": run,
-        "startTime": "2026-01-01T00:01:02Z"})
-}
-
-/// Makes an execution that runs with these attempts, one write after the other; the last names this run.
-fn tried(name: &str, attempts: &[&[Value]], run: &str) -> Vec<Call> {
-    let mut statuses: Vec<Value> = Vec::new();
-    for all in attempts {
-        let mut status = running();
-        status["attempts"] = json!(all);
-        statuses.push(status);
-    }
-    if let Some(last) = statuses.last_mut() {
-        last["pipelineRunRef"]["name"] = json!(run);
-    }
-    written(name, &statuses)
-}
-
-/// Creates an execution with a field of its spec.
-fn asks(name: &str, field: &str, value: Value) -> Vec<Call> {
-    let mut body = valid(Executions);
-    body["spec"][field] = value;
-    vec![Call::create(Executions, name, body)]
-}
-
-/// Makes an execution, and merges this into it.
-fn merged(name: &str, patch: Value) -> Vec<Call> {
-    vec![make(Executions, name), Call::merge(Executions, name, patch)]
-}
-
-/// Makes a run, and patches it with these operations.
-fn operated(name: &str, operations: Value) -> Vec<Call> {
-    vec![make(Runs, name), Call::operations(Runs, name, operations)]
-}
-
-/// Makes a run that a finalizer holds, and deletes it.
-fn held(name: &str) -> Vec<Call> {
-    let mut body = valid(Runs);
-    body["metadata"]["finalizers"] = json!(["kubernaut.ai/hold"]);
-    vec![Call::create(Runs, name, body), Call::delete(Runs, name, Value::Null)]
-}
-
-fn then(mut calls: Vec<Call>, more: impl IntoIterator<Item = Call>) -> Vec<Call> {
-    calls.extend(more);
-    calls
-}
-
-/// Deletes a run under these preconditions, after it was changed.
-fn deleted(name: &str, preconditions: &Value) -> Vec<Call> {
-    let change = Call::merge(Runs, name, json!({"metadata": {"labels": {"team": "a"}}}));
-    vec![make(Runs, name), change, Call::delete(Runs, name, json!({"preconditions": preconditions}))]
-}
-
-fn lease(name: &str, version: Option<&str>) -> Call {
-    let mut body = valid(Leases);
-    if let Some(version) = version {
-        body["metadata"]["resourceVersion"] = json!(format!("{version}:Lease/{name}"));
-    }
-    Call::put(Leases, name, body)
-}
 
 /// Code, reason, what the row shows, and its requests.
 pub(super) const ROWS: &[Written] = &[

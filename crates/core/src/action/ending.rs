@@ -1,0 +1,86 @@
+//! How an execution ends, and what that shows of clocks.
+
+use chrono::TimeDelta;
+
+use crate::Time;
+use crate::ending::{Failure, Success};
+
+/// How an execution ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// Phase Completed.
+    Completed(Success),
+    /// Phase Failed.
+    Failed(Failure),
+}
+
+impl Ending {
+    /// Compares the end that a run tells with what was taken, and with the commit (SPEC section 9): nothing where the
+    /// clocks agree as far as can be seen.
+    #[must_use]
+    pub fn skew(&self, started_at: Option<Time>) -> Option<Skew> {
+        let (outcome, taken) = match self {
+            Self::Completed(success) => (Some(&success.outcome), success.completed_at),
+            Self::Failed(failure) => (failure.outcome.as_ref(), failure.failed_at),
+        };
+        let said = outcome?.completed_at?;
+        match started_at {
+            _ if said > taken => Some(Skew::Ahead { said, taken }),
+            Some(started_at) if started_at - said > BEHIND => Some(Skew::Behind { said, started_at }),
+            _ => None,
+        }
+    }
+}
+
+/// How long before the commit a run may have ended by its own words, before somebody is told that clocks differ:
+/// Tekton's clock may be some seconds off without harm.
+const BEHIND: TimeDelta = TimeDelta::minutes(1);
+
+/// How the end of a run shows that its clock is not ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skew {
+    /// It says that it ended at a time that is too far ahead; an earlier one was taken.
+    Ahead {
+        /// What it says.
+        said: Time,
+        /// What was taken.
+        taken: Time,
+    },
+    /// It says that it ended long before its execution was committed to it. It is believed.
+    Behind {
+        /// What it says.
+        said: Time,
+        /// When the execution was committed to it.
+        started_at: Time,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::evidence::{Doubt, Started};
+    use crate::run::Outcome;
+
+    #[test]
+    fn a_run_whose_clock_is_not_ours_is_told_and_one_that_is_a_minute_off_is_not() {
+        let at = |second| Time::from_timestamp(1_800_000_000 + second, 0).unwrap();
+        let skew = |said: Option<i64>, taken, started_at: Option<i64>| {
+            let outcome =
+                Outcome { succeeded: true, reason: "r".into(), message: "m".into(), completed_at: said.map(at) };
+            let (completed_at, started) = (at(taken), Started::Unknown(Doubt::Unread));
+            let success =
+                Success { completed_at, ran_for: Duration::ZERO, outcome, started, tasks: None, attempt: None };
+            Ending::Completed(success).skew(started_at.map(at))
+        };
+        let behind = |said, started_at| Some(Skew::Behind { said: at(said), started_at: at(started_at) });
+        assert_eq!(skew(Some(160), 100, Some(0)), Some(Skew::Ahead { said: at(160), taken: at(100) }));
+        assert_eq!(skew(Some(100), 100, Some(0)), None);
+        assert_eq!(skew(Some(0), 0, Some(60)), None);
+        assert_eq!(skew(Some(0), 0, Some(61)), behind(0, 61));
+        assert_eq!(skew(Some(-3600), -3600, Some(0)), behind(-3600, 0));
+        assert_eq!(skew(Some(-3600), -3600, None), None, "nobody knows when it was committed");
+        assert_eq!(skew(None, 0, Some(3600)), None, "it does not say when it ended");
+    }
+}

@@ -1,0 +1,151 @@
+//! What is written to the status of an execution.
+
+use std::time::Duration;
+
+use super::{Action, Ending};
+use crate::Time;
+use crate::chain::RunNumber;
+use crate::evidence::Proof;
+use crate::execution::{Clearance, Execution, RunShown};
+use crate::guard::{GuardMark, WordKind};
+use crate::name::{ExecutionId, RunId, Version};
+use crate::retry::AttemptEnd;
+use crate::standing::Blocked;
+use crate::verdict::Fact;
+use crate::waiting::Waiting;
+
+/// A write to an execution's status. Preconditions: its version, and the facts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// Whose status.
+    pub execution: ExecutionId,
+    /// The version that the decision rests on.
+    pub version: Version,
+    /// What is read live first, in this order.
+    pub facts: Vec<Fact>,
+    /// What the status says then.
+    pub says: Says,
+}
+
+/// What a write says in the status of an execution.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Says {
+    /// Step (c): phase Running, and which run.
+    Running {
+        /// The run that it commits to.
+        run: RunId,
+        /// The run's number.
+        number: RunNumber,
+        /// The counter as it inherits it (`consecutiveFailures`, section 7).
+        consecutive_failures: u32,
+    },
+    /// The withdrawal of its pending runs, first half: an undecided execution will never commit to a run up to this
+    /// number. A commit on an older view fails from then on, and the runs can be deleted. Without it, a commit and a
+    /// deletion under way at once would both be accepted.
+    GaveUp {
+        /// The highest number that it gives up.
+        number: RunNumber,
+    },
+    /// An attempt has failed, and there is another: phase Running stays, and the target is held (section 11).
+    Retry {
+        /// Which attempt has failed.
+        attempt: u32,
+        /// How many there are at the most.
+        of: u32,
+        /// Its run; none where the create of it was refused.
+        run: Option<RunId>,
+        /// How it ended.
+        end: AttemptEnd,
+        /// The proof that a step of it ran, where there is one.
+        proof: Option<Proof>,
+        /// How long the wait before the next one is.
+        delay: Duration,
+        /// When that may begin.
+        not_before: Time,
+    },
+    /// What holds back the next attempt of an execution, though its wait is over.
+    HeldBack {
+        /// What it waits for.
+        waiting: Waiting,
+    },
+    /// The terminal write.
+    Ended {
+        /// How it ended.
+        ending: Ending,
+        /// Whether the target drains after it.
+        draining: bool,
+    },
+    /// How far an execution is that runs.
+    Progress {
+        /// Its run.
+        run: RunId,
+        /// What to say.
+        shown: RunShown,
+        /// What Tekton says that the run is doing.
+        doing: Box<str>,
+        /// Since when the execution runs.
+        started_at: Time,
+    },
+    /// What an undecided execution waits for (phase Pending).
+    Waiting {
+        /// What for.
+        waiting: Waiting,
+        /// For how long its run has been tried to be created, where it is.
+        tried: Option<Duration>,
+    },
+    /// The target of a terminal execution has drained.
+    Freed,
+    /// What a clearance has done (section 10).
+    Cleared {
+        /// The clearance.
+        clearance: Clearance,
+        /// Whether it has lifted a block. One that has not changes nothing, for ever.
+        effective: bool,
+    },
+    /// Whether a terminal execution blocks its target.
+    Blocked(Blocked),
+    /// Which policies are in force, while nobody has set anything that they are to guard.
+    Guarded(GuardMark),
+    /// That what a person has set does not count, as no policy guarded it.
+    Unguarded(WordKind),
+}
+
+impl Says {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Running { .. } => "running",
+            Self::GaveUp { .. } => "gave up",
+            Self::Retry { .. } => "retry",
+            Self::HeldBack { .. } => "held back",
+            Self::Ended { .. } => "ended",
+            Self::Progress { .. } => "progress",
+            Self::Waiting { .. } => "waiting",
+            Self::Freed => "freed",
+            Self::Cleared { .. } => "cleared",
+            Self::Blocked(_) => "blocked",
+            Self::Guarded(_) => "guarded",
+            Self::Unguarded(_) => "unguarded",
+        }
+    }
+
+    /// Tells whether the write leaves conditions of others in the status as they are, so that they are read live first.
+    #[must_use]
+    pub fn keeps_conditions(&self) -> bool {
+        matches!(
+            self,
+            Self::Freed | Self::Cleared { .. } | Self::Blocked(_) | Self::HeldBack { .. } | Self::Unguarded(_)
+        )
+    }
+}
+
+impl Execution {
+    /// Makes a write to its status that rests on no fact but its version.
+    pub(crate) fn says(&self, says: Says) -> Action {
+        self.says_if(Vec::new(), says)
+    }
+
+    /// Makes a write to its status that rests on facts.
+    pub(crate) fn says_if(&self, facts: Vec<Fact>, says: Says) -> Action {
+        Action::Write(Write { execution: self.id.clone(), version: self.version.clone(), facts, says })
+    }
+}
