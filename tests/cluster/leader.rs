@@ -15,6 +15,7 @@ use wfe_testkit::{AuditEntry, Fault, Metrics, Operator, OperatorBuilder, Proxy, 
 
 use crate::faults::judge::{History, assert_completed};
 use crate::faults::{all, await_free, await_task, finish, held, short};
+use crate::unattended::await_readyz;
 
 /// From the kill of a leader to the end of what it ran.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
@@ -31,11 +32,7 @@ pub(crate) fn quick(replica: OperatorBuilder<'_>) -> OperatorBuilder<'_> {
 
 /// Waits until `/readyz` answers as `is` wants it.
 pub(crate) async fn await_standing(operator: &Operator, is: impl Fn(u16, &str) -> bool) -> Result<()> {
-    // It may not listen yet.
-    let ask = async || anyhow::Ok(operator.get("health", "/readyz").await);
-    let is = |seen: &Result<(u16, String)>| seen.as_ref().is_ok_and(|(status, said)| is(*status, said));
-    let what = format!("another answer of /readyz; the log is {}", operator.log_path().display());
-    ask_until(DEADLINE, &what, ask, is).await.map(drop)
+    await_readyz(operator, "another answer", is).await.map(drop)
 }
 
 async fn await_leading(operator: &Operator) -> Result<()> {

@@ -16,11 +16,12 @@ use crate::expect::{condition, text};
 use crate::history::past::{Past, past};
 
 /// Waits until `/readyz` answers like this, and returns the answer.
-async fn await_readyz(operator: &Operator, what: &str, is: impl Fn(u16, &str) -> bool) -> Result<String> {
+pub(crate) async fn await_readyz(operator: &Operator, what: &str, is: impl Fn(u16, &str) -> bool) -> Result<String> {
     // The server may not listen yet.
     let ask = async || anyhow::Ok(operator.get("health", "/readyz").await);
     let is = |said: &Result<(u16, String)>| said.as_ref().is_ok_and(|(status, said)| is(*status, said));
-    let (_, said) = ask_until(DEADLINE, &format!("{what} in /readyz"), ask, is).await??;
+    let what = format!("{what} in /readyz; the log is {}", operator.log_path().display());
+    let (_, said) = ask_until(DEADLINE, &what, ask, is).await??;
     Ok(said)
 }
 
