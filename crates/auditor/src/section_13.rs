@@ -7,6 +7,7 @@
 mod fingerprint;
 mod fold;
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use serde_json::Value;
@@ -43,6 +44,8 @@ struct Event<'e> {
     known: Moment,
     /// When its execution was deleted.
     gone: Option<Moment>,
+    /// The namespace of its execution.
+    asked_in: &'e str,
     runs: Runs<'e>,
     /// The uid of the schedule that it was made for.
     schedule: Option<&'e str>,
@@ -95,6 +98,8 @@ enum Forgets {
 pub(crate) struct OpenCircuit {
     /// `*`, or a fingerprint.
     pub(crate) key: String,
+    /// The namespaces whose schedules it holds. None: those of all.
+    pub(crate) holds: Option<BTreeSet<String>>,
     pub(crate) opened: Seconds,
     /// From when on a probe may be made.
     pub(crate) next_probe: Seconds,
@@ -175,14 +180,17 @@ impl<'e> Shared<'e> {
 // === impl Circuits ===
 
 impl Circuits {
-    /// Lists those that are open at a time and touch what runs this, or failed with this fingerprint last.
+    /// Lists those that are open at a time, hold this namespace, and touch what runs this, or failed with this
+    /// fingerprint last.
     pub(crate) fn touching<'c>(
         &'c self,
+        namespace: &'c str,
         runs: Runs<'c>,
         failed_last_with: Option<&'c str>,
         now: Seconds,
     ) -> impl Iterator<Item = &'c OpenCircuit> {
-        let open = self.0.iter().filter(move |circuit| now < circuit.quiet);
+        let is_held = move |circuit: &OpenCircuit| circuit.holds.as_ref().is_none_or(|some| some.contains(namespace));
+        let open = self.0.iter().filter(move |circuit| now < circuit.quiet && is_held(circuit));
         open.filter(move |circuit| failed_last_with == Some(&circuit.key) || touches(&circuit.key, runs))
     }
 
@@ -201,6 +209,7 @@ fn made<'e>(execution: &'e Execution<'e>) -> Option<Event<'e>> {
         uid: &execution.object.uid,
         known: execution.created,
         gone: execution.gone,
+        asked_in: &execution.object.namespace,
         runs: Runs::of(execution),
         schedule: Some(child.schedule),
         what: What::Made { ends: execution.ended().is_some() },
@@ -226,6 +235,7 @@ fn ended<'e>(execution: &'e Execution<'e>) -> Option<Event<'e>> {
         uid: &execution.object.uid,
         known: ended.at,
         gone: execution.gone,
+        asked_in: &execution.object.namespace,
         runs: Runs::of(execution),
         schedule: execution.child.map(|child| child.schedule),
         what: What::Ended { target: execution.target.as_ref()?.as_str(), created: created(execution)?, end },

@@ -1,13 +1,15 @@
 //! Circuits: what is known of failures that many targets share (SPEC section 13.5).
 //!
 //! A circuit is open while a failure is shared: while it is, the schedules that it touches make no children, but for
-//! one probe at a time, and failures count for no target. [`Fold`] computes the circuits from what has ended, and
-//! [`Circuits`] is what a decision sees of them. A circuit never holds an execution: only schedules and triage.
+//! one probe at a time, and failures count for no target. It touches only schedules of its [`Scope`]: of the namespaces
+//! whose own executions have failed with it. [`Fold`] computes the circuits from what has ended, and [`Circuits`] is
+//! what a decision sees of them. A circuit never holds an execution: only schedules and triage.
 //!
 //! This module knows no clock and no store: it is a function of events, and `view` delivers these.
 
 mod event;
 mod fold;
+mod scope;
 mod state;
 mod turn;
 
@@ -21,6 +23,7 @@ use crate::name::Uid;
 
 pub use event::{End, Event, What};
 pub use fold::{Fold, Taken};
+pub use scope::Scope;
 pub use turn::{GRANTED_FOR, Turns};
 
 /// How a circuit of all failures is written.
@@ -57,9 +60,9 @@ impl CircuitKey {
         draw(self.as_str(), 0)
     }
 
-    /// Tells whether the circuit is about what has this origin, or failed with this fingerprint last.
+    /// Tells whether the circuit is about what has this origin, or failed with this fingerprint last, wherever it is.
     #[must_use]
-    pub fn touches(&self, origin: &Origin, failed_last_with: Option<&Fingerprint>) -> bool {
+    pub(crate) fn touches(&self, origin: &Origin, failed_last_with: Option<&Fingerprint>) -> bool {
         match self {
             Self::All => true,
             Self::Of(fingerprint) => failed_last_with == Some(fingerprint) || fingerprint.touches(origin),
@@ -78,6 +81,8 @@ impl fmt::Display for CircuitKey {
 pub struct OpenCircuit {
     /// Which failures it is about.
     pub key: CircuitKey,
+    /// The namespaces that it holds.
+    pub scope: Scope,
     /// When the failure ended that opened it.
     pub opened_at: Time,
     /// How many targets had failed when it opened.
@@ -99,12 +104,31 @@ pub struct OpenCircuit {
 pub struct ClosedCircuit {
     /// Which failures it was about.
     pub key: CircuitKey,
+    /// The namespaces that it held when it closed.
+    pub scope: Scope,
     /// When it opened.
     pub opened_at: Time,
     /// When it closed.
     pub closed_at: Time,
     /// Why.
     pub why: Closing,
+}
+
+impl OpenCircuit {
+    /// Tells whether it touches what is asked for in this namespace, has this origin, or failed with this fingerprint
+    /// last.
+    #[must_use]
+    pub fn touches(&self, namespace: &str, origin: &Origin, failed_last_with: Option<&Fingerprint>) -> bool {
+        self.scope.has(namespace) && self.key.touches(origin, failed_last_with)
+    }
+}
+
+impl ClosedCircuit {
+    /// Tells whether it touched what is asked for in this namespace, has this origin, or failed with this fingerprint
+    /// last.
+    fn touched(&self, namespace: &str, origin: &Origin, failed_last_with: Option<&Fingerprint>) -> bool {
+        self.scope.has(namespace) && self.key.touches(origin, failed_last_with)
+    }
 }
 
 /// Why a circuit closed.
@@ -159,7 +183,7 @@ impl Circuits {
     }
 
     /// Tells whether a failure with this fingerprint that ended at a time is shared: its circuit was open then, or that
-    /// of all.
+    /// of all. By this failure its namespace is one that the circuit holds.
     #[must_use]
     pub fn is_open_for(&self, fingerprint: &Fingerprint, at: Time) -> bool {
         self.open().filter(|circuit| circuit.opened_at <= at && at < circuit.quiet_at).any(|circuit| {
@@ -170,26 +194,32 @@ impl Circuits {
         })
     }
 
-    /// Returns the circuits that are open now and touch what has this origin, or failed with this fingerprint last.
+    /// Returns the circuits that are open now and touch what is asked for in this namespace, has this origin, or failed
+    /// with this fingerprint last.
     pub fn touching<'a>(
         &'a self,
+        namespace: &'a str,
         origin: &'a Origin,
         failed_last_with: Option<&'a Fingerprint>,
         now: Time,
     ) -> impl Iterator<Item = &'a OpenCircuit> {
-        self.open().filter(move |circuit| now < circuit.quiet_at && circuit.key.touches(origin, failed_last_with))
+        let touches = move |circuit: &&OpenCircuit| circuit.touches(namespace, origin, failed_last_with);
+        self.open().filter(move |circuit| now < circuit.quiet_at).filter(touches)
     }
 
-    /// Returns when the circuits closed that touched what has this origin, or failed with this fingerprint last.
+    /// Returns when the circuits closed that touched what is asked for in this namespace, has this origin, or failed
+    /// with this fingerprint last.
     pub fn closings<'a>(
         &'a self,
+        namespace: &'a str,
         origin: &'a Origin,
         failed_last_with: Option<&'a Fingerprint>,
         now: Time,
     ) -> impl Iterator<Item = (&'a CircuitKey, Time)> {
-        let quiet = self.open().filter(move |circuit| circuit.quiet_at <= now).map(|it| (&it.key, it.quiet_at));
-        let closed = self.closed().map(|circuit| (&circuit.key, circuit.closed_at));
-        quiet.chain(closed).filter(move |(key, _)| key.touches(origin, failed_last_with))
+        let quiet = self.open().filter(move |circuit| circuit.quiet_at <= now);
+        let quiet = quiet.filter(move |circuit| circuit.touches(namespace, origin, failed_last_with));
+        let closed = self.closed().filter(move |circuit| circuit.touched(namespace, origin, failed_last_with));
+        quiet.map(|it| (&it.key, it.quiet_at)).chain(closed.map(|it| (&it.key, it.closed_at)))
     }
 }
 

@@ -249,7 +249,7 @@ impl Schedule {
 
     /// Returns the open circuits that touch it.
     pub fn held_by<'a>(&'a self, circuits: &'a Circuits, now: Time) -> impl Iterator<Item = &'a OpenCircuit> {
-        circuits.touching(&self.origin, self.failed_last_with(), now)
+        circuits.touching(&self.id.namespace, &self.origin, self.failed_last_with(), now)
     }
 
     /// Returns what it failed with last in this plan, where its last run failed.

@@ -39,6 +39,8 @@ struct Circuit {
     turn: Option<String>,
     /// How many schedules it holds whose slot is due.
     held: usize,
+    /// The namespaces whose schedules it holds. None: all.
+    namespaces: Option<Vec<String>>,
     /// When it closes unless a failure of its kind or a probe comes.
     closes_by_itself: String,
 }
@@ -73,6 +75,7 @@ impl Circuit {
             next_probe: shown(circuit.next_probe_at),
             turn: turn.map(|(id, _)| id.to_string()),
             held: holds(&circuit.key),
+            namespaces: circuit.scope.namespaces().map(|all| all.into_iter().map(str::to_owned).collect()),
             closes_by_itself: shown(circuit.quiet_at),
         }
     }
@@ -93,9 +96,14 @@ impl Report {
             let _ = writeln!(text, "  failed probes  {}", it.failed_probes);
             let _ = writeln!(text, "  next probe     not before {}, by {turn}", it.next_probe);
             let _ = writeln!(text, "  holds          {} schedules whose slot is due", it.held);
+            let (whose, there) = match &it.namespaces {
+                Some(some) => (format!("{}; others when they fail with it", some.join(", ")), " in these namespaces"),
+                None => ("all".to_owned(), ""),
+            };
+            let _ = writeln!(text, "  namespaces     {}", line(&whose));
             let _ = writeln!(
                 text,
-                "  closes         by a success, or at {} if neither such a failure nor a probe comes\n",
+                "  closes         by a success{there}, or at {} if neither such a failure nor a probe comes\n",
                 it.closes_by_itself
             );
         }
@@ -110,6 +118,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use wfe_core::Time;
+    use wfe_core::circuit::Scope;
     use wfe_core::fingerprint::Fingerprint;
     use wfe_core::name::{ScheduleId, Uid};
 
@@ -122,6 +131,7 @@ mod tests {
         let id = |name: &str| ScheduleId { namespace: "ops".into(), name: name.into(), uid: Uid::new(name) };
         let circuit = OpenCircuit {
             key: key.clone(),
+            scope: Scope::of(["shop".into(), "ops".into()], at(0)),
             opened_at: at(0),
             failed: 5,
             of: 5,
@@ -139,13 +149,17 @@ mod tests {
              \x20 failed probes  2\n\
              \x20 next probe     not before 2027-01-15T08:07:00Z, by ops/b\n\
              \x20 holds          2 schedules whose slot is due\n\
-             \x20 closes         by a success, or at 2027-01-15T08:25:00Z if neither such a failure nor a probe comes\n\n\
+             \x20 namespaces     ops, shop; others when they fail with it\n\
+             \x20 closes         by a success in these namespaces, or at 2027-01-15T08:25:00Z if neither such a failure \
+             nor a probe comes\n\n\
              \x20 policy         the defaults\n"
         );
-        let of_all = OpenCircuit { key: CircuitKey::All, failed: 12, of: 20, turn: None, ..circuit };
+        let scope = Scope::of(["a", "b", "c", "d", "e"].map(Into::into), at(0));
+        let of_all = OpenCircuit { key: CircuitKey::All, scope, failed: 12, of: 20, turn: None, ..circuit };
         let told = told(vec![Circuit::of(&of_all, &held)]);
         assert!(told.contains("Circuit of any failure (*)") && told.contains("12 of 20 targets"), "{told}");
         assert!(told.contains("by no schedule that nothing else holds"), "{told}");
+        assert!(told.contains("namespaces     all\n") && told.contains("by a success, or at"), "{told}");
     }
 
     #[test]

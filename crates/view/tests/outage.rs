@@ -49,10 +49,18 @@ struct Play {
     version: u64,
     /// How long a run takes by the number of the run; what hangs is a probe here.
     takes: fn(&Play, usize) -> TimeDelta,
+    /// Whose runs fail while the registry is down: all, or those of one namespace, whose bundle is not there.
+    fails_in: Option<&'static str>,
 }
 
 impl Play {
+    /// All schedules are of one namespace.
     fn new(policy: Policy) -> Self {
+        Self::of(policy, 1)
+    }
+
+    /// The schedules are of so many namespaces, `ops-0` and further.
+    fn of(policy: Policy, namespaces: usize) -> Self {
         let mut index = Index::new(None);
         index.rule_circuits(&policy);
         let mut schedules = HashMap::new();
@@ -64,8 +72,8 @@ impl Play {
             let workflow = json!({"workflowId": "w", "version": "1", "containerImage": image});
             let object = json!({
                 "metadata": {
-                    "name": format!("s{n}"), "namespace": "ops", "uid": format!("uid-{n}"), "resourceVersion": "1",
-                    "generation": 1,
+                    "name": format!("s{n}"), "namespace": format!("ops-{}", n % namespaces),
+                    "uid": format!("uid-{n}"), "resourceVersion": "1", "generation": 1,
                 },
                 "spec": {
                     "interval": "60s", "spread": "59s",
@@ -92,6 +100,7 @@ impl Play {
             news: Vec::new(),
             version: 1,
             takes: |_, _| TimeDelta::seconds(1),
+            fails_in: None,
         }
     }
 
@@ -169,7 +178,8 @@ impl Play {
         self.version += 1;
         let made_by = &self.schedules[schedule];
         let name = child_name(&made_by.schedule.id.name, slot);
-        let id = ExecutionId { namespace: "ops".into(), name: name.as_str().into(), uid: Uid::new(&name) };
+        let namespace = made_by.schedule.id.namespace.clone();
+        let id = ExecutionId { namespace, name: name.as_str().into(), uid: Uid::new(&name) };
         let child = ChildOf { schedule: schedule.clone(), slot, analyses: false, keep: Keep::Needed };
         let created = Time::from_timestamp(self.now.timestamp(), 0).unwrap();
         let execution = Execution {
@@ -195,7 +205,8 @@ impl Play {
         let is_shared = self.index.circuits().is_open_for(&pull, self.now);
         let Some(record) = self.executions.get_mut(uid) else { return };
         record.execution.version = Version::new(&self.version.to_string());
-        record.execution.state = if outage().contains(&record.execution.created) {
+        let is_down = self.fails_in.is_none_or(|namespace| *record.execution.id.namespace == *namespace);
+        record.execution.state = if is_down && outage().contains(&record.execution.created) {
             ExecutionState::Failed(FailedState {
                 reason: FailureReason::ImagePullBackOff,
                 was_execution_failure: false,
@@ -265,6 +276,39 @@ fn an_outage_of_an_hour_costs_a_handful_of_runs_and_nobody_comes_at_once_after_i
     let closings = play.news.iter().filter(|(_, news)| matches!(news, CircuitNews::Closed(_))).count();
     let openings = play.news.iter().filter(|(_, news)| matches!(news, CircuitNews::Opened(_))).count();
     assert!(openings <= 2 && closings == openings, "{:?}", play.news);
+}
+
+/// Each namespace is held from its own first failure on, and from the fifth on all are: what is at work meanwhile fails
+/// as well, in the second that each run takes.
+#[test]
+fn an_outage_costs_other_namespaces_no_more_than_a_failure_each() {
+    for namespaces in [2, 4, 20, 200] {
+        let play = Play::of(Policy::default(), namespaces).play(after_it().end);
+        let (during, opened) = (play.runs_in(&outage()), play.opened_at());
+        let minutes: Vec<i64> = during.iter().map(|at| (*at - opened).num_minutes()).filter(|it| *it > 0).collect();
+        assert_eq!(minutes, [1, 3, 7, 15, 25, 35, 45, 55], "{namespaces} namespaces");
+        assert!((13..=25).contains(&during.len()), "{} runs, {namespaces} namespaces", during.len());
+        assert!(play.recovered_after() <= TimeDelta::minutes(11), "{}", play.recovered_after());
+    }
+}
+
+/// A tenant lets a hundred targets fail for an hour, by a bundle that is not there. The tenant's schedules are held;
+/// those of everybody else, which fetch from the same registry, have each of their runs.
+#[test]
+fn a_namespace_that_fails_alone_holds_nobody_else() {
+    let mut play = Play::of(Policy::default(), 2);
+    play.fails_in = Some("ops-0");
+    let play = play.play(after_it().end);
+    let runs_of = |namespace: &str| -> Vec<Time> {
+        let is_of = |uid: &Uid| *play.schedules[uid].schedule.id.namespace == *namespace;
+        play.runs.iter().filter(|(at, uid)| outage().contains(at) && is_of(uid)).map(|(at, _)| *at).collect()
+    };
+    // Until five fail in a row at the registry, with no success of somebody else between them, none is held.
+    let opened = play.opened_at();
+    assert!(opened < outage().start + TimeDelta::minutes(2), "{opened}");
+    let minutes = runs_of("ops-0").into_iter().map(|at| (at - opened).num_minutes()).filter(|it| *it > 0);
+    assert_eq!(minutes.collect::<Vec<_>>(), [1, 3, 7, 15, 25, 35, 45, 55], "it is probed as any circuit is");
+    assert_eq!(runs_of("ops-1").len(), SCHEDULES / 2 * 60, "an hour, once in a minute");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
-use wfe_world::plan::{Act, Deed, Fault, Millis, NewSchedule, Plan, Trouble};
+use wfe_world::plan::{Act, Deed, Fault, Millis, NAMESPACES, NewSchedule, Plan, Trouble};
 use wfe_world::world::{How, play};
 
 const SECOND: Millis = 1000;
@@ -29,10 +29,12 @@ struct Cost {
     at_once: usize,
 }
 
-/// Plays an outage of so many minutes with so many schedules of one minute, and goes on for so long after it.
-fn outage(schedules: u64, minutes: u64, after: u64, flags: &[&str]) -> Cost {
+/// Plays an outage of so many minutes with so many schedules of one minute, and goes on for so long after it. The
+/// schedules are of these namespaces in turn.
+fn outage(namespaces: &[&str], schedules: u64, minutes: u64, after: u64, flags: &[&str]) -> Cost {
+    let in_turn: Vec<_> = namespaces.iter().cycle().take(schedules.try_into().unwrap()).collect();
     let schedule = |number: u64| NewSchedule {
-        name: format!("ops/tick-{number}"),
+        name: format!("{}/tick-{number}", in_turn[usize::try_from(number).unwrap()]),
         target: format!("node/worker-{number}"),
         workflow: "cleanup".to_owned(),
         story: "success".to_owned(),
@@ -92,13 +94,15 @@ fn cost(lines: &[String], schedules: u64, to: Millis) -> Cost {
 /// is after 15, five minutes after the end. Without circuits each fails after 0, 2 and 6 minutes.
 #[test]
 fn a_registry_that_is_down_is_asked_by_one_schedule_at_a_time() {
-    let with = outage(40, 10, 8, &[]);
-    println!("with circuits: {with:?}");
-    assert_eq!(with.later, 3, "{with:?}");
-    assert!((8..=12).contains(&with.runs), "5 to open, what was at work by then, and 3 probes: {with:?}");
-    assert!(with.recovered_after.is_some_and(|it| it <= 7 * MINUTE), "{with:?}");
-    assert!(with.at_once <= 5, "they go on one after the other: {with:?}");
-    let without = outage(40, 10, 8, &WITHOUT_CIRCUITS);
+    for namespaces in [&["ops"][..], &NAMESPACES] {
+        let with = outage(namespaces, 40, 10, 8, &[]);
+        println!("with circuits, in {namespaces:?}: {with:?}");
+        assert_eq!(with.later, 3, "{with:?}");
+        assert!((8..=12).contains(&with.runs), "5 to open, what was at work by then, and 3 probes: {with:?}");
+        assert!(with.recovered_after.is_some_and(|it| it <= 7 * MINUTE), "{with:?}");
+        assert!(with.at_once <= 5, "they go on one after the other: {with:?}");
+    }
+    let without = outage(&["ops"], 40, 10, 8, &WITHOUT_CIRCUITS);
     println!("without: {without:?}");
     assert!(without.runs >= 100, "{without:?}");
 }
@@ -109,7 +113,7 @@ fn an_outage_of_an_hour_costs_five_failures_and_eight_probes() {
     if std::env::var_os("WFE_TEST_ALL").is_none() {
         return;
     }
-    let with = outage(200, 60, 7, &[]);
+    let with = outage(&["ops"], 200, 60, 7, &[]);
     println!("with circuits: {with:?}");
     assert_eq!(with.later, 8, "{with:?}");
     // Three or four have a slot in each second, and a failure takes one or two.
@@ -117,7 +121,7 @@ fn an_outage_of_an_hour_costs_five_failures_and_eight_probes() {
     assert!(with.recovered_after.is_some_and(|it| it <= 7 * MINUTE), "{with:?}");
     assert!(with.at_once <= 12, "they go on one after the other: {with:?}");
     // Until all have recovered it would be another half hour, by their own backoff, and thousands of executions.
-    let without = outage(200, 60, 0, &WITHOUT_CIRCUITS);
+    let without = outage(&["ops"], 200, 60, 0, &WITHOUT_CIRCUITS);
     println!("without: {without:?}");
     assert!(without.runs > 900, "{without:?}");
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use wfe_auditor::Policy;
 
-use crate::story::{Story, uid};
+use crate::story::{NAMESPACE, Story, uid};
 
 /// What all failures here come from.
 const REGISTRY: &str = "ImagePullBackOff/registry/registry.example";
@@ -39,15 +39,35 @@ impl Story {
 /// Nine schedules of one registry, each on a target of its own; so many of them have failed. Returns the slot of the
 /// first, after which the others have theirs two seconds apart, and when the last failure ended.
 fn failed(failures: u64) -> (Story, u64, u64) {
+    failed_in(failures, |_| NAMESPACE)
+}
+
+/// The same, with schedules in several namespaces.
+fn failed_in(failures: u64, namespace: impl Fn(u64) -> &'static str) -> (Story, u64, u64) {
     let mut story = Story::by(Policy::default());
     let begun: Vec<u64> = (0..9)
         .map(|number| {
-            story.schedule(&name(number), &format!("node/n{number}"), &json!({"interval": "1m"}));
-            story.begin_plan(&name(number))
+            let (name, target) = (name(number), format!("node/n{number}"));
+            story.schedule_in(namespace(number), &name, &target, &json!({"interval": "1m"}));
+            story.begin_plan(&name)
         })
         .collect();
     let ended = (0..failures).map(|number| story.pulls_nothing(number, begun[0] + 60 + 2 * number, false)).last();
     (story, begun[0] + 60, ended.unwrap_or(0))
+}
+
+impl Story {
+    /// The child of a schedule completes, and its schedule says so.
+    fn completes(&mut self, number: u64, slot: u64) {
+        let (schedule, child) = (name(number), Story::child_name(&name(number), slot));
+        self.child_now(&schedule, slot);
+        self.names(&schedule, slot);
+        self.start(&child, 1);
+        self.work(&child, 1);
+        self.work_ends(&child, 1, "True");
+        self.complete(&child);
+        self.records(&schedule, slot, "Completed", 0);
+    }
 }
 
 #[test]
@@ -57,14 +77,7 @@ fn what_the_fifth_failure_opens_holds_the_others_until_one_probes() {
     story.go_on_to(opened + 61);
     let slot = first + 2 * 5 + 60;
     assert!(slot <= opened + 62, "{slot} {opened}");
-    story.child_now(&name(5), slot);
-    let probe = Story::child_name(&name(5), slot);
-    story.names(&name(5), slot);
-    story.start(&probe, 1);
-    story.work(&probe, 1);
-    story.work_ends(&probe, 1, "True");
-    story.complete(&probe);
-    story.records(&name(5), slot, "Completed", 0);
+    story.completes(5, slot);
     story.child(&name(6), first + 2 * 6 + 60);
     let report = story.report(false);
     assert!(report.is_clean(), "{report}");
@@ -78,6 +91,46 @@ fn a_child_that_an_open_circuit_holds() {
         story.child(&name(8), first + 2 * 8);
         assert_eq!(story.found(), expected, "{failures}");
     }
+}
+
+#[test]
+fn a_child_in_a_namespace_that_has_not_failed() {
+    let held = || vec!["11 child-circuit".to_owned()];
+    for (failed, of_ninth, expected) in [
+        (["a", "a", "a", "a", "a"], "b", clean()),
+        (["a", "b", "a", "b", "a"], "b", held()),
+        (["a", "b", "c", "d", "d"], "e", clean()),
+        (["a", "b", "c", "d", "e"], "f", held()),
+    ] {
+        let namespace = |number| usize::try_from(number).ok().and_then(|number| failed.get(number).copied());
+        let (mut story, first, _) = failed_in(5, |number| namespace(number).unwrap_or(of_ninth));
+        story.child(&name(8), first + 2 * 8);
+        assert_eq!(story.found(), expected, "{failed:?}, and then {of_ninth}");
+    }
+}
+
+#[test]
+fn a_child_in_a_namespace_that_has_failed_since() {
+    let (mut story, first, _) = failed_in(5, |number| if number < 5 { NAMESPACE } else { "shop" });
+    story.pulls_nothing(5, first + 2 * 5, true);
+    assert_eq!(story.found(), clean());
+    story.child(&name(6), first + 2 * 6);
+    assert_eq!(story.found(), ["11 child-circuit"]);
+}
+
+#[test]
+fn a_namespace_that_a_circuit_does_not_hold_neither_closes_nor_probes_it() {
+    let others = |number| if number == 8 { "shop" } else { NAMESPACE };
+    let (mut story, first, opened) = failed_in(5, others);
+    story.go_on_to(opened + 20);
+    story.completes(8, first + 2 * 8);
+    let held = story.child(&name(7), first + 2 * 7);
+    assert_eq!(story.found(), ["11 child-circuit"], "{held} after a success elsewhere");
+    let (mut story, first, opened) = failed_in(5, others);
+    story.go_on_to(opened + 61);
+    story.child_now(&name(8), first + 2 * 8 + 60);
+    story.child_now(&name(6), first + 2 * 6 + 60);
+    assert_eq!(story.found(), clean(), "one elsewhere is no probe, and the first probe may be made beside it");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::actions::Check;
 use crate::Time;
 use crate::action::{Action, Decision, Probe, Tell};
-use crate::circuit::CircuitKey;
+use crate::circuit::{CircuitKey, OpenCircuit, Scope};
 use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, Uid, Version};
 use crate::run::{Owner, Presence, Progress, Run};
@@ -165,11 +165,14 @@ impl Check<'_> {
             last.outcome == Some(Outcome::Failed) && it.status.planned_from.is_none_or(|from| from < last.slot)
         };
         let last = it.status.last_run.as_ref().filter(is_failed).and_then(|last| last.fingerprint.as_ref());
-        let touches = |key: &CircuitKey| match key {
+        let holds = |scope: &Scope| scope.namespaces().is_none_or(|names| names.contains(&&*it.id.namespace));
+        let touches = |key: &CircuitKey, scope: &Scope| match key {
+            _ if !holds(scope) => false,
             CircuitKey::All => true,
             CircuitKey::Of(fingerprint) => last == Some(fingerprint) || fingerprint.touches(&it.origin),
         };
-        let open: Vec<_> = circuits.open().filter(|one| touches(&one.key) && now < one.quiet_at).collect();
+        let is_touching = |one: &&OpenCircuit| touches(&one.key, &one.scope);
+        let open: Vec<_> = circuits.open().filter(is_touching).filter(|one| now < one.quiet_at).collect();
         let has_turn = open.iter().any(|one| one.turn.as_ref() == Some(&it.id.uid) && now >= one.next_probe_at);
         self.expect("13.5", open.is_empty() || has_turn, || {
             format!("makes a child of {}, which is held by {:?}", it.id, open[0])
@@ -177,9 +180,8 @@ impl Check<'_> {
         let Ok(plan) = &it.plan else { return };
         let due = hinted(it, now).map(|(slot, _)| slot).or_else(|| usual(it, plan));
         let share = whole(offset(&it.id.uid, self.policy.backoff.base));
-        let closed = circuits.closed().filter(|one| touches(&one.key)).map(|one| secs(one.closed_at));
-        let quiet =
-            circuits.open().filter(|one| touches(&one.key) && now >= one.quiet_at).map(|one| secs(one.quiet_at));
+        let closed = circuits.closed().filter(|one| touches(&one.key, &one.scope)).map(|one| secs(one.closed_at));
+        let quiet = circuits.open().filter(is_touching).map(|one| one.quiet_at).filter(|at| now >= *at).map(secs);
         let is_early = |closed: i128| due.is_some_and(|due| due <= closed) && secs(now) < closed + share;
         let early = closed.chain(quiet).find(|closed| is_early(*closed));
         self.expect("13.5", has_turn || early.is_none(), || {

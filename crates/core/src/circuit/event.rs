@@ -14,6 +14,8 @@ pub struct Event {
     pub at: Time,
     /// The execution.
     pub uid: Uid,
+    /// Its namespace: that of whoever asked for it, which its target need not be in.
+    pub namespace: Arc<str>,
     /// What it would run, from where.
     pub origin: Arc<Origin>,
     /// The schedule that it was made for, where it is a child of one.

@@ -116,6 +116,7 @@ impl Fold {
         let (quiet, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|circuit| circuit.quiet_at <= now);
         closed.extend(quiet.into_iter().map(|circuit| ClosedCircuit {
             key: circuit.key,
+            scope: circuit.scope,
             opened_at: circuit.opened_at,
             closed_at: circuit.quiet_at,
             why: Closing::Quiet,

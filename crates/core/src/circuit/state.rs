@@ -1,10 +1,12 @@
 //! Where the circuits stand after some events: the rules of SPEC section 13.5, one event at a time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::{End, Event, What};
-use super::{CircuitKey, ClosedCircuit, Closing, OpenCircuit};
+use super::{CircuitKey, ClosedCircuit, Closing, OpenCircuit, Scope};
 use crate::Time;
 use crate::backoff::{Backoff, Thousandths};
 use crate::chain::ChainName;
@@ -19,7 +21,7 @@ pub(super) const MOST_OPEN: usize = 100;
 /// How many fingerprints are counted at once. Who makes up workflows could bring any number of them; when there are
 /// more, the one that failed last the longest ago is forgotten.
 pub(super) const MOST_COUNTED: usize = 1_000;
-/// How many targets the circuit of all is counted by: 60 bytes each. A share of the newest twenty thousand says what a
+/// How many targets the circuit of all is counted by: 80 bytes each. A share of the newest twenty thousand says what a
 /// share of all says.
 pub(super) const MOST_TARGETS: usize = 20_000;
 /// How many schedules are remembered by what they failed with last: four times as many as an installation is made for.
@@ -53,16 +55,26 @@ pub(super) struct State {
     open: BTreeMap<CircuitKey, Open>,
     closed: VecDeque<ClosedCircuit>,
     /// The targets that failed with a fingerprint whose circuit is closed, with the newest failure of each.
-    counted: HashMap<Fingerprint, Vec<(ChainName, Time)>>,
+    counted: HashMap<Fingerprint, Vec<Counted>>,
     /// The newest end of each target within the window.
     newest: Newest,
     /// What schedules failed with, whose newest child failed before anything ran.
     failed_last: HashMap<Uid, Fingerprint>,
 }
 
+/// The newest failure of a target with a fingerprint.
+#[derive(Clone, Debug, PartialEq)]
+struct Counted {
+    target: ChainName,
+    at: Time,
+    /// The namespace of the execution that failed.
+    namespace: Arc<str>,
+}
+
 /// An open circuit.
 #[derive(Clone, Debug, PartialEq)]
 struct Open {
+    scope: Scope,
     opened_at: Time,
     failed: u32,
     of: u32,
@@ -73,14 +85,16 @@ struct Open {
 }
 
 impl Open {
-    fn new(at: Time, failed: u32, of: u32) -> Self {
-        Self { opened_at: at, failed, of, failed_probes: 0, newest_probe: None, active_at: at }
+    fn new(scope: Scope, at: Time, failed: u32, of: u32) -> Self {
+        Self { scope, opened_at: at, failed, of, failed_probes: 0, newest_probe: None, active_at: at }
     }
 
-    /// Tells whether a child that was made at a time is a probe. What was made before the first probe was due was under
-    /// way when the circuit opened: nobody could hold it, and it must not make the others wait longer.
-    fn is_probe(&self, created: Time, settings: &Settings) -> bool {
-        created >= after(self.opened_at, settings.backoff.after(1))
+    /// Tells whether a child that was made in a namespace at a time is a probe. A child that was made before the first
+    /// probe was due was under way when the circuit opened, and one that was made before its namespace was held was
+    /// under way by then: nobody could hold it, and it must not make the others wait longer.
+    fn is_probe(&self, namespace: &str, created: Time, settings: &Settings) -> bool {
+        let is_held = self.scope.since(namespace).is_some_and(|since| since <= created);
+        is_held && created >= after(self.opened_at, settings.backoff.after(1))
     }
 
     fn next_probe_at(&self, settings: &Settings) -> Time {
@@ -110,6 +124,7 @@ impl State {
     pub(super) fn seen(&self, settings: &Settings, now: Time) -> (Vec<OpenCircuit>, Vec<ClosedCircuit>) {
         let open = self.open.iter().map(|(key, open)| OpenCircuit {
             key: key.clone(),
+            scope: open.scope.clone(),
             opened_at: open.opened_at,
             failed: open.failed,
             of: open.of,
@@ -141,13 +156,14 @@ impl State {
         if self.closed.len() == MOST_CLOSED {
             self.closed.pop_front();
         }
-        self.closed.push_back(ClosedCircuit { key: key.clone(), opened_at: open.opened_at, closed_at: at, why });
+        let Open { scope, opened_at, .. } = open;
+        self.closed.push_back(ClosedCircuit { key: key.clone(), scope, opened_at, closed_at: at, why });
     }
 
     fn made(&mut self, event: &Event, settings: &Settings) {
         let failed_with = event.schedule.as_ref().and_then(|schedule| self.failed_last.get(schedule));
         for (key, open) in &mut self.open {
-            if key.touches(&event.origin, failed_with) && open.is_probe(event.at, settings) {
+            if key.touches(&event.origin, failed_with) && open.is_probe(&event.namespace, event.at, settings) {
                 open.newest_probe = open.newest_probe.max(Some(event.at));
                 open.active_at = open.active_at.max(event.at);
             }
@@ -160,11 +176,12 @@ impl State {
         match end {
             End::Succeeded => self.counted.retain(|fingerprint, _| !fingerprint.touches(&event.origin)),
             End::FailedBefore(Some(fingerprint)) if policy.outage_targets > 0 => {
-                self.count(fingerprint, target, at, policy);
+                self.count(fingerprint, Counted { target, at, namespace: event.namespace.clone() }, policy);
             }
             End::FailedBefore(_) | End::FailedAfter => {}
         }
-        self.count_all(target, *end != End::Succeeded, at, policy);
+        let failed_in = (*end != End::Succeeded).then(|| event.namespace.clone());
+        self.count_all(target, failed_in, at, policy);
         let Some(schedule) = &event.schedule else { return };
         match end {
             End::FailedBefore(Some(fingerprint)) => {
@@ -192,10 +209,13 @@ impl State {
                 (CircuitKey::Of(mine), End::FailedBefore(Some(other))) => mine == other,
                 _ => false,
             };
+            // As the scope was before this event: a failure in another namespace is no probe, and widens the scope.
+            let is_held = open.scope.has(&event.namespace);
             if is_its_kind {
                 open.active_at = open.active_at.max(event.at);
+                open.scope.add(&event.namespace, event.at);
             }
-            if !is_its_kind && !key.touches(&event.origin, failed_with) {
+            if !is_held || !is_its_kind && !key.touches(&event.origin, failed_with) {
                 continue;
             }
             let gets_past = match end {
@@ -206,7 +226,7 @@ impl State {
             };
             if gets_past && created > open.opened_at {
                 closes.push(key.clone());
-            } else if !gets_past && event.schedule.is_some() && open.is_probe(created, settings) {
+            } else if !gets_past && event.schedule.is_some() && open.is_probe(&event.namespace, created, settings) {
                 open.failed_probes = open.failed_probes.saturating_add(1);
             }
         }
@@ -216,7 +236,8 @@ impl State {
     }
 
     /// Counts a failure, and opens the circuit of its fingerprint when enough targets agree.
-    fn count(&mut self, fingerprint: &Fingerprint, target: ChainName, at: Time, policy: &CircuitPolicy) {
+    fn count(&mut self, fingerprint: &Fingerprint, failure: Counted, policy: &CircuitPolicy) {
+        let at = failure.at;
         let key = CircuitKey::Of(fingerprint.clone());
         if self.open.contains_key(&key) {
             return;
@@ -226,15 +247,16 @@ impl State {
         }
         let targets = self.counted.entry(fingerprint.clone()).or_default();
         let begins = before(at, policy.outage_window);
-        targets.retain(|(other, failed_at)| *other != target && *failed_at >= begins);
-        targets.push((target, at));
+        targets.retain(|other| other.target != failure.target && other.at >= begins);
+        targets.push(failure);
         let agreed = u32::try_from(targets.len()).unwrap_or(u32::MAX);
         if agreed < policy.outage_targets {
             return;
         }
         if self.open.len() < MOST_OPEN {
+            let scope = Scope::of(targets.drain(..).map(|failure| failure.namespace), at);
             self.counted.remove(fingerprint);
-            self.open.insert(key, Open::new(at, agreed, agreed));
+            self.open.insert(key, Open::new(scope, at, agreed, agreed));
         } else {
             targets.remove(0); // more than are asked for say nothing more
         }
@@ -242,7 +264,7 @@ impl State {
 
     /// Makes room for another fingerprint: those that nobody failed with in the window go, else the oldest.
     fn forget_one(&mut self, begins: Time) {
-        let newest = |targets: &[(ChainName, Time)]| targets.last().map(|(_, at)| *at);
+        let newest = |targets: &[Counted]| targets.last().map(|failure| failure.at);
         self.counted.retain(|_, targets| newest(targets) >= Some(begins));
         if self.counted.len() >= MOST_COUNTED {
             let oldest = self.counted.iter().min_by_key(|(fingerprint, targets)| (newest(targets), *fingerprint));
@@ -253,20 +275,22 @@ impl State {
     }
 
     /// Counts an end for the circuit of all, and opens that when too large a share of the targets has failed.
-    fn count_all(&mut self, target: ChainName, failed: bool, at: Time, policy: &CircuitPolicy) {
+    /// `failed_in`: where it failed, the namespace of the execution.
+    fn count_all(&mut self, target: ChainName, failed_in: Option<Arc<str>>, at: Time, policy: &CircuitPolicy) {
         let is_open = self.open.contains_key(&CircuitKey::All);
         let closed_now = self.closed.iter().any(|it| it.key == CircuitKey::All && it.closed_at >= at);
         if policy.breaker_threshold == Thousandths::ZERO || is_open || closed_now {
             return;
         }
-        self.newest.put(target, failed, at);
+        self.newest.put(target, failed_in, at);
         self.newest.forget_before(before(at, policy.outage_window));
         let (failed, finished) = (self.newest.failed, self.newest.by_target.len());
         let of = u32::try_from(finished).unwrap_or(u32::MAX);
         let is_share = u64::from(failed) * 1000 >= u64::from(of) * u64::from(policy.breaker_threshold.0);
         if of >= policy.breaker_minimum && failed > 0 && is_share {
-            self.newest = Newest::default();
-            self.open.insert(CircuitKey::All, Open::new(at, failed, of));
+            let ends = mem::take(&mut self.newest).by_target.into_values();
+            let scope = Scope::of(ends.filter_map(|(_, failed_in)| failed_in), at);
+            self.open.insert(CircuitKey::All, Open::new(scope, at, failed, of));
         }
     }
 }
@@ -274,8 +298,8 @@ impl State {
 /// The newest end of each target within the window.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Newest {
-    /// When each ended last, and whether it failed then.
-    by_target: HashMap<ChainName, (Time, bool)>,
+    /// When each ended last, and where it failed then, the namespace of the execution.
+    by_target: HashMap<ChainName, (Time, Option<Arc<str>>)>,
     /// The ends in order, with some that are not the newest of their target any more.
     in_order: VecDeque<(Time, ChainName)>,
     /// How many targets failed last.
@@ -283,11 +307,11 @@ struct Newest {
 }
 
 impl Newest {
-    fn put(&mut self, target: ChainName, failed: bool, at: Time) {
-        if let Some((_, was)) = self.by_target.insert(target, (at, failed)) {
-            self.failed -= u32::from(was);
+    fn put(&mut self, target: ChainName, failed_in: Option<Arc<str>>, at: Time) {
+        self.failed += u32::from(failed_in.is_some());
+        if let Some((_, was)) = self.by_target.insert(target, (at, failed_in)) {
+            self.failed -= u32::from(was.is_some());
         }
-        self.failed += u32::from(failed);
         // One place for each second of a target is enough.
         if self.in_order.back() != Some(&(at, target)) {
             self.in_order.push_back((at, target));
@@ -301,11 +325,10 @@ impl Newest {
             && (at < begins || is_full(self))
         {
             self.in_order.pop_front();
-            if let Some((newest, failed)) = self.by_target.get(&target).copied()
-                && newest == at
+            if self.by_target.get(&target).is_some_and(|(newest, _)| *newest == at)
+                && let Some((_, failed_in)) = self.by_target.remove(&target)
             {
-                self.by_target.remove(&target);
-                self.failed -= u32::from(failed);
+                self.failed -= u32::from(failed_in.is_some());
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The circuits by table: how they open, how they close, and when they are probed (SPEC section 13.5).
 
 mod folds;
+mod scopes;
 mod turns;
 
 use std::time::Duration;
@@ -32,6 +33,7 @@ fn ended(second: i64, target: u64, created: i64, end: End) -> Event {
     Event {
         at: at(second),
         uid: Uid::new(&format!("{second}-{target}-{created}")),
+        namespace: "ops".into(),
         origin: origin("r.example"),
         schedule: None,
         what: What::Ended { target: ChainName(target), created: at(created), end },
@@ -292,7 +294,7 @@ fn a_circuit_closes_when_nothing_is_heard_of_it_for_long() {
 fn what_a_decision_sees_says_what_is_touched() {
     let circuits = fold(outage()).circuits(at(10));
     let touching = |registry: &str, last: Option<&Fingerprint>, second: i64| {
-        circuits.touching(&origin(registry), last, at(second)).count()
+        circuits.touching("ops", &origin(registry), last, at(second)).count()
     };
     let quiet = 5 + 20 * 60;
     let is_open = |fingerprint: &Fingerprint, second| circuits.is_open_for(fingerprint, at(second));
@@ -304,7 +306,7 @@ fn what_a_decision_sees_says_what_is_touched() {
     assert_eq!(touching("other.example", Some(&set_up("disk")), 10), 0);
     let quiet = 5 + 20 * 60;
     assert_eq!(touching("r.example", None, quiet), 0);
-    let closings: Vec<_> = circuits.closings(&origin("r.example"), None, at(quiet)).map(|(_, at)| at).collect();
+    let closings: Vec<_> = circuits.closings("ops", &origin("r.example"), None, at(quiet)).map(|(_, at)| at).collect();
     assert_eq!(closings, [at(quiet)]);
     assert_eq!(Circuits::default(), fold([]).circuits(at(10)));
 }

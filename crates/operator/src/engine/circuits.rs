@@ -27,10 +27,12 @@ impl Engine {
             match &news {
                 CircuitNews::Opened(circuit) => tracing::warn!(
                     circuit = %circuit.key, failed = circuit.failed, of = circuit.of, since = %circuit.opened_at,
+                    holds = %circuit.scope,
                     "a circuit is open: the schedules that it touches wait, but for one probe at a time"
                 ),
                 CircuitNews::Closed(circuit) => tracing::info!(
-                    circuit = %circuit.key, since = %circuit.opened_at, why = circuit.why.as_str(),
+                    circuit = %circuit.key, since = %circuit.opened_at, held = %circuit.scope,
+                    why = circuit.why.as_str(),
                     "a circuit has closed: what it held goes on"
                 ),
                 CircuitNews::Probed { key, got_past } => {

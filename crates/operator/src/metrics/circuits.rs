@@ -100,13 +100,14 @@ mod tests {
     use super::*;
     use prometheus::core::Collector;
     use wfe_core::Time;
-    use wfe_core::circuit::OpenCircuit;
+    use wfe_core::circuit::{OpenCircuit, Scope};
     use wfe_core::fingerprint::Fingerprint;
 
     fn circuits(keys: &[&str]) -> Circuits {
         let at = Time::UNIX_EPOCH;
         let open = keys.iter().map(|key| OpenCircuit {
             key: Fingerprint::parse(key).map_or(CircuitKey::All, CircuitKey::Of),
+            scope: Scope::default(),
             opened_at: at,
             failed: 5,
             of: 5,

@@ -134,8 +134,8 @@ impl Index {
         let mut news = std::mem::take(&mut breakers.probed);
         for gone in was.iter().filter(|was| !open.iter().any(|is| is_same(was, is))) {
             let closed = closing(gone).cloned().unwrap_or_else(|| {
-                let (key, opened_at) = (gone.key.clone(), gone.opened_at);
-                let closed = ClosedCircuit { key, opened_at, closed_at: now, why: Closing::Forgotten };
+                let (key, scope, opened_at) = (gone.key.clone(), gone.scope.clone(), gone.opened_at);
+                let closed = ClosedCircuit { key, scope, opened_at, closed_at: now, why: Closing::Forgotten };
                 breakers.forgotten.push(closed.clone());
                 closed
             });
@@ -230,16 +230,16 @@ impl Index {
         breakers.pending.clear();
     }
 
-    /// Marks the targets of the schedules that a circuit touches which has opened or closed, and of those whose turn it
-    /// is or was.
+    /// Marks the targets of the schedules that a circuit touches which has opened or closed or holds other namespaces
+    /// now, and of those whose turn it is or was.
     fn mark_held(&mut self, was: &Circuits, is: &Circuits) {
-        let moments = |circuits: &Circuits| -> Vec<(CircuitKey, Time)> {
-            circuits.open().map(|circuit| (circuit.key.clone(), circuit.opened_at)).collect()
+        let is_in = |all: &Circuits, one: &OpenCircuit| {
+            let is_one = |it: &OpenCircuit| it.key == one.key && it.opened_at == one.opened_at && it.scope == one.scope;
+            all.open().any(is_one)
         };
-        let (before, after) = (moments(was), moments(is));
-        let changed =
-            before.iter().filter(|it| !after.contains(it)).chain(after.iter().filter(|it| !before.contains(it)));
-        let changed: Vec<&CircuitKey> = changed.map(|(key, _)| key).collect();
+        // Both what held a schedule before and what holds it now: a failure that comes late may narrow a scope.
+        let gone = was.open().filter(|one| !is_in(is, one));
+        let changed: Vec<_> = gone.chain(is.open().filter(|one| !is_in(was, one))).collect();
         let turns = |circuits: &Circuits| -> Vec<(Uid, CircuitKey, Time)> {
             let turns = circuits.open().filter_map(|it| Some((it.turn.clone()?, it.key.clone(), it.next_probe_at)));
             turns.collect()
@@ -257,8 +257,11 @@ impl Index {
         }
         for (uid, key) in &self.places[&Kind::Schedule] {
             let schedule = self.targets.get(key).and_then(|entry| entry.target.schedules.get(uid));
-            let touches = |it: &Schedule| changed.iter().any(|key| key.touches(&it.origin, it.failed_last_with()));
-            if schedule.is_some_and(touches) {
+            let is_touched = |it: &Schedule| {
+                let last = it.failed_last_with();
+                changed.iter().any(|circuit| circuit.touches(&it.id.namespace, &it.origin, last))
+            };
+            if schedule.is_some_and(is_touched) {
                 self.dirty.insert(key.clone());
             }
         }
@@ -273,9 +276,11 @@ fn is_probe(circuit: &OpenCircuit, execution: &Execution, fold: &Fold, policy: &
         ExecutionState::Failed(failed) => failed.fingerprint.as_ref(),
         _ => None,
     };
-    let touches = |fingerprint| circuit.key.touches(&execution.origin, fingerprint);
+    let namespace = &execution.id.namespace;
+    let touches = |fingerprint| circuit.touches(namespace, &execution.origin, fingerprint);
     let first = circuit.opened_at + policy.backoff.after(1);
-    execution.created >= first && (touches(failed_with) || touches(fold.failed_last(&child.schedule)))
+    let is_held = circuit.scope.since(namespace).is_some_and(|since| since <= execution.created);
+    is_held && execution.created >= first && (touches(failed_with) || touches(fold.failed_last(&child.schedule)))
 }
 
 /// Returns the event that an execution was made for a schedule, where it was.
@@ -284,6 +289,7 @@ fn made(execution: &Execution) -> Option<Event> {
     Some(Event {
         at: execution.created,
         uid: execution.id.uid.clone(),
+        namespace: execution.id.namespace.clone(),
         origin: execution.origin.clone(),
         schedule: Some(child.schedule.clone()),
         what: What::Made,
@@ -309,6 +315,7 @@ fn ended(target: ChainName, execution: &Execution) -> Option<Event> {
     Some(Event {
         at: execution.ended_at()?,
         uid: execution.id.uid.clone(),
+        namespace: execution.id.namespace.clone(),
         origin: execution.origin.clone(),
         schedule: execution.child.as_ref().map(|child| child.schedule.clone()),
         what: What::Ended { target, created: execution.created, end },

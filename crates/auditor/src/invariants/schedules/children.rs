@@ -235,10 +235,11 @@ pub(super) fn holding<'c>(
     now: Seconds,
 ) -> impl Iterator<Item = &'c OpenCircuit> {
     let (template, status) = (&schedule["spec"]["template"]["spec"], &schedule["status"]);
+    let namespace = text(schedule, "/metadata/namespace").unwrap_or_default();
     let last = LastRun::read(status).filter(|last| last.outcome == Some("Failed"));
     let last = last.filter(|last| Some(last.slot) > planned_from(status));
     let failed_with = last.and_then(|_| text(status, "/lastRun/fingerprint"));
-    circuits.touching(Runs::read(&template["workflowRef"]), failed_with, now)
+    circuits.touching(namespace, Runs::read(&template["workflowRef"]), failed_with, now)
 }
 
 /// Tells whether an execution asked for its turn: it is not on its way out.

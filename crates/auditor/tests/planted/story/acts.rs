@@ -65,7 +65,7 @@ impl Story {
                 },
                 "annotations": {
                     "kubernaut.ai/target-resource": target,
-                    "kubernaut.ai/workflow-execution": format!("{NAMESPACE}/{owner}"),
+                    "kubernaut.ai/workflow-execution": self.full_name(owner),
                     "kubernaut.ai/workflow-execution-uid": uid(owner),
                     "kubernaut.ai/workflow-id": self.first(owner)["spec"]["workflowRef"]["workflowId"],
                 },
@@ -215,6 +215,11 @@ impl Story {
                 }
             }
         });
+    }
+
+    /// Returns the namespace of an object and its name.
+    fn full_name(&self, name: &str) -> String {
+        format!("{}/{name}", self.first(name)["metadata"]["namespace"].as_str().unwrap())
     }
 
     pub(crate) fn target(&self, name: &str) -> String {

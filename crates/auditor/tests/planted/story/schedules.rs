@@ -10,10 +10,15 @@ const BEGIN: u64 = 1_767_225_600;
 impl Story {
     /// A person makes a schedule.
     pub(crate) fn schedule(&mut self, name: &str, target: &str, more: &Value) {
+        self.schedule_in(NAMESPACE, name, target, more);
+    }
+
+    /// A person makes a schedule in another namespace than the rest is in.
+    pub(crate) fn schedule_in(&mut self, namespace: &str, name: &str, target: &str, more: &Value) {
         let mut object = json!({
             "apiVersion": "kubernaut.ai/v1alpha1",
             "kind": "WorkflowSchedule",
-            "metadata": {"name": name, "namespace": NAMESPACE},
+            "metadata": {"name": name, "namespace": namespace},
             "spec": {"interval": "1m", "template": {"spec": {
                 "targetResource": target,
                 "workflowRef": {"workflowId": "restart", "version": "1", "containerImage": "registry.example/restart:1"},
@@ -68,7 +73,8 @@ impl Story {
     }
 
     pub(crate) fn child_object(&self, schedule: &str, slot: u64) -> Value {
-        let mut spec = self.object(&uid(schedule))["spec"]["template"]["spec"].clone();
+        let made_by = self.object(&uid(schedule));
+        let mut spec = made_by["spec"]["template"]["spec"].clone();
         spec["remediationRequestRef"] = json!({
             "apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule", "name": schedule, "uid": uid(schedule)});
         spec["startBefore"] = json!(time(slot + 3_600));
@@ -77,7 +83,7 @@ impl Story {
             "kind": "WorkflowExecution",
             "metadata": {
                 "name": Self::child_name(schedule, slot),
-                "namespace": NAMESPACE,
+                "namespace": made_by["metadata"]["namespace"],
                 "labels": {"kubernaut.ai/schedule": schedule},
                 "annotations": {"kubernaut.ai/scheduled-for": time(slot)},
             },

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::action::{Probe, Record};
-use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit};
+use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit, Scope};
 use crate::name::Uid;
 use crate::schedule::{
     Child, Held, HeldBy, Keep, LastRun, Missed, Outcome, Planned, PlannedBy, Revision, Schedule, ScheduleStatus,
@@ -43,9 +43,11 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
         scheduled(target(vec![], vec![]), vec![due])
     };
     let due = || with(|_| {});
+    let own = || Scope::of(["ops".into()], at(0));
     let open = |turn: Option<&str>| {
         let circuit = OpenCircuit {
             key: CircuitKey::All,
+            scope: own(),
             opened_at: at(0),
             failed: 20,
             of: 20,
@@ -56,7 +58,13 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
         };
         Target { circuits: Circuits::new(vec![circuit], vec![]), ..due() }
     };
-    let closed = || ClosedCircuit { key: CircuitKey::All, opened_at: at(0), closed_at: at(NOW), why: Closing::Past };
+    let closed = || ClosedCircuit {
+        key: CircuitKey::All,
+        scope: own(),
+        opened_at: at(0),
+        closed_at: at(NOW),
+        why: Closing::Past,
+    };
     let beside = |executions| Target { executions: target(executions, vec![]).executions, ..due() };
     let ahead = || with(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Completed, 5)))));
     vec![

@@ -22,8 +22,9 @@ prop_compose! {
         target in 0..9_u64,
         schedule in prop::option::of(0..4_u64),
         (is_elsewhere, is_made) in (any::<bool>(), prop::bool::weighted(0.2)),
+        namespace in prop::sample::select(vec!["a", "a", "a", "b", "b", "c", "d", "e", "f"]),
     ) -> Event {
-        let event = ended(second, target, second - took, end);
+        let event = Event { namespace: namespace.into(), ..ended(second, target, second - took, end) };
         let event = if is_elsewhere { elsewhere(event) } else { event };
         match schedule {
             Some(schedule) if is_made => Event { what: What::Made, ..child(schedule, event) },
@@ -66,6 +67,33 @@ proptest! {
         let circuits = CircuitPolicy { outage_targets, ..CircuitPolicy::default() };
         let policy = Policy { circuits, ..Policy::default() };
         prop_assert!(Fold::of(&policy, events).seen(at(4000)).0.is_empty(), "there are nine targets");
+    }
+
+    #[test]
+    fn a_circuit_holds_only_where_something_failed_unless_it_holds_all(
+        events in prop::collection::vec(any_event(), 0..80),
+    ) {
+        let failed_in = |key: &CircuitKey, name: &str| events.iter().any(|event| match &event.what {
+            What::Ended { end: End::FailedBefore(Some(with)), .. } if *key == CircuitKey::Of(with.clone()) => {
+                *event.namespace == *name
+            }
+            What::Ended { end: End::FailedBefore(_) | End::FailedAfter, .. } if *key == CircuitKey::All => {
+                *event.namespace == *name
+            }
+            _ => false,
+        });
+        let parties = |key: &CircuitKey| ["a", "b", "c", "d", "e", "f"].iter().filter(|it| failed_in(key, it)).count();
+        let (open, closed) = fold(events.clone()).seen(at(4000));
+        let open = open.iter().map(|circuit| (&circuit.key, &circuit.scope));
+        for (key, scope) in open.chain(closed.iter().map(|circuit| (&circuit.key, &circuit.scope))) {
+            match scope.namespaces() {
+                Some(some) => {
+                    prop_assert!((1..5).contains(&some.len()), "{some:?}");
+                    prop_assert!(some.iter().all(|name| failed_in(key, name) && scope.has(name)), "{some:?}");
+                }
+                None => prop_assert!(parties(key) >= 5),
+            }
+        }
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub(super) fn circuit(case: Case<'_>) -> Row {
     let is_late = case.next.is_some_and(|next| next.late.is_some());
     let until = mine.chain(quiet).chain(case.lateness_changes_at()).min();
     let keys = || circuits.iter().map(|circuit| circuit.key.clone()).collect();
-    // The status is written once; when the next probe is changes, so the decision alone says it.
+    // The status is written once. When the next probe is and whom else it holds changes, so the decision alone says it;
+    // nor are the namespaces of others to be read in a status.
     let (lasting, probes) = words(case, &circuits);
     let step = hold(case, HeldBy::CircuitOpen, lasting.clone(), until);
     let because = format!("held, {}: {lasting}; {probes}", HeldBy::CircuitOpen.as_str()).into();
@@ -45,11 +46,12 @@ pub(super) fn circuit(case: Case<'_>) -> Row {
 /// What was held runs within one base cooldown after the closing, and not all of it at once.
 fn spread(case: Case<'_>) -> Row {
     let passes = |because: &'static str| Row::Passes(because.into());
-    let Some(due) = case.next.map(|next| next.due) else { return passes("no circuit that touches it is open") };
+    let Some(due) = case.next.map(|next| next.due) else { return passes("no open circuit holds it") };
     let (schedule, now) = (case.schedule, case.view.now);
-    let closings = case.view.target.circuits.closings(&schedule.origin, case.schedule.failed_last_with(), now);
+    let (namespace, last) = (&schedule.id.namespace, schedule.failed_last_with());
+    let closings = case.view.target.circuits.closings(namespace, &schedule.origin, last, now);
     let last = closings.filter(|(_, closed_at)| *closed_at >= due).max_by_key(|(_, closed_at)| *closed_at);
-    let Some((key, closed_at)) = last else { return passes("no circuit that touches it is open") };
+    let Some((key, closed_at)) = last else { return passes("no open circuit holds it") };
     let at = after(closed_at, offset(&schedule.id.uid, case.view.policy.backoff.base));
     if at <= now {
         return passes("its share of the time after a circuit closed has passed");
@@ -67,7 +69,7 @@ fn words(case: Case<'_>, circuits: &[&OpenCircuit]) -> (String, String) {
     // The one that is said is its own where it has a turn, else the one that is probed next.
     let said = circuits.iter().min_by_key(|circuit| (!case.has_turn(circuit), circuit.next_probe_at));
     let Some(said) = said else { return Default::default() };
-    let OpenCircuit { key, opened_at, failed, of, failed_probes, next_probe_at, .. } = said;
+    let OpenCircuit { key, scope, opened_at, failed, of, failed_probes, next_probe_at, .. } = said;
     let agreed = if failed == of {
         format!("{failed} targets had failed with it")
     } else {
@@ -83,7 +85,8 @@ fn words(case: Case<'_>, circuits: &[&OpenCircuit]) -> (String, String) {
         None => "waits for a schedule that nothing else holds",
     };
     let at = shown(*next_probe_at);
-    (lasting, format!("failed probes: {failed_probes}; the next may be made at {at}, and {whose}"))
+    let probes = format!("failed probes: {failed_probes}; the next may be made at {at}, and {whose}");
+    (lasting, format!("{probes}; it holds schedules of {scope}"))
 }
 
 impl<'a> Case<'a> {

@@ -208,7 +208,7 @@ fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppressed, Stri
     });
     // By what the status will say: the failure that is being recorded may be the shared one.
     let failed_with = status.last_run.as_ref().and_then(|last| last.fingerprint.as_ref());
-    let circuits = view.target.circuits.touching(&schedule.origin, failed_with, now);
+    let circuits = view.target.circuits.touching(&schedule.id.namespace, &schedule.origin, failed_with, now);
     let circuits = circuits.max_by_key(|circuit| circuit.quiet_at).map(|circuit| {
         let because = format!("no triage while the circuit {} is open", circuit.key);
         (Suppressed::CircuitOpen, because, circuit.quiet_at)

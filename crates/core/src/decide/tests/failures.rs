@@ -1,7 +1,7 @@
 //! Failures without a run.
 
 use super::*;
-use crate::circuit::{CircuitKey, Circuits, OpenCircuit};
+use crate::circuit::{CircuitKey, Circuits, OpenCircuit, Scope};
 use crate::schedule::Keep;
 
 #[test]
@@ -64,6 +64,8 @@ fn a_failure_without_a_run_is_shown_as_cancelled_only_where_a_cancellation_cause
 fn a_failure_while_a_circuit_of_its_kind_is_open_says_that_it_is_shared() {
     let open = |opened: i64, quiet: i64| OpenCircuit {
         key: CircuitKey::All,
+        // Not of this one's namespace: by this very failure that is held too.
+        scope: Scope::of(["elsewhere".into()], at(opened)),
         opened_at: at(opened),
         failed: 20,
         of: 20,

@@ -2,7 +2,7 @@
 
 use super::triages::{any_adjust, any_analyst_run, any_gathered, any_heard, any_triage, any_triage_spec, with_triage};
 use super::*;
-use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit};
+use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit, Scope};
 use crate::fingerprint::Fingerprint;
 use crate::schedule::cron::Cron;
 use crate::schedule::{
@@ -202,12 +202,16 @@ fn any_circuits() -> impl Strategy<Value = Circuits> {
         "ImagePullBackOff/registry/registry.example",
     ]);
     let key = prop_oneof![1 => Just(CircuitKey::All), 3 => said.prop_map(|it| CircuitKey::Of(Fingerprint::parse(it).unwrap()))];
+    let scope =
+        prop::sample::select(vec![vec!["ops"], vec!["ops", "shop"], vec!["shop"], vec!["a", "b", "c", "d", "e"]]);
+    let scope = scope.prop_map(|names| Scope::of(names.into_iter().map(Into::into), at(-200)));
     let turn = prop::option::weighted(0.7, prop::sample::select(vec!["s", "s", "t", "else"]).prop_map(Uid::new));
     let due = prop::sample::select(vec![-100, NOW - 1, NOW, NOW + 1, NOW + 40, NOW + 500]);
     let quiet = prop::sample::select(vec![NOW - 40, NOW, NOW + 1, NOW + 600, NOW + 1200]);
-    let open =
-        (key.clone(), turn, due, quiet, 0..4_u32).prop_map(|(key, turn, due, quiet, failed_probes)| OpenCircuit {
+    let open = (key.clone(), scope.clone(), turn, due, quiet, 0..4_u32).prop_map(
+        |(key, scope, turn, due, quiet, failed_probes)| OpenCircuit {
             key,
+            scope,
             opened_at: at(-200),
             failed: 5,
             of: 5,
@@ -215,10 +219,12 @@ fn any_circuits() -> impl Strategy<Value = Circuits> {
             next_probe_at: at(due),
             quiet_at: at(quiet),
             turn,
-        });
+        },
+    );
     let closed = prop::sample::select(vec![-100, -60, 0, 20, 30, NOW - 1, NOW]);
-    let closed = (key, closed).prop_map(|(key, second)| ClosedCircuit {
+    let closed = (key, scope, closed).prop_map(|(key, scope, second)| ClosedCircuit {
         key,
+        scope,
         opened_at: at(-300),
         closed_at: at(second),
         why: Closing::Past,

@@ -62,6 +62,24 @@ fn schedule(uid: &str, n: u32, registry: &str) -> Delivery {
     read(Kind::Schedule, serde_json::from_value(object).unwrap(), "runs").unwrap()
 }
 
+/// The same execution or schedule, in another namespace.
+fn in_namespace(namespace: &str, mut delivery: Delivery) -> Delivery {
+    match &mut delivery {
+        Delivery::Execution(record) => record.execution.id.namespace = namespace.into(),
+        Delivery::Schedule(record) => record.schedule.id.namespace = namespace.into(),
+        other => panic!("neither an execution nor a schedule: {other:?}"),
+    }
+    delivery
+}
+
+/// The same execution, as a child of a schedule.
+fn child_of(schedule: &str, delivery: Delivery) -> Delivery {
+    let Delivery::Execution(mut record) = delivery else { panic!("no execution") };
+    let child = ChildOf { schedule: Uid::new(schedule), slot: now(), analyses: false, keep: Keep::Needed };
+    record.execution.child = Some(Box::new(child));
+    Delivery::Execution(record)
+}
+
 fn outage() -> Vec<Delivery> {
     (1..=5).map(|n| pulls(n, i64::from(n))).collect()
 }
@@ -183,6 +201,44 @@ fn an_opening_and_a_closing_mark_the_schedules_that_they_touch() {
     index.take_dirty();
     assert_eq!(news(&mut index, 101), [format!("closed {PULL} Past")]);
     assert_eq!(index.take_dirty(), touched);
+}
+
+#[test]
+fn a_scope_that_widens_marks_the_schedules_that_are_held_by_now() {
+    let schedule = |uid: &str, n: u32| in_namespace(uid, schedule(uid, n, "r.example"));
+    let mut index = synced(vec![schedule("ops", 20), schedule("shop", 21), schedule("third", 22)]);
+    index.settle_circuits(now());
+    let mut marked = |delivery: Vec<Delivery>, second: i64, told: &[String]| {
+        apply(&mut index, delivery);
+        index.take_dirty();
+        assert_eq!(news(&mut index, second), told);
+        let dirty = index.take_dirty();
+        [20, 21, 22].map(|n| dirty.contains(&Key::Chain(node(n).chain())))
+    };
+    assert_eq!(marked(outage(), 10, &[format!("opened {PULL}")]), [true, false, false]);
+    assert_eq!(marked(vec![in_namespace("shop", pulls(6, 20))], 21, &[])[1..], [true, false]);
+    assert_eq!(marked(vec![in_namespace("shop", pulls(7, 30))], 31, &[]), [false; 3], "it is held already");
+    assert_eq!(marked(vec![in_namespace("third", completes(8, "elsewhere", 100))], 101, &[]), [false; 3]);
+    let closed = format!("closed {PULL} Past");
+    assert_eq!(marked(vec![in_namespace("shop", completes(9, "well", 102))], 103, &[closed]), [true, true, false]);
+}
+
+#[test]
+fn only_children_of_namespaces_that_are_held_are_told_as_probes() {
+    let mut index = synced(vec![]);
+    apply(&mut index, outage());
+    assert_eq!(news(&mut index, 10), [format!("opened {PULL}")]);
+    let mut told = |n: u32, uid: &str, ended: i64| {
+        let undecided = ExecutionState::Undecided { unusable: None, start_before: None };
+        let Delivery::Execution(failed) = pulls(n, ended) else { panic!("no execution") };
+        for state in [undecided, failed.execution.state] {
+            apply(&mut index, [in_namespace("shop", child_of("s", on(n, uid, ended, state)))]);
+        }
+        news(&mut index, ended)
+    };
+    assert_eq!(told(20, "first", 80), [""; 0], "nobody held it");
+    assert_eq!(told(21, "under-way", 85), [""; 0], "it was made before its namespace was held");
+    assert_eq!(told(22, "second", 95), ["probed false"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::action::Probe;
-use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit};
+use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit, Scope};
 use crate::fingerprint::Fingerprint;
 
 const PULL: &str = "ImagePullBackOff/registry/registry.example";
@@ -11,10 +11,16 @@ fn key(said: &str) -> CircuitKey {
     Fingerprint::parse(said).map_or(CircuitKey::All, CircuitKey::Of)
 }
 
+/// The namespace of all schedules here, unless a test says otherwise.
+fn own() -> Scope {
+    Scope::of(["ops".into()], at(20))
+}
+
 /// A circuit that opened at second 20: its next probe is due at second 80, and it is quiet at second 1220.
 fn open(said: &str, turn: Option<&str>) -> OpenCircuit {
     OpenCircuit {
         key: key(said),
+        scope: own(),
         opened_at: at(20),
         failed: 5,
         of: 5,
@@ -26,7 +32,7 @@ fn open(said: &str, turn: Option<&str>) -> OpenCircuit {
 }
 
 fn closed(said: &str, second: i64) -> ClosedCircuit {
-    ClosedCircuit { key: key(said), opened_at: at(20), closed_at: at(second), why: Closing::Past }
+    ClosedCircuit { key: key(said), scope: own(), opened_at: at(20), closed_at: at(second), why: Closing::Past }
 }
 
 fn beside(schedules: Vec<Schedule>, open: Vec<OpenCircuit>, closed: Vec<ClosedCircuit>) -> Target {
@@ -81,6 +87,36 @@ fn an_open_circuit_holds_what_it_touches() {
 }
 
 #[test]
+fn a_circuit_holds_no_schedule_of_a_namespace_that_has_not_failed_with_it() {
+    let elsewhere = |mut schedule: Schedule| {
+        schedule.id.namespace = "shop".into();
+        schedule
+    };
+    let of = |names: &[&str], said: &str| OpenCircuit {
+        scope: Scope::of(names.iter().map(|name| (*name).into()), at(20)),
+        ..open(said, None)
+    };
+    for (what, schedule, circuit, second, is_held) in [
+        ("its registry", schedule("s"), of(&["ops"], PULL), 75, false),
+        ("all", schedule("s"), of(&["ops"], "*"), 75, false),
+        ("the cluster", schedule("s"), of(&["ops"], "Forbidden/cluster"), 75, false),
+        ("what it failed with last", failed_with(PULL, Outcome::Failed), of(&["ops"], PULL), 200, false),
+        ("by now its namespace too", schedule("s"), of(&["ops", "shop"], PULL), 75, true),
+        ("all namespaces", schedule("s"), of(&["a", "b", "c", "d", "e"], PULL), 75, true),
+    ] {
+        let row = row(&decided_under(&elsewhere(schedule), vec![circuit], second));
+        assert_eq!(row, if is_held { "8 circuit" } else { "10 otherwise" }, "{what}");
+    }
+    // Its closing spreads what it held, and the turn of a circuit that does not hold it lets nothing through.
+    let spread = beside(vec![elsewhere(schedule("s"))], vec![], vec![closed(PULL, 600)]);
+    assert_eq!(row(&decide(&spread, &Policy::default(), at(600))), "10 otherwise");
+    let spread = beside(vec![schedule("s")], vec![], vec![closed(PULL, 600)]);
+    assert_eq!(row(&decide(&spread, &Policy::default(), at(600))), "8 circuit");
+    let both = vec![open(PULL, Some("s")), of(&["shop"], "*")];
+    assert_eq!(row(&decided_under(&elsewhere(schedule("s")), both, 85)), "8 circuit");
+}
+
+#[test]
 fn the_turn_of_one_circuit_passes_all() {
     let both = |second| vec![open(PULL, Some("s")), OpenCircuit { next_probe_at: at(900), ..open("*", Some(second)) }];
     assert_eq!(row(&decided_under(&schedule("s"), both("t"), 85)), "10 otherwise");
@@ -125,7 +161,7 @@ fn a_hold_says_which_circuit_and_the_decision_when_it_is_probed() {
     let because = &decision.schedules[0].1.asked.last().unwrap().1;
     let due = crate::moment::shown(at(80));
     let probes = format!("failed probes: 3; the next may be made at {due}, and is made by this schedule");
-    assert_eq!(*because, format!("held, CircuitOpen: {message}; {probes}"));
+    assert_eq!(*because, format!("held, CircuitOpen: {message}; {probes}; it holds schedules of namespace ops"));
     assert_eq!((status.failure_count, &status.last_run), (0, &schedule("s").status.last_run), "a hold is no failure");
     assert_eq!(decision.wake, Some(at(80)), "its turn comes");
     assert_eq!(decided_under(&schedule("s"), vec![open("*", Some("t"))], 75).wake, Some(at(1220)), "it closes");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::action::{Analyse, TriageDoes, TriageStep};
+use crate::circuit::{CircuitKey, Circuits, OpenCircuit, Scope};
 use crate::fingerprint::Fingerprint;
 use crate::name::ExecutionId;
 use crate::policy::TriagePolicy;
@@ -208,6 +209,32 @@ fn a_triage_is_suppressed_in_the_cooldown_and_when_too_many_began() {
         it.status.triage = Some(Box::new(triage));
     };
     assert_eq!(fails(cooldown), Some(Suppressed::Cooldown));
+}
+
+#[test]
+fn a_triage_is_suppressed_by_a_circuit_that_holds_its_namespace() {
+    let circuit = |namespaces: &[&str]| OpenCircuit {
+        key: CircuitKey::All,
+        scope: Scope::of(namespaces.iter().map(|name| (*name).into()), at(0)),
+        opened_at: at(0),
+        failed: 20,
+        of: 20,
+        failed_probes: 0,
+        next_probe_at: at(60),
+        quiet_at: at(1200),
+        turn: None,
+    };
+    for (namespaces, begins) in [
+        (vec!["ops"], false),
+        (vec!["shop"], true),
+        (vec!["ops", "shop"], false),
+        (vec!["a", "b", "c", "d", "e"], false),
+    ] {
+        let circuits = Circuits::new(vec![circuit(&namespaces)], vec![]);
+        let target = Target { circuits, ..scheduled(Target::default(), vec![failing(|_| {})]) };
+        let actions = decide(&target, &Policy::default(), at(20)).actions;
+        assert_eq!(actions.iter().any(|action| matches!(action, Action::Triage(_))), begins, "{namespaces:?}");
+    }
 }
 
 #[test]
