@@ -4,9 +4,9 @@ use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use wfe_testkit::awaits::Objects;
-use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, World};
+use wfe_testkit::{ControlPlane, Metrics, Operator, Options, Outcome, Pipeline, World, WorldOptions};
 
-use super::{await_outcome, await_schedule, children, create, hurry, moment};
+use super::{await_held, await_outcome, await_schedule, children, create, hurry, moment};
 use crate::audited::audited;
 use crate::configuration::{NAME, set};
 use crate::expect::{condition, text};
@@ -104,12 +104,15 @@ async fn a_shared_failure_opens_a_circuit_that_holds_schedules_alone_outlives_a_
     let event = world.await_event_in(&world.system_namespace(), NAME, "CircuitOpened").await?;
     let note = format!("4 targets failed with {SHARED} within outage-window: the schedules that this touches wait");
     assert!(event["type"] == "Warning" && text(&event["note"]).starts_with(&note), "{event:#}");
+    let whose = format!("it holds schedules of namespace {}, and of others when they fail with it", world.namespace());
+    assert!(text(&event["note"]).contains(&whose), "{event:#}");
     let opened = told(&person).await?;
     assert_eq!(
         (&opened["fingerprint"], &opened["failed"], &opened["of"]),
         (&json!(SHARED), &json!(4), &json!(4)),
         "{opened:#}"
     );
+    assert_eq!(opened["namespaces"], json!([world.namespace()]), "{opened:#}");
 
     // The failure that opened it is shared, and begins no triage.
     let last = await_outcome(&world, "four", "Failed").await?;
@@ -192,4 +195,51 @@ async fn a_shared_failure_opens_a_circuit_that_holds_schedules_alone_outlives_a_
     }
     audited(&world, recording).await?;
     world.close().await
+}
+
+/// On a control plane of its own: the operator watches all namespaces.
+#[tokio::test]
+async fn a_namespace_whose_executions_fail_on_many_targets_holds_its_own_schedules_alone() -> Result<()> {
+    let control_plane = ControlPlane::start(Options::default()).await?;
+    let options = WorldOptions { all_namespaces: true, ..WorldOptions::default() };
+    let here = World::with(&control_plane, "scope", options).await?;
+    let there = here.neighbour().await?;
+    // Without a ConfigMap nothing tells of circuits. The first probe is due after a minute: nobody makes it here.
+    set(&here, &[("base-cooldown-period", "1m")]).await?;
+    let bundle = short(&here).await?;
+    let missing = format!("{}/nothing/is-there:1.0.0", control_plane.registry());
+    // Tekton as shipped never says that a bundle is not there: the operator gives up on it.
+    let operator = here.operator().arg("--start-deadline", "10s").start().await?;
+    let spec = json!({"interval": "1h", "minInterval": "1s"});
+    create(&here, "mine", "node/mine", &bundle, &spec).await?;
+    create(&there, "theirs", "node/theirs", &bundle, &spec).await?;
+
+    // Whoever may create executions in one namespace lets them fail on five targets, with a registry that all use.
+    for number in 0..5 {
+        let name = format!("missing-{number}");
+        here.wfe(&name).target(&format!("node/{name}")).workflow("nothing").image(&missing).create().await?;
+    }
+    let shared = format!("ImagePullBackOff/registry/{}", control_plane.registry());
+    let is_open = |metrics: &Metrics| metrics.value("workflow_circuit_open", &[("fingerprint", &shared)]) > 0.0;
+    operator.await_metrics("the circuit is open", is_open).await?;
+    let event = here.await_event_in(&here.system_namespace(), NAME, "CircuitOpened").await?;
+    let whose = format!("it holds schedules of namespace {}, and", here.namespace());
+    assert!(text(&event["note"]).contains(&whose), "{event:#}");
+
+    // Of two schedules that fetch from this registry the one there runs, and its success closes nothing.
+    hurry(&here, "mine").await?;
+    await_held(&here, "mine", "CircuitOpen").await?;
+    hurry(&there, "theirs").await?;
+    await_outcome(&there, "theirs", "Completed").await?;
+    await_held(&here, "mine", "CircuitOpen").await?;
+    assert!(is_open(&operator.metrics().await?), "a success of another namespace closes it");
+
+    // With a failure of its own the other namespace is held too; that failure is shared.
+    there.wfe("missing").target("node/missing").workflow("nothing").image(&missing).create().await?;
+    let failed = there.await_phase("missing", "Failed").await?;
+    assert_eq!(failed["status"]["failureDetails"]["sharedOutage"], true, "{failed:#}");
+    hurry(&there, "theirs").await?;
+    await_held(&there, "theirs", "CircuitOpen").await?;
+    there.close().await?;
+    here.close().await
 }
