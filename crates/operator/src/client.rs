@@ -15,6 +15,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::client::{Body, ClientBuilder};
 use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Config, Resource};
+use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
 use wfe_core::residue::ResidueKind;
 use wfe_settings::policies::Half;
@@ -26,6 +27,7 @@ use wfe_view::source::{Pages, objects, place};
 use crate::hearing::{Hearing, HearingLayer};
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
+use crate::pace::Pace;
 use crate::verb::Verb;
 
 /// How long an answer may take. Longer than the ten seconds that the API server gives an admission webhook, so that a
@@ -41,6 +43,7 @@ pub struct Cluster {
     execution_namespace: Arc<str>,
     leadership: Leadership,
     metrics: Metrics,
+    pace: Pace,
 }
 
 impl Cluster {
@@ -61,7 +64,7 @@ impl Cluster {
         // Watches are long: their own time-out (in `watch`) bounds them. Other requests are bounded by `call`.
         config.read_timeout = None;
         let client = ClientBuilder::try_from(config)?.with_layer(&HearingLayer::new(hearing)).build();
-        Ok(Self { client, execution_namespace: execution_namespace.into(), leadership, metrics })
+        Ok(Self { client, execution_namespace: execution_namespace.into(), leadership, metrics, pace: Pace::default() })
     }
 
     /// Talks to an API server that is a service in this process. As [`connect`](Self::connect), but for sockets and
@@ -82,13 +85,19 @@ impl Cluster {
         B::Error: Into<BoxError>,
     {
         let client = Client::new(HearingLayer::new(hearing).layer(service), "default");
-        Self { client, execution_namespace: execution_namespace.into(), leadership, metrics }
+        Self { client, execution_namespace: execution_namespace.into(), leadership, metrics, pace: Pace::default() }
     }
 
     /// Returns the same cluster with another execution namespace.
     #[must_use]
     pub fn with_execution_namespace(self, execution_namespace: &str) -> Self {
         Self { execution_namespace: execution_namespace.into(), ..self }
+    }
+
+    /// Returns how slow its answers are.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        self.pace.clone()
     }
 
     /// Returns the namespace of all runs.
@@ -202,7 +211,9 @@ impl Cluster {
         limit: Duration,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, CallError> {
+        let begun = Instant::now();
         let result = within(limit, request).await;
+        self.pace.answered(verb, resource, begun.elapsed());
         self.metrics.api_request(verb, resource, result.as_ref().err().map_or(200, CallError::code));
         result
     }

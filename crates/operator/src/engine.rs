@@ -29,6 +29,7 @@ use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::leadership::{Leadership, Term};
 use crate::metrics::{BusyGauges, CircuitGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
+use crate::pace::Pace;
 use crate::perform::{Performer, Report, Task, Work};
 use crate::queue::{Queue, Shares};
 use crate::untold::Untold;
@@ -38,7 +39,7 @@ use report::{Failures, Held};
 /// How many targets are worked on at once: enough to keep the API server busy, few enough that it can serve others.
 const PARALLEL_TARGETS: usize = 40;
 /// How many of them for one namespace that asks. Alone it leaves some places free, for whoever comes. Beside others it
-/// has few: the more of it is under way, the longer the API server takes for each request of the others.
+/// begins with few, and gets more while the API server answers no slower for that.
 const SHARES: Shares = Shares { alone: 32, beside: 4, behind: 1 };
 /// How many deliveries are taken in before decisions get their turn again.
 const DELIVERIES_AT_ONCE: usize = 512;
@@ -55,6 +56,7 @@ pub struct Engine {
     index: Index,
     queue: Queue<Key, Asker>,
     performer: Performer,
+    pace: Pace,
     performing: JoinSet<(Key, Report)>,
     /// The key of each task, so that a target whose work has panicked is found again.
     tasks: HashMap<tokio::task::Id, (Key, Instant)>,
@@ -124,6 +126,7 @@ impl Engine {
         Self {
             index: Index::new(settings.watch_namespace.clone()),
             queue: Queue::new(SHARES),
+            pace: performer.pace(),
             performer,
             performing: JoinSet::new(),
             tasks: HashMap::new(),
@@ -378,7 +381,7 @@ impl Engine {
                 false
             }
         };
-        self.queue.done(&key);
+        self.queue.done(&key, self.pace.slowdown());
         if learned_something {
             self.mark(key);
         }

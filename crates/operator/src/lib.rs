@@ -18,6 +18,7 @@ pub mod hearing;
 pub mod leadership;
 pub mod lease;
 pub mod metrics;
+pub mod pace;
 pub mod parts;
 pub mod perform;
 pub mod policies;

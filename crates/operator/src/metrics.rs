@@ -260,9 +260,10 @@ impl Metrics {
         self.0.errors.with_label_values(&[cause]).inc();
     }
 
-    /// Shows how much there is to do and to know.
-    pub fn load(&self, queue_depth: usize, targets: usize, synced: bool) {
+    /// Shows how much there is to do and to know, and how many places a namespace has beside others.
+    pub fn load(&self, queue_depth: usize, places: f64, targets: usize, synced: bool) {
         self.0.now.queue_depth.set(i64::try_from(queue_depth).unwrap_or(i64::MAX));
+        self.0.now.places.set(places);
         self.0.now.targets.set(i64::try_from(targets).unwrap_or(i64::MAX));
         self.0.now.synced.set(i64::from(synced));
     }

@@ -43,6 +43,7 @@ use wfe_view::index::{Expected, Key, Kind, Live, Written};
 use crate::client::Cluster;
 use crate::events::{Announcement, Events};
 use crate::metrics::Metrics;
+use crate::pace::Pace;
 
 const EXECUTIONS: &str = "workflowexecutions";
 const EXECUTION_STATUS: &str = "workflowexecutions/status";
@@ -235,6 +236,12 @@ impl Performer {
     #[must_use]
     pub fn new(cluster: Cluster, metrics: Metrics, events: Events) -> Self {
         Self { cluster, metrics, events, asking: Arc::new(Semaphore::new(PARALLEL_CONDITIONS)) }
+    }
+
+    /// Returns how slow the API server's answers are.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        self.cluster.pace()
     }
 
     /// Tells people something that follows from no write.

@@ -12,6 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::time::{DelayQueue, delay_queue};
 
+use crate::pace::Places;
+
 /// How far away a timer can be: it goes off then, and whoever looks sets it again. A queue of timers panics beyond some
 /// two years, and statuses hold times as far as the year 9999. Looking once an hour costs nothing, and finds out about
 /// a clock that was set meanwhile.
@@ -21,6 +23,10 @@ const FARTHEST: Duration = Duration::from_hours(1);
 /// asks again soon, and does not wait behind a crowd then.
 const SHARED_FOR: Duration = Duration::from_secs(10);
 
+/// Work that takes longer hangs, on a webhook for example. It fills no place beside others: else a namespace that has
+/// one place would stand still behind it.
+const HANGS: Duration = Duration::from_secs(1);
+
 /// Who has asked for so many keys or fewer goes before all who have asked for more.
 const FEW: usize = 2;
 
@@ -29,10 +35,19 @@ const FEW: usize = 2;
 pub struct Shares {
     /// While nobody else asks.
     pub alone: usize,
-    /// While others ask too: what is under way for one is what each of the others waits behind at the API server.
-    pub beside: usize,
+    /// While others ask too, at first: what is under way for one is what each of the others waits behind at the API
+    /// server, so it becomes less where that is slow, and more where it is not ([`Places`]).
+    pub beside: u32,
     /// For who asks for many, while work goes on for another who asks for few.
     pub behind: usize,
+}
+
+/// How many keys are being worked on for one of those who ask.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    all: usize,
+    /// Of which so many were begun a short time ago.
+    lately: usize,
 }
 
 /// The queue of keys `K`, asked for by `A`.
@@ -40,11 +55,11 @@ pub struct Shares {
 pub struct Queue<K, A> {
     ready: Turns<K, A>,
     queued: HashSet<K>,
-    /// What is being worked on, and for whom.
-    busy: HashMap<K, A>,
-    /// How many keys are being worked on for each of those who ask.
-    share: HashMap<A, usize>,
+    /// What is being worked on, for whom, and since when.
+    busy: HashMap<K, (A, Instant)>,
     shares: Shares,
+    /// How many each may have worked on while others ask too.
+    beside: Places,
     /// For whom work was begun last.
     latest: Option<A>,
     /// Until when the places are shared, and everybody has the smaller share.
@@ -104,7 +119,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
             ready: Turns { lines: HashMap::new(), turns: VecDeque::new() },
             queued: HashSet::new(),
             busy: HashMap::new(),
-            share: HashMap::new(),
+            beside: Places::new(shares.beside),
             shares,
             latest: None,
             shared_until: None,
@@ -169,43 +184,51 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
 
     /// Says that a key is being worked on, and for whom: marks are kept until it is done.
     pub fn start(&mut self, key: K, asker: A) {
+        let now = Instant::now();
         if self.latest.as_ref().is_some_and(|latest| *latest != asker) {
-            self.shared_until = Some(Instant::now() + SHARED_FOR);
+            self.shared_until = Some(now + SHARED_FOR);
         }
         self.latest = Some(asker.clone());
-        *self.share.entry(asker.clone()).or_default() += 1;
-        self.busy.insert(key, asker);
+        self.busy.insert(key, (asker, now));
     }
 
-    /// Says that the work on a key is over.
-    pub fn done(&mut self, key: &K) {
-        if let Some(asker) = self.busy.remove(key)
-            && let Some(busy) = self.share.get_mut(&asker)
-        {
-            *busy -= 1;
-            if *busy == 0 {
-                self.share.remove(&asker);
-            }
-        }
+    /// Says that the work on a key is over, and how slow the API server is by now.
+    pub fn done(&mut self, key: &K, slowdown: f64) {
+        self.beside.adapt(slowdown);
+        self.busy.remove(key);
         if let Some(asker) = self.again.remove(key) {
             self.mark(key.clone(), asker);
         }
     }
 
-    /// Takes out the next key of somebody who has not all that he may have.
+    /// Takes out the next key of somebody who has not all that he may have. One place everybody has.
     fn take(&mut self) -> Option<K> {
-        let is_shared = self.shared_until.is_some_and(|until| Instant::now() < until);
-        let most = if is_shared { self.shares.beside } else { self.shares.alone };
-        let (ready, share) = (&self.ready, &self.share);
-        let asks_for_few = |asker: &A| share.get(asker).copied().unwrap_or(0) + ready.count(asker) <= FEW;
-        let of_few = share.keys().any(asks_for_few);
-        let behind = self.shares.behind;
+        let now = Instant::now();
+        let is_shared = self.shared_until.is_some_and(|until| now < until);
+        let mut shares: HashMap<&A, Share> = HashMap::new();
+        for (asker, begun) in self.busy.values() {
+            let share = shares.entry(asker).or_default();
+            share.all += 1;
+            share.lately += usize::from(now < *begun + HANGS);
+        }
+        let Shares { alone, behind, .. } = self.shares;
+        let (ready, beside) = (&self.ready, self.beside);
+        let asks_for_few = |asker: &A, share: Share| share.all + ready.count(asker) <= FEW;
+        let of_few = shares.iter().any(|(asker, share)| share.lately > 0 && asks_for_few(asker, *share));
         let may = |asker: &A| {
-            let most = if of_few && !asks_for_few(asker) { behind } else { most };
-            share.get(asker).is_none_or(|busy| *busy < most)
+            let share = shares.get(asker).copied().unwrap_or_default();
+            let has_room = share.all < alone && (!is_shared || beside.has_room(share.lately));
+            let lets_few_go_first = !of_few || asks_for_few(asker, share) || share.lately < behind;
+            share.all == 0 || has_room && lets_few_go_first
         };
         let place = ready.turns.iter().position(may)?;
         self.ready.take(place)
+    }
+
+    /// Returns how many keys may be worked on at once for one of those who ask, while others ask too.
+    #[must_use]
+    pub fn places(&self) -> f64 {
+        self.beside.count()
     }
 
     /// Returns how many keys are ready or being worked on.
@@ -221,9 +244,12 @@ mod tests {
     use futures::FutureExt;
     use tokio::time::advance;
 
+    /// How slow an API server is of which nobody wants more or less.
+    const STEADY: f64 = 1.7;
+
     /// A queue in which it makes no difference whether others ask.
     fn with_share<K: Clone + Eq + Hash, A: Clone + Eq + Hash>(share: usize) -> Queue<K, A> {
-        Queue::new(Shares { alone: share, beside: share, behind: share })
+        Queue::new(Shares { alone: share, beside: u32::MAX, behind: usize::MAX })
     }
 
     #[tokio::test(start_paused = true)]
@@ -244,9 +270,9 @@ mod tests {
         queue.start(key, ());
         queue.mark("a", ());
         assert_eq!(queue.next().now_or_never(), None);
-        queue.done(&"a");
+        queue.done(&"a", STEADY);
         assert_eq!(queue.next().now_or_never(), Some("a"));
-        queue.done(&"a");
+        queue.done(&"a", STEADY);
         assert_eq!(queue.next().now_or_never(), None);
     }
 
@@ -279,7 +305,7 @@ mod tests {
         assert_eq!(queue.next().now_or_never(), None);
         queue.mark("busy", ());
         assert_eq!(queue.next().now_or_never(), None);
-        queue.done(&"busy");
+        queue.done(&"busy", STEADY);
         assert_eq!(queue.next().now_or_never(), Some("busy"));
         queue.mark_after("later", (), Duration::ZERO);
         advance(Duration::from_secs(1)).await;
@@ -329,7 +355,7 @@ mod tests {
         assert_eq!(queue.next().now_or_never(), None, "its share is in use");
         queue.mark(99, "calm");
         assert_eq!(queue.next().now_or_never(), Some(99));
-        queue.done(&0);
+        queue.done(&0, STEADY);
         assert_eq!(queue.next().now_or_never(), Some(2));
     }
 
@@ -347,15 +373,54 @@ mod tests {
         assert_eq!(queue.next().now_or_never(), Some(99));
         queue.start(99, "calm");
         for done in [99, 0, 1] {
-            queue.done(&done);
+            queue.done(&done, STEADY);
         }
         assert_eq!(queue.next().now_or_never(), None, "the storm has its share: 2 and 3");
-        queue.done(&2);
+        queue.done(&2, STEADY);
         assert_eq!(queue.next().now_or_never(), Some(4));
         queue.start(4, "storm");
         assert_eq!(queue.next().now_or_never(), None);
         advance(SHARED_FOR).await;
         assert_eq!(queue.next().now_or_never(), Some(5), "nobody else has asked for long");
+    }
+
+    /// It never has less than one place, so that nobody stands still behind those who ask all the time.
+    #[tokio::test(start_paused = true)]
+    async fn beside_others_a_crowd_has_as_many_places_as_the_api_server_keeps_up_with() {
+        let mut queue = Queue::new(Shares { alone: 8, beside: 4, behind: 1 });
+        queue.start(1_000, "calm");
+        queue.done(&1_000, STEADY);
+        (0..1_000).for_each(|key| queue.mark(key, "storm"));
+        let mut under_way = VecDeque::new();
+        let begin = |queue: &mut Queue<i32, &'static str>, under_way: &mut VecDeque<i32>| {
+            while let Some(key) = queue.next().now_or_never() {
+                queue.start(key, "storm");
+                under_way.push_back(key);
+            }
+        };
+        begin(&mut queue, &mut under_way);
+        for (slowdown, places) in [(STEADY, 4), (3.0, 1), (STEADY, 1), (1.0, 8), (STEADY, 8)] {
+            for _ in 0..100 {
+                let oldest = under_way.pop_front().expect("it has a place");
+                queue.done(&oldest, slowdown);
+                begin(&mut queue, &mut under_way);
+            }
+            assert_eq!(under_way.len(), places, "answers take {slowdown} times as long as the quickest");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_hangs_fills_no_place_beside_others_and_no_more_than_all_that_one_may_have() {
+        let mut queue = Queue::new(Shares { alone: 3, beside: 1, behind: 1 });
+        queue.start(1_000, "calm");
+        (0..10).for_each(|key| queue.mark(key, "storm"));
+        for expected in 0..3 {
+            assert_eq!(queue.next().now_or_never(), Some(expected));
+            queue.start(expected, "storm");
+            assert_eq!(queue.next().now_or_never(), None, "it has one place");
+            advance(HANGS).await;
+        }
+        assert_eq!(queue.next().now_or_never(), None, "all that hang are too many");
     }
 
     /// Two keys of one hold back a crowd while they are worked on; two crowds do not hold back each other.
@@ -378,14 +443,14 @@ mod tests {
             queue.start(expected, "calm");
         }
         for done in [0, 1, 100, 101, 98] {
-            queue.done(&done);
+            queue.done(&done, STEADY);
         }
         assert_eq!(queue.next().now_or_never(), None, "each storm still has one, and waits behind the calm one");
-        queue.done(&2);
+        queue.done(&2, STEADY);
         assert_eq!(queue.next().now_or_never(), Some(3), "one at a time goes on");
         queue.start(3, "storm");
         assert_eq!(queue.next().now_or_never(), None);
-        queue.done(&99);
+        queue.done(&99, STEADY);
         for expected in [103, 4] {
             assert_eq!(queue.next().now_or_never(), Some(expected));
             queue.start(expected, if expected < 100 { "storm" } else { "other storm" });
@@ -401,7 +466,7 @@ mod tests {
         queue.mark_after("other", "calm", Duration::from_secs(2));
         advance(Duration::from_secs(3)).await;
         assert_eq!(queue.next().now_or_never(), Some("other"), "the share of the first is in use");
-        queue.done(&"first");
+        queue.done(&"first", STEADY);
         assert_eq!(queue.next().await, "timed", "it was ready first");
         assert_eq!(queue.next().await, "first");
     }

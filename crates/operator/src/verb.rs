@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What a request does, as its metric label says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Reads one object.
     Get,

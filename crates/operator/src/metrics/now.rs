@@ -1,6 +1,6 @@
 //! The gauges of how things are now, which decisions and the tick of a second bring up to date.
 
-use prometheus::{GaugeVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{Gauge, GaugeVec, IntGauge, IntGaugeVec, Opts, Registry};
 use wfe_core::waiting::Waiting;
 use wfe_view::index::Kind;
 
@@ -9,6 +9,7 @@ use super::busy::slow_label;
 /// How things are now.
 pub(super) struct Now {
     pub(super) queue_depth: IntGauge,
+    pub(super) places: Gauge,
     pub(super) targets: IntGauge,
     pub(super) synced: IntGauge,
     pub(super) leader: IntGauge,
@@ -32,6 +33,10 @@ impl Now {
             queue_depth: IntGauge::new(
                 "workflowexecution_queue_depth",
                 "Targets that wait for work or are worked on.",
+            )?,
+            places: Gauge::new(
+                "workflowexecution_places_beside_others",
+                "Targets that may be worked on at once for one namespace while others ask too.",
             )?,
             targets: IntGauge::new("workflowexecution_targets", "Targets that have an execution or a run.")?,
             synced: IntGauge::new("workflowexecution_caches_synced", "1 when the caches hold the first full lists.")?,
@@ -103,6 +108,7 @@ impl Now {
     /// Registers them.
     pub(super) fn register(&self, registry: &Registry) -> prometheus::Result<()> {
         registry.register(Box::new(self.queue_depth.clone()))?;
+        registry.register(Box::new(self.places.clone()))?;
         registry.register(Box::new(self.targets.clone()))?;
         registry.register(Box::new(self.synced.clone()))?;
         registry.register(Box::new(self.leader.clone()))?;
