@@ -23,11 +23,8 @@ const SLOW: f64 = 2.0;
 const QUICK: f64 = 1.5;
 /// By how much the places of a crowd become fewer with each work that ends while answers are slow.
 const FEWER: f64 = 0.9;
-
-/// How many places there are at the most: as many as one has alone.
-const MOST_PLACES: f64 = 32.0;
-/// Answers that take longer say nothing of how much is under way: a webhook hangs, or the API server does.
-const HANGS: Duration = Duration::from_secs(1);
+/// What takes longer hangs: a webhook does, or the API server. It says nothing of how much is under way.
+pub(crate) const HANGS: Duration = Duration::from_secs(1);
 
 /// How slow the API server's answers are. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -66,13 +63,14 @@ impl Pace {
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
     places: f64,
+    most: f64,
 }
 
 impl Places {
-    /// Begins with so many.
+    /// Begins with so many, and never has more than the most.
     #[must_use]
-    pub fn new(places: u32) -> Self {
-        Self { places: f64::from(places) }
+    pub fn new(first: u32, most: u32) -> Self {
+        Self { places: f64::from(first), most: f64::from(most) }
     }
 
     /// Adapts them when work has ended, to how slow the API server is: by one for as many works as there are places,
@@ -81,7 +79,7 @@ impl Places {
         if slowdown > SLOW {
             self.places = (self.places * FEWER).max(1.0);
         } else if slowdown < QUICK {
-            self.places = (self.places + 1.0 / self.places).min(MOST_PLACES);
+            self.places = (self.places + 1.0 / self.places).min(self.most);
         }
     }
 
@@ -93,8 +91,8 @@ impl Places {
 
     /// Tells whether there is a place beside so many.
     #[must_use]
-    pub fn has_room(&self, busy: usize) -> bool {
-        u32::try_from(busy).is_ok_and(|busy| f64::from(busy) + 1.0 <= self.places)
+    pub fn has_room(&self, busy: u32) -> bool {
+        f64::from(busy) + 1.0 <= self.places
     }
 }
 
@@ -143,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_crowd_gets_fewer_places_fast_and_more_slowly() {
-        let mut places = Places::new(4);
+        let mut places = Places::new(4, 32);
         let mut after = |slowdown: f64, works: usize| {
             (0..works).for_each(|_| places.adapt(slowdown));
             (0..64).find(|busy| !places.has_room(*busy)).unwrap_or(0)

@@ -12,42 +12,39 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::time::{DelayQueue, delay_queue};
 
-use crate::pace::Places;
+use crate::pace::{HANGS, Places};
 
 /// How far away a timer can be: it goes off then, and whoever looks sets it again. A queue of timers panics beyond some
 /// two years, and statuses hold times as far as the year 9999. Looking once an hour costs nothing, and finds out about
 /// a clock that was set meanwhile.
 const FARTHEST: Duration = Duration::from_hours(1);
 
-/// After work was begun for another than before, everybody has the smaller share for so long. Whoever asks once often
-/// asks again soon, and does not wait behind a crowd then.
+/// After work was begun for another than before, everybody has the share of those who ask beside others for so long.
+/// Whoever asks once often asks again soon, and does not wait behind a crowd then.
 const SHARED_FOR: Duration = Duration::from_secs(10);
 
-/// Work that takes longer hangs, on a webhook for example. It fills no place beside others: else a namespace that has
-/// one place would stand still behind it.
-const HANGS: Duration = Duration::from_secs(1);
-
 /// Who has asked for so many keys or fewer goes before all who have asked for more.
-const FEW: usize = 2;
+const FEW: u32 = 2;
 
 /// How many keys may be worked on at once for one of those who ask.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares {
     /// While nobody else asks.
-    pub alone: usize,
+    pub alone: u32,
     /// While others ask too, at first: what is under way for one is what each of the others waits behind at the API
     /// server, so it becomes less where that is slow, and more where it is not ([`Places`]).
     pub beside: u32,
     /// For who asks for many, while work goes on for another who asks for few.
-    pub behind: usize,
+    pub behind: u32,
 }
 
 /// How many keys are being worked on for one of those who ask.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
-    all: usize,
-    /// Of which so many were begun a short time ago.
-    lately: usize,
+    all: u32,
+    /// Of which so many do not hang. What hangs fills no place beside others: else a namespace that has one place would
+    /// stand still behind it.
+    lately: u32,
 }
 
 /// The queue of keys `K`, asked for by `A`.
@@ -62,7 +59,7 @@ pub struct Queue<K, A> {
     beside: Places,
     /// For whom work was begun last.
     latest: Option<A>,
-    /// Until when the places are shared, and everybody has the smaller share.
+    /// Until when everybody has the share of those who ask beside others.
     shared_until: Option<Instant>,
     /// Marked while it was busy: ready again as soon as it is done.
     again: HashMap<K, A>,
@@ -88,8 +85,8 @@ impl<K, A: Clone + Eq + Hash> Turns<K, A> {
     }
 
     /// Counts the keys that are ready for one of those who ask.
-    fn count(&self, asker: &A) -> usize {
-        self.lines.get(asker).map_or(0, VecDeque::len)
+    fn count(&self, asker: &A) -> u32 {
+        u32::try_from(self.lines.get(asker).map_or(0, VecDeque::len)).unwrap_or(u32::MAX)
     }
 
     /// Takes the first key of who has the turn at this place; whoever has more stands behind all others then.
@@ -119,7 +116,7 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
             ready: Turns { lines: HashMap::new(), turns: VecDeque::new() },
             queued: HashSet::new(),
             busy: HashMap::new(),
-            beside: Places::new(shares.beside),
+            beside: Places::new(shares.beside, shares.alone),
             shares,
             latest: None,
             shared_until: None,
@@ -203,17 +200,20 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
 
     /// Takes out the next key of somebody who has not all that he may have. One place everybody has.
     fn take(&mut self) -> Option<K> {
+        if self.ready.turns.is_empty() {
+            return None;
+        }
         let now = Instant::now();
         let is_shared = self.shared_until.is_some_and(|until| now < until);
         let mut shares: HashMap<&A, Share> = HashMap::new();
         for (asker, begun) in self.busy.values() {
             let share = shares.entry(asker).or_default();
             share.all += 1;
-            share.lately += usize::from(now < *begun + HANGS);
+            share.lately += u32::from(now < *begun + HANGS);
         }
         let Shares { alone, behind, .. } = self.shares;
         let (ready, beside) = (&self.ready, self.beside);
-        let asks_for_few = |asker: &A, share: Share| share.all + ready.count(asker) <= FEW;
+        let asks_for_few = |asker: &A, share: Share| share.all.saturating_add(ready.count(asker)) <= FEW;
         let of_few = shares.iter().any(|(asker, share)| share.lately > 0 && asks_for_few(asker, *share));
         let may = |asker: &A| {
             let share = shares.get(asker).copied().unwrap_or_default();
@@ -248,8 +248,8 @@ mod tests {
     const STEADY: f64 = 1.7;
 
     /// A queue in which it makes no difference whether others ask.
-    fn with_share<K: Clone + Eq + Hash, A: Clone + Eq + Hash>(share: usize) -> Queue<K, A> {
-        Queue::new(Shares { alone: share, beside: u32::MAX, behind: usize::MAX })
+    fn with_share<K: Clone + Eq + Hash, A: Clone + Eq + Hash>(share: u32) -> Queue<K, A> {
+        Queue::new(Shares { alone: share, beside: u32::MAX, behind: u32::MAX })
     }
 
     #[tokio::test(start_paused = true)]
