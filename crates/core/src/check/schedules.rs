@@ -166,11 +166,11 @@ impl Check<'_> {
         };
         let last = it.status.last_run.as_ref().filter(is_failed).and_then(|last| last.fingerprint.as_ref());
         let holds = |scope: &Scope| scope.namespaces().is_none_or(|names| names.contains(&&*it.id.namespace));
-        let touches = |key: &CircuitKey, scope: &Scope| match key {
-            _ if !holds(scope) => false,
+        let is_alike = |key: &CircuitKey| match key {
             CircuitKey::All => true,
             CircuitKey::Of(fingerprint) => last == Some(fingerprint) || fingerprint.touches(&it.origin),
         };
+        let touches = |key: &CircuitKey, scope: &Scope| holds(scope) && is_alike(key);
         let is_touching = |one: &&OpenCircuit| touches(&one.key, &one.scope);
         let open: Vec<_> = circuits.open().filter(is_touching).filter(|one| now < one.quiet_at).collect();
         let has_turn = open.iter().any(|one| one.turn.as_ref() == Some(&it.id.uid) && now >= one.next_probe_at);
