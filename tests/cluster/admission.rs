@@ -6,7 +6,7 @@ mod cancellation;
 mod clearance;
 mod collected;
 mod deletion;
-mod marks;
+pub(crate) mod marks;
 pub(crate) mod objects;
 mod owner;
 pub(crate) mod people;

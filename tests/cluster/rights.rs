@@ -11,6 +11,7 @@ use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 use wfe_testkit::{Metrics, Operator, Outcome, Pipeline, Right, World, is_terminal, manifests, rights};
 
+use crate::admission::marks::an_operator_whose_marks_are_refused_waits;
 use crate::configuration;
 use crate::expect::{condition, text};
 use crate::leader;
@@ -67,6 +68,7 @@ taken_away! {
     without_create_workflowexecutions: "create kubernaut.ai/workflowexecutions" => no_child_is_made;
     without_patch_schedule_status: "patch kubernaut.ai/workflowschedules/status" => nothing_is_planned;
     without_create_target: "create kubernaut.ai/workflowexecutions/target" => another_target_goes_on;
+    without_create_marks: "create kubernaut.ai/workflowexecutions/marks" => an_operator_whose_marks_are_refused_waits;
     without_create_child: "create kubernaut.ai/workflowschedules/child" => another_target_goes_on;
     without_get_policies: "get admissionregistration.k8s.io/validatingadmissionpolicies" => what_protects_is_not_known;
     without_get_bindings: "get admissionregistration.k8s.io/validatingadmissionpolicybindings" => what_protects_is_not_known;

@@ -106,6 +106,12 @@ impl ControlPlane {
         &self.info.kubeconfig
     }
 
+    /// Returns the kubeconfig of a component, which it reads when it starts.
+    #[must_use]
+    pub fn component_kubeconfig(&self, name: &str) -> PathBuf {
+        self.info.dir.join(format!("kubeconfig-{name}"))
+    }
+
     /// Returns the URL of the API server.
     #[must_use]
     pub fn url(&self) -> &str {

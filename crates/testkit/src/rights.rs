@@ -156,7 +156,11 @@ mod tests {
         let asked: Vec<String> = asked.iter().map(ToString::to_string).collect();
         assert_eq!(
             asked,
-            ["create kubernaut.ai/workflowexecutions/target", "create kubernaut.ai/workflowschedules/child"]
+            [
+                "create kubernaut.ai/workflowexecutions/marks",
+                "create kubernaut.ai/workflowexecutions/target",
+                "create kubernaut.ai/workflowschedules/child"
+            ]
         );
     }
 

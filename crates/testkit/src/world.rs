@@ -242,6 +242,11 @@ impl World {
         operator::write_kubeconfig(self, (&self.system_namespace(), rbac::OPERATOR), url, path).await
     }
 
+    /// Writes a kubeconfig with a new token of a service account.
+    pub async fn write_kubeconfig(&self, namespace: &str, account: &str, path: &Path) -> Result<()> {
+        operator::write_kubeconfig(self, (namespace, account), None, path).await
+    }
+
     /// Begins a WorkflowExecution in this world.
     pub fn wfe(&self, name: &str) -> WfeBuilder {
         WfeBuilder::new(self.client(), &self.name, name)

@@ -1,5 +1,5 @@
-//! Who may write our labels and annotations on what runs in the execution namespace. The people here may do everything
-//! there by RBAC.
+//! Who may write our labels and annotations on what runs in the execution namespace: a Tekton and an operator under any
+//! name, which are known by their rights.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use kube::core::Request;
 use kube::{Client, Resource as _};
 use serde_json::{Value, json};
 use wfe_testkit::awaits::ask_until;
-use wfe_testkit::{Assets, Tekton, World, look, manifests, repository};
+use wfe_testkit::{Assets, ControlPlane, Options, Right, Tekton, World, look, manifests, repository};
 
 use super::objects::{Refusal, expect, refusal, report, says};
 use super::people::{expect_no_warnings, installed};
@@ -19,17 +19,22 @@ use crate::history::short;
 const POLICY: &str = "marks.pipelineruns.kubernaut.ai";
 const RUNS: &str = "kubernaut-workflows";
 const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
+/// Tekton's controller as its own release runs it, and as OpenShift Pipelines does.
 const TEKTON: &str = "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller";
-/// May do everything in the execution namespace, and the one after in another.
+const OPENSHIFT: &str = "system:serviceaccount:openshift-pipelines:tekton-pipelines-controller";
+/// An administrator of the whole cluster, and one of the execution namespace alone.
+const CLUSTER_ADMIN: &str = "runs-cluster-admin";
 const PERSON: &str = "runs-person";
 const KUBELET: &str = "runs-kubelet";
+/// All who may write marks.
+const MARKERS: [&str; 4] = [TEKTON, OPENSHIFT, OPERATOR, CLUSTER_ADMIN];
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
 /// A namespace as somebody.
-struct As<'a> {
-    client: &'a Client,
-    user: &'a str,
-    namespace: &'a str,
+pub(crate) struct As<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) user: &'a str,
+    pub(crate) namespace: &'a str,
 }
 
 impl As<'_> {
@@ -39,8 +44,14 @@ impl As<'_> {
         self.send(Request::new(url).create(&dry_run, serde_json::to_vec(object)?)?).await
     }
 
-    /// Patches an object, or its status.
-    async fn patch(&self, resource: &ApiResource, name: &str, status: bool, patch: Value) -> Result<Refusal> {
+    /// Asks whether a patch of an object, or of its status, would be taken.
+    pub(crate) async fn patch(
+        &self,
+        resource: &ApiResource,
+        name: &str,
+        status: bool,
+        patch: Value,
+    ) -> Result<Refusal> {
         let url = DynamicObject::url_path(resource, Some(self.namespace));
         let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
         let (request, patch) = (Request::new(url), Patch::Merge(patch));
@@ -69,25 +80,29 @@ impl As<'_> {
     }
 }
 
-/// Lets users do everything in a namespace.
-async fn give_all(client: &Client, namespace: &str, users: &[&str]) -> Result<()> {
+/// Gives users a cluster role in a namespace.
+pub(crate) async fn give(client: &Client, namespace: &str, role: &str, users: &[&str]) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let subjects: Vec<_> = users.iter().map(|user| json!({"apiGroup": group, "kind": "User", "name": user})).collect();
     let binding = json!({
         "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
-        "metadata": {"name": "all", "namespace": namespace}, "subjects": subjects,
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "metadata": {"name": role, "namespace": namespace}, "subjects": subjects,
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
     });
     manifests::apply(client, &binding).await.map(drop)
 }
 
-/// Installs Tekton's kinds. Nobody is there to convert them.
+/// Installs Tekton's kinds, and the cluster roles of its release: those of its controller, and what they add to the
+/// cluster's own `edit` and `admin`. Nobody is there to convert the kinds.
 async fn install_kinds(client: &Client) -> Result<()> {
-    let mut kinds = manifests::read(&Assets::find(Tekton::Current)?.manifest("tekton/300-crds"))?;
-    for kind in &mut kinds {
+    let assets = Assets::find(Tekton::Current)?;
+    let mut objects = manifests::read(&assets.manifest("tekton/300-crds"))?;
+    for kind in &mut objects {
         kind["spec"].as_object_mut().context("no spec")?.remove("conversion");
     }
-    manifests::apply_all(client, &kinds).await
+    let released = manifests::read(&assets.manifest("tekton"))?;
+    objects.extend(released.into_iter().filter(|object| object["kind"] == "ClusterRole"));
+    manifests::apply_all(client, &objects).await
 }
 
 fn pod(name: &str, labels: &Value) -> Value {
@@ -105,20 +120,34 @@ fn run(name: &str, labels: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn only_operator_and_tekton_write_our_marks_in_the_execution_namespace() -> Result<()> {
+async fn only_who_has_the_rights_of_an_operator_or_of_tekton_writes_our_marks() -> Result<()> {
     let control_plane = installed().await?;
     let client = control_plane.client().await?;
     install_kinds(&client).await?;
     let elsewhere = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "marks-elsewhere"}});
     manifests::apply(&client, &elsewhere).await?;
-    give_all(&client, RUNS, &[PERSON, KUBELET, OPERATOR, TEKTON]).await?;
-    give_all(&client, "marks-elsewhere", &[PERSON]).await?;
+    let kubelet = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "marks-kubelet"},
+        "rules": [{"apiGroups": [""], "resources": ["pods", "pods/status", "pods/binding"], "verbs": ["*"]}],
+    });
+    manifests::apply(&client, &kubelet).await?;
+    give(&client, RUNS, "marks-kubelet", &[KUBELET]).await?;
+    give(&client, RUNS, "cluster-admin", &[CLUSTER_ADMIN]).await?;
+    // The operator has its own Role there; it makes no pods, and here it is to try.
+    give(&client, RUNS, "admin", &[PERSON, OPERATOR]).await?;
+    give(&client, "marks-elsewhere", "admin", &[PERSON]).await?;
+    for role in ["tekton-pipelines-controller-cluster-access", "tekton-pipelines-controller-tenant-access"] {
+        give(&client, RUNS, role, &[TEKTON, OPENSHIFT]).await?;
+    }
     let marks = json!({"kubernaut.ai/workflow-execution": "one", "team": "payment"});
     let as_user = |user| As { client: &client, user, namespace: RUNS };
     let person = as_user(PERSON);
     let ask = async || {
         let denied = person.create(&look::pods(), &pod("p", &marks)).await?;
-        anyhow::Ok((denied, person.create(&look::pods(), &pod("p", &json!({}))).await?))
+        // The role of the cluster has what Tekton's release adds to it.
+        let run = person.create(&look::pipeline_runs(), &run("r", &json!({}))).await?;
+        let marked = as_user(OPENSHIFT).create(&look::pods(), &pod("p", &marks)).await?;
+        anyhow::Ok((denied, run.or(marked).or(person.create(&look::pods(), &pod("p", &json!({}))).await?)))
     };
     let is = |(denied, given): &(Refusal, Refusal)| says(POLICY)(denied) && given.is_none();
     ask_until(IN_FORCE_WITHIN, "policy and roles are in force", ask, is).await?;
@@ -136,15 +165,17 @@ async fn only_operator_and_tekton_write_our_marks_in_the_execution_namespace() -
     let words = |mark: &str| format!("may not set, change or remove {mark} in namespace {RUNS}: ");
     let (label, annotation) = ("kubernaut.ai/workflow-execution", "kubernaut.ai/workflow-execution-uid");
     let (of_label, of_annotation) = (words(label), words(annotation));
-    let no_label = [POLICY, &of_label, PERSON, "admissionPolicies.markers"];
+    let no_label = [POLICY, &of_label, PERSON, "workflowexecutions/marks (group kubernaut.ai)"];
     let no_annotation = [POLICY, &of_annotation];
     let metadata = |what: &str, key: &str, value: Value| json!({"metadata": {what: {key: value}}});
     let mut failures = Vec::new();
     for (resource, object) in [(look::pods(), pod("new", &marks)), (look::pipeline_runs(), run("new", &marks))] {
         let kind = resource.kind.clone();
-        for (user, words) in [(PERSON, &no_label[..]), (TEKTON, &[]), (OPERATOR, &[])] {
+        let answer = person.create(&resource, &object).await?;
+        expect(&mut failures, &format!("{PERSON} creates a {kind}"), &no_label, answer);
+        for user in MARKERS {
             let answer = as_user(user).create(&resource, &object).await?;
-            expect(&mut failures, &format!("{user} creates a {kind}"), words, answer);
+            expect(&mut failures, &format!("{user} creates a {kind}"), &[], answer);
         }
         for (row, patch, words) in [
             ("changes a label", metadata("labels", label, json!("two")), &no_label[..]),
@@ -162,7 +193,7 @@ async fn only_operator_and_tekton_write_our_marks_in_the_execution_namespace() -
         ] {
             let answer = person.patch(&resource, "theirs", false, patch.clone()).await?;
             expect(&mut failures, &format!("{PERSON} {row} of a {kind}"), words, answer);
-            for user in [TEKTON, OPERATOR] {
+            for user in MARKERS {
                 let answer = as_user(user).patch(&resource, "theirs", false, patch.clone()).await?;
                 expect(&mut failures, &format!("{user} {row} of a {kind}"), &[], answer);
             }
@@ -198,32 +229,71 @@ async fn the_policy_on_marks_fits_the_kinds() -> Result<()> {
     expect_no_warnings("marks").await
 }
 
-/// As that of a second release which shares the execution namespace: its executions wait, and count for nobody.
+/// As OpenShift Pipelines has it: Tekton's controller with the roles of its release, and under another account.
 #[tokio::test]
-async fn an_operator_that_the_policy_does_not_know_waits_until_it_is_named() -> Result<()> {
-    let world = World::new("unnamed").await?;
+async fn a_tekton_under_another_account_runs_a_workflow() -> Result<()> {
+    let control_plane = ControlPlane::start(Options::default()).await?;
+    let world = World::on(&control_plane, "openshift").await?;
     let bundle = short(&world).await?;
-    bind(&world, &[]).await?;
+    move_tekton(&world, "openshift-pipelines").await?;
+    bind(&world).await?;
+    let _operator = world.operator().start().await?;
+    world.wfe("one").image(&bundle).create().await?;
+    let wfe = world.await_terminal("one").await?;
+    ensure!(wfe["status"]["phase"] == "Completed", "{wfe:#}");
+    let made = world.audit().await?.into_iter().filter(|it| it.verb == "create" && it.resource == "pods");
+    let by: Vec<String> = made.map(|it| it.user).collect();
+    ensure!(!by.is_empty() && by.iter().all(|user| user == OPENSHIFT), "pods were made by {by:?}");
+    world.close().await
+}
+
+/// Gives the controller of Tekton a service account of another namespace, with all that the release binds to its own
+/// one, and starts it again.
+async fn move_tekton(world: &World, namespace: &str) -> Result<()> {
+    const ACCOUNT: &str = "tekton-pipelines-controller";
+    let client = world.client();
+    let name = json!({"name": ACCOUNT, "namespace": namespace});
+    manifests::apply(&client, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+        .await?;
+    manifests::apply(&client, &json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": name})).await?;
+    let mut moved = 0;
+    for mut object in manifests::read(&Assets::find(Tekton::Current)?.manifest("tekton"))? {
+        let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
+        let Some(subject) = subjects.and_then(|all| all.iter_mut().find(|one| one["name"] == ACCOUNT)) else {
+            continue;
+        };
+        subject["namespace"] = json!(namespace);
+        let of_release = object["metadata"]["name"].as_str().context("a binding without a name")?;
+        object["metadata"]["name"] = json!(format!("{namespace}-{of_release}"));
+        manifests::apply(&client, &object).await?;
+        moved += 1;
+    }
+    ensure!(moved > 2, "the release of Tekton binds {moved} roles to its controller");
+    let component = "tekton-controller";
+    let kubeconfig = world.control_plane().component_kubeconfig(component);
+    world.write_kubeconfig(namespace, ACCOUNT, &kubeconfig).await?;
+    world.control_plane().component(component).restart().await
+}
+
+/// What becomes of a world whose operator lacks the right by which the policy knows it: see `rights`.
+pub(crate) async fn an_operator_whose_marks_are_refused_waits(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    bind(&world).await?;
     let _operator = world.operator().start().await?;
     world.wfe("one").image(&bundle).create().await?;
     let waits = |wfe: &Value| condition(wfe, "Waiting") == "True OperatorForbidden";
     world.await_wfe("one", "waits", waits).await?;
-    bind(&world, &[&world.operator_user()]).await?;
+    world.give_back(&right).await?;
     let wfe = world.await_phase("one", "Completed").await?;
     assert_eq!(wfe["status"]["consecutiveFailures"].as_u64().unwrap_or_default(), 0, "{wfe:#}");
     world.close().await
 }
 
-/// Puts the shipped policy into force in the execution namespace of a world, with more accounts than it names, and
-/// waits until it is.
-async fn bind(world: &World, more: &[&str]) -> Result<()> {
+/// Puts the shipped policy into force in the execution namespace of a world, and waits until it is.
+async fn bind(world: &World) -> Result<()> {
     let execution = world.execution_namespace();
-    let mut policy = manifests::read(&repository().join("config/admission/marks_policy.yaml"))?.remove(0);
-    let condition = &mut policy["spec"]["matchConditions"][0]["expression"];
-    let shipped = condition.as_str().context("no condition")?;
-    let named = more.iter().fold(shipped.to_owned(), |text, account| text.replace("'])", &format!("', '{account}'])")));
-    *condition = json!(named);
-    world.apply(&policy).await?;
+    world.apply(&manifests::read(&repository().join("config/admission/marks_policy.yaml"))?.remove(0)).await?;
     let here = json!({"matchLabels": {"kubernetes.io/metadata.name": execution}});
     let binding = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
@@ -232,9 +302,9 @@ async fn bind(world: &World, more: &[&str]) -> Result<()> {
     });
     world.apply(&binding).await?;
     let client = world.client();
-    let admin = As { client: &client, user: "admin-of-marks", namespace: &execution };
-    give_all(&client, &execution, &[admin.user]).await?;
+    let person = As { client: &client, user: "person-of-marks", namespace: &execution };
+    give(&client, &execution, "edit", &[person.user]).await?;
     let marked = pod("marked", &json!({"kubernaut.ai/workflow-execution": "one"}));
-    let ask = async || admin.create(&look::pods(), &marked).await;
+    let ask = async || person.create(&look::pods(), &marked).await;
     ask_until(IN_FORCE_WITHIN, &format!("the policy is in force in {execution}"), ask, says(POLICY)).await.map(drop)
 }

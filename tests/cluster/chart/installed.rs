@@ -8,11 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use chrono::TimeDelta;
 use kube::Api;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, ListParams, PostParams};
 use serde_json::{Value, json};
+use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{ControlPlane, Operator, Options, Outcome, Pipeline, World, look, manifests};
 
 use super::{Helm, NAMESPACE, RELEASE, chart, dry_run, people};
+use crate::admission::marks;
+use crate::admission::objects::says;
 use crate::history::past::{Past, past};
 
 const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
@@ -57,7 +60,7 @@ async fn the_operator_runs_as_it_is_installed_and_what_it_did_outlives_it() -> R
         on_release(&["upgrade", RELEASE, &package, "--reuse-values", "--set", value]).map(drop)
     })
     .await?;
-    a_mark_is_kept_from_the_administrator(&world).await?;
+    a_mark_is_kept_from_an_administrator_of_the_namespace(&world).await?;
     no_pod_of_a_workflow_gets_at_its_node(&world).await?;
     let endless = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
     for name in ["runs-on", "runs-on-too"] {
@@ -135,18 +138,24 @@ async fn a_workflow_completes_twice(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The administrator of the cluster may do everything by RBAC; Tekton and the operator have written their marks.
-async fn a_mark_is_kept_from_the_administrator(world: &World) -> Result<()> {
-    let (runs, pods) =
-        (world.api(&look::pipeline_runs(), EXECUTION_NAMESPACE), world.api(&look::pods(), EXECUTION_NAMESPACE));
-    for api in [runs, pods] {
-        let one = api.list(&ListParams::default()).await?.items.into_iter().next().context("nothing ran")?;
+/// An administrator of the execution namespace may write everything there by RBAC; Tekton and the operator have written
+/// their marks.
+async fn a_mark_is_kept_from_an_administrator_of_the_namespace(world: &World) -> Result<()> {
+    let client = world.client();
+    let admin = marks::As { client: &client, user: "runs-admin", namespace: EXECUTION_NAMESPACE };
+    marks::give(&client, EXECUTION_NAMESPACE, "admin", &[admin.user]).await?;
+    for resource in [look::pipeline_runs(), look::pods()] {
+        let listed = world.api(&resource, EXECUTION_NAMESPACE).list(&ListParams::default()).await?;
+        let one = listed.items.into_iter().next().context("nothing ran")?;
         let label = "kubernaut.ai/workflow-execution";
         ensure!(one.metadata.labels.iter().flatten().any(|(key, _)| key == label), "{:#?}", one.metadata);
-        let patch = Patch::Merge(json!({"metadata": {"labels": {label: null}}}));
-        let answer = api.patch(&one.metadata.name.context("no name")?, &PatchParams::default(), &patch).await;
-        let words = format!("admin may not set, change or remove {label} in namespace {EXECUTION_NAMESPACE}");
-        people::refused(&words, answer)?;
+        let name = one.metadata.name.context("no name")?;
+        let patch = |label: &str| json!({"metadata": {"labels": {label: null}}});
+        let may_patch = async || admin.patch(&resource, &name, false, patch("team")).await;
+        ask_until(GONE_WITHIN, "the role of the administrator is in force", may_patch, Option::is_none).await?;
+        let words = format!("runs-admin may not set, change or remove {label} in namespace {EXECUTION_NAMESPACE}");
+        let refusal = admin.patch(&resource, &name, false, patch(label)).await?;
+        ensure!(says(&words)(&refusal), "{refusal:?}");
     }
     Ok(())
 }

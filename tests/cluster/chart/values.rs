@@ -28,7 +28,8 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["workflows.registries=\"registry.example\""], &["/workflows/registries"]),
     (&["workflows.requireDigest=\"true\""], &["/workflows/requireDigest", "want boolean"]),
     (&["admissionPolicies.dryRun=\"true\""], &["/admissionPolicies/dryRun", "want boolean"]),
-    (&["admissionPolicies.markers=[\"a', 'b\"]"], &["/admissionPolicies/markers/0"]),
+    // A value of an earlier version.
+    (&["admissionPolicies.markers=[\"system:admin\"]"], &["/admissionPolicies", "markers"]),
     (&["executionNamespace.podSecurity.enforce=\"strict\""], &["/executionNamespace/podSecurity/enforce"]),
     (&["executionNamespace.podSecurity.audit=\"baseline\""], &["/executionNamespace/podSecurity", "audit"]),
     (&["rbac.aggregateEdit=\"yes\""], &["/rbac/aggregateEdit", "want boolean"]),
