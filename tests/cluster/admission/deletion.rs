@@ -102,6 +102,34 @@ async fn what_blocks_is_deleted_or_cleared_by_who_may_clear_here_and_at_the_targ
     report(&failures)
 }
 
+/// The API server checks each object of a collection, and the request has no name.
+#[tokio::test]
+async fn a_collection_with_what_blocks_is_deleted_by_who_may_clear() -> Result<()> {
+    let stage = Stage::new("clearance").await?;
+    let own = stage.namespaced.namespace.clone();
+    let (writer, clears) = (format!("writer-{own}"), format!("clears-{own}"));
+    let collection = json!({"resources": ["workflowexecutions"], "verbs": ["deletecollection"]});
+    stage.grant("collections", collection, &[&writer, &clears]).await?;
+    bind(&stage, &clears, "wfe-clear", &own).await?;
+    failed(&stage, "harmless", "node/worker-1", false).await?;
+    failed(&stage, "blocks", &format!("{own}/deployment/api"), true).await?;
+    let ask = async || stage.delete_all_dry_as(&writer).await;
+    ask_until(IN_FORCE_WITHIN, "the policy is in force", ask, says(POLICY)).await?;
+    let refused = stage.delete_all_dry_as(&writer).await?;
+    let mut failures = Vec::new();
+    let words = [
+        POLICY,
+        "may not delete WorkflowExecution blocks, which blocks",
+        "update workflowexecutions/clearance (group kubernaut.ai)",
+        "wfe-clear",
+    ];
+    expect(&mut failures, "without the right to clear", &words, refused);
+    let ask = async || stage.delete_all_dry_as(&clears).await;
+    let granted = ask_until(IN_FORCE_WITHIN, "who may clear deletes the collection", ask, Option::is_none).await?;
+    expect(&mut failures, "with the right to clear", &[], granted);
+    report(&failures)
+}
+
 /// The namespace controller deletes everything in a namespace, and has no right to clear.
 #[tokio::test]
 async fn a_namespace_with_what_blocks_goes_away() -> Result<()> {

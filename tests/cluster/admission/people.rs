@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, Request};
 use kube::{Api, Client, Resource as _};
 use serde_json::{Value, json};
@@ -133,6 +133,16 @@ impl Stage {
         let url =
             DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
         let mut request = Request::new(url).delete(name, &DeleteParams { dry_run: true, ..DeleteParams::default() })?;
+        request.headers_mut().insert("Impersonate-User", user.parse()?);
+        refusal(self.client.request::<Value>(request).await)
+    }
+
+    /// Asks as somebody whether all executions of the namespace would be deleted, by one request.
+    pub(super) async fn delete_all_dry_as(&self, user: &str) -> Result<Refusal> {
+        let url =
+            DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&self.namespaced.namespace));
+        let dry_run = DeleteParams { dry_run: true, ..DeleteParams::default() };
+        let mut request = Request::new(url).delete_collection(&dry_run, &ListParams::default())?;
         request.headers_mut().insert("Impersonate-User", user.parse()?);
         refusal(self.client.request::<Value>(request).await)
     }
