@@ -1,14 +1,23 @@
-//! The commands that the documentation gives, as they stand there, on a control plane of its own: installed by Helm,
-//! changed by hand and by Helm, and installed and removed by kustomize.
+//! The commands that the documentation gives, as they stand there, on control planes of their own: installed by Helm,
+//! changed by hand and by Helm, installed and removed by kustomize; and the way of the README onto a cluster.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use chrono::TimeDelta;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client};
-use wfe_testkit::{ControlPlane, Options, process, repository};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use wfe_testkit::awaits::ask_until;
+use wfe_testkit::{ControlPlane, Options, Terminal, World, bundle, look, manifests, process, repository};
 
 use crate::chart::{Helm, NAMESPACE, RELEASE};
+use crate::expect::condition;
+use crate::history::past::{Past, past};
 
 /// Kinds of the whole cluster of which the release has objects.
 const CLUSTER_WIDE: [(&str, &str, &str); 5] = [
@@ -19,82 +28,276 @@ const CLUSTER_WIDE: [(&str, &str, &str); 5] = [
     ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding"),
 ];
 
+/// How long the demo's samples may take on kwok's pods.
+const SEEN_WITHIN: Duration = Duration::from_mins(1);
+/// Until the Lease of an operator that was killed is free, or a Deployment is gone; and the demo itself.
+const FREE_WITHIN: Duration = Duration::from_mins(3);
+
 #[tokio::test]
 async fn the_commands_of_the_documentation_work_in_their_order() -> Result<()> {
     let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
     let helm = Helm::on(&control_plane, "documented")?;
+    let reader = Reader::new(&control_plane, helm.home(), helm.program())?;
     let chart = repository().join("deploy/chart").to_string_lossy().into_owned();
     let release = |words: &[&str]| helm.try_run(&[words, &["--namespace", NAMESPACE, "--timeout", "2m"]].concat());
     let set = |value: &str| release(&["upgrade", RELEASE, &chart, "--reset-then-reuse-values", "--set", value]);
-    let run = async |page: &str, heading: &str| run(&control_plane, &helm, page, heading).await;
+    let run = async |page: &str, heading: &str| reader.run(&commands(page, heading)?).await.context(heading.to_owned());
+    let blocks = blocks("deploy/README.md")?;
+    let [install, kustomize, upgrade, uninstall, remove, parts, all] = &blocks[..] else {
+        bail!("deploy/README.md has {} blocks of commands; play the new ones here", blocks.len())
+    };
 
-    let (ok, said) = release(&["install", RELEASE, &chart, "--create-namespace"])?;
-    ensure!(ok, "{said}");
+    reader.run(install).await?;
     run("docs/configuration.md", "# Configuration").await?;
     run("docs/configuration.md", "### With Helm").await?;
     // The pause, and its end: while it lasts, no upgrade ends it by the way, and afterwards one goes through again.
     let pausing = commands("docs/configuration.md", "## Pausing")?;
-    let [pause, go_on] = &pausing[..] else { anyhow::bail!("not two commands: {pausing:?}") };
-    shell(&control_plane, &helm, pause).await?;
+    let [pause, go_on] = &pausing[..] else { bail!("not two commands: {pausing:?}") };
+    reader.shell(pause).await?;
     let (ok, said) = set("config.paused=false")?;
     ensure!(!ok && said.contains("conflict"), "the upgrade does not stop: {said}");
-    shell(&control_plane, &helm, go_on).await?;
+    reader.shell(go_on).await?;
     let (ok, said) = set("config.paused=false")?;
     ensure!(ok, "after the pause, the upgrade does not go through: {said}");
-    run("deploy/README.md", "## Uninstall").await?;
+    reader.run(upgrade).await?;
+    reader.run(uninstall).await?;
+    reader.run(remove).await?;
     assert_eq!(left(&control_plane.client().await?).await?, Vec::<String>::new());
 
-    shell(&control_plane, &helm, "kubectl apply --server-side -k config/default").await?;
-    let removal = commands("deploy/README.md", "### With kustomize")?;
-    let (all, parts) = removal.split_last().context("no command removes it")?;
-    for command in parts {
-        shell(&control_plane, &helm, command).await?;
-    }
+    reader.run(kustomize).await?;
+    reader.run(parts).await?;
     let crds =
         ["workflowexecutions", "workflowschedules"].map(|it| format!("CustomResourceDefinition {it}.kubernaut.ai"));
     assert_eq!(left(&control_plane.client().await?).await?, crds, "as Helm keeps them");
-    shell(&control_plane, &helm, all).await?;
+    reader.run(all).await?;
     assert_eq!(left(&control_plane.client().await?).await?, Vec::<String>::new());
     Ok(())
+}
+
+/// Each block of the README's section on one's own cluster, by an administrator who has the cluster in
+/// `~/.kube/config`.
+#[tokio::test]
+async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
+    let blocks = blocks("README.md")?;
+    let [operator, plugin, samples, demos] = &blocks[..] else {
+        bail!("README.md has {} blocks of commands; play the new ones here", blocks.len())
+    };
+    let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
+    let mut reader = Reader::new(&control_plane, &home, control_plane.kubectl_path())?;
+
+    let (run, before) = operator.split_last().context("no command")?;
+    reader.run(before).await?;
+    let log = home.join("operator.log");
+    let file = fs::File::create(&log)?;
+    let mut command = reader.command(run)?;
+    command.env("WFE_METRICS_ADDRESS", "127.0.0.1:0").env("WFE_HEALTH_ADDRESS", "127.0.0.1:0");
+    command.stdout(file.try_clone()?).stderr(file);
+    let mut running = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
+    let played = async {
+        let world = World::on(&control_plane, "readme").await?;
+        a_target_is_explained_and_cleared(&mut reader, &world, plugin).await?;
+        ten_alerts_for_one_node(&reader, samples).await
+    };
+    let played: Result<()> = played.await;
+    played.with_context(|| process::last_lines(&log, 20))?;
+
+    let [with_registry, with_bundle] = &demos[..] else { bail!("not two demos: {demos:?}") };
+    let refused = reader.shell(with_registry).await.err().context("the demo plays beside another operator")?;
+    ensure!(format!("{refused:#}").contains("an operator leads already"), "{refused:#}");
+    running.kill().await?;
+    // Until nobody has heard of the operator for so long that the Lease is free.
+    let plays = async || anyhow::Ok(reader.shell(with_registry).await.err().map(|error| format!("{error:#}")));
+    let is = |refused: &Option<String>| !refused.as_ref().is_some_and(|why| why.contains("an operator leads already"));
+    let failed = ask_until(FREE_WITHIN, "the demo plays", plays, is).await?;
+    ensure!(failed.is_none(), "{with_registry}: {}", failed.unwrap_or_default());
+    reader.shell(with_bundle).await
+}
+
+/// Of the target that the commands name a workflow has left something behind.
+async fn a_target_is_explained_and_cleared(reader: &mut Reader, world: &World, block: &[String]) -> Result<()> {
+    let [build, path, explain, clear] = block else { bail!("other commands: {block:?}") };
+    past(world, "broken", "node/worker-1", "other", 1, TimeDelta::hours(1), Past::Ran).await?;
+    world.await_wfe("broken", "blocks", |wfe| condition(wfe, "Blocked").starts_with("True")).await?;
+    reader.shell(build).await?;
+    reader.export(path)?;
+    let explained = reader.shell(explain).await.err().context("a blocked target would run")?;
+    ensure!(format!("{explained:#}").contains("PreviousExecutionFailed"), "{explained:#}");
+    let mut terminal = Terminal::start(reader.command(clear)?)?;
+    terminal.await_text("Clear it? [y/N] ").await?;
+    terminal.type_line("y")?;
+    let (status, screen) = terminal.ended().await?;
+    ensure!(status.success() && screen.contains("The clearance has lifted the block."), "{status}: {screen}");
+    reader.shell(explain).await
+}
+
+/// One runs, nine are skipped, and who watches sees it.
+async fn ten_alerts_for_one_node(reader: &Reader, block: &[String]) -> Result<()> {
+    let [push, create, watch] = block else { bail!("other commands: {block:?}") };
+    reader.push_bundle(push).await?;
+    reader.shell(create).await?;
+    let mut command = reader.command(watch)?;
+    command.stdout(std::process::Stdio::piped());
+    let mut watching = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
+    let mut lines = BufReader::new(watching.stdout.take().context("no output")?).lines();
+    let mut seen = Vec::<String>::new();
+    let is_told = |seen: &[String]| {
+        let of = |phase: &str| -> BTreeSet<&str> {
+            seen.iter().filter(|line| line.contains(phase)).filter_map(|line| line.split(' ').next()).collect()
+        };
+        of(" Completed ").len() == 1 && of(" Skipped ").len() == 9
+    };
+    let told = async {
+        while !is_told(&seen) {
+            seen.push(lines.next_line().await?.context("kubectl watches no more")?);
+        }
+        anyhow::Ok(())
+    };
+    let told = tokio::time::timeout(SEEN_WITHIN, told).await;
+    told.with_context(|| format!("one ran, nine were skipped within {SEEN_WITHIN:?}: {}", seen.join("\n")))??;
+    watching.kill().await.context("kubectl has ended")
+}
+
+/// A demo beside an operator that somebody has installed would be told by that one, too.
+#[tokio::test]
+async fn the_demo_says_why_it_does_not_play_where_the_chart_is_installed() -> Result<()> {
+    let control_plane = ControlPlane::start(Options { crd: false, ..Options::default() }).await?;
+    let helm = Helm::on(&control_plane, "demo-beside")?;
+    let reader = Reader::new(&control_plane, helm.home(), helm.program())?;
+    let install = &blocks("deploy/README.md")?[0];
+    reader.run(install).await?;
+    let demo = &blocks("README.md")?[3][0];
+    let refused = reader.shell(demo).await.err().context("the demo plays beside the chart")?;
+    let said = format!("{refused:#}");
+    for words in ["Deployment kubernaut-system/wfe-operator", "helm uninstall", "unset KUBECONFIG"] {
+        ensure!(said.contains(words), "{words}: {said}");
+    }
+    let runs = World::on(&control_plane, "beside").await?.api(&look::pipeline_runs(), "kubernaut-workflows");
+    ensure!(runs.list(&ListParams::default()).await?.items.is_empty(), "it has begun to play");
+    // What Helm keeps when it uninstalls is in nobody's way.
+    reader.run(&blocks("deploy/README.md")?[3]).await?;
+    let client = control_plane.client().await?;
+    let deployments =
+        Api::<DynamicObject>::namespaced_with(client, NAMESPACE, &manifests::resource("apps/v1", "Deployment"));
+    let ask = async || anyhow::Ok(deployments.list(&ListParams::default()).await?.items.len());
+    ask_until(FREE_WITHIN, "the Deployment is gone", ask, |left| *left == 0).await?;
+    reader.shell(demo).await
 }
 
 /// Returns the commands of a page below a heading, up to the next one.
 fn commands(page: &str, heading: &str) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(repository().join(page))?;
+    let text = fs::read_to_string(repository().join(page))?;
     let (_, below) = text.split_once(&format!("{heading}\n")).with_context(|| format!("{page} has no {heading}"))?;
-    let (mut commands, mut in_block) = (Vec::new(), false);
-    for line in below.lines() {
-        match line {
-            "```sh" => in_block = true,
-            "```" => in_block = false,
-            _ if in_block => commands.push(line.to_owned()),
-            _ if line.starts_with('#') => break,
-            _ => {}
-        }
-    }
+    // A comment of a command looks like a heading.
+    let mut in_block = false;
+    let section = below.lines().take_while(|line| {
+        in_block ^= line.starts_with("```");
+        in_block || !line.starts_with('#')
+    });
+    let section: Vec<&str> = section.collect();
+    let commands = blocks_of(&section.join("\n")).concat();
     ensure!(!commands.is_empty(), "{page} has no commands below {heading}");
     Ok(commands)
 }
 
-async fn run(control_plane: &ControlPlane, helm: &Helm, page: &str, heading: &str) -> Result<()> {
-    for command in commands(page, heading)? {
-        shell(control_plane, helm, &command).await.with_context(|| format!("{page}, {heading}"))?;
-    }
-    Ok(())
+/// Returns the commands of each block of a page.
+fn blocks(page: &str) -> Result<Vec<Vec<String>>> {
+    let text = fs::read_to_string(repository().join(page))?;
+    Ok(blocks_of(&text))
 }
 
-/// Runs a command as somebody does who stands in the checkout.
-async fn shell(control_plane: &ControlPlane, helm: &Helm, line: &str) -> Result<()> {
-    let folder = |program: &Path| program.parent().map(|it| it.display().to_string()).unwrap_or_default();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{}:{path}", folder(control_plane.kubectl_path()), folder(helm.program()));
-    let mut command = process::command("bash")?;
-    command.args(["-c", line]).current_dir(repository()).env("PATH", path).env("HOME", helm.home());
-    command.env("KUBECONFIG", control_plane.kubeconfig());
-    let output = tokio::process::Command::from(command).kill_on_drop(true).output().await?;
-    let said = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
-    ensure!(output.status.success(), "{line}\nends with {}: {said}", output.status);
-    Ok(())
+/// Returns the commands of each block of a text; one that goes on in the next line is one.
+fn blocks_of(text: &str) -> Vec<Vec<String>> {
+    let (mut blocks, mut in_block, mut goes_on) = (Vec::<Vec<String>>::new(), false, false);
+    for line in text.lines() {
+        match (line, blocks.last_mut()) {
+            ("```sh", _) => (in_block, _) = (true, blocks.push(Vec::new())),
+            ("```", _) => in_block = false,
+            (_, Some(block)) if in_block && !line.starts_with('#') => {
+                let (part, more) = line.strip_suffix('\\').map_or((line, false), |part| (part, true));
+                match block.last_mut().filter(|_| goes_on) {
+                    Some(command) => command.push_str(part),
+                    None => block.push(part.to_owned()),
+                }
+                goes_on = more;
+            }
+            _ => {}
+        }
+    }
+    blocks
+}
+
+/// Somebody who stands in the checkout and types what the pages say.
+///
+/// What the pages build is built already, and elsewhere; and `tkn` is not there, so its one command is done here.
+struct Reader {
+    control_plane: ControlPlane,
+    home: PathBuf,
+    path: String,
+}
+
+impl Reader {
+    /// Gives somebody a home with the administrator's kubeconfig in it, and a program on the path beside kubectl.
+    fn new(control_plane: &ControlPlane, home: &Path, program: &Path) -> Result<Self> {
+        fs::create_dir_all(home.join(".kube"))?;
+        fs::copy(control_plane.kubeconfig(), home.join(".kube/config"))?;
+        let folder = |program: &Path| program.parent().map(|it| it.display().to_string()).unwrap_or_default();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{}:{path}", folder(control_plane.kubectl_path()), folder(program));
+        Ok(Self { control_plane: control_plane.clone(), home: home.to_owned(), path })
+    }
+
+    /// Prepares a command.
+    fn command(&self, line: &str) -> Result<std::process::Command> {
+        let binary = |name: &str| process::workspace_binary(name);
+        let operator = binary("wfe-operator")?;
+        let release = operator.parent().context("a binary without a directory")?.display().to_string();
+        let line = line
+            .replace("target/release", &release)
+            .replace("target/operator.kubeconfig", "~/operator.kubeconfig")
+            .replace("make demo", &binary("demo")?.display().to_string())
+            .replace("registry.local:5000", &self.control_plane.registry())
+            .replace("REGISTRY/", &format!("{}/", self.control_plane.registry()))
+            .replace("#REGISTRY#", &format!("#{}#", self.control_plane.registry()));
+        let line = if line.starts_with("cargo build --release ") { "true".to_owned() } else { line };
+        let mut command = process::command("bash")?;
+        command.args(["-o", "pipefail", "-c", &line]);
+        command.current_dir(repository()).env("PATH", &self.path).env("HOME", &self.home).env_remove("KUBECONFIG");
+        Ok(command)
+    }
+
+    /// Runs a command to its end, which must be a good one.
+    async fn shell(&self, line: &str) -> Result<()> {
+        let output = tokio::process::Command::from(self.command(line)?).kill_on_drop(true).output().await?;
+        let said = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
+        ensure!(output.status.success(), "{line}\nends with {}: {said}", output.status);
+        Ok(())
+    }
+
+    async fn run(&self, commands: &[String]) -> Result<()> {
+        for command in commands {
+            self.shell(command).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts what was built onto the path, for all commands that follow.
+    fn export(&mut self, line: &str) -> Result<()> {
+        ensure!(line == r#"export PATH="$PWD/target/release:$PATH""#, "another variable: {line}");
+        let built = process::workspace_binary("kubectl-wfe")?;
+        let built = built.parent().context("a binary without a directory")?;
+        self.path = format!("{}:{}", built.display(), self.path);
+        Ok(())
+    }
+
+    /// Does what `tkn bundle push IMAGE --filenames FILE` does.
+    async fn push_bundle(&self, line: &str) -> Result<()> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["tkn", "bundle", "push", image, "--filenames", file] = words[..] else { bail!("no bundle: {line}") };
+        let repository_of = image.strip_prefix("REGISTRY/").with_context(|| format!("no registry in {line}"))?;
+        let objects: Vec<Value> = manifests::read(&repository().join(file))?;
+        bundle::push(&self.control_plane.registry(), repository_of, &objects).await.map(drop)
+    }
 }
 
 /// Returns what is there of ours in the whole cluster.

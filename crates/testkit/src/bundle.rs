@@ -20,8 +20,10 @@ pub struct Bundle {
     pub digest: String,
 }
 
-/// Pushes a bundle with these objects as `repository:latest` to the registry at `registry` (host:port).
+/// Pushes a bundle with these objects as `repository`, which may end with `:tag`, to the registry at `registry`
+/// (host:port).
 pub async fn push(registry: &str, repository: &str, objects: &[Value]) -> Result<Bundle> {
+    let (repository, tag) = repository.split_once(':').unwrap_or((repository, "latest"));
     let mut layers = Vec::new();
     let mut diff_ids = Vec::new();
     for object in objects {
@@ -59,10 +61,10 @@ pub async fn push(registry: &str, repository: &str, objects: &[Value]) -> Result
         "layers": layers,
     }))?;
     let digest = digest_of(&manifest);
-    let path = format!("/v2/{repository}/manifests/latest");
+    let path = format!("/v2/{repository}/manifests/{tag}");
     let answer = http::request("PUT", registry, &path, &[("content-type", MANIFEST)], manifest).await?;
     ensure!(answer.status == 201, "the registry refused the manifest: {}", answer.text());
-    Ok(Bundle { image: format!("{registry}/{repository}:latest"), digest })
+    Ok(Bundle { image: format!("{registry}/{repository}:{tag}"), digest })
 }
 
 async fn push_blob(registry: &str, repository: &str, blob: &[u8]) -> Result<String> {

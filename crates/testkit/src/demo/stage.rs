@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -86,6 +88,7 @@ impl Stage {
             kinds.get_opt("pipelineruns.tekton.dev").await?.is_some(),
             "the cluster of KUBECONFIG has no Tekton: see https://tekton.dev/docs/installation/pipelines"
         );
+        nobody_else_operates(&client).await?;
         let bundles = match (image, registry) {
             (Some(image), _) => Bundles { restart: image.clone(), disk_cleanup: image },
             (None, Some(registry)) => Bundles::push(&registry, false).await?,
@@ -247,6 +250,37 @@ impl Stage {
             }
         }
         Ok(())
+    }
+}
+
+/// Checks that no operator works in a cluster: the executions of the demo would be decided by two, and neither would
+/// count all of them.
+async fn nobody_else_operates(client: &Client) -> Result<()> {
+    const INSTEAD: &str =
+        "it would play in the demo, too; or unset KUBECONFIG to use a control plane of the demo's own";
+    let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &manifests::resource("apps/v1", "Deployment"));
+    let ours = ListParams::default().labels("app.kubernetes.io/name=wfe-operator");
+    let found = deployments.list(&ours).await.context("the Deployments of the cluster cannot be listed")?.items;
+    if let Some(one) = found.into_iter().next() {
+        let (namespace, name) = (one.metadata.namespace.unwrap_or_default(), one.metadata.name.unwrap_or_default());
+        bail!(
+            "Deployment {namespace}/{name} runs an operator in this cluster: remove it first (`helm uninstall {name} \
+             --namespace {namespace}`, or `kubectl delete -k config/manager`), as {INSTEAD}"
+        );
+    }
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kubernaut-system");
+    let lease = leases.get_opt("wfe-operator").await.context("the Lease of an operator cannot be read")?;
+    let held = lease.and_then(|lease| lease.spec).and_then(|spec| {
+        let until = spec.renew_time?.0 + SignedDuration::from_secs(i64::from(spec.lease_duration_seconds?));
+        (until > Timestamp::now()).then_some(spec.holder_identity?)
+    });
+    match held.filter(|holder| !holder.is_empty()) {
+        None => Ok(()),
+        Some(holder) => {
+            bail!(
+                "an operator leads already ({holder}, by Lease kubernaut-system/wfe-operator): stop it first, as {INSTEAD}"
+            )
+        }
     }
 }
 
