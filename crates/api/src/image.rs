@@ -2,13 +2,20 @@
 //! defines it and as Tekton's bundle resolver reads it.
 //!
 //! The first part is a host only where it has a dot or a port, or is `localhost`; everywhere else capitals are refused.
-//! The only digest is sha256, as for the resolver. IPv6 addresses are no hosts here.
+//! The only digest is sha256, as for the resolver. The host may be an IPv6 address in brackets.
 
-/// The same as a regular expression, for the admission rule.
+/// The same as a regular expression, for the admission rule, but for the length of the path.
 pub(crate) const PATTERN: &str = "^(([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)+(:[0-9]+)?\
-     |[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?:[0-9]+|localhost)/)?\
+     |[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?:[0-9]+|localhost|\\[[a-fA-F0-9:]+\\](:[0-9]+)?)/)?\
      [a-z0-9]+(([._]|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*\
      (:[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,127})?(@sha256:[a-f0-9]{64})?$";
+
+/// Matches a reference whose path is not too long: the first part is a host where it has a dot, a port or brackets, or
+/// is `localhost`.
+pub(crate) const LENGTH_PATTERN: &str = "^((localhost|[^/]*[.:][^/]*)/)?[^:@]{1,255}(:[^/]*)?(@.*)?$";
+
+/// Longest path, without the host: registries take no longer names of repositories.
+const PATH: usize = 255;
 
 /// Longest tag.
 const TAG: usize = 128;
@@ -34,19 +41,25 @@ pub(crate) fn is_digest(text: &str) -> bool {
 }
 
 fn is_host(text: &str) -> bool {
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some((address, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        let is_address = |byte: u8| byte.is_ascii_hexdigit() || byte == b':';
+        return !address.is_empty()
+            && address.bytes().all(is_address)
+            && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port));
+    }
     let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
     let label = |label: &str| {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         !label.is_empty() && label.bytes().all(legal) && !label.starts_with('-') && !label.ends_with('-')
     };
-    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     (name.contains('.') || port.is_some() || name == "localhost")
         && name.split('.').all(label)
         && port.is_none_or(is_port)
 }
 
 fn is_path(text: &str) -> bool {
-    text.split('/').all(is_component)
+    text.len() <= PATH && text.split('/').all(is_component)
 }
 
 /// Lower-case letters and digits, with single dots, one or two underscores or any number of dashes between them.
@@ -75,7 +88,12 @@ mod tests {
 
     use super::*;
 
-    static RULE: LazyLock<Regex> = LazyLock::new(|| Regex::new(PATTERN).unwrap());
+    static RULES: LazyLock<[Regex; 2]> =
+        LazyLock::new(|| [PATTERN, LENGTH_PATTERN].map(|pattern| Regex::new(pattern).unwrap()));
+
+    fn is_accepted(text: &str) -> bool {
+        RULES.iter().all(|rule| rule.is_match(text))
+    }
 
     #[test]
     fn image_references_are_known_from_what_is_none() {
@@ -91,6 +109,11 @@ mod tests {
             format!("registry.example/restart@{digest}"),
             format!("registry.example/restart:1.0@{digest}"),
             format!("r/w:{}", "t".repeat(128)),
+            "[::1]:5000/workflows/restart:1.0".to_owned(),
+            "[2001:DB8::a]/restart".to_owned(),
+            "p".repeat(255),
+            format!("{}/{}:1.0", "registry.example", "p".repeat(255)),
+            format!("[::1]:5000/{}@{digest}", "p".repeat(255)),
         ];
         let bad = [
             String::new(),
@@ -116,11 +139,22 @@ mod tests {
             format!("registry.example/restart@{digest}@{digest}"),
             format!("registry.example/restart@{digest}:1.0"),
             format!("r/w:{}", "t".repeat(129)),
+            "[]/restart".to_owned(),
+            "[::1]".to_owned(),
+            "[::1]:/restart".to_owned(),
+            "[::1]5000/restart".to_owned(),
+            "[::g]/restart".to_owned(),
+            "[::1/restart".to_owned(),
+            "::1/restart".to_owned(),
+            "p".repeat(256),
+            format!("registry/{}", "p".repeat(247)),
+            format!("registry.example/{}:1.0", "p".repeat(256)),
+            format!("localhost:5000/{}/b@{digest}", "p".repeat(254)),
         ];
         for (texts, expected) in [(&good[..], true), (&bad[..], false)] {
             for text in texts {
                 assert_eq!(is_image_reference(text), expected, "{text:?}");
-                assert_eq!(RULE.is_match(text), expected, "the pattern: {text:?}");
+                assert_eq!(is_accepted(text), expected, "the patterns: {text:?}");
             }
         }
     }
@@ -131,9 +165,11 @@ mod tests {
             text in prop_oneof![
                 "([a-zA-Z.-]{0,8}(:[0-9a]{0,3})?/)?[a-zA-Z0-9._/-]{0,12}(:[a-zA-Z0-9._-]{0,4})?",
                 "(localhost(:5)?/|A/|a/|A[.]b/)?[a-c]([._-]{0,3}[a-c]){0,3}(/[a-c])?(@sha256:[0-9a-f]{63,65})?",
+                "(\\[?[:a-h1]{0,4}\\]?(:[0-9a]{0,3})?/)?[a-c]{1,2}(:[a-c]{0,2})?",
+                "(localhost(:5)?/|a/|a[.]b/|\\[:1\\]/)?[a-b]{250,258}(/a)?(:t)?(@sha256:[0-9a-f]{64})?",
             ],
         ) {
-            prop_assert_eq!(is_image_reference(&text), RULE.is_match(&text), "{}", text);
+            prop_assert_eq!(is_image_reference(&text), is_accepted(&text), "{}", text);
         }
     }
 }

@@ -31,6 +31,7 @@ mod unusable;
 mod variables;
 
 pub use evaluate::RunError;
+pub use names::REASONS;
 pub use unusable::Unusable;
 pub use variables::{MAX_ENTRIES, MAX_ENTRY, MAX_RESULT, MAX_VALUE, Variables};
 

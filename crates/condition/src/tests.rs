@@ -288,6 +288,25 @@ fn refuses_comparisons_that_are_always_false() {
 }
 
 #[test]
+fn refuses_reasons_that_are_none() {
+    let known = "which it never is: the reasons are OOMKilled, DeadlineExceeded, Forbidden, ResourceExhausted, \
+                 ConfigurationError, ImagePullBackOff, Unknown";
+    for (condition, name) in [
+        ("reason == 'ImagePullBackoff'", "`ImagePullBackoff`"),
+        ("'unknown' != reason", "`unknown`"),
+        ("reason in ['OOMKilled', 'OomKilled']", "`OomKilled`"),
+        ("!(reason == '') && attempt < 3", "``"),
+    ] {
+        assert_refused(&[(condition, format!("compares reason with {name}, {known}"))]);
+    }
+    for condition in
+        ["reason == 'Unknown' || reason == error", "reason.startsWith('Image')", "error == 'ImagePullBackoff'"]
+    {
+        assert_eq!(check(condition), Ok(()), "{condition}");
+    }
+}
+
+#[test]
 fn refuses_operands_of_the_wrong_types() {
     let (convert, compare) = ("convert with int(), double() or string()", "compare first, as in statusCode >= 500");
     let contains = "it takes a list or a map, and contains() finds a part of a text";

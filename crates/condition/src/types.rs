@@ -8,6 +8,7 @@ use std::fmt;
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExpr, operators};
 
+use crate::names;
 use crate::unusable::Unusable;
 
 /// How many characters of a name a message quotes.
@@ -129,6 +130,7 @@ fn call_type(call: &CallExpr) -> Result<Type, Unusable> {
         return Err(Unusable::Form { name: form.name, usage: form.usage });
     }
     let operands = call.target.as_deref().into_iter().chain(&call.args).map(type_of).collect::<Result<Vec<_>, _>>()?;
+    compare_reason(call)?;
     match (name, operands.as_slice()) {
         (operators::EQUALS | operators::NOT_EQUALS, [left, right]) => equality(left, right),
         (operators::IN, [item, Type::List(items)]) => equality(item, items),
@@ -138,6 +140,25 @@ fn call_type(call: &CallExpr) -> Result<Type, Unusable> {
             operator: symbol(name).to_owned(),
             operands: operands.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "),
         }),
+    }
+}
+
+/// Refuses to compare `reason` with a text that no reason is: such a condition answers always the same.
+fn compare_reason(call: &CallExpr) -> Result<(), Unusable> {
+    let is_reason = |node: &IdedExpr| matches!(&node.expr, Expr::Ident(name) if name == "reason");
+    let with = match (call.func_name.as_str(), call.args.as_slice()) {
+        (operators::EQUALS | operators::NOT_EQUALS, [left, right]) if is_reason(left) => std::slice::from_ref(right),
+        (operators::EQUALS | operators::NOT_EQUALS, [left, right]) if is_reason(right) => std::slice::from_ref(left),
+        (operators::IN, [item, IdedExpr { expr: Expr::List(list), .. }]) if is_reason(item) => &list.elements,
+        _ => return Ok(()),
+    };
+    let texts = with.iter().filter_map(|node| match &node.expr {
+        Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
+        _ => None,
+    });
+    match texts.into_iter().find(|text| !names::REASONS.contains(text)) {
+        Some(text) => Err(Unusable::Reason { name: quoted(text) }),
+        None => Ok(()),
     }
 }
 

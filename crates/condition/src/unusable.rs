@@ -66,6 +66,12 @@ pub enum Unusable {
         /// The type of the right side.
         right: String,
     },
+    /// The reason is compared with a text that is none.
+    #[error("compares reason with {name}, which it never is: the reasons are {}", names::REASONS.join(", "))]
+    Reason {
+        /// The text, shortened.
+        name: String,
+    },
     /// An operator or a function does not take values of these types.
     #[error("applies {operator} to {operands}, which it does not take: {}", remedy(operator))]
     Types {

@@ -183,6 +183,8 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
 
 #[tokio::test]
 async fn a_time_that_is_none_is_refused_by_name() -> Result<()> {
+        (IMAGE, json!("[::g]:5000/restart"), image),
+        (IMAGE, json!(format!("registry.example/{}:1", "x".repeat(256))), &["the path", "at most 255 characters"]),
     let moment: &[&str] = &["spec.startBefore", "must be of type date-time"];
     let years: &[&str] = &["spec.startBefore: must lie in the years 1970 to 9998"];
     let rows = [

@@ -62,6 +62,8 @@ async fn field_selectors_find_what_was_written() -> Result<()> {
     for (selector, expected) in [
         ("spec.targetResource=payment/deployment/payment-api", vec![&waiting, &running]),
         ("spec.targetResource=node/worker-1", vec![]),
+        ("spec.remediationRequestRef.name=rr-1", vec![&waiting, &running]),
+        ("spec.remediationRequestRef.name=rr-2", vec![]),
         ("status.target=payment/deployment/payment-api", vec![&running]),
         ("status.phase=Running", vec![&running]),
         ("status.phase!=Running", vec![&waiting]),

@@ -181,12 +181,14 @@ fn what_is_wrong_is_told_by_field() {
 fn what_is_only_just_good_is_built() {
     let most = (0..64).fold(good(), |builder, n| builder.parameter(format!("KEY_{n}"), ""));
     let pinned = format!("registry.example/w@{DIGEST}");
+    // The longest path and the longest tag that a registry takes.
+    let long_image = format!("registry.example/{}:{}@{DIGEST}", long(255), long(128));
     for builder in vec![
         good(),
         most,
         large(8190),
         good().parameter("A", "ä".repeat(8192)).parameter("A".repeat(253), "").parameter("A_1", ""),
-        good().workflow(long(limits::NAME), long(limits::WORKFLOW_VERSION), long(limits::IMAGE)),
+        good().workflow(long(limits::NAME), long(limits::WORKFLOW_VERSION), long_image),
         good().workflow("w", "1", pinned.clone()),
         good().workflow("w", "1", pinned).digest(DIGEST),
         good().confidence(0.0),

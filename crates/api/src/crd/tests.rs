@@ -276,7 +276,12 @@ fn kubectl_finds_it_by_these_names_and_fields() {
     assert_eq!(crd["spec"]["names"]["categories"], json!(["kubernaut"]));
     assert_eq!(
         crd["spec"]["versions"][0]["selectableFields"],
-        json!([{"jsonPath": ".spec.targetResource"}, {"jsonPath": ".status.target"}, {"jsonPath": ".status.phase"}])
+        json!([
+            {"jsonPath": ".spec.targetResource"},
+            {"jsonPath": ".spec.remediationRequestRef.name"},
+            {"jsonPath": ".status.target"},
+            {"jsonPath": ".status.phase"},
+        ])
     );
 }
 

@@ -119,6 +119,13 @@ mod tests {
 
     /// A rule as the API server judges by it, whose regular expressions are of the same kind.
     struct Compiled {
+pub(super) fn image_length() -> Pattern {
+    Pattern::must(
+        image::LENGTH_PATTERN,
+        "spec.workflowRef.containerImage: the path, which is what stands between the host and the tag, must have at most 255 characters, as registries take no longer ones",
+    )
+}
+
         when: Option<Regex>,
         must: Option<Regex>,
     }

@@ -43,6 +43,7 @@ const IMMUTABLE: [&str; 10] = [
     derive = "PartialEq",
     doc = "Runs one workflow (a Tekton pipeline) on one target, or says why it does not: at most one workflow at a time acts on a target. The operator decides, runs it as a PipelineRun in the execution namespace, and records in status what became of it.",
     selectable = ".spec.targetResource",
+    selectable = ".spec.remediationRequestRef.name",
     selectable = ".status.target",
     selectable = ".status.phase",
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase",
@@ -220,7 +221,7 @@ pub struct WorkflowRef {
     /// Tekton bundle (an OCI image) that holds a Pipeline named "workflow", e.g.
     /// "registry.example/workflows/node-disk-cleanup:1.4.0".
     #[schemars(length(min = 1, max = limits::IMAGE))]
-    #[x_kube(validation = patterns::image().rule())]
+    #[x_kube(validation = patterns::image().rule(), validation = patterns::image_length().rule())]
     pub container_image: String,
     /// Digest that pins the bundle: "sha256:" and 64 hexadecimal digits in lower case. A different digest inside
     /// containerImage ends the execution as Failed, ConfigurationError. Absent: whatever containerImage points to.

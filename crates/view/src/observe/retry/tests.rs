@@ -38,6 +38,11 @@ fn at(text: &str) -> Option<Time> {
 }
 
 #[test]
+fn conditions_know_the_reasons_of_failures() {
+    assert_eq!(wfe_condition::REASONS, FailureReason::ALL.map(FailureReason::as_str));
+}
+
+#[test]
 fn a_policy_that_cannot_be_used_ends_its_execution_before_anything_runs() {
     for (retry, said) in [
         (json!("3"), "spec.retry: must be "),
@@ -50,6 +55,10 @@ fn a_policy_that_cannot_be_used_ends_its_execution_before_anything_runs() {
         (json!({"retryWhen": "1 +"}), "spec.retry.retryWhen: is not a CEL expression"),
         (json!({"stopWhen": "x == 1"}), "spec.retry.stopWhen: uses `x`, "),
         (json!({"stopWhen": "attempt"}), "spec.retry.stopWhen: yields int, "),
+        (
+            json!({"retryWhen": "reason == 'ImagePullBackoff'"}),
+            "spec.retry.retryWhen: compares reason with `ImagePullBackoff`, which it never is: the reasons are OOMKilled, ",
+        ),
     ] {
         let ExecutionRecord { execution, request, .. } = observed(&retry, &json!({}));
         let ExecutionState::Undecided { unusable: Some(why), .. } = &execution.state else {
