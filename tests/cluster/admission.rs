@@ -3,6 +3,7 @@
 mod attempts;
 mod builder;
 mod cancellation;
+mod canonical;
 mod clearance;
 mod collected;
 mod deletion;

@@ -1,7 +1,7 @@
 //! The CRDs as the API server takes them, and as the files in `crds/`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceConversion, CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
 
@@ -28,7 +28,16 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
             }
         }
     }
-    vec![executions, schedules]
+    let mut crds = vec![executions, schedules];
+    crds.iter_mut().for_each(fill_in);
+    crds
+}
+
+/// Writes out what the API server fills in. A tool that compares what it has applied with what is there, such as Argo
+/// CD, would find a difference again and again.
+fn fill_in(crd: &mut CustomResourceDefinition) {
+    crd.spec.conversion = Some(CustomResourceConversion { strategy: "None".to_owned(), webhook: None });
+    crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
 }
 
 /// Renders [`crds`] as one YAML stream; the same text every time. The files in `crds/` are its parts, each of which

@@ -230,7 +230,7 @@ mod tests {
                 Half::Policy,
                 "/matchConstraints/namespaceSelector",
                 nobody.clone(),
-                "spec.matchConstraints.namespaceSelector",
+                "spec.matchConstraints.namespaceSelector.matchLabels",
             ),
             (Half::Policy, "/matchConditions", json!([]), "spec.matchConditions"),
             (Half::Policy, "/validations", json!([{"expression": "true"}]), "spec.validations"),

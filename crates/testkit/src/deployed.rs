@@ -20,10 +20,10 @@ const STATIC: &str = "WFE_STATIC_OPERATOR";
 const LIBRARIES: &str = "/lib:/lib64:/usr/lib";
 
 /// What is done to a container's process, as the chart has it: the confinement below does this, and nothing less or
-/// more.
+/// more. The user is that of the image, or one that the cluster gives; here it is that of the image.
 fn restricted() -> (Value, Value) {
     let pod = json!({
-        "runAsNonRoot": true, "runAsUser": 65532, "runAsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"},
+        "runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"},
     });
     let container = json!({
         "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true,
