@@ -60,10 +60,10 @@ async fn a_policy_that_goes_or_changes_is_told_until_it_is_back() -> Result<()> 
     await_told(&operator, &[], &["ok; leading"]).await?;
     let jo = Caller::new(&world, "jo", &["wfe-explain"]).await?;
     let said = jo.says(0, &["explain", "node/any"]).await?;
-    assert!(said.contains("policies     all 12 are as they ship"), "{said}");
+    assert!(said.contains("policies     all 13 are as they ship"), "{said}");
 
     api(&client, BINDING).delete(CLEARANCE, &DeleteParams::default()).await?;
-    await_told(&operator, &[CLEARANCE], &["1 of 12", CLEARANCE, "there is no ValidatingAdmissionPolicyBinding"])
+    await_told(&operator, &[CLEARANCE], &["1 of 13", CLEARANCE, "there is no ValidatingAdmissionPolicyBinding"])
         .await?;
     let is_told = |line: &Value| line["level"] == "WARN" && line["fields"]["policy"] == CLEARANCE;
     operator.await_line("names the policy", is_told).await?;
@@ -76,7 +76,7 @@ async fn a_policy_that_goes_or_changes_is_told_until_it_is_back() -> Result<()> 
     api(&client, BINDING).patch(CLEARANCE, &PatchParams::default(), &audit).await?;
     api(&client, POLICY).delete(TARGET, &DeleteParams::default()).await?;
     let words =
-        ["2 of 12", "is not as it ships, at spec.validationActions[0]", "there is no ValidatingAdmissionPolicy"];
+        ["2 of 13", "is not as it ships, at spec.validationActions[0]", "there is no ValidatingAdmissionPolicy"];
     await_told(&operator, &[CLEARANCE, TARGET], &words).await?;
     let put_back = Patch::Merge(find(BINDING, CLEARANCE)?);
     api(&client, BINDING).patch(CLEARANCE, &PatchParams::default(), &put_back).await?;

@@ -61,7 +61,7 @@ struct Guarding {
 }
 
 impl Lookout {
-    /// Makes one that looks at these policies once in this time. It is a read of some eighteen small objects by name,
+    /// Makes one that looks at these policies once in this time. It is a read of some two dozen small objects by name,
     /// and no watch: a watch of kinds of the whole cluster takes a right to all policies of everybody. With it comes
     /// what is known of those that guard what a person sets.
     #[must_use]

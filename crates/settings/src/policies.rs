@@ -18,12 +18,13 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 12] = files![
+const FILES: [(&str, &str); 13] = files![
     "author",
     "cancellation",
     "child",
     "clearance",
     "deletion",
+    "kind",
     "marks",
     "operator",
     "owner",
@@ -179,6 +180,7 @@ fn without_accounts(text: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+    use wfe_core::target::{Scope, kind_spellings};
 
     fn clearance() -> Shipped {
         shipped().unwrap().into_iter().find(|it| it.name.starts_with("clearance.")).unwrap()
@@ -197,6 +199,27 @@ mod tests {
                 (&json!(Half::Policy.kind()), &json!(Half::Binding.kind()))
             );
             assert_eq!((&binding["metadata"]["name"], &binding["spec"]["policyName"]), (&json!(name), &json!(name)));
+        }
+    }
+
+    #[test]
+    fn the_policy_on_kinds_lists_every_spelling_of_the_built_in_ones() {
+        let kind = shipped().unwrap().into_iter().find(|it| it.name.starts_with("kind.")).unwrap();
+        let variables = kind.policy["spec"]["variables"].as_array().unwrap();
+        let list = variables.iter().find(|it| it["name"] == "builtIn").unwrap()["expression"].as_str().unwrap();
+        let list = list.strip_prefix("['").and_then(|list| list.strip_suffix("']")).unwrap();
+        let mut known: Vec<&str> = [Scope::Cluster, Scope::Namespaced].into_iter().flat_map(kind_spellings).collect();
+        known.sort_unstable();
+        assert_eq!(list.split("', '").collect::<Vec<_>>(), known);
+    }
+
+    /// A request to delete a collection has no name, and an expression that asks for it is an error.
+    #[test]
+    fn no_policy_on_deletions_asks_for_the_name_of_the_request() {
+        for Shipped { name, policy, .. } in shipped().unwrap() {
+            let text = policy["spec"].to_string();
+            let asks = text.replace("request.namespace", "").contains("request.name");
+            assert!(!(asks && text.contains("\"DELETE\"")), "{name}: take oldObject.metadata.name");
         }
     }
 

@@ -40,6 +40,10 @@ async fn what_names_no_target_is_refused_with_the_right_form() -> Result<()> {
     let name: &[&str] = &["spec.targetResource", "the name must have at most 253 letters"];
     let namespaced: &[&str] = &["spec.targetResource", "must be namespace/kind/name", "have a namespace"];
     let cluster_scoped: &[&str] = &["spec.targetResource", "must be kind/name", "have no namespace"];
+    let first: &[&str] = &[
+        "spec.targetResource: must be namespace/kind/name with the namespace first, e.g. payment/deployment/api",
+        "write the kind with its group, e.g. jobs/certificate.cert-manager.io/tls",
+    ];
     let rows = [
         (TARGET, json!(null), &["spec.targetResource: Required value"][..]),
         (TARGET, json!(7), &["spec.targetResource", "must be of type string"]),
@@ -78,6 +82,11 @@ async fn what_names_no_target_is_refused_with_the_right_form() -> Result<()> {
         (TARGET, json!("payment/node/worker-1"), cluster_scoped),
         (TARGET, json!("payment/Nodes/worker-1"), cluster_scoped),
         (TARGET, json!("payment/no.v1/worker-1"), cluster_scoped),
+        (TARGET, json!("deployment/payment/api"), first),
+        (TARGET, json!("Deployment/payment/api"), first),
+        (TARGET, json!("deploy/payment/api"), first),
+        (TARGET, json!("node/payment/worker-1"), first),
+        (TARGET, json!("jobs/certificate/tls"), first),
         (TARGET, json!(format!("node/{}", "x".repeat(254))), name),
         (TARGET, json!("x".repeat(572)), &["spec.targetResource: Too long"]),
     ];
@@ -174,6 +183,8 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         (IMAGE, json!("UPPER/x"), image),
         (IMAGE, json!("registry.example/a b"), image),
         (IMAGE, json!("registry.example/restart@sha256:aa"), image),
+        (IMAGE, json!("[::g]:5000/restart"), image),
+        (IMAGE, json!(format!("registry.example/{}:1", "x".repeat(256))), &["the path", "at most 255 characters"]),
         ("/spec/remediationRequestRef/name", json!(null), &["spec.remediationRequestRef.name: Required value"]),
         ("/spec/remediationRequestRef/uid", json!("x".repeat(129)), &["spec.remediationRequestRef.uid: Too long"]),
         ("/spec", json!(null), &["spec: Required value"]),
@@ -183,8 +194,6 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
 
 #[tokio::test]
 async fn a_time_that_is_none_is_refused_by_name() -> Result<()> {
-        (IMAGE, json!("[::g]:5000/restart"), image),
-        (IMAGE, json!(format!("registry.example/{}:1", "x".repeat(256))), &["the path", "at most 255 characters"]),
     let moment: &[&str] = &["spec.startBefore", "must be of type date-time"];
     let years: &[&str] = &["spec.startBefore: must lie in the years 1970 to 9998"];
     let rows = [
@@ -236,6 +245,10 @@ async fn what_is_only_just_good_is_accepted_and_can_be_read() -> Result<()> {
         (TARGET, json!("payment/Po.v1/api:0@1")),
         (TARGET, json!("certificate/tls")),
         (TARGET, json!("web/certificate/tls")),
+        (TARGET, json!("jobs/certificate.cert-manager.io/tls")),
+        (TARGET, json!("jobs/deployment/api")),
+        (IMAGE, json!("[::1]:5000/restart:1.0")),
+        (IMAGE, json!(format!("registry.example/{}:1", "x".repeat(255)))),
         (TARGET, json!("0/0/0")),
         (TARGET, json!(longest_target)),
         (PARAMETERS, json!(null)),

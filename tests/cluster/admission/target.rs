@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-use kube::ResourceExt as _;
-use kube::api::PostParams;
+use anyhow::{Result, ensure};
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::client::Body;
+use kube::core::Request;
+use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
+use wfe_api::WorkflowExecution;
 use wfe_testkit::awaits::ask_until;
 use wfe_testkit::manifests;
 
@@ -13,6 +16,7 @@ use super::objects::{Namespaced, Refusal, expect, good, good_but, report, says};
 use super::people::{JANE, Stage, expect_no_warnings, installed};
 
 const TARGET: &str = "target.workflowexecutions.kubernaut.ai";
+const KIND: &str = "kind.workflowexecutions.kubernaut.ai";
 const OWN: &str = "operator.workflowexecutions.kubernaut.ai";
 const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
@@ -90,6 +94,48 @@ async fn a_target_elsewhere_takes_the_right_to_name_it_there() -> Result<()> {
     report(&failures)
 }
 
+#[tokio::test]
+async fn a_kind_that_nobody_knows_is_taken_with_a_warning_that_says_how_it_was_read() -> Result<()> {
+    let stage = Stage::new("clearance").await?;
+    let unknown = |target: &str, read: &str| {
+        format!(
+            "spec.targetResource: {target} is read as {read}. That is no kind of Kubernetes itself: if it is the one that \
+             you mean, write it with its group, "
+        )
+    };
+    let rows = [
+        ("payment/deploymnt/api", Some("api of the kind deploymnt in the namespace payment")),
+        ("payment/api", Some("api of the kind payment, which has no namespace")),
+        ("payment/Certificates/tls", Some("tls of the kind certificates in the namespace payment")),
+        ("payment/certificate.cert-manager.io/tls", None),
+        ("payment/Deploy/api", None),
+        ("no/worker-1", None),
+    ];
+    let (first, read) = (rows[0].0, unknown(rows[0].0, rows[0].1.unwrap_or_default()));
+    let ask = async || warnings(&stage, first).await;
+    ask_until(IN_FORCE_WITHIN, "the policy warns", ask, |said| said.contains(&read)).await?;
+    for (target, read) in rows {
+        let said = warnings(&stage, target).await?;
+        match read {
+            Some(read) => ensure!(said.contains(KIND) && said.contains(&unknown(target, read)), "{target}: {said}"),
+            None => ensure!(said.is_empty(), "{target}: {said}"),
+        }
+    }
+    Ok(())
+}
+
+/// Returns what whoever creates an execution on a target is warned of.
+async fn warnings(stage: &Stage, target: &str) -> Result<String> {
+    let object = good_but("/spec/targetResource", json!(target))?;
+    let url = DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&stage.namespaced.namespace));
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let request = Request::new(url).create(&dry_run, serde_json::to_vec(&object)?)?;
+    let answer = stage.client().send(request.map(Body::from)).await?;
+    ensure!(answer.status().is_success(), "{target} is refused: {}", answer.status());
+    let warnings = answer.headers().get_all("warning").iter().map(|value| Ok(value.to_str()?.to_owned()));
+    Ok(warnings.collect::<Result<Vec<_>>>()?.join("\n"))
+}
+
 /// What somebody could do with a token of the operator.
 #[tokio::test]
 async fn the_operator_makes_only_what_is_of_a_schedule_and_deletes_only_what_is_over() -> Result<()> {
@@ -121,5 +167,6 @@ async fn the_operator_makes_only_what_is_of_a_schedule_and_deletes_only_what_is_
 #[tokio::test]
 async fn the_policies_fit_the_kind() -> Result<()> {
     expect_no_warnings("target").await?;
+    expect_no_warnings("kind").await?;
     expect_no_warnings("operator").await
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wfe_testkit::awaits::ask_until;
 use wfe_testkit::{manifests, repository};
 
-use super::objects::{Refusal, expect, good, report, says};
+use super::objects::{Refusal, expect, good, good_but, report, says};
 use super::people::{OWN_LISTS, Stage, expect_no_warnings};
 
 const POLICY: &str = "workflow.workflowexecutions.kubernaut.ai";
@@ -129,6 +129,32 @@ async fn what_the_lists_do_not_allow_is_refused_with_the_list_that_says_so() -> 
 
     allow(&stage, json!({"require-digest": "false", "image-registries": " , "})).await?;
     expect(&mut failures, "an empty list", &[image], asks(&stage, "", Some(good_image), None).await?);
+    report(&failures)
+}
+
+/// Of kinds that others have defined nobody knows the scope but the administrator of the cluster.
+#[tokio::test]
+async fn a_listed_kind_without_a_namespace_is_refused_with_one() -> Result<()> {
+    let stage = Stage::new("clearance").await?;
+    bind(&stage).await?;
+    allow(&stage, json!({"service-accounts": "kubernaut-workflow-runner", "cluster-kinds": "ClusterIssuer, nodepools.karpenter.sh"}))
+        .await?;
+    let source = format!("ConfigMap {}/workflowexecution-admission", stage.namespaced.namespace);
+    let mut failures = Vec::new();
+    for (target, instead) in [
+        ("payment/clusterissuer/ca", Some("write clusterissuer/ca")),
+        ("payment/ClusterIssuer.cert-manager.io/ca", Some("write ClusterIssuer.cert-manager.io/ca")),
+        ("payment/nodepools/spot", Some("write nodepools/spot")),
+        ("clusterissuer/ca", None),
+        ("nodepools.karpenter.sh/spot", None),
+        ("payment/certificate.cert-manager.io/tls", None),
+        ("payment/deployment/nodepools", None),
+    ] {
+        let among = format!("is among the cluster-kinds of {source}");
+        let words = instead.map(|instead| [POLICY, "spec.targetResource: ", &among, instead]);
+        let answer = stage.try_create(good_but("/spec/targetResource", json!(target))?).await?;
+        expect(&mut failures, target, words.as_ref().map_or(&[], |words| words), answer);
+    }
     report(&failures)
 }
 

@@ -26,6 +26,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["workflows.serviceAccounts=[\"a, b\"]"], &["/workflows/serviceAccounts/0"]),
     (&["workflows.registries=[\"a b\"]"], &["/workflows/registries/0"]),
     (&["workflows.registries=\"registry.example\""], &["/workflows/registries"]),
+    (&["workflows.clusterKinds=[\"a b\"]"], &["/workflows/clusterKinds/0"]),
     (&["workflows.requireDigest=\"true\""], &["/workflows/requireDigest", "want boolean"]),
     (&["admissionPolicies.dryRun=\"true\""], &["/admissionPolicies/dryRun", "want boolean"]),
     // A value of an earlier version.

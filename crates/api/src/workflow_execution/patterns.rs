@@ -94,16 +94,35 @@ pub(super) fn target_takes_no_namespace() -> Pattern {
     )
 }
 
+pub(super) fn target_namespace_is_first() -> Pattern {
+    let built_in = format!("(?i:{}|{})", alternatives(Scope::Namespaced), alternatives(Scope::Cluster));
+    Pattern::must(
+        format!("^[^/]*/{built_in}/"),
+        "spec.targetResource: must be namespace/kind/name with the namespace first, e.g. payment/deployment/api; where the namespace is called like a kind, write the kind with its group, e.g. jobs/certificate.cert-manager.io/tls",
+    )
+    .when(format!("^{built_in}/[^/.]*/[^/]*$"))
+}
+
 /// Matches every spelling of every kind of a scope, with or without version and group.
 fn any_of(scope: Scope) -> String {
-    let kinds: Vec<&str> = kind_spellings(scope).collect();
-    format!("(?i:{})([.][^/]*)?", kinds.join("|"))
+    format!("(?i:{})([.][^/]*)?", alternatives(scope))
+}
+
+fn alternatives(scope: Scope) -> String {
+    kind_spellings(scope).collect::<Vec<_>>().join("|")
 }
 
 pub(super) fn image() -> Pattern {
     Pattern::must(
         image::PATTERN,
         "spec.workflowRef.containerImage: must be an image reference (host:port/path:tag@sha256:digest, all but the path optional, the path in lower case), e.g. registry.example/workflows/node-disk-cleanup:1.4.0",
+    )
+}
+
+pub(super) fn image_length() -> Pattern {
+    Pattern::must(
+        image::LENGTH_PATTERN,
+        "spec.workflowRef.containerImage: the path, which is what stands between the host and the tag, must have at most 255 characters, as registries take no longer ones",
     )
 }
 
@@ -119,13 +138,6 @@ mod tests {
 
     /// A rule as the API server judges by it, whose regular expressions are of the same kind.
     struct Compiled {
-pub(super) fn image_length() -> Pattern {
-    Pattern::must(
-        image::LENGTH_PATTERN,
-        "spec.workflowRef.containerImage: the path, which is what stands between the host and the tag, must have at most 255 characters, as registries take no longer ones",
-    )
-}
-
         when: Option<Regex>,
         must: Option<Regex>,
     }
@@ -139,6 +151,7 @@ pub(super) fn image_length() -> Pattern {
             target_name(),
             target_takes_a_namespace(),
             target_takes_no_namespace(),
+            target_namespace_is_first(),
         ];
         let compile = |pattern: Option<String>| pattern.map(|pattern| Regex::new(&pattern).unwrap());
         rules.into_iter().map(|rule| Compiled { when: compile(rule.when), must: compile(rule.must) }).collect()

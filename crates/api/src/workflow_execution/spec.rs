@@ -105,6 +105,7 @@ pub struct WorkflowExecutionSpec {
         validation = patterns::target_name().rule(),
         validation = patterns::target_takes_a_namespace().rule(),
         validation = patterns::target_takes_no_namespace().rule(),
+        validation = patterns::target_namespace_is_first().rule(),
     )]
     pub target_resource: String,
     /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}: at most 64; keys in UPPER_SNAKE_CASE; values at most

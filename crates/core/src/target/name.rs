@@ -45,6 +45,19 @@ pub enum TargetError {
         /// The name, as written.
         name: Box<str>,
     },
+    /// The first of three parts is a built-in kind, and the second may be a namespace.
+    #[error(
+        "must be {second}/{first}/{name}, with the namespace first; where the namespace is called {first}, write the \
+         kind with its group, e.g. {first}/{second}.example.com/{name}"
+    )]
+    KindFirst {
+        /// The first part, as written.
+        first: Box<str>,
+        /// The second part, as written.
+        second: Box<str>,
+        /// The name, as written.
+        name: Box<str>,
+    },
     /// The kind is cluster-scoped, and there is a namespace.
     #[error("must be {kind}/{name} without a namespace, as a {kind} has none")]
     NamespaceRefused {
@@ -75,6 +88,9 @@ impl TargetName {
     /// # Errors
     /// What is wrong with the parts, where they name no target.
     pub fn of_parts(namespace: Option<&str>, kind: &str, name: &str) -> Result<Self, TargetError> {
+        if let Some(first) = namespace.filter(|first| is_kind_first(first, kind)) {
+            return Err(TargetError::KindFirst { first: first.into(), second: kind.into(), name: name.into() });
+        }
         let target = Self::canonical(namespace, kind, name)?;
         if !is_name(name) {
             return Err(TargetError::Name);
@@ -154,6 +170,13 @@ fn split(text: &str) -> Result<(Option<&str>, &str, &str), TargetError> {
         [namespace, kind, name] => Ok((Some(namespace), kind, name)),
         _ => Err(TargetError::Parts),
     }
+}
+
+/// Returns whether the first of three parts is a built-in kind, and the second is neither one nor has a group. It was
+/// read as an object of an unknown kind in a namespace of that name, beside the lock of the object that was meant.
+fn is_kind_first(first: &str, second: &str) -> bool {
+    let (first, second) = (first.to_ascii_lowercase(), second.to_ascii_lowercase());
+    is_dns_label(&second) && kinds::built_in(&first).is_some() && kinds::built_in(&second).is_none()
 }
 
 /// Returns a kind in lower case without its version and group.
@@ -286,10 +309,37 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_in_the_place_of_the_namespace_is_refused_with_both_remedies() {
+        for (text, remedies) in [
+            (
+                "deployment/payment/api",
+                "must be payment/deployment/api, with the namespace first; where the namespace is called deployment, \
+                 write the kind with its group, e.g. deployment/payment.example.com/api",
+            ),
+            ("Deployment/payment/api", "must be payment/Deployment/api, with the namespace first"),
+            ("node/payment/worker-1", "must be payment/node/worker-1, with the namespace first"),
+            ("jobs/certificate/tls", "write the kind with its group, e.g. jobs/certificate.example.com/tls"),
+        ] {
+            let error = TargetName::parse(text).unwrap_err().to_string();
+            assert!(error.contains(remedies), "{text}: {error}");
+        }
+        // A namespace may be called like a kind.
+        for (text, target) in [
+            ("jobs/deployment/api", "jobs/deployment/api"),
+            ("jobs/Pod/api-0", "jobs/pod/api-0"),
+            ("jobs/certificate.cert-manager.io/tls", "jobs/certificate/tls"),
+        ] {
+            assert_eq!(canonical(text), target);
+            assert_eq!(TargetName::parse_recorded(target).unwrap().as_str(), target);
+        }
+    }
+
+    #[test]
     fn what_an_earlier_version_has_started_keeps_its_target() {
         for (text, recorded) in [
             ("Deployment/slow-api", "deployment/slow-api"),
             ("payment/no/x", "payment/node/x"),
+            ("deployment/payment/api", "deployment/payment/api"),
             ("payment/deploy/api\n", "payment/deployment/api\n"),
         ] {
             assert!(TargetName::parse(text).is_err(), "{text}");
