@@ -249,3 +249,6 @@ fn advice(kind: Kind, error: &watcher::Error) -> &'static str {
         _ => "it is tried again",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::core::Request;
 use kube::runtime::watcher::{Error, Event};
 use kube::{Api, ResourceExt};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use wfe_view::lean::LeanObject;
 use wfe_view::source::{PAGE, Selection};
 
@@ -27,6 +27,9 @@ use super::page::Page;
 const WATCH_SECONDS: u32 = 120;
 /// How long a connection may bring nothing before it counts as dead: the watch's own time and some.
 const SILENT_WATCH: Duration = Duration::from_secs(125);
+/// How long a watch lasts at the least. The API server ends one after the time that was asked for, or when it restarts;
+/// what stands before the API server may end each at once, and would be asked hundreds of times a second.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 /// How long a list may bring no byte before it counts as dead.
 const SILENT_LIST: Duration = Duration::from_mins(1);
 
@@ -40,9 +43,11 @@ enum State {
     Read { body: Body, page: Page, objects: VecDeque<Vec<u8>> },
     /// The list is complete, or a watch has ended: a watch is to begin after this version.
     Watch { version: String },
-    /// Changes come.
-    Follow { version: String, changes: BoxStream<'static, kube::Result<WatchEvent<LeanObject>>> },
+    /// Changes come, of a watch that began at a time.
+    Follow { version: String, changes: Changes, begun: Instant },
 }
+
+type Changes = BoxStream<'static, kube::Result<WatchEvent<LeanObject>>>;
 
 type Body = Pin<Box<dyn AsyncBufRead + Send>>;
 
@@ -76,7 +81,7 @@ async fn step(api: &Api<LeanObject>, selection: &Selection, state: State) -> Ste
             Err(error) => (Some(Err(Error::InitialListFailed(error))), State::Begin),
         },
         State::Watch { version } => match api.watch(&watch_params(selection), &version).await {
-            Ok(changes) => (None, State::Follow { version, changes: changes.boxed() }),
+            Ok(changes) => (None, State::Follow { version, changes: changes.boxed(), begun: Instant::now() }),
             Err(error) => {
                 // An answer or an event can say that the version is too old.
                 let is_expired = matches!(&error, kube::Error::Api(status) if status.code == 410);
@@ -84,7 +89,7 @@ async fn step(api: &Api<LeanObject>, selection: &Selection, state: State) -> Ste
                 (Some(Err(Error::WatchStartFailed(error))), next)
             }
         },
-        State::Follow { version, changes } => follow(version, changes).await,
+        State::Follow { version, changes, begun } => follow(version, changes, begun).await,
     }
 }
 
@@ -141,36 +146,46 @@ fn watch_params(selection: &Selection) -> WatchParams {
     }
 }
 
-async fn follow(version: String, mut changes: BoxStream<'static, kube::Result<WatchEvent<LeanObject>>>) -> Step {
-    // A dead connection is as good as an ended one.
-    let Ok(Some(change)) = timeout(SILENT_WATCH, changes.next()).await else {
-        return (None, State::Watch { version });
+async fn follow(version: String, mut changes: Changes, begun: Instant) -> Step {
+    let change = match timeout(SILENT_WATCH, changes.next()).await {
+        Ok(Some(change)) => change,
+        // Whoever asks waits after a failure, and longer after several in a row.
+        Ok(None) if begun.elapsed() < SHORTEST_WATCH => {
+            return (Some(Err(Error::WatchFailed(ended_at_once()))), State::Watch { version });
+        }
+        // A dead connection is as good as an ended one.
+        Ok(None) | Err(_) => return (None, State::Watch { version }),
     };
     match change {
-        Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => changed(object, changes, Event::Apply),
-        Ok(WatchEvent::Deleted(object)) => changed(object, changes, Event::Delete),
+        Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => changed(object, changes, begun, Event::Apply),
+        Ok(WatchEvent::Deleted(object)) => changed(object, changes, begun, Event::Delete),
         Ok(WatchEvent::Bookmark(bookmark)) => {
-            (None, State::Follow { version: bookmark.metadata.resource_version, changes })
+            (None, State::Follow { version: bookmark.metadata.resource_version, changes, begun })
         }
         Ok(WatchEvent::Error(status)) => {
-            let next = if status.code == 410 { State::Begin } else { State::Follow { version, changes } };
+            let next = if status.code == 410 { State::Begin } else { State::Follow { version, changes, begun } };
             (Some(Err(Error::WatchError(status))), next)
         }
         // Something has changed, and nobody can say what: kube takes any JSON that it cannot read for a status.
         Err(error @ (kube::Error::SerdeError(_) | kube::Error::Api(_))) => {
             (Some(Err(Error::WatchFailed(error))), State::Begin)
         }
-        Err(error) => (Some(Err(Error::WatchFailed(error))), State::Follow { version, changes }),
+        Err(error) => (Some(Err(Error::WatchFailed(error))), State::Follow { version, changes, begun }),
     }
+}
+
+fn ended_at_once() -> kube::Error {
+    kube::Error::ReadEvents(io::Error::new(io::ErrorKind::UnexpectedEof, "the watch ended as soon as it had begun"))
 }
 
 fn changed(
     object: LeanObject,
-    changes: BoxStream<'static, kube::Result<WatchEvent<LeanObject>>>,
+    changes: Changes,
+    begun: Instant,
     event: fn(LeanObject) -> Event<LeanObject>,
 ) -> Step {
     match object.resource_version().filter(|version| !version.is_empty()) {
-        Some(version) => (Some(Ok(event(object))), State::Follow { version, changes }),
+        Some(version) => (Some(Ok(event(object))), State::Follow { version, changes, begun }),
         None => (Some(Err(Error::NoResourceVersion)), State::Begin),
     }
 }
