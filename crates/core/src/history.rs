@@ -116,10 +116,18 @@ impl<'a> History<'a> {
         self.failures().take(usize::try_from(length).unwrap_or(usize::MAX))
     }
 
-    /// Tells whether its times are known, and in the order of its numbers. Else nobody can say what rests on what.
-    pub(crate) fn is_in_order(&self) -> bool {
-        let times: Option<Vec<Time>> = self.past.iter().map(|past| past.ended_at).collect();
-        times.is_some_and(|times| times.is_sorted())
+    /// Returns the place behind the last execution that ended earlier than one before it: there its times contradict
+    /// its numbers for the last time.
+    pub(crate) fn in_order_from(&self) -> usize {
+        let (mut from, mut latest) = (0, Time::MIN_UTC);
+        for (at, past) in self.past.iter().enumerate() {
+            let ended_at = order::ended_at(past);
+            if ended_at < latest {
+                from = at + 1;
+            }
+            latest = latest.max(ended_at);
+        }
+        from
     }
 
     /// Tells whether a clearance covers one of it.

@@ -30,10 +30,10 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     let keeps = Keeps::of(view);
     // Whether a failure stays that a later success or clearance has made harmless: then that stays too.
     let mut failure_stays = false;
-    let in_order = view.history.is_in_order();
-    for past in view.history.all().iter().filter(|_| in_order) {
+    let (all, in_order_from) = (view.history.all(), view.history.in_order_from());
+    for (at, past) in all.iter().enumerate() {
         let mends = past.end == End::Completed || past.execution.clearance.is_some();
-        let is_needed = failure_stays && mends || keeps.past(past);
+        let is_needed = failure_stays && mends || keeps.past(past) || places_next(all, at, in_order_from);
         let free = !is_needed && keeps.is_free(past.execution);
         let not_before = cools_until(view, past).max(keeps.waited_for(past));
         if !(free && remove(view, past.execution, not_before, decision)) {
@@ -46,6 +46,14 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
             remove(view, execution, None, decision);
         }
     }
+}
+
+/// Returns whether the execution behind this one would get another place without it. An execution without a number
+/// stands behind the last run that had ended when it did. Where times contradict the numbers, there may be a later end
+/// before that run. Runs alone are ordered by their numbers, whatever their times say.
+fn places_next(all: &[Past<'_>], at: usize, in_order_from: usize) -> bool {
+    let next = all.get(at + 1).filter(|_| at + 1 < in_order_from);
+    next.is_some_and(|next| next.execution.run_sequence.is_none())
 }
 
 /// Removes an execution whose time has come, and says whether it does.

@@ -26,7 +26,8 @@ pub(super) fn sort(past: &mut Vec<Past<'_>>) {
     past.extend(placed.into_iter().map(|(_, past)| past));
 }
 
-fn ended_at(past: &Past<'_>) -> Time {
+/// Returns the time by which an execution has its place.
+pub(super) fn ended_at(past: &Past<'_>) -> Time {
     past.ended_at.unwrap_or(if past.end == End::Completed { Time::MIN_UTC } else { Time::MAX_UTC })
 }
 

@@ -13,6 +13,16 @@ fn success(uid: &str, number: u64, at_second: i64) -> Execution {
     expiring(completed(uid, "w", number, at_second))
 }
 
+/// A person cancelled it before anything ran.
+fn uncounted(uid: &str, number: Option<u64>, at_second: i64) -> Execution {
+    let mut execution = expiring(stalled(uid, "w", 0, at_second, at_second));
+    execution.run_sequence = number;
+    if let ExecutionState::Failed(failed) = &mut execution.state {
+        failed.cancelled = true;
+    }
+    execution
+}
+
 fn skipped(uid: &str, at_second: i64) -> Execution {
     expiring(execution(uid, ExecutionState::Skipped { completed_at: Some(at(at_second)) }))
 }
@@ -112,9 +122,40 @@ fn what_blocks_counts_or_is_the_newest_stays_and_so_does_what_mends_it() {
             &["a", "b"],
         ),
         (
-            "nobody can say what rests on what where times contradict the numbers",
+            "runs are ordered by their numbers, also where times contradict these",
             vec![success("a", 1, 50), success("b", 2, 10), success("c", 3, 60)],
+            &["a", "b"],
+        ),
+        (
+            "the clock of Tekton was two seconds ahead once",
+            vec![
+                success("a", 1, 100),
+                expiring(stalled("b", "w2", 2, 98, 158)),
+                success("c", 3, 1_000),
+                success("d", 4, 2_000),
+                success("e", 5, 3_000),
+            ],
+            &["a", "b", "c", "d"],
+        ),
+        (
+            "without b the failure x, which has no number, would stand before a, and count no more",
+            vec![
+                completed("a", "w", 1, 100),
+                uncounted("b", Some(2), 98),
+                Execution { run_sequence: None, ..stalled("x", "w", 0, 99, 159) },
+                uncounted("c", Some(3), 1_000),
+            ],
             &[],
+        ),
+        (
+            "once times are in order again, no place rests on b",
+            vec![
+                completed("a", "w", 1, 97),
+                uncounted("b", Some(2), 98),
+                Execution { run_sequence: None, ..stalled("x", "w", 0, 99, 159) },
+                uncounted("c", Some(3), 1_000),
+            ],
+            &["b"],
         ),
         ("nothing says when it ended", vec![expiring(completed_undated("a")), success("b", 2, 6)], &[]),
     ] {
