@@ -63,7 +63,10 @@ impl Index {
         if known.is_some_and(|known| known.unwatched.is_some() && at_least(&known.version, &run.version)) {
             return self.touch(&key); // from before it lost our label
         }
-        self.place(Kind::Run, &run.id.uid, &key);
+        // What was a pipeline in a pipeline, and has no controller any more.
+        if let Some(previous) = self.place(Kind::Run, &run.id.uid, &key) {
+            self.remove(Kind::Run, &previous, &run.id.uid);
+        }
         let listing = self.lists.get(&Kind::Run).filter(|list| list.seen.is_some()).map(|list| list.place);
         self.keep_run(key, run, listing, now);
     }
@@ -127,7 +130,10 @@ impl Index {
             }
             return;
         }
-        self.place(kind, &uid, &key);
+        // Its target annotation may have changed: what is left of a run is left on one target.
+        if let Some(previous) = self.place(kind, &uid, &key) {
+            self.remove(kind, &previous, &uid);
+        }
         let common = self.in_common();
         let entry = open(&mut self.targets, &key, common);
         share_strings(&mut descendant.residue.owner, &entry.target.executions);

@@ -350,6 +350,36 @@ fn a_target_is_known_as_long_as_something_of_it_is_left() {
     assert!(index.is_empty());
 }
 
+/// An unfinished descendant of each kind that has some, on a target.
+fn left_on(kind: Kind, residue: ResidueKind, on: &TargetName, unfinished: bool) -> Delivery {
+    let mut left = Descendant { chain: on.chain(), unfinished, ..pod("left", "Running") };
+    left.residue.id.kind = residue;
+    Delivery::Descendant(kind, Box::new(left))
+}
+
+#[test]
+fn what_is_left_of_a_run_drains_on_the_target_that_it_names_last() {
+    for (kind, residue) in [
+        (Kind::Run, ResidueKind::PipelineRun),
+        (Kind::TaskRun, ResidueKind::TaskRun),
+        (Kind::CustomRun, ResidueKind::CustomRun),
+        (Kind::Pod, ResidueKind::Pod),
+    ] {
+        let other = TargetName::parse("node/worker-2").unwrap();
+        let left = |index: &Index, on: &TargetName| {
+            index.entry(&Key::Chain(on.chain())).map_or(0, |entry| entry.target.residue.len())
+        };
+        let mut index = synced(vec![execution("a", "1"), left_on(kind, residue, &target(), true)]);
+        assert_eq!((left(&index, &target()), left(&index, &other)), (1, 0), "{kind:?}");
+        index.take_dirty();
+        index.apply(left_on(kind, residue, &other, true), now());
+        assert_eq!((left(&index, &target()), left(&index, &other)), (0, 1), "{kind:?}");
+        assert!(index.take_dirty().contains(&key()), "{kind:?}: the first target has drained");
+        index.apply(left_on(kind, residue, &target(), false), now());
+        assert_eq!((left(&index, &target()), left(&index, &other)), (0, 0), "{kind:?}: it has ended");
+    }
+}
+
 #[test]
 fn a_pause_reaches_what_is_there_and_what_comes() {
     let paused = |index: &Index, uid: &str| {
