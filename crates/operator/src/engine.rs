@@ -25,6 +25,7 @@ use wfe_settings::config::InForce;
 use wfe_view::index::{Delivery, Index, Key, READ_AFTER};
 
 use crate::clock::Clock;
+use crate::ends::Ends;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::leadership::{Leadership, Term};
@@ -64,6 +65,8 @@ pub struct Engine {
     failures: HashMap<Key, Failures>,
     /// What may have been written and is not told yet.
     untold: Untold,
+    /// The ends that another process may not have told.
+    ends: Ends,
     leadership: Leadership,
     /// Whether a term of this process is under way. Who only follows keeps its view, and decides nothing.
     leads: bool,
@@ -132,6 +135,7 @@ impl Engine {
             tasks: HashMap::new(),
             failures: HashMap::new(),
             untold: Untold::default(),
+            ends: Ends::default(),
             leadership,
             leads: false,
             paused_by: None,
@@ -187,6 +191,7 @@ impl Engine {
                 }
                 _ = tick.tick() => {
                     self.show();
+                    self.ends.forget(self.settings.clock.now());
                     self.mark_dirty(); // circuits change with time
                 }
             }
@@ -219,6 +224,7 @@ impl Engine {
             self.failures.clear();
             self.index.forget_tries();
             self.tell_of_circuits();
+            self.tell_of_ends();
             self.mark_all();
         } else {
             // Whoever leads shows them.
@@ -226,16 +232,6 @@ impl Engine {
             self.schedules.forget_all();
             self.circuits.forget_all();
             self.busy.forget_all();
-        }
-    }
-
-    /// All is known now that there is to know: may this process work on it?
-    fn begin(&mut self) -> Result<(), EngineError> {
-        tracing::info!(targets = self.index.len(), "caches synced");
-        self.show();
-        match self.index.elsewhere().next() {
-            Some(execution) => Err(EngineError::OtherNamespace { execution: execution.clone() }),
-            None => Ok(()),
         }
     }
 

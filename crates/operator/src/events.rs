@@ -2,7 +2,8 @@
 //!
 //! An event has a deterministic name, made of the execution's uid and the transition, and is created after the status
 //! write that it tells of, or when the watch shows a write whose answer was lost (`untold`); "already exists" means
-//! done. A crash between the two loses it: the conditions hold the truth.
+//! done. A crash between the two loses it, unless it tells of an end: whoever leads next tells of that (`ends`). The
+//! conditions hold the truth.
 //! One about a schedule is named by its uid and by what tells one transition from the next: a slot, a generation, a
 //! version.
 //! One about a circuit is named by the uid of the `ConfigMap`, its fingerprint and when it opened.
@@ -17,6 +18,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use wfe_api::SkipReason;
 use wfe_core::action::Skew;
 use wfe_core::ending::{Failure, Skip, Success};
 use wfe_core::execution::Clearance;
@@ -26,6 +28,7 @@ use wfe_core::residue::ResidueId;
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 use wfe_settings::config::ConfigObject;
+use wfe_view::index::{EndPhase, EndShown};
 use wfe_view::printable::line;
 
 pub use attempts::FailedAttempt;
@@ -86,6 +89,8 @@ pub struct Announcement {
     attempt: Option<u32>,
     /// The place among the events of one write, where that tells several.
     place: u8,
+    /// The end that another process may have told of. It is counted if the event was not there.
+    end: Option<Box<EndShown>>,
 }
 
 impl Announcement {
@@ -111,6 +116,28 @@ impl Announcement {
         let note = format!("{}: {}", failure.shown_reason(), failure.message);
         let place = if failure.tried.is_some() { 3 } else { 0 };
         Self { warning: true, place, ..Self::normal(execution, "WorkflowFailed", "Finish", note) }
+    }
+
+    /// It ended in a write that another process may not have told of, as its status says.
+    #[must_use]
+    pub fn end_shown(execution: &ExecutionId, end: EndShown) -> Self {
+        let told = match end.phase {
+            EndPhase::Completed => {
+                let took = end.ran_for.map(|ran_for| format!(" after {}", duration::format(ran_for)));
+                let note = format!("the workflow completed{}", took.unwrap_or_default());
+                Self::normal(execution, "WorkflowCompleted", "Finish", note)
+            }
+            EndPhase::Failed => {
+                let note = format!("{}: {}", end.reason, end.message);
+                Self { warning: true, ..Self::normal(execution, "WorkflowFailed", "Finish", note) }
+            }
+            EndPhase::Skipped { reason, .. } => {
+                let warning = reason == SkipReason::ExhaustedRetries;
+                let note = format!("{}: {}", end.reason, end.message);
+                Self { warning, ..Self::normal(execution, "Skipped", "Skip", note) }
+            }
+        };
+        Self { end: Some(Box::new(end)), ..told }
     }
 
     /// Its target has drained and is free, later than the execution ended. An end that frees the target at once is told
@@ -211,7 +238,7 @@ impl Announcement {
     }
 
     fn normal(about: impl Into<About>, reason: &'static str, action: &'static str, note: String) -> Self {
-        Self { about: about.into(), run: None, reason, action, warning: false, note, attempt: None, place: 0 }
+        Self { about: about.into(), run: None, reason, action, warning: false, note, attempt: None, place: 0, end: None }
     }
 
     fn name(&self) -> String {

@@ -16,6 +16,7 @@ use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
     TextEncoder,
 };
+use wfe_api::SkipReason;
 use wfe_core::ending::Skip;
 use wfe_core::retry::Stop;
 
@@ -27,7 +28,7 @@ pub use labels::{AttemptLabel, OutcomeLabel};
 use now::Now;
 pub use schedules::{ScheduleGauges, ScheduleMetrics};
 pub use standing::StandingGauges;
-use wfe_view::index::Kind;
+use wfe_view::index::{EndPhase, EndShown, Kind};
 
 /// Why a decision was not carried out, as a label.
 pub const CAUSES: [&str; 11] = [
@@ -208,10 +209,25 @@ impl Metrics {
 
     /// Counts an execution that was skipped.
     pub fn skipped(&self, skip: &Skip) {
+        self.skipped_for(skip.reason(), matches!(skip, Skip::Backoff { .. } | Skip::ExhaustedRetries { .. }));
+    }
+
+    /// Counts an end that another process wrote and did not tell of.
+    pub fn end_shown(&self, end: &EndShown) {
+        match end.phase {
+            EndPhase::Completed => self.ended(OutcomeLabel::Completed, end.ran_for),
+            EndPhase::Failed => self.ended(OutcomeLabel::Failed, end.ran_for),
+            EndPhase::Skipped { reason, backs_off } => {
+                self.skipped_for(reason.as_str(), backs_off || reason == SkipReason::ExhaustedRetries);
+            }
+        }
+    }
+
+    fn skipped_for(&self, reason: &'static str, follows_failures: bool) {
         self.ended(OutcomeLabel::Skipped, None);
-        self.0.skips.with_label_values(&[skip.reason()]).inc();
-        if matches!(skip, Skip::Backoff { .. } | Skip::ExhaustedRetries { .. }) {
-            self.0.backoff_skips.with_label_values(&[skip.reason()]).inc();
+        self.0.skips.with_label_values(&[reason]).inc();
+        if follows_failures {
+            self.0.backoff_skips.with_label_values(&[reason]).inc();
         }
     }
 

@@ -31,7 +31,7 @@ use wfe_tekton::{Evidence, RunRequest};
 
 use circuits::Breakers;
 pub use circuits::CircuitNews;
-pub use delivery::{Delivery, ExecutionRecord, Key, Kind, ScheduleRecord};
+pub use delivery::{Delivery, EndPhase, EndShown, ExecutionRecord, Key, Kind, ScheduleRecord};
 use expect::Expectations;
 pub use expect::{Expected, Live, READ_AFTER, Written};
 use intern::Interner;
@@ -185,6 +185,13 @@ impl Index {
     #[must_use]
     pub fn knows_run(&self, uid: &Uid) -> bool {
         self.places[&Kind::Run].contains_key(uid)
+    }
+
+    /// Returns whether an execution is known that has not ended.
+    #[must_use]
+    pub fn goes_on(&self, execution: &Uid) -> bool {
+        let entry = self.places[&Kind::Execution].get(execution).and_then(|key| self.entry(key));
+        entry.and_then(|entry| entry.target.executions.get(execution)).is_some_and(|known| !known.is_terminal())
     }
 
     /// Takes in what a watch has delivered at a time.

@@ -1,6 +1,7 @@
 //! Reads a `WorkflowExecution` into the record that the index keeps. Total: an object of any shape has a record, so one
 //! bad object never stops the watch of the others.
 
+mod end;
 mod retry;
 mod schedule;
 
@@ -79,6 +80,7 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
     };
     let draining_shown = reason_of(TARGET_LOCKED, "True") == Some(DRAINING);
     let clearance = observe_clearance(&object.data);
+    let end = end::end_shown(&object.data, &conditions, &state);
     let run_namespace = object.data.pointer("/status/pipelineRunRef/namespace").and_then(Value::as_str);
     let execution = Execution {
         version: Version::new(meta.resource_version.as_deref().unwrap_or_default()),
@@ -112,7 +114,8 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         state,
         memory: None, // the index keeps it
     };
-    Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request })
+    let end = end.map(Box::new);
+    Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request, end })
 }
 
 /// Reads what a `workflowRef` names, as far as fingerprints need it. Total: what is not there is empty.

@@ -5,21 +5,27 @@ use std::time::Duration;
 use wfe_core::run::Owner;
 use wfe_view::index::{Delivery, Kind};
 
-use super::Engine;
+use super::{Engine, EngineError};
+use crate::events::Announcement;
 
 impl Engine {
     /// Takes in what a watch has delivered.
     pub(super) fn apply(&mut self, delivery: Delivery) {
         match &delivery {
             Delivery::ListBegins(_) | Delivery::ListEnds(_) => {}
-            Delivery::Execution(_) | Delivery::ExecutionDeleted(_) => self.metrics.delivered(Kind::Execution),
+            Delivery::Execution(record) => {
+                self.metrics.delivered(Kind::Execution);
+                let went_on = self.index.goes_on(&record.execution.id.uid);
+                self.ends.note(record, went_on, self.settings.clock.now());
+            }
+            Delivery::ExecutionDeleted(_) => self.metrics.delivered(Kind::Execution),
             Delivery::Run(_, run) => {
                 self.metrics.delivered(Kind::Run);
                 if run.owner == Owner::Nobody && !self.index.knows_run(&run.id.uid) {
                     self.metrics.foreign_run();
                     tracing::warn!(
                         run = %run.id,
-                        "a PipelineRun has a name of ours and our label, but no uid of a WorkflowExecution: left alone"
+                        "a PipelineRun has a name of ours, but no uid of a WorkflowExecution: left alone"
                     );
                 }
             }
@@ -42,6 +48,26 @@ impl Engine {
             Delivery::Schedule(_) | Delivery::ScheduleDeleted(_) => self.metrics.delivered(Kind::Schedule),
         }
         self.index.apply(delivery, self.settings.clock.now());
+    }
+
+    /// All is known now that there is to know: may this process work on it?
+    pub(super) fn begin(&mut self) -> Result<(), EngineError> {
+        tracing::info!(targets = self.index.len(), "caches synced");
+        self.show();
+        if let Some(execution) = self.index.elsewhere().next() {
+            return Err(EngineError::OtherNamespace { execution: execution.clone() });
+        }
+        self.tell_of_ends(); // the term may have begun before
+        Ok(())
+    }
+
+    /// Tells of the ends of the last minute that whoever led before may not have told.
+    pub(super) fn tell_of_ends(&mut self) {
+        if self.leads && self.index.is_synced() {
+            for (execution, end) in self.ends.take(self.settings.clock.now()) {
+                self.performer.announce(Announcement::end_shown(&execution, end));
+            }
+        }
     }
 
     /// Finds out whether the watch of schedules works. Where it does not, schedules make no executions, and nothing

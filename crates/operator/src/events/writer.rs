@@ -10,6 +10,7 @@ use kube::api::PostParams;
 use tokio::sync::mpsc;
 use wfe_core::backoff::Backoff;
 use wfe_view::call::CallError;
+use wfe_view::index::EndShown;
 
 use super::Announcement;
 use crate::client::Cluster;
@@ -84,13 +85,13 @@ impl EventWriter {
         futures::stream::unfold(receiver, |mut receiver| async { receiver.recv().await.map(|next| (next, receiver)) })
             .for_each_concurrent(PARALLEL, |announcement| {
                 let event = announcement.render(&instance, &run_namespace, clock.timestamp());
-                write(&cluster, &metrics, &forbidden, event)
+                write(&cluster, &metrics, &forbidden, event, announcement.end)
             })
             .await;
     }
 }
 
-async fn write(cluster: &Cluster, metrics: &Metrics, forbidden: &AtomicBool, event: Event) {
+async fn write(cluster: &Cluster, metrics: &Metrics, forbidden: &AtomicBool, event: Event, end: Option<Box<EndShown>>) {
     let namespace = event.metadata.namespace.clone().unwrap_or_default();
     let name = event.metadata.name.clone().unwrap_or_default();
     let api = cluster.events_in(&namespace);
@@ -99,6 +100,10 @@ async fn write(cluster: &Cluster, metrics: &Metrics, forbidden: &AtomicBool, eve
         match cluster.call(Verb::Create, "events", api.create(&params, &event)).await {
             Ok(_) => {
                 forbidden.store(false, Ordering::Relaxed);
+                if let Some(end) = end {
+                    metrics.end_shown(&end);
+                    tracing::info!(event = name, "told of an end that whoever wrote it had not told of");
+                }
                 return;
             }
             Err(error @ CallError::Refused(_)) => match error.code() {
@@ -115,10 +120,75 @@ async fn write(cluster: &Cluster, metrics: &Metrics, forbidden: &AtomicBool, eve
                     break;
                 }
             },
-            // Whoever leads next has nothing to tell of it.
+            // Whoever leads next tells of the ends, and has nothing to tell of all else.
             Err(CallError::NotLeading) => break,
             Err(_) => tokio::time::sleep(RETRY.after(attempt)).await,
         }
     }
     metrics.event_lost();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use chrono::DateTime;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use kube::client::Body;
+    use wfe_api::SkipReason;
+    use wfe_core::name::{ExecutionId, Uid};
+    use wfe_view::index::EndPhase;
+
+    use super::*;
+    use crate::hearing::Hearing;
+    use crate::leadership::Leadership;
+
+    /// Hands in the event of an end that another process wrote, and returns the page of metrics after the API server
+    /// has answered it so.
+    async fn told(phase: EndPhase, code: u16) -> String {
+        let body = if code == 201 {
+            r#"{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"e"},"eventTime":null}"#
+        } else {
+            r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409,"message":""}"#
+        };
+        let service = tower::service_fn(move |_: Request<Body>| async move {
+            Ok::<_, Infallible>(Response::builder().status(code).body(Full::new(bytes::Bytes::from(body))).unwrap())
+        });
+        let metrics = Metrics::new().unwrap();
+        let leadership = Leadership::without_election();
+        let cluster = Cluster::over(service, "runs", leadership, metrics.clone(), Hearing::default());
+        let (events, writer) = channel(cluster, metrics.clone(), Clock::system(), "test", "runs");
+        let execution = ExecutionId { namespace: "ops".into(), name: "fix".into(), uid: Uid::new("u") };
+        let (reason, message) = ("Reason".into(), "message".into());
+        let end = EndShown { at: DateTime::UNIX_EPOCH, phase, reason, message, ran_for: Some(Duration::from_secs(3)) };
+        events.announce(Announcement::end_shown(&execution, end));
+        drop(events);
+        writer.run().await;
+        String::from_utf8(metrics.render().unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_end_that_another_process_wrote_is_counted_where_its_event_was_not_there() {
+        let early = |backs_off| EndPhase::Skipped { reason: SkipReason::RecentlyRemediated, backs_off };
+        for (phase, lines) in [
+            (EndPhase::Completed, vec![r#"workflowexecution_total{outcome="Completed"} 1"#]),
+            (EndPhase::Failed, vec![r#"workflowexecution_total{outcome="Failed"} 1"#]),
+            (early(false), vec![r#"workflowexecution_skip_total{reason="RecentlyRemediated"} 1"#]),
+            (
+                early(true),
+                vec![
+                    r#"workflowexecution_total{outcome="Skipped"} 1"#,
+                    r#"workflowexecution_backoff_skip_total{reason="RecentlyRemediated"} 1"#,
+                ],
+            ),
+        ] {
+            let (created, known) = (told(phase, 201).await, told(phase, 409).await);
+            for line in lines {
+                assert!(created.contains(line), "{line} is missing:\n{created}");
+                assert!(!known.contains(line), "{phase:?} was told before");
+            }
+            assert!(known.contains("workflowexecution_events_lost_total 0"), "{known}");
+        }
+    }
 }

@@ -1,7 +1,10 @@
 //! What the watches deliver: small records of objects, parsed once at the edge.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use wfe_api::SkipReason;
+use wfe_core::Time;
 use wfe_core::chain::ChainName;
 use wfe_core::execution::Execution;
 use wfe_core::name::Uid;
@@ -72,6 +75,39 @@ pub struct ExecutionRecord {
     pub generation: i64,
     /// What it asks to run; kept only while it is undecided and usable, and with a retry policy until it has ended.
     pub request: Option<Arc<RunRequest>>,
+    /// How it has ended, in the words of its status. The index does not keep it.
+    pub end: Option<Box<EndShown>>,
+}
+
+/// What a status says of the end of its execution. A leader tells of an end that an earlier leader may not have told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndShown {
+    /// When the execution ended.
+    pub at: Time,
+    /// Into which phase.
+    pub phase: EndPhase,
+    /// The reason of the condition `Succeeded`.
+    pub reason: Box<str>,
+    /// The message of that condition, without the values of parameters.
+    pub message: Box<str>,
+    /// For how long the execution ran, where it ran.
+    pub ran_for: Option<Duration>,
+}
+
+/// The phase of an execution that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndPhase {
+    /// `Completed`.
+    Completed,
+    /// `Failed`.
+    Failed,
+    /// `Skipped`.
+    Skipped {
+        /// Why.
+        reason: SkipReason,
+        /// Whether the execution came too early after a failure.
+        backs_off: bool,
+    },
 }
 
 impl ExecutionRecord {

@@ -35,7 +35,13 @@ fn running(version: &str, attempts: usize, waits: bool) -> Delivery {
     execution.state = ExecutionState::Running { run: Some(run), started_at: Some(now()) };
     execution.run_sequence = Some(committed as u64);
     execution.retry = Some(Box::new(Retry { policy, attempts: all }));
-    Delivery::Execution(Box::new(ExecutionRecord { execution, target: Some(target()), generation: 1, request: None }))
+    Delivery::Execution(Box::new(ExecutionRecord {
+        execution,
+        target: Some(target()),
+        generation: 1,
+        request: None,
+        end: None,
+    }))
 }
 
 /// The run of an attempt of `a`, done or pending.

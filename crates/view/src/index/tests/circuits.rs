@@ -30,7 +30,13 @@ fn on(n: u32, uid: &str, second: i64, state: ExecutionState) -> Delivery {
         run_sequence: Some(1),
         ..Execution::undecided(id(uid), Version::new("1"), at(second - 10))
     };
-    Delivery::Execution(Box::new(ExecutionRecord { execution, target: Some(node(n)), generation: 1, request: None }))
+    Delivery::Execution(Box::new(ExecutionRecord {
+        execution,
+        target: Some(node(n)),
+        generation: 1,
+        request: None,
+        end: None,
+    }))
 }
 
 fn pulls(n: u32, second: i64) -> Delivery {
