@@ -27,6 +27,16 @@ impl ChainName {
         // Only the one spelling that `run` writes: no sign, no leading zero, no upper case.
         (number > 0 && chain.run(number) == name).then_some((chain, number))
     }
+
+    /// Reads the chain of something that Tekton has made for a run: its name begins with that of the run. The number
+    /// may be followed by anything, as Tekton shortens long names.
+    #[must_use]
+    pub fn of_made(name: &str) -> Option<Self> {
+        let (hash, rest) = name.strip_prefix("wfe-")?.split_once('-')?;
+        let chain = Self(u64::from_str_radix(hash, 16).ok()?);
+        let has_number = rest.starts_with(|first: char| matches!(first, '1'..='9'));
+        (has_number && chain.to_string() == hash).then_some(chain)
+    }
 }
 
 impl fmt::Display for ChainName {

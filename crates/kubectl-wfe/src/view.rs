@@ -27,8 +27,8 @@ use wfe_view::call::{CallError, within};
 use wfe_view::index::{Delivery, ExecutionRecord, Index, Key, Kind};
 use wfe_view::lean::LeanObject;
 use wfe_view::observe::{observe_execution, observe_owner};
-use wfe_view::read::read;
-use wfe_view::source::{Pages, Selection, objects, place, selected};
+use wfe_view::read::{is_ours, read};
+use wfe_view::source::{Pages, objects, place};
 
 use crate::cli::{ClusterArgs, ViewArgs};
 use crate::installation::Installation;
@@ -157,7 +157,7 @@ impl Lookout {
         for action in decision.actions {
             let Action::ReadOwner { owner } = action else { continue };
             let params = ListParams::default().fields(&format!("metadata.name={}", owner.name));
-            match list(&self.executions_in(&owner.namespace), params).await {
+            match list(&self.executions_in(&owner.namespace), params, |_| true).await {
                 Ok(found) => {
                     let read = Elsewhere { at: seen.now, found: observe_owner(&owner, found.first()) };
                     seen.index.owner_read(&record.key(), &owner.uid, read);
@@ -174,7 +174,7 @@ impl Lookout {
     /// Looks for an execution in a namespace that the operator does not watch.
     pub(crate) async fn find_unwatched(&self, name: &str) -> Result<Option<DynamicObject>> {
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
-        let listed = list(&self.executions_in(&self.namespace), params).await;
+        let listed = list(&self.executions_in(&self.namespace), params, |_| true).await;
         let found = listed.map_err(|error| anyhow!("cannot look for {name}: {}", said(&error, Kind::Execution)))?;
         Ok(found.into_iter().next())
     }
@@ -182,11 +182,7 @@ impl Lookout {
     async fn list(&self, kind: Kind) -> Result<Vec<DynamicObject>> {
         let watched = self.installation.watch_namespace.as_deref();
         let api = objects(&self.client, kind, place(kind, &self.installation.execution_namespace, watched));
-        let params = match selected(kind) {
-            Selection::All => ListParams::default(),
-            Selection::Label(label) => ListParams::default().labels(label),
-        };
-        let listed = list(&api, params).await;
+        let listed = list(&api, ListParams::default(), |object| is_ours(kind, object)).await;
         listed.map_err(|error| anyhow!("cannot list {}: {}", kind.label(), said(&error, kind)))
     }
 
@@ -319,12 +315,16 @@ fn tell_of_triages(index: &mut Index, now: Time) {
     }
 }
 
-/// Lists all that a selection holds.
-async fn list(objects: &Api<LeanObject>, selection: ListParams) -> Result<Vec<DynamicObject>, CallError> {
+/// Lists what is to be kept of all that a selection holds.
+async fn list(
+    objects: &Api<LeanObject>,
+    selection: ListParams,
+    is_kept: impl Fn(&DynamicObject) -> bool,
+) -> Result<Vec<DynamicObject>, CallError> {
     let mut pages = Pages::of(selection);
     while let Some(params) = pages.next() {
         let page = within(ANSWERS_WITHIN, objects.list(params)).await?;
-        pages.take_in(page);
+        pages.take_in(page, &is_kept);
     }
     Ok(pages.into_objects())
 }

@@ -231,7 +231,7 @@ impl Cluster {
         let mut pages = Pages::of(selection);
         while let Some(params) = pages.next() {
             let page = self.call(Verb::List, resource, objects.list(params)).await?;
-            pages.take_in(page);
+            pages.take_in(page, |_| true);
         }
         Ok(pages.into_objects())
     }

@@ -170,7 +170,7 @@ impl Metrics {
             )?,
             foreign_runs: IntCounter::new(
                 "workflowexecution_foreign_pipelineruns_total",
-                "PipelineRuns with a name and a label of ours that no WorkflowExecution owns; they are left alone.",
+                "PipelineRuns with a name of ours that no WorkflowExecution owns; they are left alone.",
             )?,
             slow_drains: IntCounter::new(
                 "workflowexecution_drain_slow_total",

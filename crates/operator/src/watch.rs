@@ -4,7 +4,7 @@
 //! A list is complete only when the watch that follows it is accepted: whoever may list and not watch sees nothing.
 
 mod page;
-mod stream;
+pub(crate) mod stream;
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use wfe_view::causes::with_causes;
 use wfe_view::index::{Delivery, Kind};
 use wfe_view::lean::LeanObject;
 use wfe_view::read::read;
-use wfe_view::source::{Selection, selected};
 
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::metrics::Metrics;
+use stream::Source;
 
 /// How long a watch must have gone without failing before the next failure counts as the first: longer than the longest
 /// wait between two.
@@ -66,7 +66,8 @@ impl Watch {
     }
 
     async fn follow_once(&self, deliveries: &mpsc::Sender<Delivery>, failures: &mut Failures) -> Turn {
-        let mut events = stream::events(self.api.clone(), self.selection()).boxed();
+        let source = Source { api: self.api.clone(), fields: None, read: LeanObject::from_bytes };
+        let mut events = stream::events(source).boxed();
         let mut check = interval(SILENCE_CHECK);
         let mut accepted = self.hearing.acceptance(self.kind);
         let mut listed = false;
@@ -152,18 +153,15 @@ impl Watch {
         tokio::time::sleep(wait).await;
     }
 
-    fn selection(&self) -> Selection {
-        selected(self.kind)
-    }
-
     /// Reads what the watch brought; `None` for an object that is not ours to know.
     fn delivery(&self, event: Event<LeanObject>) -> Option<Delivery> {
         let kind = self.kind;
-        let (object, deleted) = match event {
+        let (object, is_change, deleted) = match event {
             Event::Init => return Some(Delivery::ListBegins(kind)),
             Event::InitDone => return None, // said when a watch follows it
-            Event::InitApply(object) | Event::Apply(object) => (object, false),
-            Event::Delete(object) => (object, true),
+            Event::InitApply(object) => (object, false, false),
+            Event::Apply(object) => (object, true, false),
+            Event::Delete(object) => (object, true, true),
         };
         let LeanObject { object, is_cut } = object;
         if is_cut {
@@ -177,29 +175,32 @@ impl Watch {
                 "a part of this object cannot be read; the rest counts"
             );
         }
-        if !deleted {
-            return read(kind, object, &self.execution_namespace);
-        }
         let uid = Uid::new(object.metadata.uid.as_deref()?);
-        match kind {
-            Kind::Execution => Some(Delivery::ExecutionDeleted(uid)),
-            Kind::Run => {
-                let last = match read(kind, object, &self.execution_namespace) {
-                    Some(Delivery::Run(_, last)) => Some(last),
-                    _ => None,
-                };
-                Some(Delivery::RunDeleted(uid, last))
-            }
-            Kind::Namespace => Some(Delivery::NamespaceDeleted(uid)),
-            Kind::Schedule => Some(Delivery::ScheduleDeleted(uid)),
-            Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
-                let last = match read(kind, object, &self.execution_namespace) {
-                    Some(Delivery::Descendant(_, last)) => Some(last),
-                    _ => None,
-                };
-                Some(Delivery::DescendantDeleted(kind, uid, last))
-            }
+        if !deleted {
+            // What has lost all that made it ours is as good as deleted. Of a list its end says that.
+            let strayed = || is_change.then(|| gone(kind, uid, None));
+            return read(kind, object, &self.execution_namespace).or_else(strayed);
         }
+        let last = match kind {
+            Kind::Execution | Kind::Namespace | Kind::Schedule => None,
+            Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => read(kind, object, &self.execution_namespace),
+        };
+        Some(gone(kind, uid, last))
+    }
+}
+
+/// Says that an object is gone, with its last version, where that was read.
+fn gone(kind: Kind, uid: Uid, last: Option<Delivery>) -> Delivery {
+    match (kind, last) {
+        (Kind::Execution, _) => Delivery::ExecutionDeleted(uid),
+        (Kind::Run, Some(Delivery::Run(_, last))) => Delivery::RunDeleted(uid, Some(last)),
+        (Kind::Run, _) => Delivery::RunDeleted(uid, None),
+        (Kind::Namespace, _) => Delivery::NamespaceDeleted(uid),
+        (Kind::Schedule, _) => Delivery::ScheduleDeleted(uid),
+        (Kind::TaskRun | Kind::CustomRun | Kind::Pod, Some(Delivery::Descendant(_, last))) => {
+            Delivery::DescendantDeleted(kind, uid, Some(last))
+        }
+        (Kind::TaskRun | Kind::CustomRun | Kind::Pod, _) => Delivery::DescendantDeleted(kind, uid, None),
     }
 }
 

@@ -71,11 +71,11 @@ pub struct Descendant {
     pub sighting: Option<Sighting>,
 }
 
-/// Reads a descendant of a run: an object that has the annotations which Tekton copies from the run.
+/// Reads a descendant of a run: an object that has the annotations which Tekton copies from the run, or that is owned
+/// by what Tekton made of a run. Anything else is `None`.
 #[must_use]
 pub fn observe_descendant(kind: ResidueKind, meta: &ObjectMeta, data: &Value) -> Option<Descendant> {
-    let target =
-        annotation(meta, labels::ANNOTATION_TARGET).and_then(|target| TargetName::parse_recorded(target).ok())?;
+    let chain = chain_of(meta)?;
     let id = ResidueId { kind, name: meta.name.as_deref()?.into(), uid: Uid::new(meta.uid.as_deref()?) };
     let is_finished = match kind {
         ResidueKind::Pod => {
@@ -86,7 +86,7 @@ pub fn observe_descendant(kind: ResidueKind, meta: &ObjectMeta, data: &Value) ->
         }
     };
     Some(Descendant {
-        chain: target.chain(),
+        chain,
         residue: Residue {
             id,
             owner: owner(meta),
@@ -94,6 +94,24 @@ pub fn observe_descendant(kind: ResidueKind, meta: &ObjectMeta, data: &Value) ->
         },
         unfinished: !is_finished,
         sighting: Sighting::of(kind, Object { meta, data }),
+    })
+}
+
+/// Returns whether an object in the execution namespace is a run of a chain, or a descendant of one.
+#[must_use]
+pub fn belongs(meta: &ObjectMeta) -> bool {
+    meta.name.as_deref().and_then(ChainName::of_run).is_some() || chain_of(meta).is_some()
+}
+
+/// Returns the chain of what descends from a run. Where somebody took our annotation off, the owner says it: Tekton
+/// owns what it makes, and names what it makes of a run after the run.
+fn chain_of(meta: &ObjectMeta) -> Option<ChainName> {
+    let said = annotation(meta, labels::ANNOTATION_TARGET).and_then(|target| TargetName::parse_recorded(target).ok());
+    said.map(|target| target.chain()).or_else(|| {
+        let is_tektons = |version: &str| version.split_once('/').is_some_and(|(group, _)| group == crate::GROUP);
+        let mut owners = meta.owner_references.iter().flatten();
+        let owner = owners.find(|owner| owner.controller == Some(true) && is_tektons(&owner.api_version))?;
+        ChainName::of_made(&owner.name)
     })
 }
 
@@ -181,8 +199,10 @@ fn progress(data: &Value, requested: Option<&str>) -> Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use serde_json::json;
+
+    use super::*;
 
     fn meta(name: &str, annotations: &[(&str, &str)]) -> ObjectMeta {
         ObjectMeta {
@@ -325,6 +345,40 @@ mod tests {
     }
 
     #[test]
+    fn what_lost_our_annotations_belongs_to_the_run_that_owns_it() {
+        let chain = |version: &str, kind: &str, name: &str, controller| {
+            let mut meta = meta("some-pod", &[]);
+            meta.owner_references = Some(vec![OwnerReference {
+                api_version: version.to_owned(),
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+                uid: "owner".to_owned(),
+                controller,
+                ..OwnerReference::default()
+            }]);
+            let seen = observe_descendant(ResidueKind::Pod, &meta, &json!({}));
+            assert_eq!(belongs(&meta), seen.is_some(), "{meta:?}");
+            seen.map(|seen| (seen.chain.to_string(), seen.residue.owner))
+        };
+        let ours = Some(("ac45b7d6911e97a5".to_owned(), Owner::Nobody));
+        let long = "wfe-ac45b7d6911e97a5-2d41d8cd98f00b204e9800998ecf8427e-a-long-na";
+        for (version, kind, name, controller, found) in [
+            ("tekton.dev/v1", "PipelineRun", NAME, Some(true), ours.clone()),
+            ("tekton.dev/v1", "TaskRun", "wfe-ac45b7d6911e97a5-2-apply", Some(true), ours.clone()),
+            ("tekton.dev/v1beta1", "CustomRun", "wfe-ac45b7d6911e97a5-12-apply-0", Some(true), ours.clone()),
+            ("tekton.dev/v1", "TaskRun", long, Some(true), ours),
+            ("tekton.dev/v1", "PipelineRun", NAME, None, None),
+            ("tekton.dev/v1", "PipelineRun", "somebodys", Some(true), None),
+            ("tekton.dev/v1", "TaskRun", "wfe-ac45b7d6911e97a5-apply", Some(true), None),
+            ("tekton.dev/v1", "TaskRun", "wfe-AC45B7D6911E97A5-2-apply", Some(true), None),
+            ("apps/v1", "ReplicaSet", NAME, Some(true), None),
+            ("v1", "ReplicationController", NAME, Some(true), None),
+        ] {
+            assert_eq!(chain(version, kind, name, controller), found, "{version} {kind} {name}");
+        }
+    }
+
+    #[test]
     fn every_reason_of_a_cancel_is_read_back() {
         for (reason, _) in CANCEL_REASONS {
             let cancelled = meta(NAME, &[(labels::ANNOTATION_CANCEL_REASON, cancel_annotation(reason))]);
@@ -336,10 +390,7 @@ mod tests {
     fn children_and_strangers_are_no_runs_of_a_chain() {
         assert!(observe_run(&meta("something-else", &[]), &json!({}), Order(1)).is_none());
         let mut child = meta(NAME, &[]);
-        child.owner_references = Some(vec![k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
-            controller: Some(true),
-            ..Default::default()
-        }]);
+        child.owner_references = Some(vec![OwnerReference { controller: Some(true), ..OwnerReference::default() }]);
         assert!(observe_run(&child, &json!({}), Order(1)).is_none());
     }
 }

@@ -33,7 +33,7 @@ fn main() {
 }
 
 /// What the watches bring of one execution: the kind, the object, and its name in the results.
-fn brought() -> [(&'static str, Kind, Value); 6] {
+fn brought() -> [(&'static str, Kind, Value); 7] {
     [
         ("execution-undecided", Kind::Execution, objects::execution(0, BUSY)),
         ("execution-ended", Kind::Execution, objects::ended(0, BUSY)),
@@ -41,6 +41,7 @@ fn brought() -> [(&'static str, Kind, Value); 6] {
         ("run", Kind::Run, objects::run(0, BUSY, 2, false)),
         ("task-run", Kind::TaskRun, objects::task_run(0, BUSY, 0, true)),
         ("pod", Kind::Pod, objects::pod(0, BUSY, 0, true)),
+        ("pod-of-a-stranger", Kind::Pod, objects::stranger_pod(0)),
     ]
 }
 

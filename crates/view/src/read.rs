@@ -5,7 +5,7 @@ use wfe_api::limits;
 use wfe_core::name::Uid;
 use wfe_core::residue::ResidueKind;
 use wfe_core::run::Order;
-use wfe_tekton::{observe_descendant, observe_run};
+use wfe_tekton::{belongs, observe_descendant, observe_run};
 
 use crate::index::{Delivery, Kind};
 use crate::observe::{observe_execution, observe_schedule};
@@ -13,6 +13,15 @@ use crate::observe::{observe_execution, observe_schedule};
 /// How much of the reason of a pause is kept, in characters: enough for a person to read, where an annotation may have
 /// 256 kB.
 const PAUSE_REASON: u32 = 1024;
+
+/// Returns whether an object is ours to know. In the execution namespace strangers may have many others.
+#[must_use]
+pub fn is_ours(kind: Kind, object: &DynamicObject) -> bool {
+    match kind {
+        Kind::Execution | Kind::Namespace | Kind::Schedule => true,
+        Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => belongs(&object.metadata),
+    }
+}
 
 /// Reads an object that is there; `None` for one that is not ours to know.
 #[must_use]

@@ -10,33 +10,15 @@ use crate::lean::LeanObject;
 /// How many objects a page of a list holds: a few megabytes at the most, as the API server's own clients do.
 pub const PAGE: u32 = 500;
 
-/// Which objects of a kind concern the operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
-    /// All.
-    All,
-    /// Those that have a label.
-    Label(&'static str),
-}
-
-/// Returns which objects of a kind concern the operator.
-#[must_use]
-pub fn selected(kind: Kind) -> Selection {
-    match kind {
-        // All namespaces, even if the executions of one alone are watched: their targets may be in any namespace, and
-        // a pause of the target's namespace counts.
-        Kind::Execution | Kind::Namespace | Kind::Schedule => Selection::All,
-        Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => {
-            Selection::Label(wfe_api::labels::LABEL_WORKFLOW_EXECUTION)
-        }
-    }
-}
-
-/// Returns the one namespace in which objects of a kind are looked for; `None`: in all.
+/// Returns the one namespace in which objects of a kind are looked for; `None`: in all. There it is all of them: a
+/// label that somebody takes off must hide nothing, so no list and no watch of a kind has a selector. What belongs is
+/// decided when an object is [read](crate::read).
 #[must_use]
 pub fn place<'a>(kind: Kind, execution_namespace: &'a str, watch_namespace: Option<&'a str>) -> Option<&'a str> {
     match kind {
         Kind::Execution | Kind::Schedule => watch_namespace,
+        // Also where the executions of one namespace alone are watched: their targets may be in any namespace, and a
+        // pause of the target's namespace counts.
         Kind::Namespace => None,
         Kind::Run | Kind::TaskRun | Kind::CustomRun | Kind::Pod => Some(execution_namespace),
     }
@@ -75,9 +57,10 @@ impl Pages {
         self.next.as_ref()
     }
 
-    /// Takes in the page that was asked for.
-    pub fn take_in(&mut self, page: ObjectList<LeanObject>) {
-        self.objects.extend(page.items.into_iter().map(|LeanObject { object, .. }| object));
+    /// Takes in, of the page that was asked for, what is to be kept: there may be many times as much of others'.
+    pub fn take_in(&mut self, page: ObjectList<LeanObject>, is_kept: impl Fn(&DynamicObject) -> bool) {
+        let objects = page.items.into_iter().map(|LeanObject { object, .. }| object);
+        self.objects.extend(objects.filter(is_kept));
         let token = page.metadata.continue_.filter(|token| !token.is_empty());
         self.next = token.and_then(|token| Some(self.next.take()?.continue_token(&token)));
     }

@@ -11,12 +11,14 @@ mod objects;
 
 use std::alloc::System;
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use wfe_core::Time;
 use wfe_view::index::Delivery::{ListBegins, ListEnds};
 use wfe_view::index::{Index, Kind};
+use wfe_view::lean::LeanObject;
 use wfe_view::read::read;
 
 #[global_allocator]
@@ -35,6 +37,9 @@ const PER_RUNNING: usize = 2500;
 /// The most that a task that runs or waits may cost, with its pod.
 const PER_TASK: usize = 1500;
 
+/// How many pods others have in the execution namespace.
+const STRANGERS: u32 = 50_000;
+
 /// A measure: what it is, what it came to, and what it may come to.
 struct Measure {
     name: &'static str,
@@ -43,7 +48,7 @@ struct Measure {
 }
 
 /// Fills an index with a list of objects, and returns what it then holds per execution.
-fn measure(name: &'static str, limit: usize, executions: u32, fill: impl Fn(&mut Index, u32)) -> Measure {
+fn measure(name: &'static str, limit: usize, executions: u32, mut fill: impl FnMut(&mut Index, u32)) -> Measure {
     let region = Region::new(ALLOCATOR);
     let mut index = Index::new(None);
     for kind in Kind::ALL {
@@ -108,6 +113,21 @@ fn running(name: &'static str, tasks: u32, runs: bool) -> Measure {
     })
 }
 
+/// The pods of others in the execution namespace, as their lists bring them: nothing is kept of one.
+fn strangers() -> Measure {
+    let (mut bytes, mut took) = (0, Duration::ZERO);
+    let measure = measure("bytes_per_pod_of_a_stranger", 0, STRANGERS, |_, number| {
+        let pod = objects::stranger_pod(number).to_string();
+        bytes += pod.len();
+        let begun = Instant::now();
+        let LeanObject { object, .. } = LeanObject::from_bytes(pod.as_bytes()).unwrap();
+        assert!(read(Kind::Pod, object, objects::EXECUTION_NAMESPACE).is_none());
+        took += begun.elapsed();
+    });
+    println!("{STRANGERS} pods of strangers: {bytes} bytes, read in {took:?}");
+    measure
+}
+
 #[test]
 fn the_index_is_small() {
     let measures = [
@@ -122,6 +142,7 @@ fn the_index_is_small() {
         running("bytes_per_running_execution_with_5_tasks", 5, true),
         running("bytes_per_running_execution_with_20_tasks", 20, true),
         running("bytes_per_running_execution_with_20_tasks_that_wait", 20, false),
+        strangers(),
     ];
     if let Some(path) = std::env::var_os("WFE_MEMORY_REPORT") {
         let mut report = String::new();

@@ -1,10 +1,12 @@
 //! The stream of one resource: its list, and then its changes, for ever.
 //!
-//! It says what kube's watcher says, with two differences. A list is read object by object, so that 500 large ones need
-//! the memory of one. And a change that cannot be read is a gap: the stream begins anew with a list, as after an
-//! expired version, where kube's watcher would go on without it.
+//! It says what kube's watcher says, with three differences. A list is read object by object, so that 500 large ones
+//! need the memory of one. A change that cannot be read is a gap: the stream begins anew with a list, as after an
+//! expired version, where kube's watcher would go on without it. And a watch that ends as soon as it has begun has
+//! failed, where kube's watcher would ask again at once.
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::io;
 use std::pin::Pin;
 use std::time::Duration;
@@ -15,10 +17,10 @@ use futures::{AsyncBufReadExt, Stream, StreamExt};
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::core::Request;
 use kube::runtime::watcher::{Error, Event};
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
-use wfe_view::lean::LeanObject;
-use wfe_view::source::{PAGE, Selection};
+use wfe_view::source::PAGE;
 
 use super::page::Page;
 
@@ -33,8 +35,18 @@ const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 /// How long a list may bring no byte before it counts as dead.
 const SILENT_LIST: Duration = Duration::from_mins(1);
 
+/// What a stream brings.
+pub(crate) struct Source<K> {
+    /// Where its objects are.
+    pub(crate) api: Api<K>,
+    /// The field selector of those that are wanted; all without one.
+    pub(crate) fields: Option<String>,
+    /// How an object of a list is read.
+    pub(crate) read: fn(&[u8]) -> serde_json::Result<K>,
+}
+
 /// How far a stream is.
-enum State {
+enum State<K> {
     /// A list is to begin.
     Begin,
     /// A page is to be asked for.
@@ -44,43 +56,46 @@ enum State {
     /// The list is complete, or a watch has ended: a watch is to begin after this version.
     Watch { version: String },
     /// Changes come, of a watch that began at a time.
-    Follow { version: String, changes: Changes, begun: Instant },
+    Follow { version: String, changes: Changes<K>, begun: Instant },
 }
 
-type Changes = BoxStream<'static, kube::Result<WatchEvent<LeanObject>>>;
+type Changes<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
 
 type Body = Pin<Box<dyn AsyncBufRead + Send>>;
 
-/// Lists what is selected and follows its changes. After an error it goes on where that is possible, else with a list.
-pub(super) fn events(
-    api: Api<LeanObject>,
-    selection: Selection,
-) -> impl Stream<Item = Result<Event<LeanObject>, Error>> + Send {
-    futures::stream::unfold((api, selection, State::Begin), |(api, selection, mut state)| async move {
+/// Lists objects and follows their changes. After an error it goes on where that is possible, else with a list.
+pub(crate) fn events<K>(source: Source<K>) -> impl Stream<Item = Result<Event<K>, Error>> + Send
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    futures::stream::unfold((source, State::Begin), |(source, mut state)| async move {
         loop {
-            let (event, next) = step(&api, &selection, state).await;
+            let (event, next) = step(&source, state).await;
             state = next;
             if let Some(event) = event {
-                return Some((event, (api, selection, state)));
+                return Some((event, (source, state)));
             }
         }
     })
 }
 
-type Step = (Option<Result<Event<LeanObject>, Error>>, State);
+type Step<K> = (Option<Result<Event<K>, Error>>, State<K>);
 
-async fn step(api: &Api<LeanObject>, selection: &Selection, state: State) -> Step {
+async fn step<K>(source: &Source<K>, state: State<K>) -> Step<K>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
     match state {
         State::Begin => (Some(Ok(Event::Init)), State::Ask { token: None }),
-        State::Ask { token } => match ask(api, selection, token).await {
+        State::Ask { token } => match ask(source, token).await {
             Ok(body) => (None, State::Read { body, page: Page::default(), objects: VecDeque::new() }),
             Err(error) => (Some(Err(Error::InitialListFailed(error))), State::Begin),
         },
-        State::Read { body, page, objects } => match read(body, page, objects).await {
+        State::Read { body, page, objects } => match read(source, body, page, objects).await {
             Ok(step) => step,
             Err(error) => (Some(Err(Error::InitialListFailed(error))), State::Begin),
         },
-        State::Watch { version } => match api.watch(&watch_params(selection), &version).await {
+        State::Watch { version } => match source.api.watch(&watch_params(source), &version).await {
             Ok(changes) => (None, State::Follow { version, changes: changes.boxed(), begun: Instant::now() }),
             Err(error) => {
                 // An answer or an event can say that the version is too old.
@@ -93,23 +108,25 @@ async fn step(api: &Api<LeanObject>, selection: &Selection, state: State) -> Ste
     }
 }
 
-async fn ask(api: &Api<LeanObject>, selection: &Selection, token: Option<String>) -> kube::Result<Body> {
-    let params = match selection {
-        Selection::All => ListParams::default(),
-        Selection::Label(label) => ListParams::default().labels(label),
-    };
-    let params = ListParams { continue_token: token, ..params.limit(PAGE) };
-    let request = Request::new(api.resource_url()).list(&params).map_err(kube::Error::BuildRequest)?;
-    let answer = timeout(SILENT_LIST, api.clone().into_client().request_stream(request)).await;
+async fn ask<K: Resource + Clone>(source: &Source<K>, token: Option<String>) -> kube::Result<Body> {
+    let selected = ListParams { field_selector: source.fields.clone(), ..ListParams::default() };
+    let params = ListParams { continue_token: token, ..selected.limit(PAGE) };
+    let request = Request::new(source.api.resource_url()).list(&params).map_err(kube::Error::BuildRequest)?;
+    let answer = timeout(SILENT_LIST, source.api.clone().into_client().request_stream(request)).await;
     let body = answer.map_err(|_| silent())??;
     Ok(Box::pin(body))
 }
 
 /// Reads on until an object is complete, or the page.
-async fn read(mut body: Body, mut page: Page, mut objects: VecDeque<Vec<u8>>) -> kube::Result<Step> {
+async fn read<K>(
+    source: &Source<K>,
+    mut body: Body,
+    mut page: Page,
+    mut objects: VecDeque<Vec<u8>>,
+) -> kube::Result<Step<K>> {
     loop {
         if let Some(bytes) = objects.pop_front() {
-            let object = LeanObject::from_bytes(&bytes).map_err(kube::Error::SerdeError)?;
+            let object = (source.read)(&bytes).map_err(kube::Error::SerdeError)?;
             return Ok((Some(Ok(Event::InitApply(object))), State::Read { body, page, objects }));
         }
         let read = timeout(SILENT_LIST, body.fill_buf()).await;
@@ -138,15 +155,11 @@ fn invalid(error: super::page::PageError) -> kube::Error {
     kube::Error::ReadEvents(io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-fn watch_params(selection: &Selection) -> WatchParams {
-    let params = WatchParams::default().timeout(WATCH_SECONDS);
-    match selection {
-        Selection::All => params,
-        Selection::Label(label) => params.labels(label),
-    }
+fn watch_params<K>(source: &Source<K>) -> WatchParams {
+    WatchParams { field_selector: source.fields.clone(), ..WatchParams::default().timeout(WATCH_SECONDS) }
 }
 
-async fn follow(version: String, mut changes: Changes, begun: Instant) -> Step {
+async fn follow<K: Resource>(version: String, mut changes: Changes<K>, begun: Instant) -> Step<K> {
     let change = match timeout(SILENT_WATCH, changes.next()).await {
         Ok(Some(change)) => change,
         // Whoever asks waits after a failure, and longer after several in a row.
@@ -178,12 +191,7 @@ fn ended_at_once() -> kube::Error {
     kube::Error::ReadEvents(io::Error::new(io::ErrorKind::UnexpectedEof, "the watch ended as soon as it had begun"))
 }
 
-fn changed(
-    object: LeanObject,
-    changes: Changes,
-    begun: Instant,
-    event: fn(LeanObject) -> Event<LeanObject>,
-) -> Step {
+fn changed<K: Resource>(object: K, changes: Changes<K>, begun: Instant, event: fn(K) -> Event<K>) -> Step<K> {
     match object.resource_version().filter(|version| !version.is_empty()) {
         Some(version) => (Some(Ok(event(object))), State::Follow { version, changes, begun }),
         None => (Some(Err(Error::NoResourceVersion)), State::Begin),

@@ -33,8 +33,7 @@ async fn watches_within_two_minutes(kind: Kind, lasts: Duration, brings: &'stati
         async { Ok::<_, Infallible>(Response::new(StreamBody::new(body))) }
     });
     let (metrics, hearing) = (Metrics::new().unwrap(), Hearing::default());
-    let cluster =
-        Cluster::over(service, "runs", Leadership::without_election(), metrics.clone(), hearing.clone());
+    let cluster = Cluster::over(service, "runs", Leadership::without_election(), metrics.clone(), hearing.clone());
     let watch = Watch {
         kind,
         api: cluster.watched(kind, None),

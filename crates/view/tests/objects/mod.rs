@@ -258,3 +258,28 @@ pub(crate) fn pod(number: u32, target: &str, task: u32, runs: bool) -> Value {
     });
     object
 }
+
+/// The pod of somebody's Deployment in the execution namespace, of a usual size.
+pub(crate) fn stranger_pod(number: u32) -> Value {
+    let variables: Vec<Value> =
+        (0..20).map(|n| json!({"name": format!("SETTING_{n}"), "value": "x".repeat(40)})).collect();
+    let fields: Value = (0..60).map(|n| (format!("f:field-{n}"), json!({".": {}, "f:name": {}}))).collect();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": format!("somebodys-{number}"), "namespace": EXECUTION_NAMESPACE, "uid": uid(POD, number, 1),
+            "resourceVersion": "1935001", "creationTimestamp": "2026-11-22T00:36:11Z",
+            "labels": {"app": "somebodys", "pod-template-hash": "7d9c5b6f4"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "somebodys-7d9c5b6f4",
+                                 "uid": uid(POD, number, 2), "controller": true, "blockOwnerDeletion": true}],
+            "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields}],
+        },
+        "spec": {"containers": [{"name": "main", "image": "registry.example/somebodys:1", "env": variables}]},
+        "status": {
+            "phase": "Running",
+            "conditions": [condition("Ready", "True", "", ""), condition("PodScheduled", "True", "", "")],
+            "containerStatuses": [{"name": "main", "ready": true, "restartCount": 0}],
+        },
+    })
+}
