@@ -25,9 +25,8 @@ use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::telemetry::LogLevel;
 use crate::verb::Verb;
+use crate::watch::stream::{self, Source};
 
-/// How long one watch request lasts, in seconds: no longer does a connection that died silently go unnoticed.
-const WATCH_SECONDS: u32 = 120;
 /// How long the first answer may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 /// How fast a read or a watch that failed is tried again.
@@ -63,8 +62,9 @@ pub struct Versions {
 
 impl Versions {
     fn new(cluster: &Cluster, place: &Place) -> Self {
-        let config = watcher::Config::default().fields(&field(place)).timeout(WATCH_SECONDS);
-        Self { events: watcher::watcher(cluster.config_maps_in(&place.namespace), config).boxed(), listed: None }
+        let (api, fields) = (cluster.config_maps_in(&place.namespace), Some(field(place)));
+        let source = Source { api, fields, read: |bytes| serde_json::from_slice(bytes) };
+        Self { events: stream::events(source).boxed(), listed: None }
     }
 
     /// Waits for what the `ConfigMap` is next; `None` where there is none. After an error it goes on where it was.
@@ -78,7 +78,7 @@ impl Versions {
                 Event::Delete(_) => return Ok(None),
             }
         }
-        std::future::pending().await // kube's watcher never ends
+        std::future::pending().await // it never ends
     }
 }
 
@@ -270,5 +270,36 @@ fn call_error(error: watcher::Error) -> CallError {
         InitialListFailed(error) | WatchStartFailed(error) | WatchFailed(error) => error.into(),
         WatchError(status) => CallError::Refused(status),
         NoResourceVersion => kube::Error::Service("a list without a resourceVersion".into()).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::hearing::Hearing;
+    use crate::leadership::Leadership;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_of_the_config_map_that_ends_as_soon_as_it_has_begun_has_failed() {
+        let service = tower::service_fn(|request: Request<Body>| async move {
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let list = r#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}"#;
+            let body = Full::new(bytes::Bytes::from(if is_watch { "" } else { list }));
+            Ok::<_, Infallible>(Response::new(body))
+        });
+        let (leadership, metrics) = (Leadership::without_election(), Metrics::new().unwrap());
+        let cluster = Cluster::over(service, "runs", leadership, metrics, Hearing::default());
+        let place = Place { namespace: "system".to_owned(), name: "config".to_owned() };
+        let mut versions = Versions::new(&cluster, &place);
+        assert!(matches!(versions.next().await, Ok(None)), "there is none");
+        for _ in 0..3 {
+            assert!(matches!(versions.next().await, Err(CallError::Transport(_))), "whoever follows it waits");
+        }
     }
 }
