@@ -76,7 +76,6 @@ async fn plant(world: &World) -> Result<()> {
     run(world, "poison-held", held).await?;
     let deep = (0..DEPTH).fold(json!("deep"), |inner, _| json!({"a": inner}));
     run(world, "poison-deep", json!({"spec": {"taskRunSpecs": [{"pipelineTaskName": "a", "metadata": deep}]}})).await?;
-    unlabelled(world).await?;
     for number in 0..LARGE {
         let name = format!("poison-large-{number}");
         let large = player::execution(world, &name, &format!("node/{name}")).patch(|wfe| {
@@ -108,47 +107,33 @@ async fn pull_up(world: &World) -> Result<()> {
 }
 
 /// Makes the first run of a target's chain, whose owner is gone.
-async fn run(world: &World, target: &str, more: Value) -> Result<()> {
-    create_run(world, target, "00000000-0000-4000-8000-000000000000", true, more).await.map(drop)
-}
-
-/// Makes an execution that is Running on a run which has lost our label.
-async fn unlabelled(world: &World) -> Result<()> {
-    let name = "poison-unlabelled";
-    let owner = player::execution(world, name, &format!("node/{name}")).create().await?;
-    let uid = owner.metadata.uid.context("an execution without a uid")?;
-    let (run, run_uid) = create_run(world, name, &uid, false, json!({})).await?;
-    let run = json!({"name": run, "uid": run_uid, "namespace": world.execution_namespace()});
-    let started = json!({"phase": "Running", "startTime": time(Utc::now()), "pipelineRunRef": run, "runSequence": 1});
-    status(world, name, &started).await
-}
-
-async fn create_run(world: &World, name: &str, owner: &str, is_ours: bool, more: Value) -> Result<(String, String)> {
+async fn run(world: &World, name: &str, more: Value) -> Result<()> {
     let target = TargetName::parse(&format!("node/{name}"))?;
     let run = target.chain().run(1);
     let mut object = json!({
         "apiVersion": "tekton.dev/v1", "kind": "PipelineRun",
-        "metadata": {"name": run, "annotations": {
-            wfe_api::labels::ANNOTATION_UID: owner,
-            wfe_api::labels::ANNOTATION_WORKFLOW_EXECUTION: format!("{}/{name}", world.namespace()),
-            wfe_api::labels::ANNOTATION_TARGET: target.as_str(),
-        }},
+        "metadata": {
+            "name": run,
+            "labels": {wfe_api::labels::LABEL_WORKFLOW_EXECUTION: name},
+            "annotations": {
+                wfe_api::labels::ANNOTATION_UID: "00000000-0000-4000-8000-000000000000",
+                wfe_api::labels::ANNOTATION_WORKFLOW_EXECUTION: format!("{}/{name}", world.namespace()),
+                wfe_api::labels::ANNOTATION_TARGET: target.as_str(),
+            },
+        },
         "spec": {"pipelineRef": {"name": "none"}},
     });
-    if is_ours {
-        object["metadata"]["labels"] = json!({wfe_api::labels::LABEL_WORKFLOW_EXECUTION: name});
-    }
     for (part, fields) in more.as_object().into_iter().flatten().filter(|(part, _)| *part != "status") {
         for (key, value) in fields.as_object().into_iter().flatten() {
             object[part][key] = value.clone();
         }
     }
     let runs = world.api(&pipeline_runs(), &world.execution_namespace());
-    let created = runs.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+    runs.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
     if let Some(status) = more.get("status") {
         runs.patch_status(&run, &PatchParams::default(), &Patch::Merge(json!({"status": status}))).await?;
     }
-    Ok((run, created.metadata.uid.context("a run without a uid")?))
+    Ok(())
 }
 
 async fn status(world: &World, name: &str, status: &Value) -> Result<()> {

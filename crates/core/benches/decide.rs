@@ -147,7 +147,6 @@ fn run(number: u32, progress: Progress) -> Run {
         cancelled: false,
         cancel_reason: None,
         deleting: false,
-        unwatched: None,
         doing: "".into(),
         total_tasks: Some(2),
         skipped_tasks: 0,

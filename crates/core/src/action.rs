@@ -149,11 +149,6 @@ pub enum Action {
     Record(Record),
     /// Does a step of the triage of a schedule.
     Triage(TriageStep),
-    /// Reads a run live that its watch does not deliver any more. Changes nothing.
-    Follow {
-        /// Which run.
-        run: RunId,
-    },
     /// Tells people something that no status says. Changes nothing.
     Tell(Tell),
 }
@@ -275,7 +270,6 @@ impl Action {
             Self::Tell(Tell::HintIgnored { schedule, .. }) => ("tell hint", &schedule.uid),
             Self::Remove { execution, .. } => ("remove", &execution.uid),
             Self::Examine { run } => ("examine", &run.uid),
-            Self::Follow { run } => ("follow", &run.uid),
             Self::Tell(Tell::Replay { execution, .. }) => ("tell replay", &execution.uid),
             Self::Tell(Tell::DrainSlow { residue, .. }) => ("tell slow drain", &residue.uid),
         };

@@ -5,10 +5,9 @@
 //! - The answer depends on the view alone, not on why it was asked: deciding again on the same view says the same.
 //! - Each step of section 5 is derived from what is there, so a restart resumes wherever the last process stopped.
 //!
-//! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`follow`] what no watch
-//! delivers any more, [`contend`] who gets the next turn, [`waiting`] what
-//! waits, [`blocked`] what blocks, [`schedules`] which schedule makes a child, [`guard`] whether what a person has set
-//! counts, [`expire`] what is over and forgotten.
+//! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`contend`] who gets the next turn, [`waiting`]
+//! what waits, [`blocked`] what blocks, [`schedules`] which schedule makes a child, [`guard`] whether what a person has
+//! set counts, [`expire`] what is over and forgotten.
 
 mod advance;
 mod blocked;
@@ -16,7 +15,6 @@ mod clear_away;
 mod contend;
 mod elsewhere;
 mod expire;
-mod follow;
 mod guard;
 mod identify;
 pub mod schedules;
@@ -42,7 +40,6 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
         advance::advance(view, execution, &mut decision);
     }
     clear_away::clear_away(target, policy, now, &mut decision);
-    follow::follow(target, now, &mut decision);
     elsewhere::read(target, now, &mut decision);
     record_clearances(&history, &mut decision);
     contend::decide_contenders(view, &mut decision);
@@ -72,10 +69,10 @@ impl Decision {
 
 /// Returns the run that an undecided execution has created: the first, where a lost answer made it create two; but one
 /// that is not pending any more comes before one that is. One that never starts is none. Unless somebody has released
-/// it all the same, nor is one that it has given up, or that lost our label: others take that for gone, and go on.
+/// it all the same, nor is one that it has given up: others take that for gone, and go on.
 fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
     let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id) && !run.never_starts());
-    own.filter(|run| !run.is_pending() || run.unwatched.is_none() && !execution.has_given_up(run))
+    own.filter(|run| !run.is_pending() || !execution.has_given_up(run))
         .min_by_key(|run| (run.is_pending(), run.order, run.number))
 }
 

@@ -42,8 +42,6 @@ pub struct Run {
     pub released_at: Option<Time>,
     /// Whether its deletion has begun; a finalizer of somebody else still holds it.
     pub deleting: bool,
-    /// When it was last read live, where its watch does not deliver it any more: somebody took our label off.
-    pub unwatched: Option<Box<Time>>,
     /// What this process remembers of it.
     pub memory: RunMemory,
 }

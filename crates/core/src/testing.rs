@@ -213,7 +213,6 @@ pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
         timeout: None,
         released_at: Some(at(0)),
         deleting: false,
-        unwatched: None,
         // So long ago that nothing is waited for.
         memory: RunMemory { done_seen: Some(at(0)), ..RunMemory::default() },
     }

@@ -195,18 +195,6 @@ impl Announcement {
         Self { run, warning: true, attempt, ..Self::normal(execution, "StepsReplayed", "Follow", note) }
     }
 
-    /// Somebody took our label off its run.
-    #[must_use]
-    pub fn label_removed(execution: &ExecutionId, run: &RunId) -> Self {
-        let note = format!(
-            "somebody took the label {} off PipelineRun {run}, so no watch shows it; it is read every ten seconds until it \
-             ends; see who changes it: kubectl get pipelinerun {} --show-managed-fields -o yaml",
-            wfe_api::labels::LABEL_WORKFLOW_EXECUTION,
-            run.name
-        );
-        Self { run: Some(run.clone()), warning: true, ..Self::normal(execution, "LabelRemoved", "Follow", note) }
-    }
-
     /// The clock that its run ended by was not ours.
     #[must_use]
     pub fn clock_skewed(execution: &ExecutionId, skew: Skew) -> Self {
@@ -238,7 +226,17 @@ impl Announcement {
     }
 
     fn normal(about: impl Into<About>, reason: &'static str, action: &'static str, note: String) -> Self {
-        Self { about: about.into(), run: None, reason, action, warning: false, note, attempt: None, place: 0, end: None }
+        Self {
+            about: about.into(),
+            run: None,
+            reason,
+            action,
+            warning: false,
+            note,
+            attempt: None,
+            place: 0,
+            end: None,
+        }
     }
 
     fn name(&self) -> String {

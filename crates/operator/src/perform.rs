@@ -26,13 +26,12 @@ use futures::stream;
 use kube::api::{DeleteParams, DynamicObject, Preconditions};
 use tokio::sync::Semaphore;
 use wfe_core::action::Mark;
-use wfe_core::chain::{ChainName, RunNumber};
+use wfe_core::chain::RunNumber;
 use wfe_core::findings::Findings;
 use wfe_core::guard::Looked;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::reason::Refusal;
 use wfe_core::retry::Answers;
-use wfe_core::run::Run;
 use wfe_core::schedule::{Heard, RefusedChild};
 use wfe_core::target::{Elsewhere, TargetName};
 use wfe_core::triage::Gathered;
@@ -81,7 +80,7 @@ pub enum Learned {
     },
     /// A run was deleted, as it could not be released in time.
     Unreleased(Uid),
-    /// A number that an object outside our watch has taken.
+    /// A number that an object has taken which is no run of the chain.
     NumberTaken(RunNumber),
     /// An owner that is gone.
     OwnerGone(ExecutionId),
@@ -104,10 +103,6 @@ pub enum Learned {
     Told(Uid),
     /// What a live read has found of an object whose write is awaited.
     Read(Expected, Live),
-    /// A run that is there, and that its watch does not deliver any more.
-    Unwatched(ChainName, Box<Run>),
-    /// A run that is gone, as a live read says.
-    RunGone(Uid),
     /// A child of this schedule that the API server has refused for good.
     ChildRefused(Uid, RefusedChild),
     /// The evidence for a triage of this schedule.
@@ -290,7 +285,6 @@ impl Performer {
             Task::Ask(question) => self.ask(question).await,
             Task::ReadOwner(owner) => self.read_owner(&owner, common.now).await,
             Task::Look(execution, touch) => self.look(execution, touch).await,
-            Task::Follow(run) => self.follow(&run).await,
             Task::CreateChild(creation) => self.create_child(&creation, common.now).await,
             Task::Record(record, shown) => self.record(&record, &shown, common.now).await,
             Task::Triage(step) => self.triage(&step).await,

@@ -63,7 +63,7 @@ pub enum Answer {
     Written(Awaited),
     /// The name is taken by a run that the watch delivers.
     Taken(Awaited),
-    /// The name is taken by an object that the watch does not show.
+    /// The name is taken by an object that is no run of the chain.
     TakenUnseen,
     /// The precondition does not hold.
     Changed,
@@ -85,7 +85,7 @@ pub enum Awaited {
 pub struct Terms {
     /// Whether runs leave something behind, which another watch shows.
     pub drains: bool,
-    /// The number whose name an object outside the watch has; 0 where none.
+    /// The number whose name an object has that is no run of the chain; 0 where none.
     pub stranger: Number,
     /// Whether operators list runs again. Then a list can be what brings an own write, and it is not in the view at
     /// once.

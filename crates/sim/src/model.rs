@@ -42,9 +42,9 @@ pub enum Stranger {
     /// There is none.
     #[default]
     None,
-    /// Without our labels, so that no watch shows it.
+    /// With a controller, so that it is no run of the chain.
     Unseen,
-    /// With our labels and no owner, and running.
+    /// Without an owner of ours, and running.
     Seen,
 }
 

@@ -172,8 +172,8 @@ impl Search {
         }
         match stranger {
             Stranger::None => {}
-            Stranger::Unseen => add("a stranger without labels"),
-            Stranger::Seen => add("a stranger with labels"),
+            Stranger::Unseen => add("a stranger with a controller"),
+            Stranger::Seen => add("a stranger without an owner"),
         }
         name
     }

@@ -202,7 +202,6 @@ impl Translation {
             cancelled,
             cancel_reason: None,
             deleting: false,
-            unwatched: None,
             doing: "Running".into(),
             total_tasks: None,
             skipped_tasks: 0,
@@ -266,7 +265,6 @@ impl Translation {
             | Action::Examine { .. }
             | Action::Ask { .. }
             | Action::Look { .. }
-            | Action::Follow { .. }
             | Action::CreateChild { .. }
             | Action::Record(_)
             | Action::Triage(_)

@@ -52,7 +52,6 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         progress,
         released_at: released_at(meta, data),
         deleting: meta.deletion_timestamp.is_some(),
-        unwatched: None,
         memory: RunMemory::default(),
     };
     Some((chain, run))

@@ -174,9 +174,7 @@ fn lag(plan: &Plan) -> Duration {
 /// Lists what a view holds of a target: what its watches deliver, with the versions where the view keeps them.
 fn held(target: &Target) -> BTreeSet<String> {
     let executions = target.executions.values().map(|it| format!("{} {}", it.id, it.version.as_str()));
-    // What lost our label is in no list.
-    let runs = target.runs.values().filter(|it| it.unwatched.is_none());
-    let runs = runs.map(|it| format!("{} {}", it.id, it.version.as_str()));
+    let runs = target.runs.values().map(|it| format!("{} {}", it.id, it.version.as_str()));
     let residue = target.residue.values().map(|it| format!("{} {}", it.id.kind.as_str(), it.id.name));
     let schedules = target.schedules.values().map(|it| {
         let children: Vec<String> = it.children.iter().map(|child| child.slot.timestamp().to_string()).collect();

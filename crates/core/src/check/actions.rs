@@ -53,11 +53,7 @@ impl<'a> Check<'a> {
                     }
                 },
                 Action::Remove { execution, .. } => self.remove(execution),
-                Action::CreateChild { .. }
-                | Action::Record(_)
-                | Action::Triage(_)
-                | Action::Follow { .. }
-                | Action::Tell(_) => {}
+                Action::CreateChild { .. } | Action::Record(_) | Action::Triage(_) | Action::Tell(_) => {}
             }
         }
         self.whole(decision);
@@ -189,7 +185,7 @@ impl<'a> Check<'a> {
         self.expect("5", is_first || is_read, || format!("{execution} commits and does not read what is left"));
     }
 
-    /// A run that the view lacks may be there: its watch may be behind, or somebody took our label off.
+    /// A run that the view lacks may be there: its watch may be behind.
     fn reads_that_its_run_is_gone(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(ExecutionState::Running { run: Some(run), .. }) = self.execution(execution).map(|it| &it.state) else {
             return;
@@ -199,7 +195,7 @@ impl<'a> Check<'a> {
         self.expect("5", is_there || is_read, || format!("{execution} ends and does not read that {run} is gone"));
     }
 
-    /// Of a create whose answer was lost, and whose run lost our label, no watch tells.
+    /// Of a create whose answer was lost, a watch that is behind does not tell.
     fn reads_that_it_made_nothing(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(found) = self.execution(execution) else { return };
         let is_usable = matches!(found.state, ExecutionState::Undecided { unusable: None, .. });

@@ -123,7 +123,6 @@ impl Check<'_> {
                 it.is_owned_by(&found.id)
                     && !it.deleting
                     && self.highest_tried(found).is_none_or(|last| it.number > last)
-                    && it.unwatched.is_none()
             });
             waiting_entry(found).is_some() && found.recall().refusal.is_some() && !above
         };

@@ -60,9 +60,6 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         match (verdict, contender.run) {
             (Verdict::Run, Some(_)) if is_failing => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
             (Verdict::Run, Some(run)) => decision.actions.push(commit(view, execution, run, Left::OfOthers)),
-            (Verdict::Run, None) if has_run_to_give_up(view.target, execution) => {
-                decision.actions.push(give_up(view.target, execution));
-            }
             (Verdict::Run, None) if has_run_to_withdraw(view.target, execution) => {
                 decision.waiting.push((execution.id.clone(), Waiting::Withdrawn));
             }
@@ -155,12 +152,6 @@ pub(super) fn fail_without_tekton(view: View<'_>, decision: &mut Decision) {
     let is_over = |id: &ExecutionId| failures.all.iter().any(|failing| failing.execution.id == *id);
     decision.waiting.retain(|(id, _)| !is_over(id));
     failures.write(decision);
-}
-
-/// Tells whether a pending run of it is nothing to commit to, and it has not said so yet: it lost our label.
-fn has_run_to_give_up(target: &Target, execution: &Execution) -> bool {
-    let mut own = target.runs.values().filter(|run| run.is_owned_by(&execution.id) && run.is_pending());
-    own.any(|run| !run.never_starts() && !execution.has_given_up(run))
 }
 
 /// Tells whether a run of it is still to go. One that somebody's finalizer holds never starts: it is not waited for.
@@ -301,8 +292,8 @@ impl<'a> Failures<'a> {
     }
 }
 
-/// Who may have made a run without knowing reads that there is none: this process, or one that led before, may have
-/// lost the answer to the create, and somebody the label by which a watch would show the run.
+/// Requires a live read that no run exists: an earlier create may have succeeded although its answer was lost, and the
+/// watch of runs may be behind.
 fn nothing_made(target: &Target, execution: &Execution) -> Option<Fact> {
     let is_usable = matches!(execution.state, ExecutionState::Undecided { unusable: None, .. });
     let may_have_made_one = is_usable && execution.recall().refusal.is_none() && own_run(target, execution).is_none();

@@ -266,13 +266,12 @@ fn any_run() -> impl Strategy<Value = Run> {
         prop::option::weighted(0.5, -400..NOW),
         prop::option::weighted(0.3, -400..NOW),
     );
-    let goes = (prop::bool::weighted(0.1), prop::option::weighted(0.1, NOW - 20..NOW));
+    let goes = prop::bool::weighted(0.1);
     (1..5_u64, uids, progress, presence, 0..4_u64, look, seen, prop::bool::weighted(0.2), times, goes).prop_map(
-        |(number, uid, progress, presence, order, look, seen, cancelled, times, (deleting, unwatched))| {
+        |(number, uid, progress, presence, order, look, seen, cancelled, times, deleting)| {
             let (done_seen, released_at, release_tried) = times;
             let run = Run {
                 deleting,
-                unwatched: unwatched.map(at).map(Box::new),
                 order: Order(order),
                 owner: Owner::Execution { id: id(uid), workflow_id: "w1".into(), presence },
                 cancelled,

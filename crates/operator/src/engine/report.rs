@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use wfe_core::action::Mark;
 use wfe_core::backoff::Backoff;
 use wfe_view::call::CallError;
-use wfe_view::index::{Key, Kind};
+use wfe_view::index::Key;
 
 use super::Engine;
 use crate::perform::{Learned, PerformError, Report};
@@ -63,8 +63,6 @@ impl Engine {
                 Learned::OwnerRead(owner, read) => self.index.owner_read(key, &owner, *read),
                 Learned::Guarded(execution, looked) => self.index.looked_at_policies(key, &execution, looked),
                 Learned::Read(expected, live) => self.index.read_live(key, &expected, live),
-                Learned::Unwatched(chain, run) => self.index.follow_live(chain, *run, self.settings.clock.now()),
-                Learned::RunGone(run) => self.index.vanish(key, Kind::Run, &run),
                 Learned::ChildRefused(schedule, refused) => self.index.child_refused(key, &schedule, refused),
                 Learned::Gathered(schedule, gathered) => self.index.gathered(key, &schedule, *gathered),
                 Learned::Heard(schedule, heard) => self.index.heard(key, &schedule, *heard),

@@ -1,6 +1,5 @@
 //! The writes to executions: what their statuses say, and their removal.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
@@ -25,10 +24,7 @@ impl Performer {
     /// Writes what a decision says in a status, once its facts are confirmed.
     pub(super) async fn write(&self, common: &Common, write: &Write, subject: &Subject) -> Result<Vec<Learned>> {
         let Write { execution, version, facts, says } = write;
-        let mut learned = match self.confirm(common, facts).await? {
-            ControlFlow::Continue(learned) => learned,
-            ControlFlow::Break(learned) => return Ok(learned),
-        };
+        let mut learned = self.confirm(common, facts).await?;
         let kept = if says.keeps_conditions() { self.conditions_of(execution, version).await? } else { Vec::new() };
         let target = common.target.as_ref();
         let namespace = self.cluster.execution_namespace();
@@ -75,10 +71,8 @@ impl Performer {
         skip: Arc<Skip>,
         fact: &Fact,
     ) -> Vec<Attempt> {
-        match self.confirm(&common, std::slice::from_ref(fact)).await {
-            Ok(ControlFlow::Continue(_)) => {}
-            Ok(ControlFlow::Break(learned)) => return vec![(learned, None)],
-            Err(error) => return vec![(Vec::new(), Some(error))],
+        if let Err(error) = self.confirm(&common, std::slice::from_ref(fact)).await {
+            return vec![(Vec::new(), Some(error))];
         }
         stream::iter(skipped)
             .map(|(execution, version, subject)| {

@@ -1,7 +1,5 @@
 //! The live reads that a write rests on.
 
-use std::ops::ControlFlow;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DynamicObject, ListParams, ObjectMeta};
 use wfe_core::chain::RunNumber;
@@ -15,47 +13,32 @@ use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 use wfe_view::lean::LeanObject;
 use wfe_view::observe::{conditions, observe_execution};
 
-use super::live::unwatched;
 use super::marks::is_owned_by;
-use super::runs::has_our_label;
 use super::{Common, EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::verb::Verb;
 
 impl Performer {
-    /// Reads live what a write rests on, in order, and returns what that has brought. It ends with the first fact that
-    /// does not hold: with an error, or, where there is something to learn of it, with that in place of the write.
-    pub(super) async fn confirm(
-        &self,
-        common: &Common,
-        facts: &[Fact],
-    ) -> Result<ControlFlow<Vec<Learned>, Vec<Learned>>> {
+    /// Reads live what a write rests on, in order, and returns what that has brought. It ends with an error at the
+    /// first fact that does not hold.
+    pub(super) async fn confirm(&self, common: &Common, facts: &[Fact]) -> Result<Vec<Learned>> {
         let mut learned = Vec::new();
         for fact in facts {
             match fact {
-                Fact::Unfinished(run) => {
-                    if let Some(read) = self.confirm_unfinished(run).await? {
-                        learned.extend(read);
-                        return Ok(ControlFlow::Break(learned));
-                    }
-                }
+                Fact::Unfinished(run) => self.confirm_unfinished(run).await?,
                 Fact::Draining(residue) => self.confirm_draining(residue).await?,
                 Fact::Stands(execution) => self.confirm_stands(execution).await?,
                 Fact::Holds(execution) => {
                     self.confirm_holds(execution, common.strangers.contains(&execution.uid)).await?;
                 }
                 Fact::OwnerGone(owner) => learned.push(self.confirm_owner_gone(owner).await?),
-                Fact::RunGone(execution, run) => {
-                    if let Some(found) = self.read_run(&run.name).await?.filter(|found| is(&found.metadata, &run.uid)) {
-                        learned.extend(self.found_after_all(execution, run, &found)?);
-                        return Ok(ControlFlow::Break(learned));
+                Fact::RunGone(_, run) => {
+                    if self.read_run(&run.name).await?.is_some_and(|found| is(&found.metadata, &run.uid)) {
+                        return Err(found_after_all(&run.name));
                     }
                 }
                 Fact::NothingMade(execution, number) => {
-                    if let Some(target) = &common.target
-                        && let Some(made) = self.made_by(execution, target, *number).await?
-                    {
-                        learned.extend(made);
-                        return Ok(ControlFlow::Break(learned));
+                    if let Some(target) = &common.target {
+                        self.confirm_nothing_made(execution, target, *number).await?;
                     }
                 }
                 Fact::NothingLeft(run) => self.confirm_nothing_left(run).await?,
@@ -71,36 +54,29 @@ impl Performer {
                 }
             }
         }
-        Ok(ControlFlow::Continue(learned))
+        Ok(learned)
     }
 
-    /// Looks for the run that an execution may have made without knowing. One without our label is taken in as it was
-    /// read: it is pending still, and nobody else would ever see to it.
-    async fn made_by(
+    /// Looks for the run that an execution may have made without knowing.
+    async fn confirm_nothing_made(
         &self,
         execution: &ExecutionId,
         target: &TargetName,
         number: RunNumber,
-    ) -> Result<Option<Vec<Learned>>> {
+    ) -> Result<()> {
         let name = target.chain().run(number);
         let found = match self.read_run(&name).await {
             // Without Tekton's kinds there is no run at all.
             Err(PerformError::Call { source, .. }) if source.is_kind_missing() => None,
             answer => answer?,
         };
-        let Some(found) = found.filter(|found| is_owned_by(found, execution)) else { return Ok(None) };
-        let uid = Uid::new(found.metadata.uid.as_deref().unwrap_or_default());
-        let run = RunId { name: name.as_str().into(), uid };
-        self.found_after_all(execution, &run, &found).map(Some)
+        if found.is_some_and(|found| is_owned_by(&found, execution)) { Err(found_after_all(&name)) } else { Ok(()) }
     }
 
-    /// One that is finished and has lost our label is taken in as it was read: no watch would say so.
-    async fn confirm_unfinished(&self, run: &RunId) -> Result<Option<Vec<Learned>>> {
+    async fn confirm_unfinished(&self, run: &RunId) -> Result<()> {
         let found = self.read_run(&run.name).await?.filter(|found| is(&found.metadata, &run.uid));
-        let observed = found.as_ref().and_then(|found| observe_run(&found.metadata, &found.data, Order(0)));
-        match (observed, &found) {
-            (Some((_, observed)), _) if observed.is_unfinished() => Ok(None),
-            (Some(_), Some(found)) if !has_our_label(found) => unwatched(run, found).map(Some),
+        match found.and_then(|found| observe_run(&found.metadata, &found.data, Order(0))) {
+            Some((_, observed)) if observed.is_unfinished() => Ok(()),
             _ => Err(PerformError::Refuted { what: format!("PipelineRun {run} is not unfinished any more") }),
         }
     }
@@ -259,6 +235,11 @@ impl Performer {
             .map(|found| found.map(|LeanObject { object, .. }| object))
             .map_err(|error| call(format!("read PipelineRun {name}"), error))
     }
+}
+
+/// A run that the watch does not show, as it is behind.
+fn found_after_all(run: &str) -> PerformError {
+    PerformError::Refuted { what: format!("PipelineRun {run} is there after all") }
 }
 
 pub(super) fn is(meta: &ObjectMeta, uid: &Uid) -> bool {

@@ -1,21 +1,18 @@
 //! The writes to runs: create, release, delete, cancel.
 
-use std::ops::ControlFlow;
-
 use chrono::SecondsFormat;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_core::Time;
 use wfe_core::action::{Change, RunChange, Unneeded};
-use wfe_core::name::{ExecutionId, RunId, Version};
-use wfe_core::run::{CancelReason, Order, Owner};
+use wfe_core::name::{RunId, Version};
+use wfe_core::run::{CancelReason, Order};
 use wfe_tekton::{observe_run, render_run};
 use wfe_view::call::CallError;
 use wfe_view::index::{Kind, Written};
 use wfe_view::lean::LeanObject;
 
 use super::facts::is;
-use super::live::unwatched;
 use super::telling::{Telling, Told};
 use super::{
     Common, Creation, Learned, PerformError, Performer, Result, call, changed_or_call, deleted, expect_object,
@@ -27,10 +24,7 @@ impl Performer {
     /// Changes a run, once the facts are confirmed.
     pub(super) async fn change(&self, common: &Common, change: &Change) -> Result<Vec<Learned>> {
         let Change { run, facts, to } = change;
-        let mut learned = match self.confirm(common, facts).await? {
-            ControlFlow::Continue(learned) => learned,
-            ControlFlow::Break(learned) => return Ok(learned),
-        };
+        let mut learned = self.confirm(common, facts).await?;
         learned.extend(match to {
             RunChange::Released => self.release(run, common.now).await?,
             RunChange::Cancelled(why) => self.cancel(run, *why).await?,
@@ -91,14 +85,9 @@ impl Performer {
         let name = rendered.metadata.name.as_deref().unwrap_or_default();
         match self.read_run(name).await? {
             // Whoever owns it: the watch delivers it, and the next decision sees it.
-            Some(found) if has_our_label(&found) => Ok(expect_object(Kind::Run, &found)),
-            // Ours, and somebody took the label off: the next one would fare no better.
-            Some(found) if marks::is_owned_by(&found, &creation.execution) => {
-                let mark = marks::missing(rendered, &found).unwrap_or_else(|| "labels of ours".to_owned());
-                Ok(self.refuse_unmarked(creation, &found, &mark).await)
+            Some(found) if observe_run(&found.metadata, &found.data, Order(0)).is_some() => {
+                Ok(expect_object(Kind::Run, &found))
             }
-            // That of another execution, which lost our label before this process saw it.
-            Some(found) if let Some((owner, run)) = strayed(&found) => self.found_after_all(&owner, &run, &found),
             Some(_) => {
                 tracing::warn!(
                     run = name,
@@ -127,7 +116,7 @@ impl Performer {
         };
         let released = released.map_err(|error| changed_or_call(error, format!("PipelineRun {run}"), "release"))?;
         tracing::debug!(run = %run, "released");
-        expect_run(run, &released)
+        Ok(expect_object(Kind::Run, &released))
     }
 
     async fn try_release(&self, run: &RunId, at: Option<Time>) -> std::result::Result<DynamicObject, CallError> {
@@ -166,7 +155,7 @@ impl Performer {
                 let (namespace, name) = (self.cluster.execution_namespace().into(), (&*run.name).into());
                 let object = Written { kind: Kind::Run, namespace, name, uid: run.uid.clone() };
                 let mut learned = match &leaving {
-                    Some(leaving) => expect_run(run, leaving)?,
+                    Some(leaving) => expect_object(Kind::Run, leaving),
                     None => deleted(object, None),
                 };
                 if why == Unneeded::Unreleased {
@@ -193,28 +182,7 @@ impl Performer {
             422 => PerformError::Changed { what: format!("PipelineRun {run}") }, // another uid
             _ => changed_or_call(error, format!("PipelineRun {run}"), "cancel"),
         })?;
-        let learned = expect_run(run, &cancelled)?;
         tracing::info!(run = %run, reason = said, "cancelled");
-        Ok(learned)
+        Ok(expect_object(Kind::Run, &cancelled))
     }
-}
-
-/// Reads whose a run is that has no label of ours.
-fn strayed(found: &DynamicObject) -> Option<(ExecutionId, RunId)> {
-    let (_, run) = observe_run(&found.metadata, &found.data, Order(0))?;
-    match run.owner {
-        Owner::Execution { id, .. } => Some((id, run.id)),
-        Owner::Nobody => None,
-    }
-}
-
-/// Expects what was written to a run. Where its watch does not deliver it, as it has lost our label, the answer is a
-/// live read of it.
-fn expect_run(run: &RunId, written: &DynamicObject) -> Result<Vec<Learned>> {
-    if has_our_label(written) { Ok(expect_object(Kind::Run, written)) } else { unwatched(run, written) }
-}
-
-/// Tells whether the watch of runs delivers a run.
-pub(super) fn has_our_label(run: &DynamicObject) -> bool {
-    run.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(wfe_api::labels::LABEL_WORKFLOW_EXECUTION))
 }

@@ -80,8 +80,6 @@ pub enum Task {
     Record(Box<Record>, Box<ScheduleStatus>),
     /// Does a step of the triage of a schedule.
     Triage(Box<TriageStep>),
-    /// Reads a run that its watch does not deliver.
-    Follow(RunId),
     /// Tells people something, of this attempt of the execution where it is a later one.
     Tell(Tell, Option<u32>),
 }
@@ -194,7 +192,6 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
             Task::Record(Box::new(record), Box::new(shown))
         }
         Action::Triage(step) => Task::Triage(Box::new(step)),
-        Action::Follow { run } => Task::Follow(run),
         Action::Tell(tell) => {
             let of = match &tell {
                 Tell::Replay { execution, .. } => entry.target.executions.get(&execution.uid),

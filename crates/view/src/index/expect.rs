@@ -62,10 +62,8 @@ pub enum Expected {
 pub enum Live {
     /// It is gone, or another one has its name.
     Gone,
-    /// It is there, and its watch selects it.
+    /// It is there, and its watch will deliver it.
     There,
-    /// It is there without our label, so that no watch delivers it.
-    Unlabelled,
 }
 
 impl Expected {
@@ -142,9 +140,8 @@ impl Expectations {
         overdue
     }
 
-    /// Forgets what a live read has answered: whatever concerns an object that is gone, or that no watch delivers; and
-    /// the wait for an absence that does not come, as a finalizer holds the object. What else is there is awaited
-    /// still.
+    /// Forgets what a live read has answered: whatever concerns an object that is gone, and the wait for an absence
+    /// that does not come, as a finalizer holds the object. What else is there is awaited still.
     pub(super) fn read(&mut self, expected: &Expected, live: Live) {
         if live != Live::There || matches!(expected, Expected::Absence { .. }) {
             self.0.remove(&expected.object().uid);

@@ -6,13 +6,12 @@ use wfe_core::Time;
 use wfe_core::evidence::{Absence, Started};
 use wfe_core::execution::{Execution, ExecutionState, Lost};
 use wfe_core::findings::Findings;
-use wfe_core::name::{RunId, Uid};
+use wfe_core::name::Uid;
 use wfe_core::run::{Look, Owner, Progress, Run, Seen};
 use wfe_core::target::Target;
 use wfe_tekton::{Evidence, Sighting};
 
 use super::Entry;
-use super::keep::forget_owners;
 
 /// Of how many runs that have not come yet a target keeps what was seen of them. One run is made at a time; each rival
 /// operator may add one.
@@ -126,35 +125,8 @@ impl Entry {
         }
     }
 
-    /// Takes in that a run is there. One that lost our label was only taken for gone: that it was pending then says
-    /// nothing.
-    pub(super) fn find(&mut self, run: &RunId) {
-        let owner = self.target.executions.values_mut().find(|execution| execution.is_running(run));
-        if let Some(memory) = owner.and_then(|owner| owner.memory.as_mut())
-            && matches!(memory.lost_proof, Some(Lost::Vanished(Started::NotStarted(_))))
-        {
-            memory.lost_proof = None;
-        }
-    }
-
-    /// Forgets the runs that no watch delivers and nobody waits for: they are done, and their executions ended or gone.
-    pub(super) fn drop_unwatched(&mut self) {
-        let target = &self.target;
-        let is_needed = |run: &Run| {
-            let waits = target.owner_of(run).is_some_and(|owner| !owner.is_terminal());
-            run.unwatched.is_none() || run.is_unfinished() || waits || target.committed_to(run).is_some()
-        };
-        let over: Vec<Uid> = target.runs.values().filter(|run| !is_needed(run)).map(|run| run.id.uid.clone()).collect();
-        for uid in over {
-            self.target.runs.remove(&uid);
-            self.evidence.remove(&uid);
-        }
-        forget_owners(&mut self.target);
-    }
-
     /// Forgets what nobody needs any more: what was seen of runs whose execution has ended, or that cannot come.
     pub(super) fn forget(&mut self) {
-        self.drop_unwatched();
         let over: HashSet<Uid> = {
             let over = self.target.runs.values().filter(|run| is_over(&self.target, run));
             over.map(|run| run.id.uid.clone()).collect()

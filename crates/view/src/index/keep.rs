@@ -35,10 +35,7 @@ pub(super) fn already_seen(target: &Target, vanished: &Few<()>, expected: &Expec
         }
         (Expected::Version { version, .. }, Kind::Run) => {
             let known = target.runs.get(&object.uid);
-            let is_followed = known.is_some_and(|run| run.unwatched.is_some());
-            is_followed
-                || vanished.get(&object.uid).is_some()
-                || known.is_some_and(|run| expect::at_least(&run.version, version))
+            vanished.get(&object.uid).is_some() || known.is_some_and(|run| expect::at_least(&run.version, version))
         }
         (Expected::Version { .. }, _) => true, // nothing else is written
     }

@@ -1,25 +1,14 @@
 //! What this process waits for, and what it has read live, where a watch does not deliver it.
 
 use wfe_core::Time;
-use wfe_core::chain::ChainName;
 use wfe_core::name::Uid;
-use wfe_core::run::Run;
 
-use super::expect::at_least;
 use super::keep::already_seen;
 use super::{Expected, Index, Key, Kind, Live};
 
 impl Index {
     /// Holds a target back until the watch has delivered a write of this process.
     pub fn expect(&mut self, key: &Key, expected: Expected, now: Time) {
-        if let Expected::Absence { object } = &expected
-            && self
-                .entry(key)
-                .and_then(|entry| entry.target.runs.get(&object.uid))
-                .is_some_and(|run| run.unwatched.is_some())
-        {
-            return self.vanish(key, Kind::Run, &object.uid.clone()); // no watch will say so
-        }
         let object = expected.object();
         if self.places[&object.kind].get(&object.uid).is_some_and(|place| place != key) {
             return; // the watch has delivered it, with another target
@@ -68,21 +57,5 @@ impl Index {
             self.remove(kind, &place, uid);
         }
         self.remove(kind, key, uid);
-    }
-
-    /// Takes in a run that was read live, as somebody took our label off and its watch does not deliver it any more. It
-    /// is followed until it is done and its execution has ended.
-    pub fn follow_live(&mut self, chain: ChainName, mut run: Run, now: Time) {
-        let key = Key::Chain(chain);
-        if self.places[&Kind::Run].contains_key(&run.id.uid) {
-            let known = self.entry(&key).and_then(|entry| entry.target.runs.get(&run.id.uid));
-            if known.is_some_and(|known| at_least(&known.version, &run.version)) {
-                return self.touch(&key); // it has its label again
-            }
-            // Its watch is behind: it will deliver that the run is gone, which is not so.
-            self.places.entry(Kind::Run).or_default().remove(&run.id.uid);
-        }
-        run.unwatched = Some(Box::new(now));
-        self.keep_run(key, run, None, now);
     }
 }

@@ -7,7 +7,6 @@ use wfe_core::run::{Order, Owner, Run};
 use wfe_core::target::Target;
 use wfe_tekton::Descendant;
 
-use super::expect::at_least;
 use super::keep::{end_tries, forget_owners, keep_presence, keep_release, mark_gone, place_owner, share_strings};
 use super::pause::pause_for;
 use super::schedules::relative_of;
@@ -57,21 +56,13 @@ impl Index {
         self.relate(&uid, made_for, relative);
     }
 
-    pub(super) fn apply_run(&mut self, chain: ChainName, run: Run, now: Time) {
+    pub(super) fn apply_run(&mut self, chain: ChainName, mut run: Run, now: Time) {
         let key = Key::Chain(chain);
-        let known = self.entry(&key).and_then(|entry| entry.target.runs.get(&run.id.uid));
-        if known.is_some_and(|known| known.unwatched.is_some() && at_least(&known.version, &run.version)) {
-            return self.touch(&key); // from before it lost our label
-        }
         // What was a pipeline in a pipeline, and has no controller any more.
         if let Some(previous) = self.place(Kind::Run, &run.id.uid, &key) {
             self.remove(Kind::Run, &previous, &run.id.uid);
         }
         let listing = self.lists.get(&Kind::Run).filter(|list| list.seen.is_some()).map(|list| list.place);
-        self.keep_run(key, run, listing, now);
-    }
-
-    pub(super) fn keep_run(&mut self, key: Key, mut run: Run, listing: Option<u64>, now: Time) {
         let uid = run.id.uid.clone();
         let common = self.in_common();
         let entry = open(&mut self.targets, &key, common);
@@ -94,17 +85,12 @@ impl Index {
             end_tries(execution, &run);
         }
         share_strings(&mut run.owner, &entry.target.executions);
-        entry.find(&run.id);
         entry.follow(&mut run, listing.is_some());
         if !run.is_unfinished() {
             run.memory.done_seen.get_or_insert(now);
         }
         entry.expected.seen(Kind::Run, &uid, &run.version);
-        let is_unwatched = run.unwatched.is_some();
         entry.target.runs.insert(uid, run);
-        if is_unwatched {
-            entry.drop_unwatched();
-        }
         self.dirty.insert(key);
     }
 

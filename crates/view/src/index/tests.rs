@@ -42,7 +42,13 @@ fn id(uid: &str) -> ExecutionId {
 
 fn execution(uid: &str, version: &str) -> Delivery {
     let execution = Execution::undecided(id(uid), Version::new(version), now());
-    Delivery::Execution(Box::new(ExecutionRecord { execution, target: Some(target()), generation: 1, request: None, end: None }))
+    Delivery::Execution(Box::new(ExecutionRecord {
+        execution,
+        target: Some(target()),
+        generation: 1,
+        request: None,
+        end: None,
+    }))
 }
 
 fn run(uid: &str, owner: &str, version: &str) -> Delivery {
@@ -62,7 +68,6 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
         timeout: None,
         released_at: None,
         deleting: false,
-        unwatched: None,
         memory: RunMemory::default(),
     };
     Delivery::Run(target().chain(), Box::new(run))
@@ -709,7 +714,6 @@ fn a_write_that_no_watch_delivers_is_read_live_after_half_a_minute() {
     let absence = Expected::Absence { object: object(Kind::Run, "r") };
     for (expected, live, is_over) in [
         (made("lost", "9"), Live::Gone, true),
-        (made("lost", "9"), Live::Unlabelled, true),
         (made("lost", "9"), Live::There, false),
         (written("a", "9"), Live::Gone, true),
         (written("a", "9"), Live::There, false),
@@ -739,78 +743,6 @@ fn a_run_that_was_pending_when_it_was_deleted_never_started() {
     assert_eq!(lost(pending(), Some(released(pending()))), None);
     assert_eq!(lost(released(pending()), Some(pending())), None);
     assert_eq!(lost(pending(), None), None, "a list does not say what it was at the end");
-}
-
-#[test]
-fn a_run_that_lost_our_label_is_followed_until_its_execution_has_ended() {
-    let mut index = synced(vec![running("1"), run("r1", "a", "2")]);
-    let live = |version: &str| match run("r1", "a", version) {
-        Delivery::Run(_, run) => run,
-        other => panic!("{other:?}"),
-    };
-    let lost =
-        |index: &Index| index.entry(&key()).unwrap().target.executions[&Uid::new("a")].recall().lost_proof.clone();
-    // A watch tells of it as of a deletion, with the version before: that it was pending then says nothing.
-    index.apply(Delivery::RunDeleted(Uid::new("r1"), Some(live("2"))), now());
-    assert!(lost(&index).is_some());
-    let mut released = live("3");
-    released.progress = Progress::Released;
-    index.follow_live(target().chain(), *released.clone(), now());
-    assert_eq!((run_of(&index).unwatched.as_deref(), lost(&index)), (Some(&now()), None));
-    // No list holds it, and no write to it is awaited.
-    index.apply(Delivery::ListBegins(Kind::Run), now());
-    index.apply(Delivery::ListEnds(Kind::Run), now());
-    index.expect(&key(), made("r1", "9"), now());
-    assert!(index.ready(&key()).is_some() && run_of(&index).unwatched.is_some());
-    let mut done = released.clone();
-    done.progress = Progress::Done(wfe_core::run::Outcome {
-        succeeded: true,
-        reason: "Succeeded".into(),
-        message: "".into(),
-        completed_at: None,
-    });
-    index.follow_live(target().chain(), *done, now());
-    assert!(!run_of(&index).is_unfinished(), "its execution does not say so yet");
-    let mut ended = execution("a", "4");
-    if let Delivery::Execution(record) = &mut ended {
-        record.execution.state = ExecutionState::Completed { completed_at: Some(now()) };
-    }
-    index.apply(ended, now());
-    assert!(index.entry(&key()).unwrap().target.runs.is_empty());
-}
-
-#[test]
-fn a_run_that_lost_our_label_behind_its_watch_is_as_it_was_read() {
-    let mut index = synced(vec![running("1"), run("r1", "a", "2")]);
-    let read = |version: &str, cancelled| match run("r1", "a", version) {
-        Delivery::Run(_, run) => Run { cancelled, ..*run },
-        other => panic!("{other:?}"),
-    };
-    let shown = |index: &Index| {
-        let run = run_of(index);
-        (run.version.as_str().to_owned(), run.cancelled, run.unwatched.is_some())
-    };
-    index.follow_live(target().chain(), read("4", true), now());
-    assert_eq!(shown(&index), ("4".to_owned(), true, true), "the watch shows what was before");
-    index.apply(run("r1", "a", "3"), now());
-    assert_eq!(shown(&index), ("4".to_owned(), true, true), "what comes late is older");
-    index.apply(Delivery::RunDeleted(Uid::new("r1"), None), now());
-    assert_eq!(shown(&index), ("4".to_owned(), true, true), "it is not gone: it has lost our label");
-    index.apply(run("r1", "a", "6"), now());
-    assert_eq!(shown(&index), ("6".to_owned(), false, false), "it has its label again");
-    index.follow_live(target().chain(), read("5", true), now());
-    assert_eq!(shown(&index), ("6".to_owned(), false, false), "a read that was answered late is older");
-}
-
-#[test]
-fn the_deletion_of_a_run_that_lost_our_label_is_not_awaited() {
-    let mut index = synced(vec![execution("a", "1")]);
-    let Delivery::Run(chain, live) = run("r1", "a", "2") else { panic!("a run") };
-    index.follow_live(chain, *live, now());
-    assert!(run_of(&index).unwatched.is_some());
-    index.expect(&key(), Expected::Absence { object: object(Kind::Run, "r1") }, now());
-    assert!(index.ready(&key()).is_some(), "no watch will tell of it");
-    assert!(index.entry(&key()).unwrap().target.runs.is_empty());
 }
 
 #[test]

@@ -100,13 +100,12 @@ impl<'a> Running<'a> {
     }
 
     /// Returns the run that was made for the next attempt: as with an undecided execution, one that was released comes
-    /// first, and one that lost our label is none while it is pending.
+    /// first.
     fn own_next_run(self, last: &RunId) -> Option<&'a Run> {
         let last_number = self.view.target.last_number_of(self.execution);
         let above = |run: &&Run| last_number.is_none_or(|last| run.number > last);
         let own = self.view.target.runs.values().filter(|run| run.is_owned_by(&self.execution.id));
         own.filter(|run| run.id.uid != last.uid && !run.never_starts())
-            .filter(|run| !run.is_pending() || run.unwatched.is_none())
             .filter(above)
             .min_by_key(|run| (run.is_pending(), run.order, run.number))
     }

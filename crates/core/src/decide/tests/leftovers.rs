@@ -81,32 +81,6 @@ fn a_run_that_is_being_deleted_is_deleted_once_and_holds_nobody() {
 }
 
 #[test]
-fn a_run_that_no_watch_delivers_is_read_live_every_ten_seconds() {
-    let unwatched = Run { unwatched: Some(Box::new(at(45))), ..run(1, "a", Progress::Released) };
-    let target = target(vec![running("a", "r1")], vec![unwatched]);
-    let reads = |second| {
-        let decision = decide(&target, &Policy::default(), at(second));
-        (decision.actions.contains(&Action::Follow { run: run_id("r1") }), decision.wake)
-    };
-    assert_eq!(reads(54), (false, Some(at(55))));
-    assert!(reads(55).0);
-}
-
-#[test]
-fn a_pending_run_that_lost_our_label_is_given_up_and_deleted_and_never_committed_to() {
-    let unwatched = |progress| Run { unwatched: Some(Box::new(at(45))), ..run(1, "a", progress) };
-    let pending = |owner: Execution| actions(&target(vec![owner], vec![unwatched(Progress::Pending)]));
-    let given_up = written("a", vec![], Says::GaveUp { number: 1 });
-    assert_eq!(pending(undecided("a")), [given_up]);
-    let gave_up = Execution { run_sequence: Some(1), ..undecided("a") };
-    assert_eq!(pending(gave_up), [deleted("r1", Unneeded::Withdrawn, None)]);
-    assert_eq!(pending(failed("a")), [deleted("r1", Unneeded::Leftover, None)]);
-    // What was released past us runs.
-    let released = target(vec![undecided("a")], vec![unwatched(Progress::Released)]);
-    assert_eq!(actions(&released), [committed("a", "r1", 1, &[])]);
-}
-
-#[test]
 fn an_execution_gives_up_only_its_own_runs_and_only_those_that_may_start() {
     let nobodys = Run { owner: Owner::Nobody, ..run(1, "a", Progress::Pending) };
     assert_eq!(actions(&target(vec![undecided("a")], vec![nobodys])), [create("a", 2)]);

@@ -38,7 +38,7 @@ async fn confirmed(
 ) -> &'static str {
     let (performer, _) = performer(answer);
     match performer.confirm(&common(strangers), &[fact]).await {
-        Ok(ControlFlow::Continue(learned)) if learned.is_empty() => "holds",
+        Ok(learned) if learned.is_empty() => "holds",
         Ok(_) => "something was learned",
         Err(error) => error.label(),
     }

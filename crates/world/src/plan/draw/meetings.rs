@@ -18,7 +18,6 @@ pub(super) fn add(plan: &mut Plan, seed: u64) {
     let mut chance = Rng::with_seed(seed.rotate_left(29) ^ 0x3EE7);
     match seed % EACH {
         9 => start_in_gap(plan, &mut chance),
-        14 => delete_unlabelled(plan, &mut chance),
         24 => crowd_without_right(plan, &mut chance),
         _ => {}
     }
@@ -41,19 +40,6 @@ fn start_in_gap(plan: &mut Plan, chance: &mut Rng) {
         plan.faults.push(Fault { from, to, replica: None, what: refused });
         let compacted = to.saturating_sub(chance.u64(0..SECOND));
         plan.faults.push(Fault { from: compacted, to: compacted, replica: None, what: Trouble::Compacted });
-    }
-}
-
-/// Somebody takes our label off a run, and deletes it: no watch says that it is gone.
-fn delete_unlabelled(plan: &mut Plan, chance: &mut Rng) {
-    for number in 0..4 {
-        let at = chance.u64(MINUTE..LASTS);
-        let name = format!("ops/stray-{number}");
-        let story = pick(chance, &["timeout-of-run-after", "timeout-of-run-before", "success"]);
-        create(plan, at, &name, &own_target(number), story);
-        let unlabelled = at + chance.u64(100..6 * SECOND);
-        plan.acts.push(Act { at: unlabelled, what: Deed::UnlabelRun(name.clone()) });
-        plan.acts.push(Act { at: unlabelled + chance.u64(0..6 * SECOND), what: Deed::DeleteRun(name) });
     }
 }
 
