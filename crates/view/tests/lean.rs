@@ -53,6 +53,11 @@ fn the_record_of_an_object_is_that_of_the_whole_one() {
 }
 
 #[test]
+fn the_pod_of_a_stranger_has_no_record() {
+    assert_eq!(records(Kind::Pod, &objects::stranger_pod(1)), ["None", "None"]);
+}
+
+#[test]
 fn it_is_so_with_each_part_null_missing_or_of_another_shape() {
     for (kind, object) in all_kinds() {
         for part in ["spec", "status"] {
