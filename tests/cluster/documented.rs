@@ -211,7 +211,10 @@ fn blocks_of(text: &str) -> Vec<Vec<String>> {
     let (mut blocks, mut in_block, mut goes_on) = (Vec::<Vec<String>>::new(), false, false);
     for line in text.lines() {
         match (line, blocks.last_mut()) {
-            ("```sh", _) => (in_block, _) = (true, blocks.push(Vec::new())),
+            ("```sh", _) => {
+                in_block = true;
+                blocks.push(Vec::new());
+            }
             ("```", _) => in_block = false,
             (_, Some(block)) if in_block && !line.starts_with('#') => {
                 let (part, more) = line.strip_suffix('\\').map_or((line, false), |part| (part, true));

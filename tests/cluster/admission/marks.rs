@@ -19,7 +19,7 @@ use crate::history::short;
 const POLICY: &str = "marks.pipelineruns.kubernaut.ai";
 const RUNS: &str = "kubernaut-workflows";
 const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
-/// Tekton's controller as its own release runs it, and as OpenShift Pipelines does.
+/// Tekton's controller as its own release runs it, and as `OpenShift` Pipelines does.
 const TEKTON: &str = "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller";
 const OPENSHIFT: &str = "system:serviceaccount:openshift-pipelines:tekton-pipelines-controller";
 /// An administrator of the whole cluster, and one of the execution namespace alone.
@@ -229,7 +229,7 @@ async fn the_policy_on_marks_fits_the_kinds() -> Result<()> {
     expect_no_warnings("marks").await
 }
 
-/// As OpenShift Pipelines has it: Tekton's controller with the roles of its release, and under another account.
+/// As `OpenShift` Pipelines has it: Tekton's controller with the roles of its release, and under another account.
 #[tokio::test]
 async fn a_tekton_under_another_account_runs_a_workflow() -> Result<()> {
     let control_plane = ControlPlane::start(Options::default()).await?;
