@@ -11,13 +11,14 @@ use super::objects::report;
 const PAGE: &str = "docs/security.md";
 
 /// Whom a refusal can send somebody to: who gives the right, or nobody; or what somebody can do alone.
-const WHOM: [&str; 6] = [
+const WHOM: [&str; 7] = [
     "which an administrator ",
     "ask whoever runs the cluster",
     "nobody can give it more",
     "no role but the operator",
     "must be your own user name",
     "pin the bundle",
+    "which config/rbac gives",
 ];
 
 /// A refusal for a lacking right names the right, or the list, and who can give it.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::screen::{Screen, Tone};
 use crate::assets::{Assets, repository};
+use crate::awaits::ask_until;
 use crate::control_plane::ControlPlane;
 use crate::stack::{Options, Tekton};
 use crate::{bundle, given, manifests};
@@ -21,6 +23,8 @@ use crate::{bundle, given, manifests};
 pub(super) const NAMESPACE: &str = "wfe-demo";
 /// Where all runs live, as `config/base` has it.
 pub(super) const EXECUTION_NAMESPACE: &str = "kubernaut-workflows";
+/// How long the API server may take to read the `ConfigMap` of a policy: under a second where it is not busy.
+const LISTED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A cluster that is ready for the story.
 pub(super) struct Stage {
@@ -110,7 +114,25 @@ impl Stage {
             .await?;
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         manifests::apply(&self.client, &namespace).await?;
+        self.policies_have_their_lists().await?;
         self.remove_executions().await
+    }
+
+    /// Waits until the API server has read the `ConfigMap` of the policies that were just installed: until then it
+    /// refuses every execution.
+    async fn policies_have_their_lists(&self) -> Result<()> {
+        let sample = self.sample("payment-restart.yaml")?.into_iter().next().context("the sample holds no object")?;
+        let sample: DynamicObject = serde_json::from_value(sample)?;
+        let (api, params) = (self.executions(), PostParams { dry_run: true, ..PostParams::default() });
+        let ask = async || {
+            let refused = api.create(&params, &sample).await.err();
+            anyhow::Ok(refused.map(|error| error.to_string()).unwrap_or_default())
+        };
+        let is = |refused: &String| !refused.contains("no params found");
+        ask_until(LISTED_WITHIN, "the admission policies find their lists", ask, is).await.map(drop).context(
+            "the API server does not find the ConfigMap of the admission policies: where the operator was uninstalled \
+             from this cluster before, restart the API server (deploy/README.md, Uninstall)",
+        )
     }
 
     /// Returns what the operator is told beside the defaults: in somebody's cluster, to keep to the demo's namespace,
