@@ -378,6 +378,7 @@ impl Engine {
             }
         };
         self.queue.done(&key, self.pace.slowdown());
+        self.pace.is_at_floor(self.queue.places() <= 1.0);
         if learned_something {
             self.mark(key);
         }

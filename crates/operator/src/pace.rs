@@ -1,7 +1,7 @@
-//! How the API server keeps up: how long its answers to writes take, compared with the quickest of their kind.
+//! How the API server keeps up: how long its answers to writes take, compared with quick answers of the same kind.
 //!
-//! What is under way for one namespace is what the requests of all others wait behind. How much of that is too much
-//! depends on the API server, so nobody has to say it: as soon as answers take longer than they need to, a crowd gets
+//! The requests of one namespace that are under way delay the requests of all others. How many are too many depends on
+//! the API server, so it is measured and not configured: as soon as answers take longer than they need to, a crowd gets
 //! fewer places beside others ([`Places`]), and more again when they do not.
 
 use std::collections::HashMap;
@@ -10,9 +10,17 @@ use std::time::Duration;
 
 use crate::verb::Verb;
 
-/// By how much the quickest answer of a kind grows with each answer that is slower: what was quick once is forgotten
-/// after some thousand answers, as an API server may be another one by then.
-const FORGETS: f64 = 1.0005;
+/// Which share of the answers of a kind is quicker than what counts as quick. The very quickest would not do: a single
+/// answer that took a short cut would make all others look slow.
+const QUICKER: f64 = 0.1;
+/// No answer counts as quicker, in seconds: a tenth of a millisecond is less than any write takes.
+const QUICKEST: f64 = 1e-4;
+/// By what share of itself the quick time of a kind moves towards each answer: after a thousand answers, a minute or two
+/// of a crowd, it describes the API server as it is by then.
+const MOVES: f64 = 0.01;
+/// How much faster it moves while a crowd has a single place. So little under way delays nobody, so what answers take
+/// then is what they need: the API server may be a slower one for good.
+const MOVES_AT_FLOOR: f64 = 10.0 * MOVES;
 /// How much one answer counts for how slow the API server is: about the eight latest are what it is judged by.
 const WEIGHT: f64 = 1.0 / 8.0;
 /// How many times as slow one answer counts as at the most: a single one may be slow for reasons of its own.
@@ -32,27 +40,37 @@ pub struct Pace(Arc<Mutex<Answers>>);
 
 #[derive(Debug, Default)]
 struct Answers {
-    /// What the quickest answers of each kind take, in seconds. The kinds are those of the metric's labels.
-    quickest: HashMap<(Verb, &'static str), f64>,
+    /// What a quick answer of each kind takes, in seconds: about one of ten is quicker. The kinds are those of the
+    /// metric's labels.
+    quick: HashMap<(Verb, &'static str), f64>,
     /// How many times as long the latest took.
     lately: f64,
+    /// Whether a crowd has a single place.
+    is_at_floor: bool,
 }
 
 impl Pace {
-    /// Notes how long an answer took. Reads do not count: a list takes as long as it is large.
-    pub fn answered(&self, verb: Verb, resource: &'static str, took: Duration) {
-        if !verb.is_write() || took > HANGS {
+    /// Records how long a successful write took. Other answers must not come here: a list takes as long as it is large,
+    /// and a refusal says nothing about what a write takes.
+    pub fn wrote(&self, verb: Verb, resource: &'static str, took: Duration) {
+        if took > HANGS {
             return;
         }
-        let took = took.as_secs_f64().max(f64::MIN_POSITIVE);
+        let took = took.as_secs_f64().max(QUICKEST);
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let quickest = answers.quickest.entry((verb, resource)).or_insert(took);
-        *quickest = took.min(*quickest * FORGETS);
-        let times = (took / *quickest).min(MOST);
+        let moves = if answers.is_at_floor { MOVES_AT_FLOOR } else { MOVES };
+        let quick = answers.quick.entry((verb, resource)).or_insert(took);
+        *quick *= if took < *quick { 1.0 - moves * (1.0 - QUICKER) } else { 1.0 + moves * QUICKER };
+        let times = (took / *quick).min(MOST);
         answers.lately += (times - answers.lately) * WEIGHT;
     }
 
-    /// Returns how many times as long as the quickest ones the latest answers took.
+    /// Records whether a crowd has a single place: then quick answers are measured anew.
+    pub fn is_at_floor(&self, is_at_floor: bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_at_floor = is_at_floor;
+    }
+
+    /// Returns how many times as long as a quick one the latest answers took.
     #[must_use]
     pub fn slowdown(&self) -> f64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).lately
@@ -100,43 +118,73 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn answered(pace: &Pace, verb: Verb, milliseconds: u64, times: usize) -> String {
-        (0..times).for_each(|_| pace.answered(verb, "pipelineruns", Duration::from_millis(milliseconds)));
+    const KIND: (Verb, &str) = (Verb::Create, "pipelineruns");
+
+    fn wrote(pace: &Pace, verb: Verb, milliseconds: u64, times: usize) -> String {
+        (0..times).for_each(|_| pace.wrote(verb, KIND.1, Duration::from_millis(milliseconds)));
         format!("{:.1}", pace.slowdown())
     }
 
+    /// The API server answers like this, again and again; returns how many places a crowd has then.
+    fn places_after(pace: &Pace, milliseconds: &[u64], rounds: usize) -> f64 {
+        let mut places = Places::new(4, 32);
+        for took in (0..rounds).flat_map(|_| milliseconds) {
+            pace.wrote(KIND.0, KIND.1, Duration::from_millis(*took));
+            places.adapt(pace.slowdown());
+            pace.is_at_floor(places.count() <= 1.0);
+        }
+        places.count()
+    }
+
     #[test]
-    fn answers_are_compared_with_the_quickest_of_their_kind() {
+    fn answers_are_compared_with_quick_ones_of_their_kind() {
         let pace = Pace::default();
         assert!(pace.slowdown() < QUICK, "nothing is known to be slow");
-        assert_eq!(answered(&pace, Verb::Create, 2, 100), "1.0");
-        assert_eq!(answered(&pace, Verb::Patch, 20, 100), "1.0", "another kind takes longer by itself");
-        assert_eq!(answered(&pace, Verb::Create, 6, 1), "1.2", "one is no more than one of several");
-        answered(&pace, Verb::Create, 6, 50);
+        assert_eq!(wrote(&pace, Verb::Create, 2, 100), "1.0");
+        assert_eq!(wrote(&pace, Verb::Patch, 20, 100), "1.0", "another kind takes longer by itself");
+        assert_eq!(wrote(&pace, Verb::Create, 7, 1), "1.3", "one is no more than one of several");
+        wrote(&pace, Verb::Create, 6, 50);
         assert!(pace.slowdown() > SLOW, "{pace:?}");
-        assert_eq!(answered(&pace, Verb::Create, 2, 50), "1.0");
+        assert_eq!(wrote(&pace, Verb::Create, 2, 50), "1.0");
     }
 
     #[test]
     fn what_was_quick_once_is_forgotten() {
         let pace = Pace::default();
-        answered(&pace, Verb::Create, 2, 1);
-        assert_eq!(answered(&pace, Verb::Create, 4, 5_000), "1.0", "this API server takes so long");
+        wrote(&pace, Verb::Create, 2, 1);
+        assert_eq!(wrote(&pace, Verb::Create, 4, 5_000), "1.0", "this API server takes so long");
+    }
+
+    #[test]
+    fn an_api_server_that_is_slower_for_good_is_known_soon_at_the_floor() {
+        let pace = Pace::default();
+        assert_eq!(places_after(&pace, &[2], 1_000), 32.0);
+        assert_eq!(places_after(&pace, &[20], 100), 1.0, "it has just become slow");
+        assert!(places_after(&pace, &[20], 1_000) > 4.0, "{pace:?}");
     }
 
     #[test]
     fn one_slow_answer_is_no_slow_api_server() {
         let pace = Pace::default();
-        answered(&pace, Verb::Create, 2, 100);
-        assert_eq!(answered(&pace, Verb::Create, 900, 1), "1.9");
+        wrote(&pace, Verb::Create, 2, 100);
+        assert_eq!(wrote(&pace, Verb::Create, 900, 1), "1.9");
+    }
+
+    /// One answer of twenty takes a quarter of the time of the others, as one does that finds nothing to write.
+    #[test]
+    fn a_few_quick_answers_do_not_make_a_steady_api_server_slow() {
+        let steady: Vec<u64> = (0..20).map(|number| if number == 0 { 1 } else { 4 }).collect();
+        assert_eq!(places_after(&Pace::default(), &steady, 1_000), 32.0);
+        let pace = Pace::default();
+        wrote(&pace, KIND.0, 0, 1);
+        assert_eq!(places_after(&pace, &[4], 2_000), 32.0, "the first answer of all was one of these: {pace:?}");
     }
 
     #[test]
-    fn reads_and_what_hangs_say_nothing() {
+    fn what_hangs_says_nothing() {
         let pace = Pace::default();
-        let before = answered(&pace, Verb::Create, 2, 10);
-        assert_eq!(answered(&pace, Verb::List, 900, 10), before);
-        assert_eq!(answered(&pace, Verb::Create, 10_000, 10), before);
+        let before = wrote(&pace, Verb::Create, 2, 10);
+        assert_eq!(wrote(&pace, Verb::Create, 10_000, 10), before);
     }
 
     #[test]
