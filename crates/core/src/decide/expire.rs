@@ -30,14 +30,25 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     let keeps = Keeps::of(view);
     // Whether a failure stays that a later success or clearance has made harmless: then that stays too.
     let mut failure_stays = false;
+    // The latest time of the failures that stay since the last success.
+    let mut latest_time: Option<Time> = None;
     let (all, in_order_from) = (view.history.all(), view.history.in_order_from());
     for (at, past) in all.iter().enumerate() {
         let mends = past.end == End::Completed || past.execution.clearance.is_some();
-        let is_needed = failure_stays && mends || keeps.past(past) || places_next(all, at, in_order_from);
+        let failed_at = past.ended_at.unwrap_or(Time::MAX_UTC);
+        // Where times contradict the order: a quiet time before this one keeps an older one with a later time from
+        // counting.
+        let ends_row = past.backs_off() && latest_time.is_some_and(|latest| latest > failed_at);
+        let is_needed = failure_stays && mends || ends_row || keeps.past(past) || places_next(all, at, in_order_from);
         let free = !is_needed && keeps.is_free(past.execution);
         let not_before = cools_until(view, past).max(keeps.waited_for(past));
         if !(free && remove(view, past.execution, not_before, decision)) {
             failure_stays |= past.end != End::Completed;
+            latest_time = match past.end {
+                End::Completed => None,
+                _ if past.backs_off() => latest_time.max(Some(failed_at)),
+                _ => latest_time,
+            };
         }
     }
     // Nothing ever rests on what was skipped.
