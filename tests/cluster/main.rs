@@ -7,6 +7,7 @@
 #![cfg(test)]
 
 mod admission;
+mod another_crd;
 mod audited;
 mod blocked;
 mod budget;

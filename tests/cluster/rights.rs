@@ -71,6 +71,7 @@ taken_away! {
     without_create_marks: "create kubernaut.ai/workflowexecutions/marks" => an_operator_whose_marks_are_refused_waits;
     without_create_child: "create kubernaut.ai/workflowschedules/child" => another_target_goes_on;
     without_get_policies: "get admissionregistration.k8s.io/validatingadmissionpolicies" => what_protects_is_not_known;
+    without_get_crds: "get apiextensions.k8s.io/customresourcedefinitions" => published_schemas_are_read_instead;
     without_get_bindings: "get admissionregistration.k8s.io/validatingadmissionpolicybindings" => what_protects_is_not_known;
     without_update_leases: "update coordination.k8s.io/leases" => nobody_leads;
 }
@@ -292,13 +293,12 @@ async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Re
         world.await_wfes("says that it waits", is_told).await?.values().find(|it| lacks_right(it)).expect("one"),
         &right,
     );
-    operator.await_value("workflowexecution_operator_forbidden_targets", 1.0).await?;
+    operator.await_value("workflowexecution_operator_trouble_targets", 1.0).await?;
     // The eighth try is due 12.7 s after the first: nobody fails at the deadline for what the operator lacks.
     let refused = [("verb", "create"), ("resource", "pipelineruns"), ("code", "403")];
     let is_over = |metrics: &Metrics| metrics.value("workflowexecution_api_requests_total", &refused) >= 8.0;
     operator.await_metrics("a try after the start deadline", is_over).await?;
-    let says_it =
-        |said: &str| said.contains("wait for a right that the operator lacks") && said.contains(&right.missing());
+    let says_it = |said: &str| said.contains("the operator itself lacks a right") && said.contains(&right.missing());
     leader::await_standing(&operator, |status, said| status == 503 && says_it(said)).await?;
     world.set_outcome("", "ok").await?;
     world.await_phase("running", "Completed").await?;
@@ -315,7 +315,7 @@ async fn nothing_new_starts_and_what_runs_ends(world: World, right: Right) -> Re
     }
     assert!(waiting.iter().any(|name| ended[name]["status"]["phase"] == "Completed"), "{ended:#?}");
     operator.await_ready().await?;
-    operator.await_value("workflowexecution_operator_forbidden_targets", 0.0).await?;
+    operator.await_value("workflowexecution_operator_trouble_targets", 0.0).await?;
     world.close().await
 }
 
@@ -356,6 +356,18 @@ async fn another_target_goes_on(world: World, right: Right) -> Result<()> {
     world.take_away(&right).await?;
     let _operator = world.operator().start().await?;
     another_target_works(&world, &bundle).await?;
+    world.close().await
+}
+
+/// What the API server publishes of its schemas says as much of the CRD.
+async fn published_schemas_are_read_instead(world: World, right: Right) -> Result<()> {
+    let bundle = short(&world).await?;
+    world.take_away(&right).await?;
+    let operator = world.operator().start().await?;
+    another_target_works(&world, &bundle).await?;
+    let asked = [("resource", "openapi"), ("code", "200")];
+    let has_asked = |metrics: &Metrics| metrics.value("workflowexecution_api_requests_total", &asked) >= 1.0;
+    operator.await_metrics("a read of the published schemas", has_asked).await?;
     world.close().await
 }
 
@@ -415,7 +427,7 @@ async fn a_pending_run_is_not_committed(world: World, right: Right) -> Result<()
     assert_eq!(world.get_wfe("patient").await?["status"], Value::Null);
     let runs = world.runs().await?;
     assert!(matches!(&runs[..], [run] if run["spec"]["status"] == "PipelineRunPending"), "{runs:#?}");
-    let says_it = |said: &str| said.contains("a right that the operator lacks") && said.contains(&right.missing());
+    let says_it = |said: &str| said.contains("the operator itself lacks a right") && said.contains(&right.missing());
     leader::await_standing(&operator, |status, said| status == 503 && says_it(said)).await?;
     world.give_back(&right).await?;
     let wfe = world.await_phase("patient", "Completed").await?;

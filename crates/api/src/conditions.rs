@@ -40,9 +40,9 @@ pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 ///
 /// True: it has been undecided for longer than a moment; the reason says what it waits for, the message what would end
 /// that ([`PAUSED`], [`RIVAL_UNDECIDED`], [`WITHDRAWN`], [`OWNER_LATE`], [`TURN`], [`DRAINING`], [`API_ERRORS`],
-/// [`CACHE_NOT_SYNCED`], [`OPERATOR_FORBIDDEN`], [`TEKTON_UNAVAILABLE`], [`POLICIES_NOT_READ`],
-/// [`DELETING`]). Absent: it does not wait, or
-/// not for long yet. It is never False: the decision removes it.
+/// [`CACHE_NOT_SYNCED`], [`OPERATOR_FORBIDDEN`], [`OPERATOR_REFUSED`], [`WRITE_DROPPED`], [`TEKTON_UNAVAILABLE`],
+/// [`POLICIES_NOT_READ`], [`DELETING`]). Absent: it does not wait, or not for long yet. It is never False: the decision
+/// removes it.
 pub const WAITING: &str = "Waiting";
 /// Whether what a person has set on the execution does not count, as nobody knows whether its admission policy was in
 /// force then.
@@ -111,6 +111,12 @@ pub const CACHE_NOT_SYNCED: &str = "CacheNotSynced";
 /// Reason of [`WAITING`]: the operator's own account lacks a right. It goes on as soon as it has it, and nothing fails
 /// for it.
 pub const OPERATOR_FORBIDDEN: &str = "OperatorForbidden";
+/// Reason of [`WAITING`]: an admission policy of the operator refuses the operator itself. It goes on as soon as the
+/// policy lets it, and nothing fails for it.
+pub const OPERATOR_REFUSED: &str = "OperatorRefused";
+/// Reason of [`WAITING`]: the API server accepted a status of the operator and dropped a decisive part of it. It goes
+/// on as soon as the status is stored, and nothing fails for it.
+pub const WRITE_DROPPED: &str = "WriteDropped";
 /// Reason of [`WAITING`]: the cluster does not serve Tekton's kinds.
 pub const TEKTON_UNAVAILABLE: &str = "TektonUnavailable";
 /// Reason of [`WAITING`]: a watch has not delivered yet what the operator itself has written.

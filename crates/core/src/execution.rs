@@ -91,6 +91,8 @@ pub struct ExecutionMemory {
     pub answers: Option<Box<Answers>>,
     /// What a look has found at the policies that guard its clearance and its cancellation.
     pub looked: Option<Looked>,
+    /// The number of its run, where its status lost the name of the run: the next status names the run again.
+    pub found_run: Option<RunNumber>,
 }
 
 /// What is remembered of most executions.
@@ -102,6 +104,7 @@ static NOTHING: ExecutionMemory = ExecutionMemory {
     lost_proof: None,
     answers: None,
     looked: None,
+    found_run: None,
 };
 
 impl ExecutionMemory {
@@ -394,6 +397,7 @@ mod tests {
             lost_proof: of_run.then(|| Lost::Unreleased(no_answer())),
             answers: None,
             looked: None,
+            found_run: None,
         };
         let kept = |was: &Execution, is: &Execution| memory(true, true).kept(was, is).map(|it| *it);
         let (waits, runs, ended) = (undecided("a"), running("a", "r1"), failed("a"));

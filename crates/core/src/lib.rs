@@ -45,6 +45,7 @@ mod testing;
 mod text;
 pub mod triage;
 pub mod tries;
+pub mod trouble;
 pub mod verdict;
 pub mod waiting;
 

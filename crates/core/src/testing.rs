@@ -25,6 +25,7 @@ use crate::schedule::{
 use crate::schedule::{Hint, Wish};
 use crate::target::{Target, TargetMemory};
 use crate::tries::{Trouble, TroubleKind};
+use crate::trouble::OwnCause;
 use crate::waiting::Pause;
 
 pub(crate) fn at(seconds: i64) -> Time {
@@ -187,7 +188,7 @@ pub(crate) fn no_answer() -> Trouble {
 
 /// The operator's own account may not do it.
 pub(crate) fn forbidden() -> Trouble {
-    Trouble { kind: TroubleKind::OperatorForbidden, words: "cannot create: forbidden".into() }
+    Trouble { kind: TroubleKind::Operator(OwnCause::LacksRight), words: "cannot create: forbidden".into() }
 }
 
 /// Tekton's kinds are missing.

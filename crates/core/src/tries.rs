@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use crate::duration;
+use crate::trouble::{OwnCause, OwnTrouble};
 use crate::waiting::Waiting;
 
 /// The longest step: half a minute, so that a leader that lasts for a minute brings the deadline closer. A try that
@@ -34,8 +35,8 @@ pub struct Trouble {
 pub enum TroubleKind {
     /// The API server refuses or does not answer.
     ApiErrors,
-    /// The operator's own account lacks a right: that is nobody's failure but its own, however long it takes.
-    OperatorForbidden,
+    /// The operator's own trouble: nobody fails for it, however long it takes.
+    Operator(OwnCause),
     /// The cluster does not serve Tekton's kinds.
     TektonUnavailable,
 }
@@ -47,15 +48,24 @@ impl Trouble {
         let words = self.words.clone();
         match self.kind {
             TroubleKind::ApiErrors => Waiting::ApiErrors(words),
-            TroubleKind::OperatorForbidden => Waiting::OperatorForbidden(words),
+            TroubleKind::Operator(cause) => Waiting::Operator(OwnTrouble { cause, words }),
             TroubleKind::TektonUnavailable => Waiting::TektonUnavailable(words),
+        }
+    }
+
+    /// Returns the operator's own trouble, where it is that.
+    #[must_use]
+    pub fn own(&self) -> Option<OwnTrouble> {
+        match self.kind {
+            TroubleKind::Operator(cause) => Some(OwnTrouble { cause, words: self.words.clone() }),
+            TroubleKind::ApiErrors | TroubleKind::TektonUnavailable => None,
         }
     }
 
     /// Tells whether a deadline may end what cannot go on for this.
     #[must_use]
     pub fn has_deadline(&self) -> bool {
-        self.kind != TroubleKind::OperatorForbidden
+        !matches!(self.kind, TroubleKind::Operator(_))
     }
 }
 

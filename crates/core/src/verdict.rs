@@ -60,6 +60,8 @@ pub enum Fact {
     OwnerGone(ExecutionId),
     /// This run, to which this execution is committed and which is not seen any more, is gone.
     RunGone(ExecutionId, RunId),
+    /// This execution, which is Running and whose status names no run, has none.
+    NoRunOf(ExecutionId),
     /// This execution, which ends without a run, has made none by this number: the answer to a create may have been
     /// lost, and the label by which a watch would show the run.
     NothingMade(ExecutionId, RunNumber),
@@ -79,6 +81,7 @@ impl Fact {
             Self::Stands(execution)
             | Self::Holds(execution)
             | Self::OwnerGone(execution)
+            | Self::NoRunOf(execution)
             | Self::NothingMade(execution, _)
             | Self::Drained(execution)
             | Self::DrainedOfAll(execution) => &execution.uid,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::trouble::{OwnCause, OwnTrouble};
+
 /// A person's pause of a namespace: nothing new starts in it, and nothing new starts on a target in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
@@ -32,8 +34,8 @@ pub enum Waiting {
     PausedEverywhere(Box<str>),
     /// The API server does not let the decision be carried out.
     ApiErrors(Box<str>),
-    /// The operator's own account lacks the right to carry out the decision.
-    OperatorForbidden(Box<str>),
+    /// The operator's own trouble keeps the decision from being carried out.
+    Operator(OwnTrouble),
     /// The cluster does not serve Tekton's kinds.
     TektonUnavailable(Box<str>),
     /// The operator cannot see what it needs to see.
@@ -50,14 +52,18 @@ pub enum Waiting {
 
 impl Waiting {
     /// All reasons.
-    pub const REASONS: [&str; 13] = [
+    pub const REASONS: [&str; 17] = [
         "Turn",
         "RivalUndecided",
         "OwnerLate",
         "Draining",
         "Paused",
         "ApiErrors",
-        "OperatorForbidden",
+        OwnCause::LacksRight.reason(),
+        OwnCause::RefusedByPolicy.reason(),
+        OwnCause::CrdLacksFields.reason(),
+        OwnCause::CannotExamine.reason(),
+        OwnCause::WriteDropped.reason(),
         "TektonUnavailable",
         "CacheNotSynced",
         "WriteNotSeen",
@@ -76,7 +82,7 @@ impl Waiting {
             Self::Draining | Self::Remains => "Draining",
             Self::Paused(_) | Self::PausedEverywhere(_) => "Paused",
             Self::ApiErrors(_) => "ApiErrors",
-            Self::OperatorForbidden(_) => "OperatorForbidden",
+            Self::Operator(trouble) => trouble.cause.reason(),
             Self::TektonUnavailable(_) => "TektonUnavailable",
             Self::Blind(_) => "CacheNotSynced",
             Self::Unseen(_) => "WriteNotSeen",
@@ -125,9 +131,7 @@ impl Waiting {
                 "nothing new starts anywhere: {by} says paused: true; ask whoever has set that, it ends with paused: false"
             ),
             Self::ApiErrors(what) => format!("the operator tries again: {what}"),
-            Self::OperatorForbidden(what) => {
-                format!("the operator itself lacks a right, and goes on as soon as it has it: {what}")
-            }
+            Self::Operator(trouble) => trouble.message(),
             Self::TektonUnavailable(what) => {
                 format!("the cluster does not serve Tekton's kinds; install Tekton Pipelines: {what}")
             }
@@ -145,6 +149,24 @@ impl Waiting {
                     .to_owned()
             }
             Self::Deleting => "its deletion has begun; a finalizer of somebody else still holds it".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_a_reason_of_its_own_that_an_execution_can_wait_with() {
+        let waits = |cause| Waiting::Operator(OwnTrouble { cause, words: "why".into() });
+        for (place, cause) in OwnCause::ALL.into_iter().enumerate() {
+            let waiting = waits(cause);
+            assert_eq!(waiting.reason(), cause.reason());
+            assert!(Waiting::REASONS.contains(&cause.reason()), "{cause:?}");
+            assert!(!waiting.is_tried(), "no deadline counts towards its end: {cause:?}");
+            assert!(waiting.message().ends_with(": why"), "{}", waiting.message());
+            assert!(OwnCause::ALL[..place].iter().all(|other| other.reason() != cause.reason()), "{cause:?}");
         }
     }
 }

@@ -15,6 +15,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::client::{Body, ClientBuilder};
 use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Config, Resource};
+use serde_json::Value;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
 use wfe_core::residue::ResidueKind;
@@ -171,6 +172,23 @@ impl Cluster {
     pub fn admission(&self, half: Half) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", half.kind());
         Api::all_with(self.client.clone(), &ApiResource::from_gvk_with_plural(&kind, half.plural()))
+    }
+
+    /// Returns the CRDs of the cluster, as whoever wrote them has them.
+    #[must_use]
+    pub fn crds(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk_with_plural(&kind, "customresourcedefinitions"))
+    }
+
+    /// Asks for what the API server publishes of the schemas of our group. It lags behind a CRD by half a second.
+    pub fn published_schemas(&self) -> impl Future<Output = kube::Result<Value>> {
+        let client = self.client.clone();
+        async move {
+            let path = format!("/openapi/v3/apis/{}/{}", wfe_api::GROUP, wfe_api::VERSION);
+            let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+            client.request(request).await
+        }
     }
 
     /// Returns what asks the API server about others, as `TokenReviews`.

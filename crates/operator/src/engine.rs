@@ -3,6 +3,7 @@
 //! One task owns the index and the queue. Work on one target is serial; different targets go side by side.
 
 mod circuits;
+mod error;
 mod mark;
 mod report;
 mod show;
@@ -16,15 +17,16 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use wfe_core::Time;
-use wfe_core::action::{Change, RunChange, Says, TriageDoes};
+use wfe_core::action::{Change, Mark, RunChange, Says, TriageDoes};
 use wfe_core::decide::{decide, decide_blind, decide_unseen};
 use wfe_core::guard::Guard;
-use wfe_core::name::{ExecutionId, Uid};
+use wfe_core::name::Uid;
 use wfe_core::target::TargetName;
 use wfe_settings::config::InForce;
 use wfe_view::index::{Delivery, Index, Key, READ_AFTER};
 
 use crate::clock::Clock;
+use crate::crds::Fitness;
 use crate::ends::Ends;
 use crate::health::Health;
 use crate::hearing::Hearing;
@@ -35,6 +37,7 @@ use crate::perform::{Performer, Report, Task, Work};
 use crate::queue::{Queue, Shares};
 use crate::untold::Untold;
 use crate::witness::{Decided, Witness};
+pub use error::EngineError;
 use report::{Failures, Held};
 
 /// How many targets are worked on at once: enough to keep the API server busy, few enough that it can serve others.
@@ -63,6 +66,8 @@ pub struct Engine {
     tasks: HashMap<tokio::task::Id, (Key, Instant)>,
     /// The targets whose actions could not be performed.
     failures: HashMap<Key, Failures>,
+    /// Writes that were accepted and changed nothing, and until when they are not made again.
+    ignored: HashMap<Key, Vec<(Mark, Instant)>>,
     /// What may have been written and is not told yet.
     untold: Untold,
     /// The ends that another process may not have told.
@@ -94,24 +99,12 @@ pub struct Settings {
     pub clock: Clock,
     /// What else is in force; it changes.
     pub config: watch::Receiver<Arc<InForce>>,
+    /// Whether the CRD of executions has what decisions rest on; it changes.
+    pub fitness: watch::Receiver<Fitness>,
     /// What is known of the policies that guard what a person sets; it changes.
     pub guard: watch::Receiver<Guard>,
     /// Who is shown each decision, where somebody is.
     pub witness: Option<Witness>,
-}
-
-/// Why the engine refuses to work.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// Two execution namespaces would be two locks.
-    #[error(
-        "{execution} is Running on a PipelineRun in another execution namespace than the one this operator was started \
-         with; start it with --execution-namespace as before, or wait until that run has ended"
-    )]
-    OtherNamespace {
-        /// The execution.
-        execution: ExecutionId,
-    },
 }
 
 impl Engine {
@@ -134,6 +127,7 @@ impl Engine {
             performing: JoinSet::new(),
             tasks: HashMap::new(),
             failures: HashMap::new(),
+            ignored: HashMap::new(),
             untold: Untold::default(),
             ends: Ends::default(),
             leadership,
@@ -185,7 +179,7 @@ impl Engine {
                 }
                 Some(finished) = self.performing.join_next_with_id() => self.finish(finished),
                 Some(delivery) = self.deliveries.recv() => self.take_in(delivery)?,
-                key = self.queue.next(), if has_room && self.leads => {
+                key = self.queue.next(), if has_room && self.leads && !self.is_unfit() => {
                     self.decide_on(key);
                     self.mark_dirty(); // a schedule that waits for a turn to probe may have got it
                 }
@@ -249,6 +243,7 @@ impl Engine {
         self.index.tell_of_triages(&key, now);
         let Some(entry) = self.index.entry(&key) else {
             self.failures.remove(&key);
+            self.ignored.remove(&key);
             self.standing.forget(&key);
             self.schedules.forget(&key);
             self.busy.forget(&key);
@@ -312,6 +307,7 @@ impl Engine {
         } else {
             self.index.waits_on(&key, &decision, now);
         }
+        self.leave_ignored(&key, &mut decision);
         let Some(entry) = self.index.entry(&key) else { return };
         if let Some(wake) = decision.wake {
             let wait = (wake - now).to_std().unwrap_or_default();

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use wfe_core::trouble::OwnTrouble;
 use wfe_view::index::Kind;
 
 /// How old the engine's last sign of life may be. It gives one every second.
@@ -36,8 +37,12 @@ struct State {
     unscheduled: Option<String>,
     /// Which admission policies do not protect. It keeps nobody from being ready: see [`Health::unprotected`].
     unprotected: Option<String>,
-    /// The right that the operator lacks, and how many targets wait for it.
-    denied: Option<(usize, String)>,
+    /// Which decisive field the CRD of executions lacks, in words.
+    unfit: Option<String>,
+    /// Which other fields the CRDs lack, in words. It keeps nobody from being ready.
+    outdated: Option<String>,
+    /// How many targets wait for the operator's own trouble, and one such trouble in words.
+    own_trouble: Option<(usize, String)>,
 }
 
 impl Health {
@@ -54,7 +59,9 @@ impl Health {
             paused: None,
             unscheduled: None,
             unprotected: None,
-            denied: None,
+            unfit: None,
+            outdated: None,
+            own_trouble: None,
         };
         Self(Arc::new(Mutex::new(state)))
     }
@@ -109,13 +116,23 @@ impl Health {
         self.update(|state| state.unprotected = why);
     }
 
-    /// Returns what else people should know of a process that is ready: what is paused, whether schedules run, and
-    /// which policies are missing.
+    /// Records which decisive field the CRD of executions lacks, in words; `None`: it has all of them.
+    pub fn unfit(&self, why: Option<String>) {
+        self.update(|state| state.unfit = why);
+    }
+
+    /// Records which other fields the CRDs lack, in words. The operator works on without them.
+    pub fn outdated(&self, why: Option<String>) {
+        self.update(|state| state.outdated = why);
+    }
+
+    /// Returns what else people should know of a process that is ready: what is paused, whether schedules run, which
+    /// policies are missing, and which fields the CRDs lack.
     #[must_use]
     pub fn notes(&self) -> Option<String> {
         self.read(|state| {
-            let notes: Vec<&str> =
-                state.paused.iter().chain(&state.unscheduled).chain(&state.unprotected).map(String::as_str).collect();
+            let notes = state.paused.iter().chain(&state.unscheduled).chain(&state.unprotected).chain(&state.outdated);
+            let notes: Vec<&str> = notes.map(String::as_str).collect();
             (!notes.is_empty()).then(|| notes.join("; "))
         })
     }
@@ -134,9 +151,9 @@ impl Health {
         });
     }
 
-    /// So many targets wait for a right that the operator's own account lacks; one refusal in the API server's words.
-    pub fn denied(&self, targets: usize, words: Option<&str>) {
-        self.update(|state| state.denied = words.map(|words| (targets, words.to_owned())));
+    /// Records how many targets wait for the operator's own trouble, and one such trouble.
+    pub fn own_trouble(&self, targets: usize, one: Option<&OwnTrouble>) {
+        self.update(|state| state.own_trouble = one.map(|trouble| (targets, trouble.message())));
     }
 
     /// Answers `/healthz`.
@@ -166,15 +183,16 @@ impl Health {
             if let Some(what) = &state.awaits {
                 return Err(what.clone());
             }
+            if let Some(why) = &state.unfit {
+                return Err(why.clone());
+            }
             let mut failing = state.failing(|since| since.elapsed() < FAILING_FOR || !state.synced);
             failing.extend(state.stale.clone());
             match (failing.is_empty(), state.synced) {
                 (false, _) => Err(failing.join("; ")),
                 (true, false) => Err("the caches are not synced yet".to_owned()),
-                (true, true) => match &state.denied {
-                    Some((targets, words)) => {
-                        Err(format!("{targets} target(s) wait for a right that the operator lacks: {words}"))
-                    }
+                (true, true) => match &state.own_trouble {
+                    Some((targets, words)) => Err(format!("{targets} target(s) wait: {words}")),
                     None => Ok(()),
                 },
             }
@@ -269,6 +287,18 @@ mod tests {
         assert_eq!(health.notes().as_deref(), Some("1 of 9 admission policies do not protect"));
         health.unprotected(None);
         assert_eq!(health.notes(), None);
+    }
+
+    #[test]
+    fn a_crd_without_a_decisive_field_is_not_ready_and_one_without_another_field_is() {
+        let health = Health::new();
+        health.engine_alive(true, None);
+        health.outdated(Some("the CRD x lacks spec.retry".to_owned()));
+        assert_eq!((health.ready(), health.notes().as_deref()), (Ok(()), Some("the CRD x lacks spec.retry")));
+        health.unfit(Some("the CRD x lacks status.phase".to_owned()));
+        assert_eq!(health.ready(), Err("the CRD x lacks status.phase".to_owned()));
+        health.unfit(None);
+        assert_eq!(health.ready(), Ok(()));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use wfe_settings::timing::Timing;
 
 use crate::client::Cluster;
 use crate::clock::Clock;
+use crate::crds::Fitness;
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
@@ -57,6 +58,8 @@ pub struct Elector {
     /// Until when this process leads, if it does.
     until: Option<Instant>,
     failing: Option<Failing>,
+    /// Whether the CRD of executions has what decisions rest on. A replica that sees that it has not must not lead.
+    fitness: watch::Receiver<Fitness>,
 }
 
 /// The Lease can be neither read nor written.
@@ -70,6 +73,7 @@ impl Elector {
     ///
     /// The clock is for the times that the Lease shows to people; `chance` spreads the turns of several replicas.
     #[must_use]
+    #[expect(clippy::too_many_arguments, reason = "all of them are parts of a replica, which are made once")]
     pub fn new(
         cluster: Cluster,
         (namespace, name): (&str, &str),
@@ -78,6 +82,7 @@ impl Elector {
         leadership: Leadership,
         metrics: Metrics,
         (clock, chance): (Clock, fastrand::Rng),
+        fitness: watch::Receiver<Fitness>,
     ) -> Self {
         let leases = cluster.leases_in(namespace);
         let (name, identity) = (name.to_owned(), identity.to_owned());
@@ -97,16 +102,30 @@ impl Elector {
             seen,
             until,
             failing,
+            fitness,
         }
     }
 
     /// Takes part until it is asked to stop; then lets go of the Lease, so that the next leader need not wait.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         loop {
-            let again = self.turn().await;
+            let fitness = self.fitness.borrow_and_update().clone();
+            let again = match fitness {
+                Fitness::Fit => self.turn().await,
+                // The CRD is read before the first list.
+                Fitness::Unknown => Instant::now() + self.timing.retry_period,
+                Fitness::Unfit(_) => {
+                    if self.until.is_some() {
+                        self.lose("the CRD lacks what decisions rest on");
+                        self.let_go().await;
+                    }
+                    Instant::now() + self.timing.retry_period
+                }
+            };
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
+                Ok(()) = self.fitness.changed() => {}
                 () = sleep_until(again) => {}
             }
         }
@@ -223,10 +242,14 @@ impl Elector {
 
     /// Lets go of the Lease, if it is held; others take it at their next look.
     async fn release(&mut self) {
-        if self.until.is_none() {
-            return;
+        if self.until.is_some() {
+            self.stop_leading();
+            self.let_go().await;
         }
-        self.stop_leading();
+    }
+
+    /// Writes into the Lease that nobody holds it, where this process does.
+    async fn let_go(&mut self) {
         if !self.is_own && self.look().await.is_err() {
             return;
         }

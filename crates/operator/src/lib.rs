@@ -11,6 +11,7 @@
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod crds;
 pub mod ends;
 pub mod engine;
 pub mod events;

@@ -19,6 +19,7 @@ use prometheus::{
 use wfe_api::SkipReason;
 use wfe_core::ending::Skip;
 use wfe_core::retry::Stop;
+use wfe_core::trouble::OwnCause;
 
 use crate::verb::Verb;
 
@@ -31,9 +32,10 @@ pub use standing::StandingGauges;
 use wfe_view::index::{EndPhase, EndShown, Kind};
 
 /// Why a decision was not carried out, as a label.
-pub const CAUSES: [&str; 11] = [
+pub const CAUSES: [&str; 12] = [
     "changed",
     "refuted",
+    "dropped",
     "timeout",
     "transport",
     "forbidden",
@@ -295,9 +297,16 @@ impl Metrics {
         self.0.now.paused_namespaces.set(i64::try_from(namespaces).unwrap_or(i64::MAX));
     }
 
-    /// Shows how many targets wait for a right that the operator itself lacks.
-    pub fn operator_forbidden(&self, targets: usize) {
-        self.0.now.operator_forbidden.set(i64::try_from(targets).unwrap_or(i64::MAX));
+    /// Shows how many targets wait for one of the operator's own troubles.
+    pub fn own_trouble(&self, cause: OwnCause, targets: usize) {
+        let targets = i64::try_from(targets).unwrap_or(i64::MAX);
+        self.0.now.own_trouble.with_label_values(&[cause.reason()]).set(targets);
+    }
+
+    /// Shows how many fields a CRD of the cluster lacks that decisions do not rest on.
+    pub fn crd_fields_missing(&self, crd: &str, fields: usize) {
+        let fields = i64::try_from(fields).unwrap_or(i64::MAX);
+        self.0.now.crd_fields_missing.with_label_values(&[crd]).set(fields);
     }
 
     /// Shows whether an admission policy that ships is missing, or is not as it ships.
@@ -395,7 +404,7 @@ mod tests {
         metrics.attempt(AttemptLabel::Retried);
         metrics.retry_stopped(&Stop::Exhausted);
         metrics.paused(true, 2);
-        metrics.operator_forbidden(3);
+        metrics.own_trouble(OwnCause::LacksRight, 3);
         metrics.silent(Kind::Pod, Duration::from_millis(1500));
         let text = String::from_utf8(metrics.render().unwrap()).unwrap();
         for line in [
@@ -419,7 +428,8 @@ mod tests {
             "workflowexecution_draining_targets{slow=\"true\"} 0",
             "workflowexecution_paused 1",
             "workflowexecution_paused_namespaces 2",
-            "workflowexecution_operator_forbidden_targets 3",
+            "workflowexecution_operator_trouble_targets{cause=\"OperatorForbidden\"} 3",
+            "workflowexecution_operator_trouble_targets{cause=\"WriteDropped\"} 0",
             "workflowexecution_watch_silence_seconds{resource=\"pods\"} 1.5",
             "workflowexecution_watch_silence_seconds{resource=\"taskruns\"} 0",
             "workflowexecution_reconcile_errors_total{cause=\"forbidden\"} 0",
@@ -439,6 +449,7 @@ mod tests {
         let all = [
             PerformError::Changed { what: what() },
             PerformError::Refuted { what: what() },
+            PerformError::Dropped { what: what(), fields: what() },
             call(CallError::TimedOut(Duration::from_secs(1))),
             call(CallError::Transport(Box::new(kube::Error::LinesCodecMaxLineLengthExceeded))),
             refused(403),

@@ -15,6 +15,7 @@ mod played;
 mod refusal;
 mod runs;
 mod schedules;
+mod stored;
 mod task;
 mod telling;
 mod triage;
@@ -36,10 +37,12 @@ use wfe_core::schedule::{Heard, RefusedChild};
 use wfe_core::target::{Elsewhere, TargetName};
 use wfe_core::triage::Gathered;
 use wfe_core::tries::{Trouble, TroubleKind};
+use wfe_core::trouble::{OwnCause, OwnTrouble};
 use wfe_view::call::CallError;
 use wfe_view::index::{Expected, Key, Kind, Live, Written};
 
 use crate::client::Cluster;
+use crate::crds::Crds;
 use crate::events::{Announcement, Events};
 use crate::metrics::Metrics;
 use crate::pace::Pace;
@@ -62,6 +65,8 @@ pub struct Report {
     pub errors: Vec<PerformError>,
     /// The tasks whose requests failed.
     pub failed: Vec<Mark>,
+    /// The tasks whose writes were accepted and changed nothing.
+    pub ignored: Vec<Mark>,
 }
 
 /// Something that a write or a live read has brought to light.
@@ -113,6 +118,8 @@ pub enum Learned {
     ReplayTold(Uid),
     /// It has been said that the target does not drain.
     DrainWarned,
+    /// A status was accepted, and nothing of it was stored that was not there before.
+    NothingStored,
 }
 
 /// Why an action was not carried out.
@@ -130,6 +137,17 @@ pub enum PerformError {
         /// What the read found.
         what: String,
     },
+    /// A status was accepted, and a decisive part of it was not stored.
+    #[error(
+        "the API server accepted the status of {what} and did not store {fields}; apply the CRD of this version: \
+         wfe-operator crd | kubectl apply -f -"
+    )]
+    Dropped {
+        /// Of which object.
+        what: String,
+        /// Which fields.
+        fields: String,
+    },
     /// The request failed.
     #[error("cannot {what}: {source}")]
     Call {
@@ -144,22 +162,23 @@ pub enum PerformError {
 }
 
 impl PerformError {
-    /// Says whether the operator's own account lacks a right for the request.
+    /// Returns the operator's own trouble, where that is what keeps the decision from being carried out.
     #[must_use]
-    pub fn lacks_right(&self) -> bool {
-        matches!(self, Self::Call { source, .. } if source.lacks_right())
+    pub fn own_trouble(&self) -> Option<OwnTrouble> {
+        self.trouble()?.own()
     }
 
     /// Returns what keeps the decision from being carried out, where a request failed.
     #[must_use]
     pub fn trouble(&self) -> Option<Trouble> {
-        let Self::Call { source, .. } = self else { return None };
-        let kind = if source.lacks_right() {
-            TroubleKind::OperatorForbidden
-        } else if source.is_kind_missing() {
-            TroubleKind::TektonUnavailable
-        } else {
-            TroubleKind::ApiErrors
+        let kind = match self {
+            Self::Changed { .. } | Self::Refuted { .. } => return None,
+            Self::Dropped { .. } => TroubleKind::Operator(OwnCause::WriteDropped),
+            Self::Call { source, .. } => match source.own_cause() {
+                Some(cause) => TroubleKind::Operator(cause),
+                None if source.is_kind_missing() => TroubleKind::TektonUnavailable,
+                None => TroubleKind::ApiErrors,
+            },
         };
         Some(Trouble { kind, words: self.to_string().into() })
     }
@@ -188,6 +207,7 @@ impl PerformError {
         match self {
             Self::Changed { .. } => "changed",
             Self::Refuted { .. } => "refuted",
+            Self::Dropped { .. } => "dropped",
             Self::Call { source, .. } => match source {
                 CallError::TimedOut(_) => "timeout",
                 CallError::Transport(_) => "transport",
@@ -220,6 +240,7 @@ type Result<T> = std::result::Result<T, PerformError>;
 #[derive(Clone)]
 pub struct Performer {
     cluster: Cluster,
+    crds: Crds,
     metrics: Metrics,
     events: Events,
     /// The turns to evaluate conditions.
@@ -229,8 +250,8 @@ pub struct Performer {
 impl Performer {
     /// Makes a performer.
     #[must_use]
-    pub fn new(cluster: Cluster, metrics: Metrics, events: Events) -> Self {
-        Self { cluster, metrics, events, asking: Arc::new(Semaphore::new(PARALLEL_CONDITIONS)) }
+    pub fn new(cluster: Cluster, crds: Crds, metrics: Metrics, events: Events) -> Self {
+        Self { cluster, crds, metrics, events, asking: Arc::new(Semaphore::new(PARALLEL_CONDITIONS)) }
     }
 
     /// Returns how slow the API server's answers are.
@@ -263,8 +284,12 @@ impl Performer {
             .await;
         let mut report = Report::default();
         for (mark, attempts) in results {
-            if attempts.iter().any(|(_, error)| matches!(error, Some(PerformError::Call { .. }))) {
+            let has_failed = |error: &Option<PerformError>| error.as_ref().is_some_and(|it| it.trouble().is_some());
+            if attempts.iter().any(|(_, error)| has_failed(error)) {
                 report.failed.push(mark);
+            } else if attempts.iter().any(|(learned, _)| learned.iter().any(|it| matches!(it, Learned::NothingStored)))
+            {
+                report.ignored.push(mark);
             }
             for (learned, error) in attempts {
                 report.learned.extend(learned);

@@ -24,6 +24,7 @@ use wfe_view::printable::line;
 use self::guard::Found;
 use crate::client::Cluster;
 use crate::clock::Clock;
+use crate::crds::Crds;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
@@ -35,6 +36,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// Looks again and again.
 pub struct Lookout {
     cluster: Cluster,
+    crds: Crds,
     shipped: Vec<Shipped>,
     every: Duration,
     health: Health,
@@ -67,6 +69,7 @@ impl Lookout {
     #[must_use]
     pub fn new(
         cluster: Cluster,
+        crds: Crds,
         shipped: Vec<Shipped>,
         every: Duration,
         health: Health,
@@ -75,7 +78,7 @@ impl Lookout {
     ) -> (Self, watch::Receiver<Guard>) {
         let (told, guard) = watch::channel(Guard::Unknown);
         let (wrong, guarding) = (BTreeMap::new(), Guarding::default());
-        (Self { cluster, shipped, every, health, metrics, clock, wrong, told, guarding }, guard)
+        (Self { cluster, crds, shipped, every, health, metrics, clock, wrong, told, guarding }, guard)
     }
 
     /// Looks until the process ends.
@@ -99,7 +102,10 @@ impl Lookout {
                 }
             };
             tokio::select! {
-                _ = turns.tick() => self.look().await,
+                _ = turns.tick() => {
+                    self.crds.check().await;
+                    self.look().await;
+                }
                 () = settled => {}
             }
         }

@@ -19,6 +19,7 @@ use wfe_view::index::Kind;
 
 use crate::client::Cluster;
 use crate::clock::Clock;
+use crate::crds::Crds;
 use crate::engine::{Engine, Settings};
 use crate::events::{self, Events};
 use crate::health::Health;
@@ -58,6 +59,8 @@ pub struct Setup {
     pub clock: Clock,
     /// What else is in force; it changes.
     pub config: watch::Receiver<Arc<InForce>>,
+    /// What is known of the CRDs.
+    pub crds: Crds,
     /// What is known of the policies that guard what a person sets; it changes.
     pub guard: watch::Receiver<Guard>,
     /// Whether this replica leads.
@@ -99,7 +102,7 @@ impl Replica {
     /// Starts it, beside the parts of the process that run already.
     #[must_use]
     pub fn start(setup: Setup, mut parts: Parts) -> Self {
-        let Setup { cluster, config, clock, leadership, metrics, health, hearing, .. } = setup;
+        let Setup { cluster, config, clock, crds, leadership, metrics, health, hearing, .. } = setup;
         let execution_namespace = cluster.execution_namespace().to_owned();
         let (sender, deliveries) = mpsc::channel(DELIVERIES);
         for kind in Kind::ALL {
@@ -109,6 +112,7 @@ impl Replica {
                 execution_namespace: execution_namespace.clone(),
                 max_staleness: setup.max_staleness,
                 health: health.clone(),
+                crds: crds.clone(),
                 hearing: hearing.clone(),
                 metrics: metrics.clone(),
             };
@@ -122,11 +126,21 @@ impl Replica {
             let Candidacy { namespace, lease, identity, timing, chance } = candidacy;
             let (leadership, metrics) = (leadership.clone(), metrics.clone());
             let lease = (namespace.as_str(), lease.as_str());
-            Elector::new(cluster.clone(), lease, &identity, timing, leadership, metrics, (clock.clone(), chance))
+            let fitness = crds.fitness();
+            Elector::new(
+                cluster.clone(),
+                lease,
+                &identity,
+                timing,
+                leadership,
+                metrics,
+                (clock.clone(), chance),
+                fitness,
+            )
         });
-        let performer = Performer::new(cluster, metrics.clone(), events.clone());
+        let (fitness, performer) = (crds.fitness(), Performer::new(cluster, crds, metrics.clone(), events.clone()));
         let Setup { watch_namespace, max_staleness, guard, witness, .. } = setup;
-        let settings = Settings { watch_namespace, max_staleness, clock, config, guard, witness };
+        let settings = Settings { watch_namespace, max_staleness, clock, config, fitness, guard, witness };
         let engine = Engine::new(settings, performer, leadership, deliveries, metrics, health, hearing);
         let (stop, stopped) = watch::channel(false);
         parts.spawn(ENGINE, engine.run(stopped));

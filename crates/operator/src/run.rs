@@ -14,6 +14,7 @@ use wfe_view::causes::with_causes;
 use crate::client::Cluster;
 use crate::clock::Clock;
 use crate::config::{Follower, Page, read_first};
+use crate::crds::Crds;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::leadership::Leadership;
@@ -81,12 +82,14 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
     let cluster = cluster.with_execution_namespace(execution_namespace);
     tracing::info!(version = start.version, execution_namespace, "configuration in force");
 
+    let crds = Crds::new(cluster.clone(), health.clone(), metrics.clone());
     let guard = if args.policy_check_interval.is_zero() {
         watch::channel(Guard::Off).1
     } else {
         let shipped = policies::shipped().context("the admission policies of this build cannot be read")?;
         let (every, health, metrics) = (args.policy_check_interval, health.clone(), metrics.clone());
-        let (lookout, guard) = Lookout::new(cluster.clone(), shipped, every, health, metrics, Clock::system());
+        let (lookout, guard) =
+            Lookout::new(cluster.clone(), crds.clone(), shipped, every, health, metrics, Clock::system());
         parts.spawn("the look at the policies", lookout.run());
         guard
     };
@@ -105,6 +108,7 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
         max_staleness: args.max_staleness,
         clock: Clock::system(),
         config: in_force,
+        crds,
         guard,
         leadership,
         metrics,

@@ -44,6 +44,8 @@ pub struct Subject {
     pub started_at: Option<Time>,
     /// The run that it is committed to, where it is Running.
     pub run: Option<RunId>,
+    /// The number of that run, where its status lost the name of the run.
+    pub found_run: Option<RunNumber>,
     /// The proof on record that a step of it ran, where it is Running.
     pub proof: Option<Box<Proof>>,
     /// Its retry policy with its attempts, where it has one and has not ended.
@@ -77,7 +79,7 @@ pub fn says(
     execution_namespace: &str,
     now: Time,
 ) -> WorkflowExecutionStatus {
-    let status = match says {
+    let mut status = match says {
         Says::Running { run, number, consecutive_failures } => {
             running(target, subject, run, *number, *consecutive_failures, execution_namespace, now)
         }
@@ -97,7 +99,22 @@ pub fn says(
         Says::Guarded(mark) => guarded(*mark),
         Says::Unguarded(kind) => unguarded(subject, kept, *kind, now),
     };
+    if status.pipeline_run_ref.is_none() {
+        name_found_run(subject, &mut status, execution_namespace);
+    }
     keep_unguarded(subject, status)
+}
+
+/// Names the run again that a status has lost. Without it the API server would refuse the status.
+fn name_found_run(subject: &Subject, status: &mut WorkflowExecutionStatus, execution_namespace: &str) {
+    let (Some(number), Some(run)) = (subject.found_run, &subject.run) else { return };
+    status.pipeline_run_ref = Some(run_ref(run, execution_namespace));
+    status.run_sequence = status.run_sequence.or(i64::try_from(number).ok());
+    status.start_time = status.start_time.take().or_else(|| subject.started_at.map(api_time));
+}
+
+fn run_ref(run: &RunId, execution_namespace: &str) -> PipelineRunRef {
+    PipelineRunRef { name: run.name.to_string(), uid: run.uid.to_string(), namespace: execution_namespace.to_owned() }
 }
 
 /// Renders phase Running, the commit to a run.
@@ -118,11 +135,7 @@ fn running(
         phase: Some(Phase::Running),
         // A later attempt begins nothing anew.
         start_time: (!subject.is_running).then(|| api_time(now)),
-        pipeline_run_ref: Some(PipelineRunRef {
-            name: run.name.to_string(),
-            uid: run.uid.to_string(),
-            namespace: execution_namespace.to_owned(),
-        }),
+        pipeline_run_ref: Some(run_ref(run, execution_namespace)),
         run_sequence: i64::try_from(number).ok(),
         consecutive_failures: Some(counter(consecutive_failures)),
         attempts: subject.retry.as_ref().map(|retry| attempts::begun(retry, run, now)).unwrap_or_default(),

@@ -21,6 +21,7 @@ use wfe_view::index::{Delivery, Kind};
 use wfe_view::lean::LeanObject;
 use wfe_view::read::read;
 
+use crate::crds::Crds;
 use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::metrics::Metrics;
@@ -51,6 +52,8 @@ pub struct Watch {
     pub health: Health,
     /// Where it is heard.
     pub hearing: Hearing,
+    /// What says whether its CRD has the fields that are read.
+    pub crds: Crds,
     /// Where it counts what it could not read.
     pub metrics: Metrics,
 }
@@ -66,7 +69,8 @@ impl Watch {
     }
 
     async fn follow_once(&self, deliveries: &mpsc::Sender<Delivery>, failures: &mut Failures) -> Turn {
-        let source = Source { api: self.api.clone(), fields: None, read: LeanObject::from_bytes };
+        let crds = Some((self.crds.clone(), self.kind));
+        let source = Source { api: self.api.clone(), fields: None, read: LeanObject::from_bytes, crds };
         let mut events = stream::events(source).boxed();
         let mut check = interval(SILENCE_CHECK);
         let mut accepted = self.hearing.acceptance(self.kind);
@@ -238,6 +242,13 @@ fn said(error: &watcher::Error) -> String {
 
 /// Says what a person can do about a watch that fails.
 fn advice(kind: Kind, error: &watcher::Error) -> &'static str {
+    let (watcher::Error::InitialListFailed(cause) | watcher::Error::WatchStartFailed(cause)) = error else {
+        return advice_on(kind, error);
+    };
+    if stream::is_unfit(cause) { "it is tried again" } else { advice_on(kind, error) }
+}
+
+fn advice_on(kind: Kind, error: &watcher::Error) -> &'static str {
     let code = answer(error).map_or(0, |status| status.code);
     match (code, kind) {
         (404, Kind::Execution | Kind::Schedule) => "install the CRD: wfe-operator crd | kubectl apply -f -",

@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use wfe_core::Time;
 use wfe_operator::client::Cluster;
+use wfe_operator::crds::Crds;
 use wfe_operator::health::Health;
 use wfe_operator::hearing::Hearing;
 use wfe_operator::leadership::Leadership;
@@ -106,6 +107,12 @@ async fn play(listener: TcpListener, objects: fn() -> Box<dyn Iterator<Item = St
         let requests = Arc::clone(&requests);
         tokio::spawn(async move {
             let Some(path) = asked(&mut connection).await else { return };
+            if path.contains("customresourcedefinitions") {
+                // Whether the CRD fits is tested elsewhere.
+                connection.write_all(NOT_FOUND).await.unwrap();
+                connection.shutdown().await.unwrap();
+                return;
+            }
             let before = requests.fetch_add(1, Ordering::Relaxed);
             if matches!(watching, Watching::NotInstalled(until) if before < until) {
                 connection.write_all(NOT_FOUND).await.unwrap();
@@ -166,6 +173,7 @@ async fn follow_kind(
         max_staleness: Duration::from_mins(3),
         health: health.clone(),
         hearing,
+        crds: Crds::new(cluster.clone(), health.clone(), metrics.clone()),
         metrics: metrics.clone(),
     };
     let (sender, deliveries) = mpsc::channel(1024);

@@ -247,6 +247,7 @@ impl Translation {
                     | verdict::Fact::OwnerGone(_)
                     | verdict::Fact::RunGone(..)
                     | verdict::Fact::NothingLeft(_)
+                    | verdict::Fact::NoRunOf(_)
                     | verdict::Fact::NothingMade(..)
                     | verdict::Fact::Drained(_)
                     | verdict::Fact::DrainedOfAll(_) => return None,

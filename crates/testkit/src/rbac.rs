@@ -21,10 +21,15 @@ pub(crate) const OPERATOR: &str = "wfe-operator";
 pub(crate) const SYSTEM: &str = "kubernaut-system";
 
 /// The roles that are bound for the whole cluster whatever is watched: that on namespaces, which are cluster-scoped,
-/// that on admission policies, which are too, that to read executions by name, which may be of any namespace, and that
-/// on targets, which may be anywhere.
-const EVERYWHERE: [&str; 4] =
-    ["wfe-operator-namespaces", "wfe-operator-owners", "wfe-operator-policies", "wfe-operator-targets"];
+/// those on admission policies and on CRDs, which are too, that to read executions by name, which may be of any
+/// namespace, and that on targets, which may be anywhere.
+const EVERYWHERE: [&str; 5] = [
+    "wfe-operator-crds",
+    "wfe-operator-namespaces",
+    "wfe-operator-owners",
+    "wfe-operator-policies",
+    "wfe-operator-targets",
+];
 
 /// The one `ConfigMap` that the operator may read.
 const CONFIG_MAP: &str = "workflowexecution-config";

@@ -5,8 +5,9 @@ mod denial;
 use std::future::Future;
 use std::time::Duration;
 
-use denial::lacks_right;
+use denial::{lacks_right, remedy};
 use futures::FutureExt;
+use wfe_core::trouble::OwnCause;
 
 use crate::causes::with_causes;
 
@@ -59,6 +60,13 @@ impl CallError {
         matches!(self, Self::Refused(status) if lacks_right(status))
     }
 
+    /// Returns the operator's own trouble that a refusal is: the request was never judged by what it asks for.
+    #[must_use]
+    pub fn own_cause(&self) -> Option<OwnCause> {
+        let Self::Refused(status) = self else { return None };
+        if lacks_right(status) { Some(OwnCause::LacksRight) } else { remedy(status).map(|_| OwnCause::RefusedByPolicy) }
+    }
+
     /// Says whether the cluster does not serve objects of this kind.
     #[must_use]
     pub fn is_kind_missing(&self) -> bool {
@@ -90,8 +98,11 @@ impl From<kube::Error> for CallError {
 }
 
 /// Says what a person can do about a refusal.
-fn advice(status: &kube::core::Status) -> &'static str {
-    if lacks_right(status) { "; give the operator this right, it is in config/rbac" } else { "" }
+fn advice(status: &kube::core::Status) -> String {
+    if lacks_right(status) {
+        return "; give the operator this right, it is in config/rbac".to_owned();
+    }
+    remedy(status).map(|remedy| format!("; {remedy}")).unwrap_or_default()
 }
 
 /// Makes one request, and waits for its answer no longer than this.
@@ -135,8 +146,25 @@ mod tests {
         assert!(
             lacking.to_string().ends_with("in the namespace \"n\"; give the operator this right, it is in config/rbac")
         );
+        assert_eq!(lacking.own_cause(), Some(OwnCause::LacksRight));
         let quota = kube::core::Status { code: 403, message: "exceeded quota".to_owned(), ..Default::default() };
         let other = CallError::Refused(Box::new(quota));
         assert!(!other.lacks_right() && !other.to_string().contains("config/rbac"), "{other}");
+        assert_eq!(other.own_cause(), None);
+    }
+
+    #[test]
+    fn a_refusal_by_a_policy_of_ours_is_said_with_its_remedy_and_never_asks_for_a_right() {
+        let message = "pipelineruns.tekton.dev \"wfe-x-1\" is forbidden: ValidatingAdmissionPolicy \
+                       'marks.pipelineruns.kubernaut.ai' with binding 'marks.pipelineruns.kubernaut.ai' denied request: \
+                       metadata: kubernetes-admin may not set kubernaut.ai/workflow-execution";
+        let status = serde_json::json!({
+            "code": 403, "reason": "Forbidden", "message": message,
+            "details": {"group": "tekton.dev", "kind": "pipelineruns", "name": "wfe-x-1"},
+        });
+        let refused = CallError::Refused(serde_json::from_value(status).unwrap());
+        assert_eq!(refused.own_cause(), Some(OwnCause::RefusedByPolicy));
+        let said = refused.to_string();
+        assert!(said.contains("bind the Role wfe-operator of config/rbac") && !said.contains("this right"), "{said}");
     }
 }

@@ -128,6 +128,11 @@ pub enum Trouble {
         /// Such as `pipelineruns`.
         resource: String,
     },
+    /// The CRD of executions is another one, which lacks these fields.
+    FieldsDropped {
+        /// Such as `status.pipelineRunRef`.
+        fields: Vec<String>,
+    },
     /// Watches deliver late.
     WatchLate {
         /// Of what; all, where it is empty.
@@ -191,6 +196,7 @@ impl Trouble {
             Self::Refused { .. } => "refused",
             Self::Denied { .. } => "denied",
             Self::KindMissing { .. } => "kind-missing",
+            Self::FieldsDropped { .. } => "fields-dropped",
             Self::WatchLate { .. } => "watch-late",
             Self::WatchSilent { .. } => "watch-silent",
             Self::WatchRefused { .. } => "watch-refused",

@@ -6,6 +6,7 @@
 
 mod answer;
 mod audit;
+mod crd;
 mod delete;
 mod kind;
 mod list;
@@ -41,6 +42,9 @@ use target::{Part, Query, Target};
 /// How large a request's body may be: the limit of kube-apiserver.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 
+/// Where CRDs are. They are read by name, and no request changes one.
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/";
+
 /// What a request brings: an answer, or a watch that is to be asked for its events.
 #[derive(Debug)]
 pub enum Reply {
@@ -57,6 +61,12 @@ pub struct Server {
     store: Store,
     /// The uids of objects without `managedFields`: see [`Schema::is_typed`](schema::Schema::is_typed).
     unmanaged: BTreeSet<String>,
+    /// The fields of `WorkflowExecutions` that the CRD does not have now, such as `status.phase`.
+    dropped: Vec<String>,
+    /// How often the CRD was changed: watches from before end.
+    crd_changes: u64,
+    /// Watches that began before this many changes of the CRD have ended.
+    ended_before: u64,
     /// What was asked, where that is kept.
     audit_log: Option<Vec<Entry>>,
 }
@@ -65,7 +75,15 @@ impl Server {
     /// Makes an empty server. Everything that it makes up, such as uids, follows from the seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { kinds: kinds(), store: Store::new(seed), unmanaged: BTreeSet::new(), audit_log: None }
+        Self {
+            kinds: kinds(),
+            store: Store::new(seed),
+            unmanaged: BTreeSet::new(),
+            dropped: Vec::new(),
+            crd_changes: 0,
+            ended_before: 0,
+            audit_log: None,
+        }
     }
 
     /// Answers one request at this time.
@@ -79,6 +97,9 @@ impl Server {
     fn route(&mut self, request: &Request<Bytes>, now: Time) -> Result<Reply, Answer> {
         if request.body().len() > MAX_BODY {
             return Err(too_large(MAX_BODY));
+        }
+        if let Some(name) = request.uri().path().strip_prefix(CRDS) {
+            return crd::named(name, &self.dropped).map(Reply::Answer);
         }
         let target = Target::parse(self.kinds, request.uri().path()).ok_or_else(page_not_found)?;
         if target.part == Part::Missing {
@@ -102,7 +123,32 @@ impl Server {
 
     fn get(&self, target: &Target, name: &str) -> Result<Answer, Answer> {
         let object = self.store.get(&target.key(name)).ok_or_else(|| not_found(self.kind(target), name))?;
-        Ok(Answer::ok(Value::clone(object)))
+        Ok(Answer::ok(self.shown(target.kind, object)))
+    }
+
+    /// Lets the CRD of executions lack these fields from now on. The API server goes by it at once, and watches from
+    /// before deliver what it makes of objects, until [`end_watches_of_old_crds`](Self::end_watches_of_old_crds).
+    pub fn drop_fields(&mut self, fields: &[String]) {
+        self.dropped = fields.to_vec();
+        self.crd_changes += 1;
+    }
+
+    /// Ends the watches that began before the CRD was changed last.
+    pub fn end_watches_of_old_crds(&mut self) {
+        self.ended_before = self.crd_changes;
+    }
+
+    /// Returns an object as the API server shows it: without the fields that its CRD does not have.
+    fn shown(&self, kind: usize, object: &Value) -> Value {
+        let mut shown = object.clone();
+        if self.drops_of(kind) {
+            crd::drop(&mut shown, &self.dropped);
+        }
+        shown
+    }
+
+    fn drops_of(&self, kind: usize) -> bool {
+        !self.dropped.is_empty() && self.kinds[kind].plural == "workflowexecutions"
     }
 
     fn kind(&self, target: &Target) -> &Kind {

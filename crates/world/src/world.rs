@@ -45,6 +45,8 @@ const REST_WITHIN: Duration = Duration::from_mins(45);
 const STILL: Duration = Duration::from_mins(1);
 /// How long a replica that starts into a world at rest is watched: it must have the Lease by then, and look around.
 const SECOND_LOOK: Duration = Duration::from_secs(30);
+/// For how long a watch goes on that began under a CRD that is another one now, in milliseconds.
+const OLD_WATCH: Millis = 1_000;
 /// The number of that replica.
 const NEWCOMER: u8 = 9;
 
@@ -185,6 +187,9 @@ impl World {
         for fault in &self.plan.faults {
             steps.push((fault.from, Step::Begins(&fault.what)));
             steps.push((fault.to, Step::Ends(&fault.what)));
+            if matches!(fault.what, Trouble::FieldsDropped { .. }) {
+                steps.extend([fault.from, fault.to].map(|at| (at + OLD_WATCH, Step::OldWatchesEnd)));
+            }
         }
         steps.sort_by_key(|(at, _)| *at); // stable: what the plan says first comes first
         for (at, step) in steps {
@@ -200,6 +205,7 @@ impl World {
                 | Trouble::RegistryDown { .. }
                 | Trouble::NamespacePaused { .. }
                 | Trouble::Paused
+                | Trouble::FieldsDropped { .. }
                 | Trouble::WatchSilent { .. }
                 | Trouble::WatchRefused { .. }),
             ) = &step
@@ -221,6 +227,9 @@ impl World {
                 Step::Ends(Trouble::NamespacePaused { namespace }) => people.pause(namespace, false),
                 Step::Begins(Trouble::Paused) => self.pause(Some("--paused")),
                 Step::Ends(Trouble::Paused) => self.pause(None),
+                Step::Begins(Trouble::FieldsDropped { fields }) => self.api.with(|server| server.drop_fields(fields)),
+                Step::Ends(Trouble::FieldsDropped { .. }) => self.api.with(|server| server.drop_fields(&[])),
+                Step::OldWatchesEnd => self.api.with(crate::server::Server::end_watches_of_old_crds),
                 Step::Begins(_) | Step::Ends(_) => {} // the network and the supervisors see to these
             }
         }
@@ -314,4 +323,6 @@ enum Step<'a> {
     Act(&'a crate::plan::Deed),
     Begins(&'a Trouble),
     Ends(&'a Trouble),
+    /// The watches that began under a CRD that was changed end.
+    OldWatchesEnd,
 }

@@ -282,7 +282,7 @@ pub(crate) async fn an_operator_whose_marks_are_refused_waits(world: World, righ
     bind(&world).await?;
     let _operator = world.operator().start().await?;
     world.wfe("one").image(&bundle).create().await?;
-    let waits = |wfe: &Value| condition(wfe, "Waiting") == "True OperatorForbidden";
+    let waits = |wfe: &Value| condition(wfe, "Waiting") == "True OperatorRefused";
     world.await_wfe("one", "waits", waits).await?;
     world.give_back(&right).await?;
     let wfe = world.await_phase("one", "Completed").await?;

@@ -198,6 +198,7 @@ impl<'a> Check<'a> {
     /// Of a create whose answer was lost, a watch that is behind does not tell.
     fn reads_that_it_made_nothing(&mut self, execution: &ExecutionId, facts: &[Fact]) {
         let Some(found) = self.execution(execution) else { return };
+        self.looks_for_its_run(found, facts);
         let is_usable = matches!(found.state, ExecutionState::Undecided { unusable: None, .. });
         let named = match &found.state {
             ExecutionState::Running { run: Some(run), .. } => Some(&run.uid),
@@ -214,14 +215,6 @@ impl<'a> Check<'a> {
         self.expect("5", !may_have_made_one || is_there || is_read, || {
             format!("{execution} ends and does not read that it has made no run")
         });
-    }
-
-    fn give_up(&mut self, execution: &ExecutionId, number: u64) {
-        let Some(found) = self.execution(execution) else { return };
-        let undecided = matches!(found.state, ExecutionState::Undecided { .. });
-        let own = self.target.runs.values().filter(|run| run.is_owned_by(execution)).map(|run| run.number).max();
-        let fits = undecided && own == Some(number) && found.run_sequence.is_none_or(|before| before < number);
-        self.expect("5", fits, || format!("{execution} gives {number} up, and has {own:?}"));
     }
 
     fn finish(&mut self, execution: &ExecutionId, ending: &Ending) {
@@ -299,6 +292,7 @@ impl<'a> Check<'a> {
                 | Fact::OwnerGone(_)
                 | Fact::RunGone(..)
                 | Fact::NothingLeft(_)
+                | Fact::NoRunOf(_)
                 | Fact::NothingMade(..)
                 | Fact::Drained(_)
                 | Fact::DrainedOfAll(_),

@@ -2,10 +2,9 @@
 
 use super::actions::Check;
 use super::guard::goes_on;
-use crate::execution::ExecutionState;
-use crate::name::RunId;
+use crate::execution::{Execution, ExecutionState};
+use crate::name::{ExecutionId, RunId};
 use crate::run::{Owner, Progress, Run};
-use crate::tries::TroubleKind;
 use crate::verdict::Fact;
 
 impl Check<'_> {
@@ -47,6 +46,23 @@ impl Check<'_> {
         self.expect("5", !is_done || is_read, || format!("deleted {run} and did not read what is left of it"));
     }
 
+    pub(super) fn give_up(&mut self, execution: &ExecutionId, number: u64) {
+        let Some(found) = self.execution(execution) else { return };
+        let undecided = matches!(found.state, ExecutionState::Undecided { .. });
+        let own = self.target.runs.values().filter(|run| run.is_owned_by(execution)).map(|run| run.number).max();
+        let fits = undecided && own == Some(number) && found.run_sequence.is_none_or(|before| before < number);
+        self.expect("5", fits, || format!("{execution} gives {number} up, and has {own:?}"));
+    }
+
+    /// A status that says Running and names no run is damage: the run may be there.
+    pub(super) fn looks_for_its_run(&mut self, execution: &Execution, facts: &[Fact]) {
+        let is_unnamed = matches!(execution.state, ExecutionState::Running { run: None, .. });
+        let looks = facts.iter().any(|fact| matches!(fact, Fact::NoRunOf(it) if *it == execution.id));
+        self.expect("9", !is_unnamed || looks, || {
+            format!("{} names no run, and ends without a look whether it has one", execution.id)
+        });
+    }
+
     pub(super) fn cancel(&mut self, run: &RunId) {
         let Some(found) = self.target.runs.get(&run.uid) else { return };
         self.expect("5", found.is_unfinished() && !found.cancelled, || format!("cancelled {run} for nothing"));
@@ -59,8 +75,7 @@ impl Check<'_> {
     /// that the operator itself lacks.
     fn is_release_overdue(&self, run: &Run) -> bool {
         let tried = run.memory.release_tried.and_then(|first| (self.now - first).to_std().ok());
-        let is_nobodys_fault_but_ours =
-            self.target.memory.trouble.as_ref().is_none_or(|it| it.kind == TroubleKind::OperatorForbidden);
+        let is_nobodys_fault_but_ours = self.target.memory.trouble.as_ref().is_none_or(|it| it.own().is_some());
         !is_nobodys_fault_but_ours && tried.is_some_and(|tried| tried >= self.policy.start_deadline)
     }
 }

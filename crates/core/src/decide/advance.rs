@@ -15,6 +15,7 @@ use crate::guard::{Word, WordKind};
 use crate::moment::after;
 use crate::retry::Retry;
 use crate::run::{CancelReason, Progress, Run};
+use crate::verdict::Fact;
 
 #[cfg(test)]
 pub(super) use end::{DRAIN, MAX_SKEW, PATIENCE, SETTLE};
@@ -38,8 +39,11 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
     }
     let running = Running { view, execution, started_at: *started_at };
     let Some(run) = run else {
-        let message = "phase Running without a pipelineRunRef: something other than the operator wrote this status";
-        decision.actions.push(running.finish(Ending::Failed(running.failed(message, now)), None));
+        // The view names the run that carries its uid, where one is there. Under our CRD no status comes to be so.
+        let message = "phase Running without a pipelineRunRef, and no run of it is there: something other than the \
+                       operator wrote this status, or another CRD dropped a part of it";
+        let facts = vec![Fact::NoRunOf(execution.id.clone())];
+        decision.actions.push(running.finish_if(facts, Ending::Failed(running.failed(message, now))));
         return;
     };
     let found = target.own_run_named(&execution.id, run);

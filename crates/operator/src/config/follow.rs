@@ -63,7 +63,7 @@ pub struct Versions {
 impl Versions {
     fn new(cluster: &Cluster, place: &Place) -> Self {
         let (api, fields) = (cluster.config_maps_in(&place.namespace), Some(field(place)));
-        let source = Source { api, fields, read: |bytes| serde_json::from_slice(bytes) };
+        let source = Source { api, fields, read: |bytes| serde_json::from_slice(bytes), crds: None };
         Self { events: stream::events(source).boxed(), listed: None }
     }
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wfe_core::action::Mark;
+use wfe_core::action::{Decision, Mark};
 use wfe_core::backoff::Backoff;
+use wfe_core::trouble::OwnTrouble;
 use wfe_view::call::CallError;
 use wfe_view::index::Key;
 
@@ -14,6 +15,10 @@ use crate::perform::{Learned, PerformError, Report};
 /// How fast a target is looked at again after an action that could not be performed.
 const RETRY: Backoff = Backoff::doubling(Duration::from_millis(100), Duration::from_secs(30), 9);
 
+/// For how long a write that was accepted and changed nothing is not made again. The CRD lacks a field, which takes a
+/// person to repair; until then each would be as idle as the last.
+const IGNORED_FOR: Duration = Duration::from_mins(10);
+
 /// How often in a row a target's actions could not be performed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Failures {
@@ -21,8 +26,8 @@ pub(super) struct Failures {
     /// What is not tried again before a time, whatever the watches bring. None where only a precondition failed: then
     /// what the watches bring is what is waited for.
     pub(super) held: Option<(Instant, Held)>,
-    /// The right that the operator itself lacks for them, in the words of the API server, where it lacks one.
-    pub(super) denied: Option<Box<str>>,
+    /// The operator's own trouble that is in the way of them, where one is.
+    pub(super) own: Option<OwnTrouble>,
 }
 
 /// What of a target waits after a failure.
@@ -35,6 +40,16 @@ pub(super) enum Held {
 }
 
 impl Engine {
+    /// Takes out of a decision what was accepted a while ago and changed nothing.
+    pub(super) fn leave_ignored(&mut self, key: &Key, decision: &mut Decision) {
+        let Some(ignored) = self.ignored.get_mut(key) else { return };
+        ignored.retain(|(_, until)| *until > Instant::now());
+        decision.actions.retain(|action| ignored.iter().all(|(mark, _)| *mark != action.mark()));
+        if ignored.is_empty() {
+            self.ignored.remove(key);
+        }
+    }
+
     /// Returns what of a target is not tried again now, and for how long.
     pub(super) fn held(&self, key: &Key) -> Option<(Duration, &Held)> {
         let (until, held) = self.failures.get(key)?.held.as_ref()?;
@@ -46,6 +61,11 @@ impl Engine {
     /// learned of it. A decision that wrote nothing and learned nothing would be repeated at once, for ever.
     pub(super) fn take_report(&mut self, key: &Key, mut report: Report) -> bool {
         let learned_something = !report.learned.is_empty();
+        let until = Instant::now() + IGNORED_FOR;
+        let ignored = std::mem::take(&mut report.ignored).into_iter().map(|mark| (mark, until));
+        if ignored.len() > 0 {
+            self.ignored.entry(key.clone()).or_default().extend(ignored);
+        }
         for learned in report.learned {
             match learned {
                 Learned::Told(about) => self.untold.forget(key, &about),
@@ -68,6 +88,7 @@ impl Engine {
                 Learned::Heard(schedule, heard) => self.index.heard(key, &schedule, *heard),
                 Learned::ReplayTold(run) => self.index.replay_told(key, &run),
                 Learned::DrainWarned => self.index.drain_warned(key),
+                Learned::NothingStored => {}
             }
         }
         for telling in report.errors.iter_mut().filter_map(PerformError::take_untold) {
@@ -75,9 +96,9 @@ impl Engine {
                 self.metrics.event_lost();
             }
         }
-        // A right that is lacking is what a person has to know first.
-        let mut calls = report.errors.iter().filter(|error| matches!(error, PerformError::Call { .. }));
-        let trouble = calls.clone().find(|error| error.lacks_right()).or_else(|| calls.next());
+        // The operator's own trouble is what a person has to know first.
+        let mut calls = report.errors.iter().filter(|error| error.trouble().is_some());
+        let trouble = calls.clone().find(|error| error.own_trouble().is_some()).or_else(|| calls.next());
         let is_held = self.held(key).is_some();
         if trouble.is_some() || !is_held {
             self.index.trouble(key, trouble.and_then(PerformError::trouble));
@@ -91,7 +112,7 @@ impl Engine {
             }
             return learned_something;
         };
-        let mut retry_after = None;
+        let (mut retry_after, mut was_told) = (None, false);
         for error in &report.errors {
             self.metrics.error(error.label());
             if let PerformError::Call { source, .. } = error {
@@ -99,8 +120,9 @@ impl Engine {
             }
         }
         if trouble.is_some() || !is_held {
-            let denied = trouble.filter(|error| error.lacks_right()).map(|error| error.to_string().into());
-            self.failures.entry(key.clone()).or_default().denied = denied;
+            let own = trouble.and_then(PerformError::own_trouble);
+            let before = std::mem::replace(&mut self.failures.entry(key.clone()).or_default().own, own.clone());
+            was_told = own.is_some() && own == before;
         }
         let wait = self.retry(key, trouble.map(|_| Held::These(report.failed)), retry_after);
         let errors = report.errors.len();
@@ -110,6 +132,10 @@ impl Engine {
             | PerformError::Call { source: CallError::NotLeading, .. } => {
                 tracing::debug!(error = %worst, errors, retry_in = ?wait, "looking again");
             }
+            PerformError::Dropped { .. } if was_told => {
+                tracing::debug!(error = %worst, errors, retry_in = ?wait, "looking again");
+            }
+            PerformError::Dropped { .. } => tracing::warn!(error = %worst, errors, retry_in = ?wait, "looking again"),
             PerformError::Call {
                 source: CallError::Refused(_) | CallError::TimedOut(_) | CallError::Transport(_),
                 ..

@@ -1,5 +1,6 @@
 //! What the engine shows of itself: metrics, health, and the lines of the log about pauses.
 
+use wfe_core::trouble::OwnCause;
 use wfe_view::index::Kind;
 
 use super::Engine;
@@ -11,9 +12,14 @@ impl Engine {
         self.show_pauses();
         self.hear_schedules();
         // What a process knew when it led says nothing any more.
-        let denied = || self.failures.values().filter(|_| self.leads).filter_map(|failures| failures.denied.as_deref());
-        self.health.denied(denied().count(), denied().next());
-        self.metrics.operator_forbidden(denied().count());
+        let own = || self.failures.values().filter(|_| self.leads).filter_map(|failures| failures.own.as_ref());
+        self.health.own_trouble(own().count(), own().next());
+        for cause in OwnCause::ALL {
+            let waiting = own().filter(|trouble| trouble.cause == cause).count();
+            // Every target waits for the CRD, and whoever makes the first one will.
+            let unfit = if cause == OwnCause::CrdLacksFields && self.is_unfit() { self.index.len().max(1) } else { 0 };
+            self.metrics.own_trouble(cause, waiting.max(unfit));
+        }
         for kind in Kind::ALL {
             self.metrics.silent(kind, self.hearing.silence(kind));
         }

@@ -6,6 +6,7 @@ use wfe_core::run::Owner;
 use wfe_view::index::{Delivery, Kind};
 
 use super::{Engine, EngineError};
+use crate::crds::Fitness;
 use crate::events::Announcement;
 
 impl Engine {
@@ -85,6 +86,11 @@ impl Engine {
     pub(super) fn stale(&self) -> Option<String> {
         let (kind, silence) = self.hearing.longest_silence();
         (silence > self.settings.max_staleness).then(|| silent(kind, silence))
+    }
+
+    /// Returns whether the CRD of executions lacks a field that decisions rest on: then nothing is decided at all.
+    pub(super) fn is_unfit(&self) -> bool {
+        matches!(*self.settings.fitness.borrow(), Fitness::Unfit(_))
     }
 
     /// Why no view can be trusted now, where that is so.

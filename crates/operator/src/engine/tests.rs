@@ -10,6 +10,7 @@ use wfe_view::index::{ExecutionRecord, Kind};
 
 use super::*;
 use crate::client::Cluster;
+use crate::crds::Crds;
 use crate::events;
 
 /// An engine that leads, with a policy, and where its deliveries go in.
@@ -40,11 +41,13 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         max_staleness: Duration::from_mins(3),
         clock: Clock::system(),
         config,
+        fitness: watch::channel(Fitness::Fit).1,
         guard: watch::channel(Guard::Off).1,
         witness: None,
     };
     let (sender, deliveries) = mpsc::channel(64);
-    let performer = Performer::new(cluster, metrics.clone(), events);
+    let crds = Crds::new(cluster.clone(), Health::new(), metrics.clone());
+    let performer = Performer::new(cluster, crds, metrics.clone(), events);
     (Engine::new(settings, performer, leadership, deliveries, metrics, Health::new(), hearing), sender)
 }
 

@@ -93,6 +93,7 @@ mod tests {
     use wfe_core::retry::{Attempt, Retry};
     use wfe_core::run::Owner;
     use wfe_core::target::{TargetMemory, TargetName};
+    use wfe_core::trouble::{OwnCause, OwnTrouble};
 
     fn key(name: &str) -> Key {
         Key::Chain(TargetName::parse(name).unwrap().chain())
@@ -167,6 +168,7 @@ mod tests {
     #[test]
     fn every_reason_to_wait_is_listed() {
         let why = || "why".into();
+        let own = |cause| Waiting::Operator(OwnTrouble { cause, words: why() });
         let all = [
             Waiting::Turn,
             Waiting::RivalUndecided,
@@ -174,7 +176,11 @@ mod tests {
             Waiting::Draining,
             Waiting::PausedEverywhere(why()),
             Waiting::ApiErrors(why()),
-            Waiting::OperatorForbidden(why()),
+            own(OwnCause::LacksRight),
+            own(OwnCause::RefusedByPolicy),
+            own(OwnCause::CrdLacksFields),
+            own(OwnCause::CannotExamine),
+            own(OwnCause::WriteDropped),
             Waiting::TektonUnavailable(why()),
             Waiting::Blind(why()),
             Waiting::Unseen(why()),

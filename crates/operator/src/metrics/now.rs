@@ -1,6 +1,7 @@
 //! The gauges of how things are now, which decisions and the tick of a second bring up to date.
 
 use prometheus::{Gauge, GaugeVec, IntGauge, IntGaugeVec, Opts, Registry};
+use wfe_core::trouble::OwnCause;
 use wfe_core::waiting::Waiting;
 use wfe_view::index::Kind;
 
@@ -20,7 +21,8 @@ pub(super) struct Now {
     pub(super) retry_waits: IntGauge,
     pub(super) paused: IntGauge,
     pub(super) paused_namespaces: IntGauge,
-    pub(super) operator_forbidden: IntGauge,
+    pub(super) own_trouble: IntGaugeVec,
+    pub(super) crd_fields_missing: IntGaugeVec,
     pub(super) policy_missing: IntGaugeVec,
     pub(super) watch_silence: GaugeVec,
 }
@@ -76,9 +78,15 @@ impl Now {
                 "workflowexecution_paused_namespaces",
                 "Watched namespaces in which nothing new starts.",
             )?,
-            operator_forbidden: IntGauge::new(
-                "workflowexecution_operator_forbidden_targets",
-                "Targets that wait because the account of the operator lacks a right.",
+            own_trouble: gauges(
+                "workflowexecution_operator_trouble_targets",
+                "Targets that wait for the operator's own trouble, such as a right that its account lacks, by cause.",
+                &["cause"],
+            )?,
+            crd_fields_missing: gauges(
+                "workflowexecution_crd_fields_missing",
+                "Fields that a CRD of the cluster lacks and that decisions do not rest on, by CRD.",
+                &["crd"],
             )?,
             policy_missing: gauges(
                 "workflowexecution_policy_missing",
@@ -95,6 +103,9 @@ impl Now {
         };
         for reason in Waiting::REASONS {
             let _ = now.waiting.with_label_values(&[reason]);
+        }
+        for cause in OwnCause::ALL {
+            let _ = now.own_trouble.with_label_values(&[cause.reason()]);
         }
         for slow in [false, true] {
             let _ = now.draining.with_label_values(&[slow_label(slow)]);
@@ -119,7 +130,8 @@ impl Now {
         registry.register(Box::new(self.retry_waits.clone()))?;
         registry.register(Box::new(self.paused.clone()))?;
         registry.register(Box::new(self.paused_namespaces.clone()))?;
-        registry.register(Box::new(self.operator_forbidden.clone()))?;
+        registry.register(Box::new(self.own_trouble.clone()))?;
+        registry.register(Box::new(self.crd_fields_missing.clone()))?;
         registry.register(Box::new(self.policy_missing.clone()))?;
         registry.register(Box::new(self.watch_silence.clone()))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_core::action::{Says, Write};
 use wfe_core::ending::Skip;
@@ -14,8 +14,8 @@ use wfe_view::index::{Kind, Written};
 
 use super::telling::{Telling, Told};
 use super::{
-    Attempt, Common, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, PerformError, Performer, Result, Shown,
-    changed_or_call, deleted, expect_object, if_unchanged, split,
+    Attempt, Common, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, Performer, Result, Shown, changed_or_call,
+    deleted, if_unchanged, split,
 };
 use crate::status::{self, Subject};
 use crate::verb::Verb;
@@ -127,26 +127,20 @@ impl Performer {
         subject: &Subject,
         status: &wfe_api::WorkflowExecutionStatus,
     ) -> Result<Vec<Learned>> {
-        let patch = Patch::Merge(patch(execution, version, subject, status));
+        let patch = patch(execution, version, subject, status);
+        let (sent, patch) = (patch["status"].clone(), Patch::Merge(patch));
         let params =
             PatchParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PatchParams::default() };
         let executions = self.cluster.executions_in(&execution.namespace);
         let request = executions.patch_status(&execution.name, &params, &patch);
         match self.cluster.call(Verb::Patch, EXECUTION_STATUS, request).await {
-            // Else it would be written again and again.
-            Ok(written) if is_forgotten(status, &written.object) => Err(PerformError::Refuted {
-                what: "the CRD is older than this operator and forgets status.guard; apply it".to_owned(),
-            }),
-            Ok(written) => Ok(expect_object(Kind::Execution, &written.object)),
+            Ok(written) => {
+                let what = format!("WorkflowExecution {execution}");
+                self.take_stored(Kind::Execution, &what, version, &sent, &written.object).await
+            }
             Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "write the status of")),
         }
     }
-}
-
-/// Tells whether of a status that names the policies and nothing else nothing was kept.
-fn is_forgotten(status: &wfe_api::WorkflowExecutionStatus, written: &DynamicObject) -> bool {
-    let names_guard_alone = status.guard.is_some() && status.target.is_none();
-    names_guard_alone && written.data.pointer("/status/guard").is_none_or(Value::is_null)
 }
 
 /// Makes the merge patch of a status. A field that the status does not have stays as it is; what has to go is null.
@@ -166,7 +160,8 @@ fn patch(
         patch["status"]["runSequence"] = Value::Null;
     }
     // What Tekton said of the run of an earlier attempt says nothing of the next.
-    if subject.is_running && status.pipeline_run_ref.is_some() && status.pipeline_run_status.is_none() {
+    let begins = status.pipeline_run_ref.is_some() && subject.found_run.is_none();
+    if subject.is_running && begins && status.pipeline_run_status.is_none() {
         patch["status"]["pipelineRunStatus"] = Value::Null;
     }
     patch
@@ -228,17 +223,6 @@ mod tests {
         for (subject, status) in [(Subject::default(), committed()), (running, WorkflowExecutionStatus::default())] {
             assert_eq!(patch_of(&subject, &status)["status"].get("pipelineRunStatus"), None, "{status:?}");
         }
-    }
-
-    #[test]
-    fn a_crd_that_does_not_know_the_field_is_noticed() {
-        let mark = || Some("0000f00d".to_owned());
-        let alone = WorkflowExecutionStatus { guard: mark(), ..WorkflowExecutionStatus::default() };
-        let answer = |status: Value| serde_json::from_value(json!({"metadata": {}, "status": status})).unwrap();
-        assert!(is_forgotten(&alone, &answer(json!({"phase": "Running"}))));
-        assert!(!is_forgotten(&alone, &answer(json!({"guard": mark()}))));
-        let with_others = WorkflowExecutionStatus { target: Some("node/n".to_owned()), ..alone };
-        assert!(!is_forgotten(&with_others, &answer(json!({"phase": "Running"}))), "the rest is written");
     }
 
     #[test]

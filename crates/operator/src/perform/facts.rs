@@ -36,6 +36,11 @@ impl Performer {
                         return Err(found_after_all(&run.name));
                     }
                 }
+                Fact::NoRunOf(execution) => {
+                    if let Some(target) = &common.target {
+                        self.confirm_no_run_of(execution, target).await?;
+                    }
+                }
                 Fact::NothingMade(execution, number) => {
                     if let Some(target) = &common.target {
                         self.confirm_nothing_made(execution, target, *number).await?;
@@ -71,6 +76,18 @@ impl Performer {
             answer => answer?,
         };
         if found.is_some_and(|found| is_owned_by(&found, execution)) { Err(found_after_all(&name)) } else { Ok(()) }
+    }
+
+    /// Looks among the runs with the label of a target for one that carries the uid of this execution.
+    async fn confirm_no_run_of(&self, execution: &ExecutionId, target: &TargetName) -> Result<()> {
+        let runs = self.cluster.runs();
+        let selector = format!("{}={}", wfe_api::labels::LABEL_TARGET, label_value(target.as_str()));
+        let listed = self.cluster.list(wfe_tekton::PLURAL, &runs, ListParams::default().labels(&selector)).await;
+        let listed = listed.map_err(|error| call(format!("list the PipelineRuns of {execution}"), error))?;
+        match listed.iter().find(|found| is_owned_by(found, execution)) {
+            Some(found) => Err(found_after_all(found.metadata.name.as_deref().unwrap_or_default())),
+            None => Ok(()),
+        }
     }
 
     async fn confirm_unfinished(&self, run: &RunId) -> Result<()> {

@@ -17,7 +17,9 @@ use tower::Service;
 use super::Performer;
 use crate::client::Cluster;
 use crate::clock::Clock;
+use crate::crds::Crds;
 use crate::events;
+use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
@@ -80,7 +82,8 @@ pub(super) fn performer(answer: impl Fn(&str) -> Answer + Send + Sync + 'static)
     let (leadership, hearing) = (Leadership::without_election(), Hearing::default());
     let cluster = Cluster::over(served, RUNS, leadership, metrics.clone(), hearing);
     let (events, _) = events::channel(cluster.clone(), metrics.clone(), Clock::system(), "test", RUNS);
-    (Performer::new(cluster, metrics, events), asked)
+    let crds = Crds::new(cluster.clone(), Health::new(), metrics.clone());
+    (Performer::new(cluster, crds, metrics, events), asked)
 }
 
 #[derive(Clone)]

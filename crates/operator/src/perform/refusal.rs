@@ -10,7 +10,7 @@ pub(super) fn judge(error: &CallError) -> Option<FailureReason> {
     let CallError::Refused(status) = error else {
         return None; // no answer: the outcome is unknown
     };
-    if error.lacks_right() || error.is_kind_missing() || is_starting(&status.message) {
+    if error.own_cause().is_some() || error.is_kind_missing() || is_starting(&status.message) {
         return None; // nobody has judged the run: the operator, or the cluster, is not ready for it
     }
     let has_cause =
@@ -92,6 +92,37 @@ mod tests {
             }))
             .unwrap();
             assert_eq!(judge(&CallError::Refused(Box::new(status))), None, "{message}");
+        }
+    }
+
+    /// Two of them judge what the author of a schedule wrote. The others that refuse a create of the operator judge its
+    /// account, which is the operator's own trouble.
+    #[test]
+    fn a_refusal_by_a_policy_that_ships_is_forbidden_only_where_it_judges_what_an_author_wrote() {
+        let judged = ["retry", "workflow"];
+        let never_met = ["author", "cancellation", "clearance", "owner", "resume"];
+        for policy in wfe_settings::policies::shipped().unwrap() {
+            let (kind, resource) = policy.name.split_once('.').unwrap();
+            let (resource, group) = if resource.starts_with("pipelineruns") {
+                ("pipelineruns", "tekton.dev")
+            } else {
+                ("workflowexecutions", "kubernaut.ai")
+            };
+            let status: Status = serde_json::from_value(serde_json::json!({
+                "code": 403, "reason": "Forbidden", "details": {"group": group, "kind": resource, "name": "x"},
+                "message": format!(
+                    "{resource}.{group} \"x\" is forbidden: ValidatingAdmissionPolicy '{0}' with binding '{0}' denied \
+                     request: no", policy.name
+                ),
+            }))
+            .unwrap();
+            if never_met.contains(&kind) {
+                continue;
+            }
+            let refused = CallError::Refused(Box::new(status));
+            let reason = judged.contains(&kind).then_some(FailureReason::Forbidden);
+            assert_eq!(judge(&refused), reason, "{}", policy.name);
+            assert_eq!(refused.own_cause().is_some(), reason.is_none(), "{}", policy.name);
         }
     }
 

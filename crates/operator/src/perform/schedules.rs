@@ -116,9 +116,10 @@ impl Performer {
             let what = format!("WorkflowExecution {}/{name} is there after all", schedule.namespace);
             return Err(PerformError::Refuted { what });
         }
+        let sent = json!(status::schedule(schedule, shown, status, now));
         let patch = Patch::Merge(json!({
             "metadata": {"uid": schedule.uid.to_string(), "resourceVersion": version.as_str()},
-            "status": status::schedule(schedule, shown, status, now),
+            "status": sent,
         }));
         let params = PatchParams { field_manager: Some(MANAGED_BY.to_owned()), ..PatchParams::default() };
         let schedules = self.schedules(schedule);
@@ -127,7 +128,8 @@ impl Performer {
         match self.cluster.call(Verb::Patch, SCHEDULE_STATUS, request).await {
             Ok(written) => {
                 self.tell_of_schedule(&telling);
-                let mut learned = expect_object(Kind::Schedule, &written);
+                let what = format!("WorkflowSchedule {schedule}");
+                let mut learned = self.take_stored(Kind::Schedule, &what, version, &sent, &written).await?;
                 learned.push(Learned::Told(schedule.uid.clone()));
                 Ok(learned)
             }

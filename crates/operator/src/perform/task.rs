@@ -224,6 +224,7 @@ fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
         is_running,
         started_at,
         run,
+        found_run: execution.recall().found_run,
         proof: execution.run_shown.proof.clone(),
         retry: execution.retry.clone(),
         gave_up: execution.is_undecided() && execution.run_sequence.is_some(),

@@ -15,6 +15,7 @@ use wfe_core::findings::FailedTask;
 use wfe_core::fingerprint::{Fingerprint, Origin, Stage};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::Outcome;
+use wfe_core::trouble::{OwnCause, OwnTrouble};
 use wfe_core::waiting::Pause;
 
 use super::*;
@@ -321,7 +322,7 @@ fn waits() -> impl Strategy<Value = Waiting> {
         1 => Waiting::PausedEverywhere(text.into()),
         2 => Waiting::ApiErrors(text.into()),
         3 => Waiting::Blind(text.into()),
-        4 => Waiting::OperatorForbidden(text.into()),
+        4 => Waiting::Operator(OwnTrouble { cause: OwnCause::LacksRight, words: text.into() }),
         5 => Waiting::TektonUnavailable(text.into()),
         _ => Waiting::Turn,
     })

@@ -39,6 +39,19 @@ fn subject(is_running: bool) -> Subject {
     Subject { generation: 1, workflow_id: "w".into(), is_running, ..Subject::default() }
 }
 
+#[test]
+fn a_status_that_lost_the_name_of_its_run_names_it_again() {
+    let run = RunId { name: "wfe-x-3".into(), uid: Uid::new("u") };
+    let lost = Subject { run: Some(run), started_at: Some(at(1)), found_run: Some(3), ..subject(true) };
+    let what = Says::Blocked(Blocked::Cleared);
+    let status = says(None, &lost, &what, Vec::new(), "runs", at(2));
+    let named = status.pipeline_run_ref.map(|named| (named.name, named.uid, named.namespace));
+    assert_eq!(named, Some(("wfe-x-3".to_owned(), "u".to_owned(), "runs".to_owned())));
+    assert_eq!((status.run_sequence, status.start_time), (Some(3), Some(api_time(at(1)))));
+    let whole = says(None, &Subject { found_run: None, ..lost }, &what, Vec::new(), "runs", at(2));
+    assert_eq!((whole.pipeline_run_ref, whole.run_sequence, whole.start_time), (None, None, None));
+}
+
 fn any_failure() -> Failure {
     Failure {
         reason: FailureReason::Forbidden,

@@ -20,9 +20,11 @@ use kube::runtime::watcher::{Error, Event};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
+use wfe_view::index::Kind;
 use wfe_view::source::PAGE;
 
 use super::page::Page;
+use crate::crds::{Crds, UnfitCrd};
 
 /// How long one watch request lasts, in seconds: below the three minutes after which a view counts as stale (SPEC
 /// section 5, 10).
@@ -43,12 +45,16 @@ pub(crate) struct Source<K> {
     pub(crate) fields: Option<String>,
     /// How an object of a list is read.
     pub(crate) read: fn(&[u8]) -> serde_json::Result<K>,
+    /// What says whether the CRD of its kind has the fields that are read; nothing where it has none.
+    pub(crate) crds: Option<(Crds, Kind)>,
 }
 
 /// How far a stream is.
 enum State<K> {
     /// A list is to begin.
     Begin,
+    /// Its CRD is to be read first.
+    Admit,
     /// A page is to be asked for.
     Ask { token: Option<String> },
     /// A page is being read.
@@ -64,16 +70,20 @@ type Changes<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
 type Body = Pin<Box<dyn AsyncBufRead + Send>>;
 
 /// Lists objects and follows their changes. After an error it goes on where that is possible, else with a list.
+///
+/// The CRD is read before each list and before each watch: an object that comes from under another CRD lacks fields.
 pub(crate) fn events<K>(source: Source<K>) -> impl Stream<Item = Result<Event<K>, Error>> + Send
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    futures::stream::unfold((source, State::Begin), |(source, mut state)| async move {
+    // How often the CRD had been unfit when the last list began.
+    let times_unfit = 0;
+    futures::stream::unfold((source, times_unfit, State::Begin), |(source, mut times_unfit, mut state)| async move {
         loop {
-            let (event, next) = step(&source, state).await;
+            let (event, next) = step(&source, &mut times_unfit, state).await;
             state = next;
             if let Some(event) = event {
-                return Some((event, (source, state)));
+                return Some((event, (source, times_unfit, state)));
             }
         }
     })
@@ -81,12 +91,19 @@ where
 
 type Step<K> = (Option<Result<Event<K>, Error>>, State<K>);
 
-async fn step<K>(source: &Source<K>, state: State<K>) -> Step<K>
+async fn step<K>(source: &Source<K>, times_unfit: &mut u64, state: State<K>) -> Step<K>
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     match state {
-        State::Begin => (Some(Ok(Event::Init)), State::Ask { token: None }),
+        State::Begin => (Some(Ok(Event::Init)), State::Admit),
+        State::Admit => match admit(source).await {
+            Ok(times) => {
+                *times_unfit = times;
+                (None, State::Ask { token: None })
+            }
+            Err(error) => (Some(Err(Error::InitialListFailed(error))), State::Begin),
+        },
         State::Ask { token } => match ask(source, token).await {
             Ok(body) => (None, State::Read { body, page: Page::default(), objects: VecDeque::new() }),
             Err(error) => (Some(Err(Error::InitialListFailed(error))), State::Begin),
@@ -95,16 +112,41 @@ where
             Ok(step) => step,
             Err(error) => (Some(Err(Error::InitialListFailed(error))), State::Begin),
         },
-        State::Watch { version } => match source.api.watch(&watch_params(source), &version).await {
-            Ok(changes) => (None, State::Follow { version, changes: changes.boxed(), begun: Instant::now() }),
-            Err(error) => {
-                // An answer or an event can say that the version is too old.
-                let is_expired = matches!(&error, kube::Error::Api(status) if status.code == 410);
-                let next = if is_expired { State::Begin } else { State::Watch { version } };
-                (Some(Err(Error::WatchStartFailed(error))), next)
-            }
+        State::Watch { version } => match admit(source).await {
+            // What the last watch delivered may lack fields.
+            Ok(times) if times != *times_unfit => (None, State::Begin),
+            Err(error) if is_unfit(&error) => (Some(Err(Error::WatchStartFailed(error))), State::Begin),
+            Err(error) => (Some(Err(Error::WatchStartFailed(error))), State::Watch { version }),
+            Ok(_) => watch(source, version).await,
         },
         State::Follow { version, changes, begun } => follow(version, changes, begun).await,
+    }
+}
+
+/// Returns whether a watch was not begun because its CRD lacks a decisive field.
+pub(super) fn is_unfit(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Service(error) if error.is::<UnfitCrd>())
+}
+
+async fn admit<K>(source: &Source<K>) -> kube::Result<u64> {
+    match &source.crds {
+        Some((crds, kind)) => crds.admit(*kind).await,
+        None => Ok(0),
+    }
+}
+
+async fn watch<K>(source: &Source<K>, version: String) -> Step<K>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    match source.api.watch(&watch_params(source), &version).await {
+        Ok(changes) => (None, State::Follow { version, changes: changes.boxed(), begun: Instant::now() }),
+        Err(error) => {
+            // An answer or an event can say that the version is too old.
+            let is_expired = matches!(&error, kube::Error::Api(status) if status.code == 410);
+            let next = if is_expired { State::Begin } else { State::Watch { version } };
+            (Some(Err(Error::WatchStartFailed(error))), next)
+        }
     }
 }
 

@@ -4,15 +4,29 @@
 //! names; an admission webhook or policy cannot take it on, as the API server puts words of its own before theirs.
 
 use kube::core::Status;
+use kube::core::response::StatusDetails;
 
-/// Our own policies on who may create something (`config/admission`), which refuse an operator for its account
-/// alone. Two ask for the rights `workflowschedules/child` and `workflowexecutions/target`, which the role of an
-/// operator gives; what it makes for a schedule differs from what they allow in nothing else. The third knows it by
-/// its name.
-const OWN_POLICIES: [&str; 3] = [
-    "child.workflowexecutions.kubernaut.ai",
-    "target.workflowexecutions.kubernaut.ai",
-    "marks.pipelineruns.kubernaut.ai",
+/// What ends a refusal by a policy that this operator would never meet if both were of one version.
+const APPLY_POLICIES: &str = "apply config/admission of the operator's own version";
+
+/// The policies of `config/admission` that judge the account which asks, each with what ends its refusal. The other
+/// policies that an operator can meet judge what the author of a schedule wrote: their refusal is the author's.
+const OWN_POLICIES: [(&str, &str); 5] = [
+    (
+        "child.workflowexecutions.kubernaut.ai",
+        "bind the ClusterRole wfe-operator of config/rbac to the account that the operator runs as",
+    ),
+    ("deletion.workflowexecutions.kubernaut.ai", APPLY_POLICIES),
+    (
+        "marks.pipelineruns.kubernaut.ai",
+        "the policy does not know the account that the operator runs as: bind the Role wfe-operator of config/rbac to it \
+         in the execution namespace, and apply config/admission of the operator's own version",
+    ),
+    ("operator.workflowexecutions.kubernaut.ai", APPLY_POLICIES),
+    (
+        "target.workflowexecutions.kubernaut.ai",
+        "bind the ClusterRole wfe-operator-targets of config/rbac to the account that the operator runs as",
+    ),
 ];
 
 /// Tells whether the API server denies the request because the account that asks lacks a right.
@@ -22,18 +36,25 @@ const OWN_POLICIES: [&str; 3] = [
 /// scope` where there is no namespace. An authorizer may add words: an API server that starts adds that it does not
 /// know a role yet.
 pub(super) fn lacks_right(status: &Status) -> bool {
-    let Some(details) = status.details.as_ref().filter(|_| status.code == 403 && status.reason == "Forbidden") else {
-        return false;
-    };
-    let (message, kind, group, name) = (&status.message, &details.kind, &details.group, &details.name);
-    says_who_cannot(message, group, kind, name).is_some() || is_of_own_policy(message, group, kind, name)
+    forbidden(status)
+        .is_some_and(|details| says_who_cannot(&status.message, &details.group, &details.kind, &details.name).is_some())
 }
 
-/// Tells whether a policy of our own denies the request: the operator lacks a right that no resource stands for.
-fn is_of_own_policy(message: &str, group: &str, resource: &str, name: &str) -> bool {
-    let begin = format!("{resource}.{group} {name:?} is forbidden: ValidatingAdmissionPolicy '");
-    let by = message.strip_prefix(&begin).and_then(|rest| rest.split_once("' with "));
-    by.is_some_and(|(policy, _)| OWN_POLICIES.contains(&policy))
+/// Returns what ends a refusal by a policy of this operator that judges the account which asks; `None` for every other
+/// refusal.
+///
+/// The form is `<resource>.<group> "<name>" is forbidden: ValidatingAdmissionPolicy '<policy>' with binding ...`. The
+/// API server writes it; the policy's own words come after it.
+pub(super) fn remedy(status: &Status) -> Option<&'static str> {
+    let details = forbidden(status)?;
+    let begin =
+        format!("{}.{} {:?} is forbidden: ValidatingAdmissionPolicy '", details.kind, details.group, details.name);
+    let (by, _) = status.message.strip_prefix(&begin)?.split_once("' with ")?;
+    OWN_POLICIES.iter().find(|(policy, _)| *policy == by).map(|(_, remedy)| *remedy)
+}
+
+fn forbidden(status: &Status) -> Option<&StatusDetails> {
+    status.details.as_ref().filter(|_| status.code == 403 && status.reason == "Forbidden")
 }
 
 /// Walks along the form; `None` where the message leaves it.
@@ -116,21 +137,25 @@ mod tests {
     }
 
     #[test]
-    fn what_our_own_policies_deny_the_operator_is_a_right_that_it_lacks() {
+    fn a_refusal_by_a_policy_of_ours_is_known_by_its_name_and_is_no_missing_right() {
         let details = json!({"group": "kubernaut.ai", "kind": "workflowexecutions", "name": "nightly-1"});
         let begin = "workflowexecutions.kubernaut.ai \"nightly-1\" is forbidden: ValidatingAdmissionPolicy";
         let denied =
             |policy: &str| format!("{begin} '{policy}' with binding '{policy}' denied request: spec: you may not");
-        for own in OWN_POLICIES {
-            assert!(lacks_right(&status(403, &denied(own), &details)), "{own}");
+        for (own, ends) in OWN_POLICIES {
+            let refused = status(403, &denied(own), &details);
+            assert_eq!(remedy(&refused), Some(ends), "{own}");
+            assert!(!lacks_right(&refused), "{own}");
         }
         for other in ["workflow.workflowexecutions.kubernaut.ai", "x.child.workflowexecutions.kubernaut.ai"] {
-            assert!(!lacks_right(&status(403, &denied(other), &details)), "{other}");
+            assert_eq!(remedy(&status(403, &denied(other), &details)), None, "{other}");
         }
+        let own = denied(OWN_POLICIES[0].0);
         let of_another = json!({"group": "kubernaut.ai", "kind": "workflowexecutions", "name": "nightly-2"});
-        assert!(!lacks_right(&status(403, &denied(OWN_POLICIES[0]), &of_another)));
-        let forged = format!("admission webhook \"w.example.com\" denied the request: {}", denied(OWN_POLICIES[0]));
-        assert!(!lacks_right(&status(403, &forged, &details)));
+        assert_eq!(remedy(&status(403, &own, &of_another)), None);
+        let forged = format!("admission webhook \"w.example.com\" denied the request: {own}");
+        assert_eq!(remedy(&status(403, &forged, &details)), None);
+        assert_eq!(remedy(&status(422, &own, &details)), None, "another code");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use wfe_core::Time;
 use wfe_core::action::{Action, Change, Decision, RunChange, Says, Unneeded, Write};
 use wfe_core::by_uid::{ByUid, Few};
-use wfe_core::execution::Execution;
+use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::{Owner, Presence, Run};
 use wfe_core::target::Target;
@@ -102,6 +102,19 @@ pub(super) fn end_tries(execution: &mut Execution, run: &Run) {
     let is_earlier = execution.next_attempt().is_some() && execution.run_sequence >= Some(run.number);
     if let Some(memory) = execution.memory.as_mut().filter(|_| !is_earlier) {
         memory.first_try = None;
+    }
+}
+
+/// Finds the run of each execution that is Running and whose status names none. Our CRD lets no status come to be so,
+/// so it is damage: another CRD dropped the field. The newest run that carries the uid of the execution is its run.
+pub(super) fn name_runs(target: &mut Target) {
+    let (executions, runs) = (&mut target.executions, &target.runs);
+    for execution in executions.values_mut().filter(|execution| !execution.elsewhere) {
+        let ExecutionState::Running { run: run @ None, started_at } = &mut execution.state else { continue };
+        let own = runs.values().filter(|it| it.owner.is(&execution.id));
+        let Some(found) = own.max_by_key(|it| (it.is_unfinished(), it.number)) else { continue };
+        (*run, *started_at) = (Some(found.id.clone()), started_at.or(found.released_at).or(Some(found.created)));
+        execution.remember().found_run = Some(found.number);
     }
 }
 

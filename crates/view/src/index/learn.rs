@@ -17,7 +17,7 @@ use wfe_core::schedule::RefusedChild;
 use wfe_core::target::Elsewhere;
 use wfe_core::tries::Trouble;
 
-use super::keep::{self, mark_gone};
+use super::keep::{self, mark_gone, name_runs};
 use super::{Entry, Index, Key};
 
 impl Index {
@@ -94,10 +94,11 @@ impl Index {
         }
     }
 
-    /// Records that no write of this process to a target is on its way now.
+    /// Records that no write of this process to a target is on its way now, and finds the runs that statuses have lost.
     pub fn settle(&mut self, key: &Key) {
         if let Some(entry) = self.targets.get_mut(key) {
             entry.vanished = Few::default();
+            name_runs(&mut entry.target);
         }
     }
 

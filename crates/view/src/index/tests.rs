@@ -20,6 +20,7 @@ use wfe_core::reason::Refusal;
 use wfe_core::run::{Order, Owner, Presence, Progress, Run, RunMemory, Seen};
 use wfe_core::target::TargetName;
 use wfe_core::tries::{Trouble, TroubleKind};
+use wfe_core::trouble::OwnCause;
 use wfe_core::waiting::Waiting;
 
 const TARGET: &str = "node/worker-1";
@@ -315,6 +316,28 @@ fn running(version: &str) -> Delivery {
         record.execution.state = ExecutionState::Running { run, started_at: None };
     }
     delivery
+}
+
+#[test]
+fn a_status_that_lost_the_name_of_its_run_has_the_run_that_carries_its_uid() {
+    let mut damaged = running("1");
+    if let Delivery::Execution(record) = &mut damaged {
+        record.execution.state = ExecutionState::Running { run: None, started_at: None };
+    }
+    let named = |index: &mut Index| {
+        index.settle(&key());
+        match &index.entry(&key()).unwrap().target.executions[&Uid::new("a")].state {
+            ExecutionState::Running { run, .. } => run.as_ref().map(|run| run.uid.clone()),
+            state => panic!("{state:?}"),
+        }
+    };
+    let mut index = synced(vec![damaged, run("r2", "b", "1")]);
+    assert_eq!(named(&mut index), None, "another's run is not its run");
+    index.apply(run("r1", "a", "2"), now());
+    assert_eq!(named(&mut index), Some(Uid::new("r1")));
+    let known = &index.entry(&key()).unwrap().target.executions[&Uid::new("a")];
+    assert!(known.recall().found_run.is_some(), "the next status names it again");
+    assert!(matches!(known.state, ExecutionState::Running { started_at: Some(_), .. }), "{:?}", known.state);
 }
 
 #[test]
@@ -617,7 +640,7 @@ fn only_time_in_which_a_run_is_tried_counts() {
     assert_eq!(trying(&mut index, minutes(37)), Some(minutes(35)), "the watches have tried");
     index.waits_on(&key(), &waits_for(Waiting::Unseen("w".into())), start + minutes(38));
     assert_eq!(trying(&mut index, minutes(39)), Some(minutes(35)), "it waits for its own write");
-    index.trouble(&key(), Some(trouble(TroubleKind::OperatorForbidden)));
+    index.trouble(&key(), Some(trouble(TroubleKind::Operator(OwnCause::LacksRight))));
     assert_eq!(trying(&mut index, minutes(60)), Some(minutes(60)), "a right that we lack ends it");
     index.trouble(&key(), Some(trouble(TroubleKind::ApiErrors)));
     index.forget_tries();

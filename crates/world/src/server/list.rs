@@ -57,7 +57,7 @@ impl Server {
             }
         }
         let kind = self.kind(target);
-        let items: Vec<Value> = page.into_iter().map(|(_, object)| Value::clone(object)).collect();
+        let items: Vec<Value> = page.into_iter().map(|(_, object)| self.shown(target.kind, object)).collect();
         Ok(Answer::ok(json!({
             "kind": format!("{}List", kind.kind),
             "apiVersion": kind.api_version(),

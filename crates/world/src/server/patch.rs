@@ -28,7 +28,8 @@ impl Server {
         }
         let kind = self.kind(target);
         let Some(old) = self.store.get(&target.key(name)).cloned() else { return Err(not_found(kind, name)) };
-        let mut new = Value::clone(&old);
+        let old = self.shown(target.kind, &old);
+        let mut new = old.clone();
         let broken = |error: serde_json::Error| bad_request(&error.to_string());
         if media == MERGE {
             let patch: Value = serde_json::from_slice(body).map_err(broken)?;

@@ -30,6 +30,8 @@ pub struct Watch {
     next_bookmark: Time,
     until: Time,
     over: bool,
+    /// How often the CRD had been changed when it began.
+    crd_changes: u64,
 }
 
 impl Watch {
@@ -61,6 +63,7 @@ impl Server {
             next_bookmark: now + BOOKMARK_EVERY,
             until: now + TimeDelta::seconds(i64::try_from(seconds).unwrap_or(i64::MAX)),
             over: false,
+            crd_changes: self.crd_changes,
         })
     }
 
@@ -69,13 +72,19 @@ impl Server {
         if watch.over {
             return Vec::new();
         }
+        if self.kinds[watch.target.kind].plural == "workflowexecutions" && watch.crd_changes < self.ended_before {
+            watch.over = true;
+            return Vec::new();
+        }
         let prefix = watch.target.namespace.as_deref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let mut events = Vec::new();
         if std::mem::take(&mut watch.initial) {
             let all = self.store.all_at(watch.target.kind, watch.revision);
             let selected =
                 all.iter().filter(|(path, object)| path.starts_with(&prefix) && watch.selector.selects(object));
-            events.extend(selected.map(|(_, object)| json!({"type": "ADDED", "object": **object})));
+            events.extend(
+                selected.map(|(_, object)| json!({"type": "ADDED", "object": self.shown(watch.target.kind, object)})),
+            );
         }
         if watch.revision < self.store.compacted() {
             watch.over = true;
@@ -86,7 +95,10 @@ impl Server {
         }
         for change in self.store.changes_after(watch.revision) {
             if change.key.kind == watch.target.kind && change.key.path.starts_with(&prefix) {
-                events.extend(event(&watch.selector, change));
+                events.extend(event(&watch.selector, change).map(|mut event| {
+                    event["object"] = self.shown(watch.target.kind, &event["object"]);
+                    event
+                }));
             }
         }
         watch.revision = watch.revision.max(self.store.revision());

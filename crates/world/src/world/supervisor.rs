@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use wfe_core::guard::Guard;
 use wfe_operator::client;
 use wfe_operator::clock::Clock;
+use wfe_operator::crds::Crds;
 use wfe_operator::health::Health;
 use wfe_operator::hearing::Hearing;
 use wfe_operator::leadership::Leadership;
@@ -125,6 +126,7 @@ impl Supervisor {
             timing: timing.map_err(anyhow::Error::msg)?,
             chance: self.chance.fork(),
         };
+        let crds = Crds::new(cluster.clone(), health.clone(), metrics.clone());
         let setup = Setup {
             cluster,
             instance,
@@ -133,6 +135,7 @@ impl Supervisor {
             max_staleness: Duration::from_mins(3),
             clock: self.clock.clone(),
             config: self.in_force.clone(),
+            crds,
             guard: watch::channel(Guard::Off).1,
             leadership,
             metrics,

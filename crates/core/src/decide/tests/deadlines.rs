@@ -3,6 +3,7 @@
 use super::*;
 use crate::run::Run;
 use crate::tries::Trouble;
+use crate::trouble::{OwnCause, OwnTrouble};
 
 /// Long after the commit, which was at second 0.
 const RELEASED: i64 = 10_000;
@@ -176,7 +177,8 @@ fn a_create_that_does_not_get_through_fails_at_the_start_deadline_and_says_what_
 fn a_right_that_the_operator_lacks_fails_nobody_however_long_it_takes() {
     let decision = decide(&tried(0, forbidden()), &Policy::default(), at(1_000_000));
     assert_eq!(decision.actions, [create("a", 1)]);
-    assert_eq!(decision.waiting[1], (id("a"), Waiting::OperatorForbidden("cannot create: forbidden".into())));
+    let lacks_right = OwnTrouble { cause: OwnCause::LacksRight, words: "cannot create: forbidden".into() };
+    assert_eq!(decision.waiting[1], (id("a"), Waiting::Operator(lacks_right)));
 }
 
 #[test]

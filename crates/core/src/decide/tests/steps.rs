@@ -94,11 +94,14 @@ fn a_run_that_is_gone_fails_its_execution_once_that_is_read_live() {
 }
 
 #[test]
-fn a_running_execution_without_a_run_fails_and_says_who_must_have_written_it() {
+fn a_running_execution_that_names_no_run_fails_once_it_is_read_live_that_it_has_none() {
     let odd = execution("a", ExecutionState::Running { run: None, started_at: None });
     let decided = actions(&target(vec![odd], vec![]));
     let failure = only_failure(&decided);
     assert!(failure.message.contains("without a pipelineRunRef"), "{}", failure.message);
+    let reads =
+        |action: &Action| matches!(action, Action::Write(Write { facts, .. }) if facts[..] == [Fact::NoRunOf(id("a"))]);
+    assert!(decided.iter().any(reads), "{decided:?}");
 }
 
 #[test]
