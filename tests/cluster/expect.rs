@@ -34,6 +34,8 @@ pub(crate) fn first_run(wfe: &Value, execution_namespace: &str, bundle: &str, pa
                 "kubernaut.ai/workflow-id": "restart",
             },
             "annotations": {
+                "kubernaut.ai/cancel-reason": "",
+                "kubernaut.ai/released-at": "",
                 "kubernaut.ai/target-resource": "payment/deployment/payment-api",
                 "kubernaut.ai/workflow-execution": format!("{}/{}", text(namespace), text(name)),
                 "kubernaut.ai/workflow-execution-uid": wfe["metadata"]["uid"],

@@ -8,9 +8,9 @@ use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use wfe_testkit::{Operator, Outcome, Pipeline, World, wfe};
+use wfe_testkit::{Operator, Outcome, Pipeline, World, look, wfe};
 
-use crate::expect::text;
+use crate::expect::{condition, text};
 use crate::history::short;
 
 /// What a bundle may say of whose it is, and what became of it: another execution's, on another target, cancelled by
@@ -24,7 +24,7 @@ fn marks(victim: &Value) -> Value {
         "kubernaut.ai/target-resource": "victim",
         "kubernaut.ai/source-namespace": of("namespace"),
         "kubernaut.ai/run-sequence": "999",
-        "kubernaut.ai/cancel-reason": "timed-out",
+        "kubernaut.ai/cancel-reason": "DeadlineExceeded",
         "kubernaut.ai/released-at": "2020-01-01T00:00:00Z",
         "app.kubernetes.io/managed-by": "somebody",
     })
@@ -32,8 +32,8 @@ fn marks(victim: &Value) -> Value {
 
 /// Which of our marks the operator reads on what a run has made.
 const LABELS: [&str; 5] = ["workflow-execution", "workflow-id", "target-resource", "source-namespace", "run-sequence"];
-const ANNOTATIONS: [&str; 5] =
-    ["workflow-execution", "workflow-execution-uid", "workflow-id", "target-resource", "released-at"];
+const ANNOTATIONS: [&str; 6] =
+    ["workflow-execution", "workflow-execution-uid", "workflow-id", "target-resource", "released-at", "cancel-reason"];
 
 #[tokio::test]
 async fn a_bundle_that_carries_our_marks_passes_for_nothing_but_what_it_is() -> Result<()> {
@@ -65,8 +65,8 @@ async fn a_bundle_that_carries_our_marks_passes_for_nothing_but_what_it_is() -> 
     let pod = world.await_pod("runs", |pod| is_its(pod) && pod["status"]["phase"] == "Running").await?;
     let run = world.await_run("is the hostile one's", |run| !run["status"]["completionTime"].is_string()).await?;
     for object in [&run, &pod] {
-        for (field, keys) in [("labels", LABELS), ("annotations", ANNOTATIONS)] {
-            for key in keys.map(|key| format!("kubernaut.ai/{key}")) {
+        for (field, keys) in [("labels", &LABELS[..]), ("annotations", &ANNOTATIONS)] {
+            for key in keys.iter().map(|key| format!("kubernaut.ai/{key}")) {
                 let (found, forged) = (&object["metadata"][field][&key], &marks[&key]);
                 // Both are of one namespace.
                 let is_same = key.ends_with("source-namespace");
@@ -83,6 +83,32 @@ async fn a_bundle_that_carries_our_marks_passes_for_nothing_but_what_it_is() -> 
     assert_eq!(rival["status"]["skipDetails"]["reason"], "ResourceBusy", "{rival:#}");
     world.set_outcome(text(&pod["metadata"]["name"]), "ok").await?;
     world.await_phase("hostile", "Completed").await?;
+    world.close().await
+}
+
+#[tokio::test]
+async fn a_bundle_turns_no_persons_cancel_into_a_time_out() -> Result<()> {
+    let world = World::new("forged-cancel").await?;
+    let mut rendered = Pipeline::new().task("apply", Outcome::Waiting("ContainerCreating")).render("workflow");
+    let forged = json!({"kubernaut.ai/cancel-reason": "DeadlineExceeded", "kubernaut.ai/foo": "x"});
+    rendered["metadata"]["annotations"] = forged.clone();
+    let bundle = world.push_objects("forged-cancel", &[rendered]).await?;
+    let _operator = world.operator().start().await?;
+    world.wfe("cancelled").image(&bundle.image).patch(|it| it["spec"]["retry"] = json!(3)).create().await?;
+    world.await_pod("waits", |pod| pod["status"]["phase"] == "Pending").await?;
+    let run = world.await_run("knows its pipeline", |run| run["status"]["pipelineSpec"].is_object()).await?;
+    let annotations = &run["metadata"]["annotations"];
+    assert_eq!(
+        (&annotations["kubernaut.ai/cancel-reason"], &annotations["kubernaut.ai/foo"]),
+        (&json!(""), &json!("x"))
+    );
+    let runs = world.api(&look::pipeline_runs(), &world.execution_namespace());
+    let cancel = json!({"spec": {"status": "Cancelled"}});
+    runs.patch(text(&run["metadata"]["name"]), &PatchParams::default(), &Patch::Merge(&cancel)).await?;
+    let wfe = world.await_phase("cancelled", "Failed").await?;
+    let shown = (condition(&wfe, "Succeeded"), condition(&wfe, "Retrying"));
+    assert_eq!(shown, ("False Cancelled".to_owned(), "False Cancelled".to_owned()), "{wfe:#}");
+    assert_eq!(wfe["status"]["attempts"].as_array().map(Vec::len), Some(1), "{wfe:#}");
     world.close().await
 }
 

@@ -177,7 +177,11 @@ async fn a_failed_run_fails_its_execution_as_one_that_executed() -> Result<()> {
     assert_eq!(wfe["status"]["failureReason"], details["message"]);
     assert_eq!(details["failedAt"], wfe["status"]["completionTime"]);
     let summary = text(&details["naturalLanguageSummary"]);
-    assert!(summary.starts_with("Task 'apply' (1 of 1) of workflow 'restart' failed after "), "{details:#}");
+    assert!(
+        summary
+            .starts_with("Task 'apply' (1 of 1) of workflow 'restart' on payment/deployment/payment-api failed after "),
+        "{details:#}"
+    );
     assert_eq!(
         (condition(&wfe, "Succeeded").as_str(), condition(&wfe, "TargetLocked").as_str()),
         ("False Unknown", "False Free")

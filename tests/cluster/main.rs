@@ -43,6 +43,7 @@ mod schedules;
 mod storm;
 mod strange;
 mod tekton_words;
+mod told;
 mod tries;
 mod ttl;
 mod unattended;

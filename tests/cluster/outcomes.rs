@@ -20,6 +20,7 @@ use wfe_tests::outcomes::{Needs, Play, plays, repair};
 use self::row::Row;
 use self::rows::rows;
 use self::seen::Seen;
+use self::stage::TOKEN;
 use crate::faults::all;
 
 /// How many outcomes are played at once: each has its own namespaces and operator, and they mostly wait.
@@ -103,5 +104,5 @@ async fn play(control_plane: &ControlPlane, rows: &[Row]) -> (Vec<Seen>, Vec<Str
 
 fn play_of(row: &Row) -> Play {
     let found = plays().into_iter().find(|play| play.name == row.play);
-    found.unwrap_or_else(|| panic!("no outcome is named {}", row.play))
+    found.unwrap_or_else(|| panic!("no outcome is named {}", row.play)).declares(TOKEN)
 }

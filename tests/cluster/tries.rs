@@ -18,7 +18,7 @@ use crate::refused::check_refused;
 
 /// Makes the API server refuse this operation on the runs of a world by a policy of somebody else's, and waits until it
 /// does: a policy takes a moment to act. The world takes it away at its end.
-async fn refuse(world: &World, operation: &str, validation: Value) -> Result<()> {
+pub(crate) async fn refuse(world: &World, operation: &str, validation: Value) -> Result<()> {
     let name = world.execution_namespace();
     world
         .apply(&json!({

@@ -38,5 +38,11 @@ async fn tektons_webhook_lets_parameters_through_that_the_pipeline_does_not_decl
     let names: Vec<&str> =
         runs[0]["spec"]["params"].as_array().into_iter().flatten().map(|it| text(&it["name"])).collect();
     assert_eq!(names, ["NOBODY_ASKS", "NOR_FOR_THIS", "TARGET_RESOURCE"], "{runs:#?}");
+    let event = world.await_event("undeclared", "ParametersUndeclared").await?;
+    assert_eq!(event["type"], "Warning");
+    assert!(text(&event["note"]).ends_with("The pipeline does not declare: NOBODY_ASKS, NOR_FOR_THIS"), "{event:#}");
+    let wfe = world.get_wfe("undeclared").await?;
+    let conditions = wfe["status"]["conditions"].to_string();
+    assert!(conditions.contains("the pipeline declares no parameter NOBODY_ASKS (and 1 other)"), "{conditions}");
     world.close().await
 }

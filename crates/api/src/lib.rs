@@ -23,6 +23,7 @@ pub mod limits;
 mod orchestrator;
 pub mod retry;
 mod target;
+pub mod variable;
 pub mod workflow_execution;
 pub mod workflow_schedule;
 

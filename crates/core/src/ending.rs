@@ -16,6 +16,7 @@ use crate::retry::{AttemptEnd, Stop};
 use crate::run::Outcome;
 
 pub use skip::{Conflict, Remediation, Skip};
+pub use summary::undeclared;
 
 /// The reason of the condition `Succeeded` of an execution that a person has cancelled. `failureDetails.reason` is one
 /// of the seven all the same.
@@ -26,7 +27,7 @@ pub const CANCELLED: &str = "Cancelled";
 pub struct Charge {
     /// `status.consecutiveFailures`.
     pub consecutive_failures: u32,
-    /// `status.nextAllowedExecution`, in whole seconds.
+    /// When the next one may run, in whole seconds: `status.nextAllowedExecution`, but where it exhausts its target.
     pub next_allowed_execution: Option<Time>,
     /// Whether it is one too many: from then on the target is exhausted.
     pub exhausts: bool,

@@ -59,7 +59,8 @@ pub struct Execution {
     pub elsewhere: bool,
     /// What its status says that it waits for (the condition `Waiting`), where it does.
     pub waiting_shown: Option<Box<WaitingShown>>,
-    /// Whether its status says that its target drains (the condition `TargetLocked`).
+    /// Whether its status says that its target drains (the condition `TargetLocked`), or, after the end, anything else
+    /// that is true before the end only.
     pub draining_shown: bool,
     /// How its status says that it blocks its target (the reason of the condition `Blocked`), where it does.
     pub blocked_shown: Option<Box<str>>,

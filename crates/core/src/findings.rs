@@ -13,6 +13,8 @@ pub struct Findings {
     pub cause: Cause,
     /// What it waited for in vain, where that was seen.
     pub waited: Option<Waited>,
+    /// Whether its bundle never gave a pipeline, for one of several causes of which nobody says which.
+    pub unresolved: bool,
     /// Whether it ended because somebody cancelled it or a task of it.
     pub was_cancelled: bool,
     /// How many tasks of the pipeline were done.
@@ -24,7 +26,7 @@ pub struct Findings {
 pub struct Cause {
     /// Which of the seven.
     pub reason: FailureReason,
-    /// What Tekton says, without values of parameters, cut to a limit.
+    /// What Tekton says, cut to a limit.
     pub message: Box<str>,
     /// The task that failed or was stopped, where one was.
     pub task: Option<FailedTask>,
@@ -71,6 +73,7 @@ impl Findings {
             started: Started::Unknown(Doubt::Unread),
             cause: Cause { reason: FailureReason::Unknown, message, task: None },
             waited: None,
+            unresolved: false,
             was_cancelled: false,
             completed_tasks: 0,
         }

@@ -56,6 +56,8 @@ pub enum Stage {
     Asking,
     /// Its run was to be created or released, and that was refused or not possible.
     Creating,
+    /// Its run was released, and its bundle never gave a pipeline, for one of several causes: nobody says which.
+    Unresolved,
     /// Its run was released.
     Released,
 }
@@ -83,6 +85,8 @@ impl Fingerprint {
         let Symptoms { reason, stage, may_have_run, cancelled, task } = symptoms;
         let subject = match (reason, stage, task) {
             _ if cancelled => of_workflow(origin, task),
+            // Its registry may never have been asked, so it is not to blame.
+            (ImagePullBackOff, Stage::Unresolved, _) => of_workflow(origin, task),
             // A workflow whose image is not there is not broken, whatever ran before.
             (ImagePullBackOff, ..) => {
                 let of_step = task.and_then(|task| task.registry.as_deref());

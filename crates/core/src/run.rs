@@ -29,12 +29,16 @@ pub struct Run {
     pub cancelled: bool,
     /// Why we have asked for that, where it was us (from its annotation).
     pub cancel_reason: Option<CancelReason>,
+    /// Whether a person has asked Tekton to begin no further task of it. What has begun goes on.
+    pub stopped: bool,
     /// What Tekton says that it is doing (the reason of its condition), while it is not done.
     pub doing: Box<str>,
     /// How many tasks its pipeline has, where Tekton has fetched it.
     pub total_tasks: Option<u32>,
     /// How many of them were skipped.
     pub skipped_tasks: u32,
+    /// The names of its parameters that its pipeline does not declare: no task gets their values.
+    pub undeclared: Box<[Box<str>]>,
     /// The time-out that it was made with: the configuration may have another default since.
     pub timeout: Option<Duration>,
     /// When it was released; our deadlines count from here. From its annotation; where that is missing, Tekton's own

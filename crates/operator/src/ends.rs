@@ -65,7 +65,7 @@ mod tests {
             Box::new(EndShown { at: at(second), phase: EndPhase::Completed, reason, message, ran_for: None })
         });
         let execution = Execution::undecided(id, Version::new("1"), at(0));
-        ExecutionRecord { execution, target: None, generation: 1, request: None, end }
+        ExecutionRecord { execution, target: None, generation: 1, request: None, redaction: None, end }
     }
 
     #[test]

@@ -195,6 +195,18 @@ impl Announcement {
         Self { run, warning: true, attempt, ..Self::normal(execution, "StepsReplayed", "Follow", note) }
     }
 
+    /// The pipeline of its run did not declare parameters of these names.
+    #[must_use]
+    pub fn parameters_undeclared(execution: &ExecutionId, run: Option<&RunId>, names: &str) -> Self {
+        // The names last, as there may be more of them than a note holds.
+        let note = format!(
+            "no task got the value of a parameter that the pipeline does not declare: declare it in the pipeline, or leave \
+             it out of spec.parameters. The pipeline does not declare: {names}"
+        );
+        let run = run.cloned();
+        Self { run, warning: true, place: 4, ..Self::normal(execution, "ParametersUndeclared", "Finish", note) }
+    }
+
     /// The clock that its run ended by was not ours.
     #[must_use]
     pub fn clock_skewed(execution: &ExecutionId, skew: Skew) -> Self {

@@ -12,6 +12,7 @@ mod live;
 mod marks;
 #[cfg(test)]
 mod played;
+mod quoted;
 mod refusal;
 mod runs;
 mod schedules;

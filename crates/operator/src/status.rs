@@ -6,6 +6,8 @@ mod end;
 mod guard;
 mod schedule;
 
+use std::sync::Arc;
+
 use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{ConditionStatus, Phase, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus, conditions, limits};
@@ -20,15 +22,16 @@ use wfe_core::retry::Retry;
 use wfe_core::target::TargetName;
 use wfe_core::waiting::Waiting;
 use wfe_core::{Time, tries};
-use wfe_tekton::api_time;
+use wfe_tekton::{Redaction, api_time};
 
 use after::{blocked, blocked_condition, cleared, freed};
 use attempts::{Retried, retried};
 use end::{ended, lock_after_the_end};
 use guard::{guarded, keep_unguarded, unguarded};
 
+pub use after::is_locked;
 pub(crate) use attempts::delay_text;
-pub use end::skipped;
+pub use end::{redact, skipped};
 pub use schedule::schedule;
 
 /// The execution that a status is about, as far as it is needed here.
@@ -58,6 +61,10 @@ pub struct Subject {
     pub guard: Option<GuardMark>,
     /// Since when its status says that its cancellation does not count, where it does.
     pub unguarded: Option<Time>,
+    /// The names of parameters that the pipeline of its run does not declare.
+    pub undeclared: Box<[Box<str>]>,
+    /// What no text may quote that leaves it, until all is told of it.
+    pub redaction: Option<Arc<Redaction>>,
 }
 
 impl Subject {

@@ -105,14 +105,20 @@ mod tests {
 
     fn skip() -> Told {
         let started_at = DateTime::UNIX_EPOCH;
-        let conflict =
-            Conflict { holder: id("holder"), workflow_id: "w".into(), started_at, draining: false, next: None };
+        let conflict = Conflict {
+            holder: id("holder"),
+            workflow_id: "w".into(),
+            started_at,
+            deleted: false,
+            draining: false,
+            next: None,
+        };
         Told::Skipped(Arc::new(Skip::ResourceBusy(conflict)), "busy".to_owned())
     }
 
     /// What there is to tell of a write to an execution that rests on version 5.
     fn telling(uid: &str, told: Told) -> Telling {
-        Telling::new(None, &id(uid), &Version::new("5"), told)
+        Telling::new(None, &id(uid), &Version::new("5"), told, None)
     }
 
     fn target(executions: &[(&str, &str, ExecutionState)]) -> Target {

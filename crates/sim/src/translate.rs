@@ -201,10 +201,12 @@ impl Translation {
             progress,
             cancelled,
             cancel_reason: None,
+            stopped: false,
             deleting: false,
             doing: "Running".into(),
             total_tasks: None,
             skipped_tasks: 0,
+            undeclared: Box::default(),
             timeout: None,
             released_at: Some(moment(55)),
             memory: RunMemory {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::Criterion;
@@ -83,10 +84,10 @@ fn request() -> Option<RunRequest> {
         workflow_id: "increase-memory-conservative".to_owned(),
         bundle: format!("registry.example/workflows/increase-memory:1.0.0@sha256:{}", "ab".repeat(32)),
         target,
-        parameters: BTreeMap::from([
+        parameters: Arc::new(BTreeMap::from([
             ("MEMORY_LIMIT".to_owned(), "512Mi".to_owned()),
             ("REPLICAS".to_owned(), "3".to_owned()),
-        ]),
+        ])),
         timeout: None,
         service_account: None,
     })

@@ -3,6 +3,7 @@
 mod blame;
 mod registry;
 
+use wfe_api::limits::cut;
 use wfe_core::evidence::{Doubt, Started};
 use wfe_core::findings::{Cause, Findings, Waited};
 use wfe_core::reason::FailureReason;
@@ -10,8 +11,11 @@ use wfe_core::reason::FailureReason;
 use crate::evidence::{Evidence, Remains, completed_tasks};
 use crate::object::{Condition, Object, list, text};
 use crate::reasons::{Meaning, RunReason, SkipReason, Wait};
-use crate::words::{BundleError, bundle_error, redact_run};
+use crate::words::{BundleError, Fetch, MAX_MESSAGE, bundle_error};
 use blame::{Blamed, blame};
+
+/// How much is shown of the name of an image, in characters: more than nearly all have, with room for the words around.
+const MAX_IMAGE: u32 = 255;
 
 /// Looks at what is there of a run that failed, with what was seen of it while it ran.
 #[must_use]
@@ -29,8 +33,12 @@ pub fn examine(evidence: &Evidence, remains: Remains<'_>) -> Findings {
     let made = remains.task_runs.iter().chain(remains.others);
     let cause = cause(run, condition, meaning, blamed.as_ref(), waited);
     Findings {
-        cause: Cause { message: redact_run(&cause.message, run.data).into(), ..cause },
-        waited: waited.map(|wait| Waited { reason: wait.reason(), words: wait.as_str().into() }),
+        cause: Cause { message: cut(&cause.message, MAX_MESSAGE).into(), ..cause },
+        waited: waited.map(|wait| Waited { reason: wait.reason(), words: words(wait, run).into() }),
+        unresolved: match meaning {
+            Some(Meaning::Bundle) => bundle_error(condition.message).fetch == Fetch::Unsaid,
+            _ => waited == Some(Wait::Bundle),
+        },
         was_cancelled: is_cancelled(meaning, blamed.as_ref()),
         completed_tasks: completed_tasks(made.map(|child| (child.task(), child.condition().is_done()))),
         started,
@@ -68,17 +76,50 @@ fn cause(
         (Some(Meaning::Failed(FailureReason::DeadlineExceeded)), _, Some(wait))
             if wait.reason() != FailureReason::Unknown =>
         {
-            of_run(wait.reason(), format!("{said}; nothing started, as it waited for {}", wait.as_str()))
+            of_run(wait.reason(), format!("{said}; nothing started, as it waited for {}", words(wait, run)))
         }
-        (Some(Meaning::Failed(reason)), ..) => of_run(reason, said),
+        (Some(Meaning::Failed(reason)), ..) => of_run(reason, format!("{said}{}", remedy(condition.reason))),
         (Some(Meaning::Bundle), ..) => {
-            let BundleError { was_fetched, error } = bundle_error(condition.message);
-            let set_up = FailureReason::ConfigurationError;
-            let reason = if was_fetched { set_up } else { FailureReason::ImagePullBackOff };
-            of_run(reason, format!("{}: {error}", condition.reason))
+            let BundleError { fetch, error } = bundle_error(condition.message);
+            let said = format!("{}: {error}", condition.reason);
+            match fetch {
+                Fetch::Done => of_run(FailureReason::ConfigurationError, said),
+                Fetch::Refused => of_run(FailureReason::ImagePullBackOff, said),
+                Fetch::Unsaid => {
+                    let message = format!("no pipeline came from {}; Tekton says {said}", bundle(run));
+                    of_run(FailureReason::ImagePullBackOff, message)
+                }
+            }
         }
         _ => of_run(FailureReason::Unknown, said),
     }
+}
+
+/// Says what Tekton cannot know of a run that it refuses: what this operator never gives it.
+fn remedy(reason: &str) -> &'static str {
+    match RunReason::parse(reason) {
+        Some(RunReason::InvalidWorkspaceBinding | RunReason::RequiredWorkspaceMarkedOptional) => {
+            "; this operator binds no workspaces, so the pipeline must not require one"
+        }
+        _ => "",
+    }
+}
+
+/// Names what a run waited for.
+fn words(wait: Wait, run: Object<'_>) -> String {
+    if wait == Wait::Bundle { format!("a pipeline from {}", bundle(run)) } else { wait.as_str().to_owned() }
+}
+
+/// Names all that keeps a bundle from giving a pipeline without a word, and the image: last, as a summary cuts what is
+/// too long.
+fn bundle(run: Object<'_>) -> String {
+    let mut params = run.data.pointer("/spec/pipelineRef").into_iter().flat_map(|reference| list(reference, "params"));
+    let image = params.find(|param| text(param, "name") == Some("bundle")).and_then(|param| text(param, "value"));
+    format!(
+        "its bundle: it does not exist, Tekton has no credentials for it, it has no Pipeline named workflow, or Tekton may \
+         not create what fetches it: {}",
+        cut(image.unwrap_or("an image without a name"), MAX_IMAGE)
+    )
 }
 
 /// A time-out of the tasks or of the finally tasks ends a run that failed by skipping what had not begun.

@@ -13,6 +13,7 @@ mod moment;
 mod object;
 mod observe;
 pub mod reasons;
+mod redaction;
 mod render;
 mod results;
 #[cfg(test)]
@@ -26,9 +27,10 @@ pub use labels::label_value;
 pub use moment::{api_time, moment, parse_moment};
 pub use object::{Object, RUN_UID_LABEL};
 pub use observe::{Descendant, belongs, cancel_annotation, observe_descendant, observe_run};
+pub use redaction::Redaction;
 pub use render::{Defaults, RunRequest, TARGET_PARAMETER, render_run};
 pub use results::results;
-pub use words::{MAX_MESSAGE, redact};
+pub use words::MAX_MESSAGE;
 
 /// The API group of Tekton.
 pub const GROUP: &str = "tekton.dev";
@@ -44,3 +46,5 @@ pub const PENDING: &str = "PipelineRunPending";
 pub const CANCELLED: &str = "Cancelled";
 /// `spec.status` of a run that is cancelled but for its `finally` tasks.
 pub const CANCELLED_RUN_FINALLY: &str = "CancelledRunFinally";
+/// `spec.status` of a run whose tasks that have begun go on, and of which no other begins but for its `finally` tasks.
+pub const STOPPED_RUN_FINALLY: &str = "StoppedRunFinally";

@@ -18,7 +18,8 @@ use wfe_core::{Time, duration};
 use crate::evidence::Sighting;
 use crate::moment::{moment, parse_moment};
 use crate::object::{Condition, Object, list, text};
-use crate::words::{MAX_MESSAGE, redact_run};
+use crate::render::TARGET_PARAMETER;
+use crate::words::MAX_MESSAGE;
 
 /// How much is kept of what Tekton says that it is doing, in characters: a word.
 const MAX_WORD: u32 = 64;
@@ -44,10 +45,12 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         order,
         owner: owner(meta),
         cancelled: matches!(requested, Some(crate::CANCELLED | crate::CANCELLED_RUN_FINALLY)),
+        stopped: requested == Some(crate::STOPPED_RUN_FINALLY),
         cancel_reason: annotation(meta, labels::ANNOTATION_CANCEL_REASON).and_then(cancel_reason),
         doing: doing(data),
         total_tasks: total_tasks(data),
         skipped_tasks: skipped_tasks(data),
+        undeclared: undeclared(data),
         timeout: timeout(data),
         progress,
         released_at: released_at(meta, data),
@@ -127,6 +130,19 @@ fn total_tasks(data: &Value) -> Option<u32> {
     u32::try_from(list(pipeline, "tasks").chain(list(pipeline, "finally")).count()).ok()
 }
 
+/// Names the parameters of a run that its pipeline does not declare, the target first: Tekton does not report them. The
+/// list is empty until Tekton has fetched the pipeline.
+fn undeclared(data: &Value) -> Box<[Box<str>]> {
+    let Some(pipeline) = data.pointer("/status/pipelineSpec").filter(|pipeline| pipeline.is_object()) else {
+        return Box::default();
+    };
+    let declared: BTreeSet<&str> = list(pipeline, "params").filter_map(|param| text(param, "name")).collect();
+    let passed = list(&data["spec"], "params").filter_map(|param| text(param, "name"));
+    let mut undeclared: Vec<&str> = passed.filter(|name| !declared.contains(name)).collect();
+    undeclared.sort_unstable_by_key(|name| (*name != TARGET_PARAMETER, *name));
+    undeclared.into_iter().map(Into::into).collect()
+}
+
 fn skipped_tasks(data: &Value) -> u32 {
     let names: BTreeSet<&str> = list(&data["status"], "skippedTasks").filter_map(|task| text(task, "name")).collect();
     u32::try_from(names.len()).unwrap_or(u32::MAX)
@@ -186,7 +202,7 @@ fn progress(data: &Value, requested: Option<&str>) -> Progress {
         Progress::Done(Outcome {
             succeeded: condition.status == "True",
             reason: cut(condition.reason, MAX_MESSAGE).into(),
-            message: redact_run(condition.message, data).into(),
+            message: cut(condition.message, MAX_MESSAGE).into(),
             completed_at: text(&data["status"], "completionTime").and_then(parse_moment),
         })
     } else if requested == Some(crate::PENDING) {
@@ -235,20 +251,21 @@ mod tests {
 
     #[test]
     fn only_a_cancel_counts_as_cancelled_and_no_other_word_in_spec_status() {
-        for (status, cancelled) in [
-            (json!("Cancelled"), true),
-            (json!("CancelledRunFinally"), true),
-            (json!("StoppedRunFinally"), false),
-            (json!("PipelineRunPending"), false),
-            (json!(""), false),
-            (json!("cancelled"), false),
-            (json!("Anything"), false),
-            (Value::Null, false),
-            (json!(7), false),
+        for (status, cancelled, stopped) in [
+            (json!("Cancelled"), true, false),
+            (json!("CancelledRunFinally"), true, false),
+            // What runs goes on, so it may still be cancelled.
+            (json!("StoppedRunFinally"), false, true),
+            (json!("PipelineRunPending"), false, false),
+            (json!(""), false, false),
+            (json!("cancelled"), false, false),
+            (json!("Anything"), false, false),
+            (Value::Null, false, false),
+            (json!(7), false, false),
         ] {
             let data = json!({"spec": {"status": status}});
             let run = observe_run(&meta(NAME, &[]), &data, Order(1)).unwrap().1;
-            assert_eq!(run.cancelled, cancelled, "{data}");
+            assert_eq!((run.cancelled, run.stopped), (cancelled, stopped), "{data}");
         }
     }
 
@@ -300,12 +317,29 @@ mod tests {
     }
 
     #[test]
-    fn values_of_parameters_are_not_in_what_tekton_said() {
+    fn parameters_that_a_pipeline_does_not_declare_are_named_the_target_first() {
+        let undeclared = |passed: &[&str], pipeline: &Value| {
+            let params: Vec<Value> = passed.iter().map(|name| json!({"name": name, "value": "v"})).collect();
+            let data = json!({"spec": {"params": params}, "status": {"pipelineSpec": pipeline}});
+            observe_run(&meta(NAME, &[]), &data, Order(1)).unwrap().1.undeclared.join(" ")
+        };
+        let declares =
+            |names: &[&str]| json!({"params": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()});
+        let passed = ["ZONE", "AGE", "TARGET_RESOURCE"];
+        assert_eq!(undeclared(&passed, &declares(&["TARGET_RESOURCE", "ZONE", "AGE", "OTHER"])), "");
+        assert_eq!(undeclared(&passed, &declares(&["TARGET_RESOURCE", "AGE"])), "ZONE");
+        assert_eq!(undeclared(&passed, &declares(&["AGE"])), "TARGET_RESOURCE ZONE");
+        assert_eq!(undeclared(&passed, &json!({"tasks": []})), "TARGET_RESOURCE AGE ZONE");
+        assert_eq!(undeclared(&passed, &Value::Null), "", "Tekton has not fetched the pipeline");
+    }
+
+    #[test]
+    fn what_tekton_said_is_kept_as_it_is() {
         let condition = json!([{"type": "Succeeded", "status": "False", "message": "'hunter2' is not an int"}]);
         let params = json!([{"name": "PASSWORD", "value": "hunter2"}]);
         let data = json!({"spec": {"params": params}, "status": {"conditions": condition}});
         let Progress::Done(outcome) = progress_of(&data) else { panic!("not done") };
-        assert_eq!(&*outcome.message, "'<PASSWORD>' is not an int");
+        assert_eq!(&*outcome.message, "'hunter2' is not an int");
     }
 
     #[test]

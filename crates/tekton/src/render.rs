@@ -1,6 +1,7 @@
 //! Renders the `PipelineRun` of an execution (SPEC section 8).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ pub struct RunRequest {
     /// The target in canonical form.
     pub target: TargetName,
     /// `spec.parameters`.
-    pub parameters: BTreeMap<String, String>,
+    pub parameters: Arc<BTreeMap<String, String>>,
     /// `spec.executionConfig.timeout`.
     pub timeout: Option<Duration>,
     /// `spec.executionConfig.serviceAccountName`.
@@ -82,6 +83,10 @@ pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) 
                 labels::ANNOTATION_WORKFLOW_EXECUTION: request.execution.to_string(),
                 labels::ANNOTATION_WORKFLOW_ID: request.workflow_id,
                 labels::ANNOTATION_TARGET: target,
+                // Tekton adds the annotations of the bundle's Pipeline to its run where the run has none of that key.
+                // So every key that is read from a run is there from the beginning.
+                labels::ANNOTATION_RELEASED_AT: "",
+                labels::ANNOTATION_CANCEL_REASON: "",
             },
         },
         "spec": {
@@ -108,22 +113,62 @@ mod tests {
     use super::*;
     use wfe_core::name::Uid;
 
-    #[test]
-    fn renders_the_whole_run() {
-        let request = RunRequest {
+    fn request() -> RunRequest {
+        RunRequest {
             execution: ExecutionId { namespace: "ops".into(), name: "fix-1".into(), uid: Uid::new("u-1") },
             workflow_id: "node-disk-cleanup".into(),
             bundle: "registry.example/wf:1@sha256:aa".into(),
             target: TargetName::parse("Node/worker-node-1").unwrap(),
-            parameters: [("ZONE", "b"), ("AGE", "7d")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            parameters: Arc::new([("ZONE", "b"), ("AGE", "7d")].map(|(k, v)| (k.to_owned(), v.to_owned())).into()),
             timeout: None,
             service_account: None,
-        };
-        let defaults = Defaults {
+        }
+    }
+
+    fn defaults() -> Defaults {
+        Defaults {
             execution_namespace: "kubernaut-workflows".into(),
             service_account: "kubernaut-workflow-runner".into(),
             timeout: Duration::from_mins(30),
-        };
+        }
+    }
+
+    /// Every key of ours that the library knows, be it one of labels or of annotations, and one that it does not know.
+    fn keys() -> Vec<&'static str> {
+        let source = include_str!("../../api/src/labels.rs");
+        let keys = source.split('"').filter(|text| text.starts_with("kubernaut.ai/"));
+        keys.chain(["kubernaut.ai/unknown"]).collect()
+    }
+
+    /// Tekton adds the labels and annotations of a pipeline to its run where the run has none of that key
+    /// (`storePipelineSpecAndMergeMeta` of 1.9 and 1.12).
+    #[test]
+    fn a_bundle_says_nothing_that_is_read_from_a_run() {
+        let mut rendered = render_run(&request(), 3, &defaults());
+        rendered["metadata"]["uid"] = json!("r-1");
+        for asked in ["Cancelled", "CancelledRunFinally", "StoppedRunFinally"] {
+            rendered["spec"]["status"] = json!(asked);
+            let observed = |run: &Value| {
+                let meta = serde_json::from_value(run["metadata"].clone()).unwrap();
+                crate::observe_run(&meta, run, wfe_core::run::Order(1)).unwrap()
+            };
+            let before = observed(&rendered);
+            assert!(keys().len() > 10);
+            for key in keys() {
+                for value in ["DeadlineExceeded", "2020-01-01T00:00:00Z", "node/victim", "x"] {
+                    let mut merged = rendered.clone();
+                    for place in ["labels", "annotations"] {
+                        let known = merged["metadata"][place].as_object_mut().unwrap();
+                        known.entry(key).or_insert_with(|| json!(value));
+                    }
+                    assert_eq!(observed(&merged), before, "{key}: {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn renders_the_whole_run() {
         let expected = json!({
             "apiVersion": "tekton.dev/v1",
             "kind": "PipelineRun",
@@ -139,6 +184,8 @@ mod tests {
                     "kubernaut.ai/workflow-id": "node-disk-cleanup",
                 },
                 "annotations": {
+                    "kubernaut.ai/cancel-reason": "",
+                    "kubernaut.ai/released-at": "",
                     "kubernaut.ai/target-resource": "node/worker-node-1",
                     "kubernaut.ai/workflow-execution": "ops/fix-1",
                     "kubernaut.ai/workflow-execution-uid": "u-1",
@@ -164,6 +211,6 @@ mod tests {
                 "taskRunTemplate": {"serviceAccountName": "kubernaut-workflow-runner"},
             },
         });
-        assert_eq!(render_run(&request, 3, &defaults), expected);
+        assert_eq!(render_run(&request(), 3, &defaults()), expected);
     }
 }

@@ -1,17 +1,15 @@
-//! The two sentences that are read because no field says what they say, and how a text loses what must not be shown.
+//! The two sentences that are read because no field says what they say.
 //!
 //! Each is taken only whole, in the form in which its author writes it: a word of it alone means nothing.
 
 use serde_json::Value;
 use wfe_api::limits::cut;
 
-use crate::object::{list, text};
+use crate::object::text;
 
 /// How much of a message is kept, in characters: Tekton's are one line, and a status shows them to people.
 pub const MAX_MESSAGE: u32 = 1024;
 
-/// The shortest parameter value that is looked for in a text. A shorter one says nothing and would match anywhere.
-const MIN_REDACTED: usize = 4;
 /// How much of a denial is quoted, in characters.
 const MAX_DENIAL: u32 = 400;
 
@@ -51,10 +49,21 @@ fn denial_in(line: &str) -> Option<&str> {
 /// What Tekton says of a pipeline that it could not get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BundleError<'a> {
-    /// Whether the bundle was fetched, and is not what was asked for.
-    pub(crate) was_fetched: bool,
+    /// How far it came.
+    pub(crate) fetch: Fetch,
     /// What was wrong, without the words around it.
     pub(crate) error: &'a str,
+}
+
+/// How far the fetch of a bundle came that did not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fetch {
+    /// The bundle was fetched, and is not what was asked for.
+    Done,
+    /// Its registry did not give it.
+    Refused,
+    /// Nobody says.
+    Unsaid,
 }
 
 /// Reads what was wrong with a bundle: the texts of `pkg/resolution/resolver/bundle` and of
@@ -63,55 +72,31 @@ pub(crate) struct BundleError<'a> {
 pub(crate) fn bundle_error(message: &str) -> BundleError<'_> {
     let said =
         message.strip_prefix("Error retrieving pipeline for pipelinerun ").and_then(|rest| rest.split_once(": "));
-    let Some((_, error)) = said else { return BundleError { was_fetched: false, error: message } };
+    let unsaid = |error| BundleError { fetch: Fetch::Unsaid, error };
+    let fetched = |error| BundleError { fetch: Fetch::Done, error };
+    let Some((_, error)) = said else { return unsaid(message) };
     if error.starts_with("failed to read runtime object as Pipeline: ") {
-        return BundleError { was_fetched: true, error };
+        return fetched(error);
     }
+    // resolver failed to get Pipeline : invalid runtime object: <error>
     // resolver failed to get Pipeline : error requesting remote resource: error getting "bundleresolver" "<key>":
     // <error>
-    let asked = error.strip_prefix("resolver failed to get Pipeline : error requesting remote resource: ");
-    let Some(error) = asked else { return BundleError { was_fetched: false, error } };
-    let answered = error.strip_prefix("error getting \"bundleresolver\" \"").and_then(|rest| rest.split_once("\": "));
-    let Some((_, error)) = answered else { return BundleError { was_fetched: false, error } };
-    let known = ["could not find object in image with kind: ", "invalid tekton bundle "];
-    BundleError { was_fetched: known.iter().any(|known| error.starts_with(known)), error }
-}
-
-/// Replaces the values of parameters in a text by their names, and cuts the result to [`MAX_MESSAGE`] characters. Pairs
-/// are names and values.
-///
-/// The text is read once, from its beginning: where values begin at one place, the longest is replaced. Names that were
-/// put in are not searched, so that what they hold cannot make the text grow. Reading ends where the result is full:
-/// at most 1,025 places are compared with at most 64 values, and nearly always the first byte differs.
-#[must_use]
-pub fn redact<'a>(message: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    let mut parameters: Vec<(&str, &str)> =
-        parameters.into_iter().filter(|(_, value)| value.len() >= MIN_REDACTED).collect();
-    parameters.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-    let (mut redacted, mut length, mut rest) = (String::new(), 0, message);
-    // One character more than fits, for `cut` to see that something is missing.
-    while length <= MAX_MESSAGE as usize
-        && let Some(next) = rest.chars().next()
-    {
-        let found = parameters.iter().find_map(|(name, value)| Some((name, rest.strip_prefix(value)?)));
-        if let Some((name, after)) = found {
-            redacted.extend(["<", name, ">"]);
-            length += name.chars().count() + 2;
-            rest = after;
-        } else {
-            redacted.push(next);
-            length += 1;
-            rest = &rest[next.len_utf8()..];
-        }
+    let Some(error) = error.strip_prefix("resolver failed to get Pipeline : ") else { return unsaid(error) };
+    if error.starts_with("invalid runtime object: ") {
+        return fetched(error);
     }
-    cut(&redacted, MAX_MESSAGE)
-}
-
-/// Does the same with the parameters of a run, but for the target, which everybody knows.
-pub(crate) fn redact_run(message: &str, run: &Value) -> String {
-    let parameters =
-        list(&run["spec"], "params").filter_map(|param| Some((text(param, "name")?, text(param, "value")?)));
-    redact(message, parameters.filter(|(name, _)| *name != crate::TARGET_PARAMETER))
+    let Some(error) = error.strip_prefix("error requesting remote resource: ") else { return unsaid(error) };
+    let answered = error.strip_prefix("error getting \"bundleresolver\" \"").and_then(|rest| rest.split_once("\": "));
+    let Some((_, error)) = answered else { return unsaid(error) };
+    let of_what_was_fetched =
+        ["could not find object in image with kind: ", "invalid tekton bundle ", "could not parse image manifest: "];
+    if of_what_was_fetched.iter().any(|known| error.starts_with(known)) {
+        fetched(error)
+    } else if error.starts_with("cannot retrieve the oci image: ") {
+        BundleError { fetch: Fetch::Refused, error }
+    } else {
+        unsaid(error)
+    }
 }
 
 #[cfg(test)]
@@ -156,93 +141,30 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_was_fetched_only_where_tekton_says_what_was_wrong_in_it() {
+    fn how_far_a_fetch_came_is_known_only_where_tekton_says_what_was_wrong() {
         let retrieving = |error: &str| format!("Error retrieving pipeline for pipelinerun ns/run: {error}");
         let asked = |error: &str| {
             retrieving(&format!("resolver failed to get Pipeline : error requesting remote resource: {error}"))
         };
         let answered = |error: &str| asked(&format!("error getting \"bundleresolver\" \"ns/bundles-ba97\": {error}"));
         let (none, slow) = ("could not find object in image with kind: pipeline and name: workflow", "took longer");
-        for (message, was_fetched, error) in [
-            (answered(none), true, none),
-            (answered("invalid tekton bundle r/x:1, error: x"), true, "invalid tekton bundle r/x:1, error: x"),
-            (
-                answered("cannot retrieve the oci image: NAME_UNKNOWN"),
-                false,
-                "cannot retrieve the oci image: NAME_UNKNOWN",
-            ),
-            (answered(&format!("cannot: {none}")), false, &format!("cannot: {none}")),
-            (
-                retrieving("failed to read runtime object as Pipeline: x"),
-                true,
-                "failed to read runtime object as Pipeline: x",
-            ),
-            (asked(slow), false, slow),
-            (none.to_owned(), false, none),
-            (String::new(), false, ""),
+        let unreadable = "invalid runtime object: json: cannot unmarshal bool into Go struct field X of type string";
+        let unknown = "cannot retrieve the oci image: NAME_UNKNOWN";
+        let (unsaid, read) = ("cannot get keychain: x", "failed to read runtime object as Pipeline: x");
+        for (message, fetch, error) in [
+            (answered(none), Fetch::Done, none),
+            (answered("invalid tekton bundle r/x:1, error: x"), Fetch::Done, "invalid tekton bundle r/x:1, error: x"),
+            (retrieving(&format!("resolver failed to get Pipeline : {unreadable}")), Fetch::Done, unreadable),
+            (retrieving(read), Fetch::Done, read),
+            (answered(unknown), Fetch::Refused, unknown),
+            (answered(unsaid), Fetch::Unsaid, unsaid),
+            (answered(&format!("cannot: {none}")), Fetch::Unsaid, &format!("cannot: {none}")),
+            (asked(slow), Fetch::Unsaid, slow),
+            (retrieving(unreadable), Fetch::Unsaid, unreadable),
+            (none.to_owned(), Fetch::Unsaid, none),
+            (String::new(), Fetch::Unsaid, ""),
         ] {
-            assert_eq!(bundle_error(&message), BundleError { was_fetched, error }, "{message}");
-        }
-    }
-
-    #[test]
-    fn values_of_parameters_are_taken_out() {
-        let run = serde_json::json!({"spec": {"params": [
-            {"name": "TOKEN", "value": "s3cr3t"}, {"name": "URL", "value": "https://s3cr3t@x"}, {"name": "N", "value": "1"},
-            {"name": "TARGET_RESOURCE", "value": "node/worker-1"}, {"name": "LIST", "value": ["a"]}, "odd", {"name": 1},
-        ]}});
-        let said = "1: s3cr3t is no https://s3cr3t@x for node/worker-1";
-        assert_eq!(redact_run(said, &run), "1: <TOKEN> is no <URL> for node/worker-1");
-        assert_eq!(redact_run("m", &Value::Null), "m");
-    }
-
-    #[test]
-    fn a_text_is_searched_once_and_its_longest_value_is_taken() {
-        for (message, parameters, redacted) in [
-            ("a secret word", vec![("A", "secret"), ("B", "secret word")], "a <B>"),
-            ("a secret word", vec![("B", "secret word"), ("A", "secret")], "a <B>"),
-            ("ssssecret", vec![("A", "secret")], "sss<A>"),
-            ("one two", vec![("A", "one "), ("B", "<A>two")], "<A>two"),
-            ("secret", vec![("A_0000", "secret"), ("B", "0000")], "<A_0000>"),
-            ("äöüß äöüß", vec![("Ä", "öüß ")], "ä<Ä>äöüß"),
-            ("abcdef", vec![("A", "abcd"), ("B", "cdef")], "<A>ef"),
-            ("abc", vec![("SHORT", "abc"), ("NONE", "")], "abc"),
-            ("", vec![("A", "secret")], ""),
-        ] {
-            assert_eq!(redact(message, parameters), redacted, "{message}");
-        }
-    }
-
-    #[test]
-    fn no_name_or_value_makes_a_text_longer_than_its_limit() {
-        // The longest name that passes, full of the value.
-        let name = |number| format!("P{number}{}", "_0000".repeat(50));
-        let length = |message: &str, parameters: usize| {
-            let names: Vec<String> = (0..parameters).map(name).collect();
-            redact(message, names.iter().map(|name| (name.as_str(), "0000"))).chars().count()
-        };
-        for parameters in [1, 3, 5, 64] {
-            assert_eq!(length("no image 0000", parameters), 9 + 254, "{parameters}");
-            assert_eq!(length(&"0000".repeat(100_000), parameters), 1024, "{parameters}");
-        }
-        assert_eq!(redact(&"x".repeat(1024), []), "x".repeat(1024));
-        assert_eq!(redact(&"x".repeat(9999), []), format!("{}…", "x".repeat(1023)));
-        // A value that the limit would cut in two is not shown in part.
-        let value = "s3cr3t".repeat(100);
-        assert_eq!(redact(&format!("{}{value}", "x".repeat(1020)), [("P", value.as_str())]), "x".repeat(1020) + "<P>");
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn no_value_is_left_in_a_text(
-            message in "[ab ]{0,200}",
-            values in proptest::collection::vec("[ab]{4,8}", 0..6),
-        ) {
-            let names: Vec<String> = (0..values.len()).map(|number| format!("P{number}")).collect();
-            let redacted = redact(&message, names.iter().map(String::as_str).zip(values.iter().map(String::as_str)));
-            for value in &values {
-                assert!(!redacted.contains(value.as_str()), "{redacted}: {value}");
-            }
+            assert_eq!(bundle_error(&message), BundleError { fetch, error }, "{message}");
         }
     }
 }

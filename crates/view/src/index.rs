@@ -27,7 +27,7 @@ use wfe_core::guard::Guard;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::target::Target;
 use wfe_core::waiting::Pause;
-use wfe_tekton::{Evidence, RunRequest};
+use wfe_tekton::{Evidence, Redaction, RunRequest};
 
 use circuits::Breakers;
 pub use circuits::CircuitNews;
@@ -57,6 +57,8 @@ pub struct Beside {
     pub generation: i64,
     /// What it asks to run, while it is undecided, and with a retry policy until it has ended.
     pub request: Option<Arc<RunRequest>>,
+    /// What no text may quote that leaves it, until all is told of it.
+    pub redaction: Option<Arc<Redaction>>,
     /// Whether a run of it was seen, be it there still or not.
     pub had_run: bool,
 }

@@ -12,9 +12,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
 use serde_json::Value;
 use wfe_api::conditions::{
-    BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, STARTED, SUCCEEDED, TARGET_LOCKED, UNGUARDED, WAITING,
+    BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, RETRYING, STARTED, SUCCEEDED, TARGET_LOCKED, UNGUARDED, WAITING,
 };
-use wfe_api::{Phase, WorkflowExecutionSpec, is_image_reference};
+use wfe_api::{Phase, WorkflowExecutionSpec, is_image_reference, variable};
 use wfe_core::bundle::Bundle;
 use wfe_core::ending::CANCELLED;
 use wfe_core::evidence::Proof;
@@ -30,7 +30,7 @@ use wfe_core::retry::{Retry, RetryPolicy};
 use wfe_core::schedule::{ChildOf, Keep, analysed_slot, slot_of};
 use wfe_core::target::{OwnerRead, TargetName};
 use wfe_core::{Time, duration, tries};
-use wfe_tekton::{RunRequest, bundle_reference, moment, parse_moment};
+use wfe_tekton::{Redaction, RunRequest, bundle_reference, moment, parse_moment};
 
 use crate::index::ExecutionRecord;
 
@@ -78,8 +78,18 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
             .find(|condition| condition.type_ == kind && condition.status == status)
             .map(|c| c.reason.as_str())
     };
-    let draining_shown = reason_of(TARGET_LOCKED, "True") == Some(DRAINING);
+    let draining_shown = if is_final(phase) {
+        conditions.iter().any(is_of_one_that_goes_on)
+    } else {
+        reason_of(TARGET_LOCKED, "True") == Some(DRAINING)
+    };
     let clearance = observe_clearance(&object.data);
+    let is_told_of = matches!(state, ExecutionState::Undecided { .. } | ExecutionState::Running { .. })
+        || clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Not);
+    let redaction = is_told_of.then(|| match &request {
+        Some(request) => Redaction::new(Arc::clone(&request.parameters), target.clone()),
+        None => Redaction::of_execution(spec),
+    });
     let end = end::end_shown(&object.data, &conditions, &state);
     let run_namespace = object.data.pointer("/status/pipelineRunRef/namespace").and_then(Value::as_str);
     let execution = Execution {
@@ -114,8 +124,24 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         state,
         memory: None, // the index keeps it
     };
-    let end = end.map(Box::new);
-    Some(ExecutionRecord { execution, target, generation: meta.generation.unwrap_or_default(), request, end })
+    let (redaction, end) = (redaction.map(Arc::new), end.map(Box::new));
+    let generation = meta.generation.unwrap_or_default();
+    Some(ExecutionRecord { execution, target, generation, request, redaction, end })
+}
+
+/// Returns whether an execution with this phase has ended. A phase of another version is not known to be an end.
+fn is_final(phase: Option<&str>) -> bool {
+    [Phase::Completed, Phase::Failed, Phase::Skipped].iter().any(|it| phase == Some(it.as_str()))
+}
+
+/// Returns whether a condition is true of an execution that goes on, and of no other. A status that somebody else ended
+/// may still have it.
+#[must_use]
+pub fn is_of_one_that_goes_on(condition: &Condition) -> bool {
+    matches!(
+        (&*condition.type_, &*condition.status),
+        (TARGET_LOCKED | WAITING | RETRYING, "True") | (SUCCEEDED, "Unknown")
+    )
 }
 
 /// Reads what a `workflowRef` names, as far as fingerprints need it. Total: what is not there is empty.
@@ -153,8 +179,7 @@ pub fn observe_owner(owner: &ExecutionId, found: Option<&DynamicObject>) -> Owne
         return OwnerRead::Late;
     };
     let phase = object.data.pointer("/status/phase").and_then(Value::as_str);
-    let is_over = [Phase::Completed, Phase::Failed, Phase::Skipped].iter().any(|it| phase == Some(it.as_str()));
-    if found.id.uid != owner.uid || is_over {
+    if found.id.uid != owner.uid || is_final(phase) {
         return OwnerRead::Over;
     }
     match (found.next_attempt(), &found.state) {
@@ -255,7 +280,17 @@ fn decided_state(status: &Value, conditions: &[Condition], phase: &str) -> Execu
 
 /// Reads what an undecided execution asks for, or says why it cannot be used (rule 0).
 fn usable(id: &ExecutionId, spec: &Value) -> Result<(Option<Time>, RunRequest, Option<RetryPolicy>), String> {
-    Ok((start_before(spec)?, usable_request(id, spec)?, retry::usable_policy(spec)?))
+    let (start_before, request) = (start_before(spec)?, usable_request(id, spec)?);
+    no_variables(&request)?;
+    Ok((start_before, request, retry::usable_policy(spec)?))
+}
+
+/// Refuses parameters that refer to variables of Tekton. The CRD refuses them too, but an older one does not.
+fn no_variables(request: &RunRequest) -> Result<(), String> {
+    match request.parameters.iter().find(|(_, value)| variable::refers_to_one(value)) {
+        Some((key, _)) => Err(format!("spec.parameters.{key}: {}", variable::REFUSAL)),
+        None => Ok(()),
+    }
 }
 
 /// Reads `spec.startBefore`, or says why it cannot be used (rule 0): a time that is not understood is not "no limit".
@@ -314,7 +349,7 @@ fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> 
         workflow_id: spec.workflow_ref.workflow_id,
         bundle,
         target,
-        parameters: spec.parameters,
+        parameters: Arc::new(spec.parameters),
         timeout,
         service_account: config.service_account_name,
     })

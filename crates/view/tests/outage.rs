@@ -190,8 +190,14 @@ impl Play {
             run_sequence: Some(self.version),
             ..Execution::undecided(id, Version::new(&self.version.to_string()), created)
         };
-        let record =
-            ExecutionRecord { execution, target: made_by.target.clone(), generation: 1, request: None, end: None };
+        let record = ExecutionRecord {
+            execution,
+            target: made_by.target.clone(),
+            generation: 1,
+            request: None,
+            redaction: None,
+            end: None,
+        };
         let uid = record.execution.id.uid.clone();
         self.ends.entry(self.now + (self.takes)(self, self.runs.len())).or_default().push(uid.clone());
         self.runs.push((self.now, schedule.clone()));

@@ -121,6 +121,7 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
     let image: &[&str] = &["spec.workflowRef.containerImage", "must be an image reference"];
     let size: &[&str] = &["spec.parameters", "at most 65536 characters together"];
     let keys: &[&str] = &["spec.parameters", "UPPER_SNAKE_CASE"];
+    let variable: &[&str] = &["spec.parameters", "must not refer to a variable of Tekton"];
     let timeout: &[&str] = &["spec.executionConfig.timeout", "must be a Go duration from 1s to 24h"];
     let pins: &[&str] = &["spec.workflowRef.containerDigest", "must be sha256: followed by 64"];
     let recovery: &[&str] = &["spec.recoveryOf", "must be the name of a WorkflowExecution"];
@@ -133,6 +134,8 @@ async fn bad_input_is_refused_by_name() -> Result<()> {
         (PARAMETERS, json!({"1ST": "90s"}), keys),
         (PARAMETERS, json!({"": "90s"}), keys),
         (PARAMETERS, json!({"GOOD": "", "bad": ""}), keys),
+        (PARAMETERS, json!({"GOOD": "", "RUN": "wfe-$(context.pipelineRun.name)"}), variable),
+        (PARAMETERS, json!({"RESULT": "$(tasks[0])"}), variable),
         (PARAMETERS, json!({"A".repeat(254): ""}), keys),
         (PARAMETERS, parameters(65), &["spec.parameters", "at most 64"]),
         (PARAMETERS, json!({"BIG": "x".repeat(8193)}), &["spec.parameters.BIG: Too long"]),

@@ -13,7 +13,9 @@ use crate::expect::condition;
 /// The first run on the target of all plays.
 pub(super) const RUN: &str = "wfe-ac45b7d6911e97a5-1";
 const TARGET: &str = "node/worker-node-1";
-/// The value of a parameter, which must never be told.
+/// A parameter of all plays.
+pub(super) const TOKEN: &str = "TOKEN";
+/// The value of that parameter, which must never be told.
 pub(super) const SECRET: &str = "s3cr3t-value-of-a-parameter";
 
 /// Plays an outcome and returns what was seen.
@@ -26,7 +28,7 @@ pub(super) async fn play(control_plane: &ControlPlane, row: &Row, play: &Play) -
         operator = operator.arg("--start-deadline", deadline);
     }
     let operator = operator.start().await?;
-    let mut wfe = world.wfe(play.name).target(TARGET).image(&image).parameter("TOKEN", SECRET);
+    let mut wfe = world.wfe(play.name).target(TARGET).image(&image).parameter(TOKEN, SECRET);
     if let Some(timeout) = play.timeout {
         wfe = wfe.timeout(timeout);
     }

@@ -135,6 +135,13 @@ impl Play {
         self
     }
 
+    /// Has its pipeline declare one more parameter.
+    #[must_use]
+    pub fn declares(mut self, parameter: &str) -> Self {
+        self.bundle = self.bundle.map(|(pipeline, name)| (pipeline.param(parameter), name));
+        self
+    }
+
     /// Puts up what stands in the way, and pushes the bundle. Returns its image.
     pub async fn prepare(&self, world: &World) -> Result<String> {
         match self.quota {

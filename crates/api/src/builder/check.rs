@@ -11,7 +11,7 @@ use wfe_core::target::{TargetName, is_dns_label};
 use super::error::{BuildError, Problem};
 use crate::image::{is_digest, is_image_reference};
 use crate::retry::{self, Refusal};
-use crate::{ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowRef, limits};
+use crate::{ExecutionConfig, RemediationRequestRef, WorkflowExecution, WorkflowRef, limits, variable};
 
 /// The parameter under which the operator passes the target.
 const TARGET_PARAMETER: &str = "TARGET_RESOURCE";
@@ -110,6 +110,9 @@ fn parameters<'a>(parameters: impl ExactSizeIterator<Item = (&'a String, &'a Str
             return Err(BuildError::new(field, Problem::Reserved));
         }
         at_most(&field, Some(value), limits::PARAMETER_VALUE)?;
+        if variable::refers_to_one(value) {
+            return Err(BuildError::new(field, Problem::Variable));
+        }
     }
     if size > to_usize(limits::PARAMETERS_SIZE) {
         return Err(BuildError::new("spec.parameters", Problem::LargeParameters(size)));

@@ -2,7 +2,7 @@
 
 use wfe_core::target::TargetError;
 
-use crate::limits;
+use crate::{limits, variable};
 
 /// Why a `WorkflowExecution` cannot be built: the field, what is wrong with it, and what to do.
 ///
@@ -64,6 +64,9 @@ pub enum Problem {
     /// A parameter has the name under which the operator passes the target.
     #[error("is reserved, the operator passes the target under this name; leave it out")]
     Reserved,
+    /// Tekton would put another text in the place of a variable in the value.
+    #[error("{}", variable::REFUSAL)]
+    Variable,
     /// The image names one digest, and another stands beside it.
     #[error("is another digest than the one inside spec.workflowRef.containerImage; give the digest once")]
     TwoDigests,

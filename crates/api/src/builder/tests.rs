@@ -119,6 +119,7 @@ fn what_is_wrong_is_told_by_field() {
         (image("UPPER/x"), "spec.workflowRef.containerImage", "must be an image reference"),
         (good().target("deployment/api"), "spec.targetResource", "must be namespace/deployment/api"),
         (good().target("payment/nodes/a"), "spec.targetResource", "must be node/a"),
+        (good().parameter("A", "$(context.pipelineRun.name)"), "spec.parameters.A", "a variable of Tekton"),
         (large(8191), "spec.parameters", "has 65537 characters in keys and values together"),
         (image(&long(513)), "spec.workflowRef.containerImage", "at most 512"),
         (good().digest(""), "spec.workflowRef.containerDigest", "sha256: followed by 64"),

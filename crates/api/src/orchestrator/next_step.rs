@@ -50,8 +50,10 @@ pub enum NextStep {
         why: String,
     },
     /// Tells a person, and does nothing by itself: after a skip with reason `ExhaustedRetries` (rule 3) or
-    /// `PreviousExecutionFailed` (rule 2), which only a clearance lifts (section 10); after a cancellation, which a
-    /// person wanted; and where the status cannot be understood.
+    /// `PreviousExecutionFailed` (rule 2), which only a clearance lifts (section 10); after the failure that exhausts a
+    /// target; after a failure that the same spec would have again (a `ConfigurationError` that is not shared, or a
+    /// `startBefore` that has passed); after a cancellation, which a person wanted; and where the status cannot be
+    /// understood.
     PersonMustAct {
         /// What the person has to know.
         why: String,
@@ -94,7 +96,7 @@ impl StatusView {
 }
 
 fn after_failure(failure: &Failure) -> NextStep {
-    let Failure { details, next_allowed, cleared_at, cancellation } = failure;
+    let Failure { details, next_allowed, exhausts, cleared_at, cancellation } = failure;
     let why = details.natural_language_summary.clone();
     if cancellation.is_some() {
         return NextStep::PersonMustAct { why };
@@ -105,10 +107,13 @@ fn after_failure(failure: &Failure) -> NextStep {
     if details.was_execution_failure {
         return NextStep::PickAlternative { why };
     }
+    // The same words would fail in the same way, unless others fail likewise at this time.
+    let never_runs = details.reason == FailureReason::ConfigurationError && !failure.is_shared();
     match next_allowed {
+        _ if *exhausts || never_runs => NextStep::PersonMustAct { why },
         Some(moment) => NextStep::RetryAfter { not_before: moment.clone(), why },
-        // Nothing brakes a repetition then, and the same words would fail in the same way.
-        None if details.reason == FailureReason::ConfigurationError => NextStep::PersonMustAct { why },
+        // It makes nobody wait: it came too late for its `startBefore`, which has passed for ever.
+        None if details.reason == FailureReason::DeadlineExceeded => NextStep::PersonMustAct { why },
         None => NextStep::RetryAfter { not_before: later(&details.failed_at, None), why },
     }
 }

@@ -158,8 +158,21 @@ fn what_completed_needs_nothing() {
 fn after_a_failure_the_evidence_decides() {
     let summary = "Task 2 of 3 failed.";
     let backing_off = {
+        let mut object = failed("ResourceExhausted", false);
+        object["status"]["nextAllowedExecution"] = json!("2026-01-02T03:06:05Z");
+        object
+    };
+    let unusable = |shared: Value| {
         let mut object = failed("ConfigurationError", false);
         object["status"]["nextAllowedExecution"] = json!("2026-01-02T03:06:05Z");
+        object["status"]["failureDetails"]["sharedOutage"] = shared;
+        object
+    };
+    let exhausting = |block: &str| {
+        let mut object = failed("ImagePullBackOff", false);
+        object["status"]["conditions"] = json!([{
+            "type": "Blocked", "status": block, "reason": "ExhaustedRetries", "message": "m", "lastTransitionTime": AT,
+        }]);
         object
     };
     let cleared = {
@@ -179,6 +192,13 @@ fn after_a_failure_the_evidence_decides() {
         // No brake in the status: a minute, and the same words are not tried again at all.
         (failed("ImagePullBackOff", false), retry_after("2026-01-02T03:05:05Z", summary)),
         (failed("ConfigurationError", false), person(summary)),
+        // What the same spec would do again, unless it is not its own fault.
+        (unusable(json!(null)), person(summary)),
+        (unusable(json!(true)), retry_after("2026-01-02T03:06:05Z", summary)),
+        (failed("DeadlineExceeded", false), person(summary)),
+        // No time lets anything run on the target, until somebody has cleared it.
+        (exhausting("True"), person(summary)),
+        (exhausting("False"), retry_after("2026-01-02T03:05:05Z", summary)),
         (cleared, retry_after("2026-01-02T04:00:00Z", summary)),
         (cancelled, person(summary)),
     ] {

@@ -4,8 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::conditions::{TARGET_LOCKED, WAITING};
-use crate::{Cancellation, FailureDetails, Phase, SkipDetails, WorkflowExecution, WorkflowExecutionStatus, retry};
+use crate::conditions::{BLOCKED, TARGET_LOCKED, WAITING};
+use crate::{
+    Cancellation, FailureDetails, Phase, SkipDetails, SkipReason, WorkflowExecution, WorkflowExecutionStatus, retry,
+};
 
 /// Where an execution stands, with what belongs to that and nothing else.
 ///
@@ -78,8 +80,10 @@ pub struct Failure {
     /// What happened. Failures with the same [`fingerprint`](FailureDetails::fingerprint) have the same cause to look
     /// for; [`is_shared`](Self::is_shared) tells whether the target is to blame for it.
     pub details: FailureDetails,
-    /// Until when later executions on the target are skipped.
+    /// Until when later executions on the target are skipped, where time alone ends that.
     pub next_allowed: Option<Time>,
+    /// Whether it is one failure too many: later executions on the target are skipped until a person clears it.
+    pub exhausts: bool,
     /// When a person cleared the target.
     pub cleared_at: Option<Time>,
     /// Who stopped it, and why.
@@ -133,6 +137,8 @@ impl StatusView {
                 Some(details) => Self::Failed(Failure {
                     details: details.clone(),
                     next_allowed: status.next_allowed_execution.clone(),
+                    exhausts: holding(status, BLOCKED)
+                        .is_some_and(|it| it.reason == SkipReason::ExhaustedRetries.as_str()),
                     cleared_at: status.clearance.as_ref().map(|clearance| clearance.cleared_at.clone()),
                     cancellation: cancellation.cloned(),
                 }),

@@ -6,7 +6,7 @@
 
 use kube::core::{Reason, Rule};
 
-use crate::limits;
+use crate::{limits, variable};
 
 /// What every rule on `phase` answers.
 const PHASE_MESSAGE: &str = "status.phase: may go from none to Pending, Running, Failed or Skipped, from Pending to Running, \
@@ -24,6 +24,13 @@ pub(super) fn parameters_fit() -> Rule {
          e.g. the name of a ConfigMap"
     );
     Rule::new(format!("self.map(key, key.size() + self[key].size()).sum() <= {limit}")).message(message.as_str())
+}
+
+/// Refuses a value in which Tekton would put another text in the place of a variable.
+pub(super) fn no_variables() -> Rule {
+    let words = variable::FIRST_WORDS.join("|");
+    let message = format!("spec.parameters: {}", variable::REFUSAL);
+    Rule::new(format!("self.all(key, !self[key].matches('[$][(]({words})[.[]'))")).message(message.as_str())
 }
 
 /// Refuses any change of `field` of a spec. One rule per field, since one of them may come later.

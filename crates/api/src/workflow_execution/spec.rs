@@ -109,8 +109,10 @@ pub struct WorkflowExecutionSpec {
     )]
     pub target_resource: String,
     /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}: at most 64; keys in UPPER_SNAKE_CASE; values at most
-    /// 8192 characters; keys and values together at most 65536 characters. TARGET_RESOURCE is always passed as well,
-    /// with the target in canonical form, and may not be among them. Absent: the pipeline's own defaults.
+    /// 8192 characters; keys and values together at most 65536 characters. A value must not refer to a variable of
+    /// Tekton, such as $(context.pipelineRun.name). Everybody who may read this object reads them, so they must not
+    /// hold secrets. TARGET_RESOURCE is always passed as well, with the target in canonical form, and may not be among
+    /// them. Absent: the pipeline's own defaults.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "parameters_schema")]
     #[x_kube(
@@ -119,6 +121,7 @@ pub struct WorkflowExecutionSpec {
         validation = ("!('TARGET_RESOURCE' in self)",
             "spec.parameters: TARGET_RESOURCE is reserved, the operator passes the target under this name"),
         validation = rules::parameters_fit(),
+        validation = rules::no_variables(),
     )]
     pub parameters: BTreeMap<String, String>,
     /// How sure whoever chose the workflow was, from 0 to 1, e.g. 0.92. Kept for the record, nothing is decided by it.

@@ -107,7 +107,7 @@ pub struct WorkflowExecutionStatus {
     #[schemars(range(min = 0))]
     pub consecutive_failures: Option<i32>,
     /// Until when later executions on the target are skipped because this one failed before anything ran. Absent: this
-    /// one makes none wait.
+    /// one makes none wait, or it exhausts the target, as the condition Blocked says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_allowed_execution: Option<Time>,
     /// Who lifted the block that this execution had left on its target. Absent: nobody.
@@ -208,7 +208,8 @@ pub struct AttemptStatus {
     /// When it began: the execution was committed to its PipelineRun. Absent where pipelineRun is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// When its end was recorded. Absent until then.
+    /// When it ended: as Tekton says of its PipelineRun, or where no run says that, when the operator noticed it. The
+    /// end is recorded a moment later, and the next wait counts from then. Absent until it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
     /// Whether anything of the workflow ran in it: True, False, or Unknown where nobody can tell. Absent until it has

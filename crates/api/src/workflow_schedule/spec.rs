@@ -195,8 +195,9 @@ pub struct TemplateSpec {
     /// while another one does, the schedule waits.
     pub target_resource: String,
     /// Parameters of the pipeline, e.g. {"DISK_THRESHOLD": "85"}: at most 64; keys in UPPER_SNAKE_CASE; values at most
-    /// 8192 characters; keys and values together at most 65536 characters. TARGET_RESOURCE is always passed as well.
-    /// Absent: the pipeline's own defaults.
+    /// 8192 characters; keys and values together at most 65536 characters. A value must not refer to a variable of
+    /// Tekton, such as $(context.pipelineRun.name). Everybody who may read this object reads them, so they must not
+    /// hold secrets. TARGET_RESOURCE is always passed as well. Absent: the pipeline's own defaults.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
     /// How to run it. Absent: as the operator is configured.

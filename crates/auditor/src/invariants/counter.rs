@@ -142,7 +142,7 @@ fn judge_numbers(status: &Value, allowed: Option<&[u64]>) -> Option<Flaw> {
 }
 
 /// Judges `nextAllowedExecution` by a view that has the number which the status shows: only a pre-execution failure has
-/// one.
+/// one, and none that exhausts its target, as no time lifts that.
 fn judge_next(
     policy: &Policy,
     execution: &Execution<'_>,
@@ -156,6 +156,11 @@ fn judge_next(
     else {
         return if said.is_null() { None } else { wrong("it makes nobody wait".to_owned()) };
     };
+    let limit = u64::from(policy.max_consecutive_failures);
+    let exhausts = limit > 0 && number >= limit && written.status.pointer("/failureDetails/sharedOutage").is_none();
+    if exhausts {
+        return if said.is_null() { None } else { wrong("it exhausts its target".to_owned()) };
+    }
     let next = seconds(written.status, "/nextAllowedExecution");
     let mut wanted = Vec::new();
     for (_, waits) in allowed.iter().filter(|(count, _)| *count == number) {

@@ -100,6 +100,8 @@ impl Check<'_> {
             format!("{execution} ends attempt {attempt} of {of}, it is on {}", retry.current())
         });
         self.ends_a_run(found, run.as_ref());
+        let is_stopped = run.is_some() && self.last_run(found).is_some_and(|last| last.stopped);
+        self.expect("9", !is_stopped, || format!("{execution} is tried again after a person stopped its run"));
         let why = forbidden(found, self.target.guard, retry, *attempt, end, *not_before);
         self.expect("11.3", why.is_none(), || format!("{execution} is tried again, but {why:?}"));
         let least = retry.policy.initial_delay.min(retry.policy.max_delay / 3 * 2);

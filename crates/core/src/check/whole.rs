@@ -7,6 +7,7 @@ use super::record::{Record, next_allowed};
 use crate::action::{Action, Decision, Ending, Says, Write};
 use crate::ending::Failure;
 use crate::execution::Execution;
+use crate::fingerprint::Stage;
 use crate::name::{ExecutionId, Uid};
 use crate::reason::{BlockReason, FailureReason};
 use crate::run::Run;
@@ -111,12 +112,14 @@ impl Check<'_> {
         let origin = self.execution(execution).map(|it| &it.origin);
         let workflow = origin.map(|it| format!("workflow/{}@{}", it.workflow_id, it.version)).unwrap_or_default();
         let is_of_image = failure.reason == FailureReason::ImagePullBackOff;
+        // Where nobody has said why a bundle gave no pipeline, its registry is not to blame.
+        let is_unresolved = failure.stage == Stage::Unresolved;
         // Neither a person who cancels nor what ran half way says anything about the cluster.
         let may_be_clusters = !failure.was_execution_failure() && !failure.cancelled;
         let fits = match subject {
             "cluster" => may_be_clusters && !is_of_image,
-            _ if subject.starts_with("registry/") => is_of_image && !failure.cancelled,
-            _ => subject.starts_with(&workflow) && (!is_of_image || failure.cancelled),
+            _ if subject.starts_with("registry/") => is_of_image && !failure.cancelled && !is_unresolved,
+            _ => subject.starts_with(&workflow) && (!is_of_image || failure.cancelled || is_unresolved),
         };
         self.expect("13.1", fits, || format!("{execution}: {fingerprint} of {failure:?}"));
         let is_late = failure.reason == FailureReason::DeadlineExceeded && failure.number.is_none();

@@ -29,7 +29,10 @@ const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
 pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Decision) {
     let (target, now) = (view.target, view.now);
     let ExecutionState::Running { run, started_at } = &execution.state else {
-        if execution.draining_shown && execution.is_terminal() && target.residue_of(&execution.id).next().is_none() {
+        // Where somebody else wrote the phase, its run may go on.
+        let goes_on = || target.runs.values().any(|run| run.is_unfinished() && run.is_owned_by(&execution.id));
+        let is_over = || target.residue_of(&execution.id).next().is_none() && !goes_on();
+        if execution.draining_shown && execution.is_terminal() && is_over() {
             decision.actions.push(execution.says(Says::Freed));
         }
         return;

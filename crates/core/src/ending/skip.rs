@@ -92,6 +92,8 @@ pub struct Conflict {
     pub workflow_id: Box<str>,
     /// When the holder started: its `startTime`, or where that is not known the creation of what was seen of it.
     pub started_at: Time,
+    /// Whether it was deleted while it ran.
+    pub deleted: bool,
     /// Whether its run has ended and only tasks and pods of it are still stopping.
     pub draining: bool,
     /// The attempt that it waits for, where it waits for one.
@@ -192,7 +194,7 @@ fn next(until: Option<Time>, past: &Remediation) -> String {
 
 impl Conflict {
     fn message(&self, target: &str) -> String {
-        let Self { holder, workflow_id, started_at, draining, next } = self;
+        let Self { holder, workflow_id, started_at, deleted, draining, next } = self;
         if let Some(NextAttempt { attempt, of, not_before, ends_by }) = next.as_deref() {
             format!(
                 "{holder} (workflow {workflow_id}) holds {target} since {} and waits for attempt {attempt} of {of}, which \
@@ -206,10 +208,15 @@ impl Conflict {
                 "the run of {holder} (workflow {workflow_id}) on {target} has ended, but tasks or pods of it are still \
                  stopping; when they are gone, a new WorkflowExecution can run"
             )
+        } else if *deleted {
+            format!(
+                "{holder} (workflow {workflow_id}) was deleted while it ran on {target}; its run is being cancelled, and \
+                 when that has stopped, a new WorkflowExecution can run"
+            )
         } else {
             format!(
                 "{holder} (workflow {workflow_id}) has been running on {target} since {}; when it has ended, a new \
-                 WorkflowExecution can run",
+                 WorkflowExecution can run, of the same workflow only after the cooldown if it succeeds",
                 shown(*started_at),
             )
         }

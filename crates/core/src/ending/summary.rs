@@ -5,6 +5,7 @@ use super::Failure;
 use crate::duration;
 use crate::evidence::{Absence, Started};
 use crate::findings::{FailedTask, TaskCount};
+use crate::fingerprint::Stage;
 use crate::reason::FailureReason;
 use crate::text::cut;
 
@@ -12,26 +13,52 @@ use crate::text::cut;
 const MAX_NAME: usize = 60;
 /// How much is shown of why there is no other attempt, in characters: all of it but for the words of a condition.
 const MAX_STOP: usize = 100;
-/// How much is shown of what was reported, in characters. With the longest of all other words it stays below the 1,000
-/// that a status holds.
+/// How much is shown of the target, in characters: all of nearly every one.
+const MAX_TARGET: usize = 120;
+/// How much is shown of what was reported, in characters, where there is room for it.
 const MAX_REPORT: usize = 300;
+/// How long a summary is, in characters: as much as a status holds.
+const LONGEST: usize = 1000;
+/// How much is shown of the name of a parameter, in characters.
+const MAX_PARAMETER: usize = 40;
 
-/// The same where attempts are told too, which takes its room from here.
-const MAX_REPORT_OF_ATTEMPT: usize = 180;
+/// Says that the pipeline does not declare these parameters, where there are any.
+#[must_use]
+pub fn undeclared(parameters: &[Box<str>]) -> Option<String> {
+    let (first, others) = parameters.split_first()?;
+    let others = match others.len() {
+        0 => String::new(),
+        1 => " (and 1 other)".to_owned(),
+        count => format!(" (and {count} others)"),
+    };
+    let first = cut(first, MAX_PARAMETER);
+    Some(format!("the pipeline declares no parameter {first}{others}, so no task got its value"))
+}
 
 impl Failure {
-    /// Tells what happened and what to do next, in four sentences of no more than 1,000 characters together.
+    /// Tells what happened and what to do next, in four sentences of no more than 1,000 characters together. A fifth
+    /// names parameters that the pipeline does not declare, where there is room for it. `target` is None where it cannot
+    /// be read.
     #[must_use]
-    pub fn summary(&self, workflow_id: &str) -> String {
-        let head = self.head(workflow_id);
-        format!("{head} Reported was: {}. {} {}", self.report(), self.verdict(), self.next())
+    pub fn summary(&self, workflow_id: &str, target: Option<&str>, parameters: &[Box<str>]) -> String {
+        let target = target.map(|target| cut(target, MAX_TARGET));
+        let head = self.head(workflow_id, target.as_deref());
+        let (verdict, next) = (self.verdict(), self.next(target.as_deref()));
+        let undeclared = undeclared(parameters).map(|words| format!(" Note that {words}.")).unwrap_or_default();
+        let length: usize = [&head, &verdict, &next, &undeclared].map(|part| part.chars().count()).iter().sum();
+        // What was reported says more of a failure, and an event names the parameters as well.
+        let undeclared = if length + MAX_REPORT / 2 > LONGEST { "" } else { &undeclared };
+        let text = |report: &str| format!("{head} Reported was: {report}. {verdict} {next}{undeclared}");
+        let room = LONGEST.saturating_sub(text("").chars().count());
+        text(&self.report(room.min(MAX_REPORT)))
     }
 
-    fn head(&self, workflow_id: &str) -> String {
+    fn head(&self, workflow_id: &str, target: Option<&str>) -> String {
         let workflow = cut(workflow_id, MAX_NAME);
         let attempt = self.attempt();
+        let on = target.map(|target| format!(" on {target}")).unwrap_or_default();
         if self.started == Started::NotStarted(Absence::NoRun) {
-            return format!("Workflow '{workflow}' failed before it started, with {}{attempt}.", self.reason);
+            return format!("Workflow '{workflow}'{on} failed before it started, with {}{attempt}.", self.reason);
         }
         let after = duration::format(self.ran_for);
         // That a reason is not known is no news.
@@ -39,10 +66,10 @@ impl Failure {
         let reason = reason.map(|reason| format!(" with {reason}")).unwrap_or_default();
         let why = self.why();
         let Some(task) = &self.task else {
-            return format!("Workflow '{workflow}' failed after {after}{reason}{why}{attempt}.");
+            return format!("Workflow '{workflow}'{on} failed after {after}{reason}{why}{attempt}.");
         };
         let (name, place) = (cut(&task.name, MAX_NAME), place(task, self.tasks));
-        format!("Task '{name}'{place} of workflow '{workflow}' failed after {after}{reason}{why}{attempt}.")
+        format!("Task '{name}'{place} of workflow '{workflow}'{on} failed after {after}{reason}{why}{attempt}.")
     }
 
     /// Says which attempt it was and why there is no other, where there could be several.
@@ -70,16 +97,18 @@ impl Failure {
             (FailureReason::DeadlineExceeded, _) => ": its time was up".to_owned(),
             (FailureReason::Forbidden, Some(_)) => format!(": {container} was denied what it tried to do"),
             (FailureReason::ImagePullBackOff, _) if self.task.is_some() => ": an image could not be pulled".to_owned(),
+            (FailureReason::ImagePullBackOff, _) if self.stage == Stage::Unresolved => {
+                ": its bundle gave no pipeline".to_owned()
+            }
             (FailureReason::ImagePullBackOff, _) => ": its bundle could not be fetched".to_owned(),
             (FailureReason::Unknown, Some(code)) => format!(": {container} exited with code {code}"),
             _ => String::new(),
         }
     }
 
-    fn report(&self) -> String {
+    fn report(&self, room: usize) -> String {
         let report = self.message.split_whitespace().collect::<Vec<_>>().join(" ");
-        // What is said of attempts takes its room from here.
-        let report = cut(&report, if self.tried.is_some() { MAX_REPORT_OF_ATTEMPT } else { MAX_REPORT });
+        let report = cut(&report, room);
         let report = report.trim_end_matches(['.', '!', '?']);
         if report.is_empty() { "nothing".to_owned() } else { report.to_owned() }
     }
@@ -102,7 +131,7 @@ impl Failure {
         }
     }
 
-    fn next(&self) -> String {
+    fn next(&self, target: Option<&str>) -> String {
         if self.cancelled && !self.was_execution_failure() {
             return "Create another WorkflowExecution if it is to run after all.".to_owned();
         }
@@ -121,31 +150,38 @@ impl Failure {
                  another."
             );
         }
+        let repair = self.repair();
+        if self.charge.exhausts {
+            let failures = self.charge.consecutive_failures;
+            let target = target.unwrap_or("the target");
+            return format!(
+                "{repair}, then clear {target}: after {failures} such failures in a row nothing runs there until somebody \
+                 does."
+            );
+        }
+        if self.reason == FailureReason::ConfigurationError {
+            return format!("{repair} and create another WorkflowExecution.");
+        }
+        format!("{repair}; it is safe to try again.")
+    }
+
+    /// Says what ends the cause of a failure before anything ran.
+    fn repair(&self) -> &'static str {
         let has_run = self.started != Started::NotStarted(Absence::NoRun);
         match self.reason {
-            FailureReason::ConfigurationError => "Correct what the message names and create another WorkflowExecution.",
+            FailureReason::ConfigurationError => "Correct what the message names",
             FailureReason::ResourceExhausted if has_run => {
-                "Raise the quota of the execution namespace or make room on the nodes; it is safe to try again."
+                "Raise the quota of the execution namespace or make room on the nodes"
             }
-            FailureReason::ResourceExhausted => {
-                "Free or raise the quota of the execution namespace; it is safe to try again."
-            }
-            FailureReason::Forbidden if has_run => {
-                "Let the execution namespace admit the pods of the workflow; it is safe to try again."
-            }
-            FailureReason::Forbidden => {
-                "Let the policy or webhook that the message names admit the PipelineRun; it is safe to try again."
-            }
-            FailureReason::ImagePullBackOff => {
-                "Make it available, with credentials where it needs them; it is safe to try again."
-            }
-            FailureReason::OomKilled => "Give its pods more memory; it is safe to try again.",
-            FailureReason::DeadlineExceeded => {
-                "Find out what held it up, or give it more time; it is safe to try again."
-            }
-            FailureReason::Unknown => "It is safe to try again once the cause is gone.",
+            FailureReason::ResourceExhausted => "Free or raise the quota of the execution namespace",
+            FailureReason::Forbidden if has_run => "Let the execution namespace admit the pods of the workflow",
+            FailureReason::Forbidden => "Let the policy or webhook that the message names admit the PipelineRun",
+            FailureReason::ImagePullBackOff if self.stage == Stage::Unresolved => "See which of these causes it is",
+            FailureReason::ImagePullBackOff => "Make it available, with credentials where it needs them",
+            FailureReason::OomKilled => "Give its pods more memory",
+            FailureReason::DeadlineExceeded => "Find out what held it up, or give it more time",
+            FailureReason::Unknown => "End the cause",
         }
-        .to_owned()
     }
 }
 

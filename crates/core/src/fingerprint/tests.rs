@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use FailureReason::{
     ConfigurationError, DeadlineExceeded, Forbidden, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown,
 };
-use Stage::{Asking, Creating, Released};
+use Stage::{Asking, Creating, Released, Unresolved};
 
 use super::*;
 
@@ -32,6 +32,8 @@ fn each_failure_blames_a_registry_the_cluster_or_the_workflow() {
         (ImagePullBackOff, Released, false, plain, "ImagePullBackOff/registry/registry.example:5000"),
         (ImagePullBackOff, Released, false, Some(&pulled), "ImagePullBackOff/registry/quay.example"),
         (ImagePullBackOff, Released, true, Some(&pulled), "ImagePullBackOff/registry/quay.example"),
+        (ImagePullBackOff, Unresolved, false, none, "ImagePullBackOff/workflow/node-cleanup@1.4.0"),
+        (Unknown, Unresolved, false, none, "Unknown/cluster"),
         (ResourceExhausted, Creating, false, none, "ResourceExhausted/cluster"),
         (ResourceExhausted, Released, false, plain, "ResourceExhausted/cluster"),
         (ResourceExhausted, Released, true, plain, "ResourceExhausted/workflow/node-cleanup@1.4.0/check"),

@@ -12,7 +12,7 @@ use crate::explain::Finding;
 use crate::name::ExecutionId;
 use crate::residue::Residue;
 use crate::retry::NextAttempt;
-use crate::run::{Owner, Presence, Run};
+use crate::run::{CancelReason, Owner, Presence, Run};
 use crate::target::{OwnerRead, Target};
 use crate::verdict::Fact;
 use crate::verdict::Verdict;
@@ -86,9 +86,16 @@ fn busy(target: &Target, run: &Run) -> Option<Verdict> {
         Some(ExecutionState::Running { started_at: Some(started_at), .. }) => *started_at,
         _ => run.created,
     };
-    let conflict =
-        Conflict { holder: holder.clone(), workflow_id: workflow_id.into(), started_at, draining: false, next: None };
+    let deleted = target.owner_of(run).is_none() && is_deleted(run);
+    let (holder, workflow_id) = (holder.clone(), workflow_id.into());
+    let conflict = Conflict { holder, workflow_id, started_at, deleted, draining: false, next: None };
     Some(Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Unfinished(run.id.clone()) })
+}
+
+/// Tells whether it is known that the owner of a run was deleted.
+fn is_deleted(run: &Run) -> bool {
+    run.cancel_reason == Some(CancelReason::OwnerDeleted)
+        || matches!(run.owner, Owner::Execution { presence: Presence::Gone, .. })
 }
 
 /// Another execution that is Running without a run of its own there: it will end soon, and is a holder until then.
@@ -118,7 +125,7 @@ fn holds(contender: &Contender<'_>, other: &Execution) -> Option<Verdict> {
 
 fn waits(holder: &ExecutionId, workflow_id: &str, started_at: Time, next: NextAttempt) -> Verdict {
     let (id, workflow_id, next) = (holder.clone(), workflow_id.into(), Some(Box::new(next)));
-    let conflict = Conflict { holder: id, workflow_id, started_at, draining: false, next };
+    let conflict = Conflict { holder: id, workflow_id, started_at, deleted: false, draining: false, next };
     Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Holds(holder.clone()) }
 }
 
@@ -141,6 +148,6 @@ fn draining(residue: &Residue) -> Verdict {
         return Verdict::Wait(Waiting::Draining);
     };
     let (holder, workflow_id, started_at) = (id.clone(), workflow_id.clone(), residue.created);
-    let conflict = Conflict { holder, workflow_id, started_at, draining: true, next: None };
+    let conflict = Conflict { holder, workflow_id, started_at, deleted: false, draining: true, next: None };
     Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Draining(residue.id.clone()) }
 }

@@ -275,6 +275,7 @@ fn any_run() -> impl Strategy<Value = Run> {
                 order: Order(order),
                 owner: Owner::Execution { id: id(uid), workflow_id: "w1".into(), presence },
                 cancelled,
+                stopped: !cancelled && number % 4 == 3,
                 cancel_reason: cancelled.then_some(CancelReason::Requested),
                 released_at: released_at.map(at),
                 memory: RunMemory {

@@ -94,7 +94,7 @@ fn unreadable(clearance: Option<Clearance>) -> ExecutionRecord {
         clearance: clearance.map(Box::new),
         ..Execution::undecided(id, Version::new("1"), Time::UNIX_EPOCH)
     };
-    ExecutionRecord { execution, target: None, generation: 1, request: None, end: None }
+    ExecutionRecord { execution, target: None, generation: 1, request: None, redaction: None, end: None }
 }
 
 #[tokio::test]

@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use wfe_api::labels::MANAGED_BY;
 use wfe_api::workflow_schedule::KIND;
 use wfe_core::name::ScheduleId;
+use wfe_tekton::Redaction;
 use wfe_view::call::CallError;
 use wfe_view::lean::LeanObject;
 
 use super::facts::is;
+use super::quoted::Quoted;
 use super::{EXECUTIONS, PerformError, Performer, Result, call, refusal};
 use crate::verb::Verb;
 
@@ -46,6 +48,7 @@ impl Performer {
         rendered: Value,
     ) -> Result<Made> {
         let shown = format!("WorkflowExecution {}/{name}", schedule.namespace);
+        let redaction = Redaction::of_schedule(&found.data);
         let rendered: DynamicObject = serde_json::from_value(rendered).map_err(|error| {
             call(format!("render {shown}"), CallError::Transport(Box::new(kube::Error::SerdeError(error))))
         })?;
@@ -68,11 +71,15 @@ impl Performer {
                 Err(PerformError::Changed { what: format!("the namespace {}", schedule.namespace) })
             }
             Err(error) if refusal::judge(&error).is_some() => {
-                let message = refusal::message("WorkflowExecution", &error, parameters(found));
+                // In one form for the status, the event, the log and evidence: many read a schedule's status.
+                let message = redaction.apply(&refusal::message("WorkflowExecution", &error));
                 tracing::warn!(%schedule, wfe = name, "execution of a schedule refused: {message}");
                 Ok(Made::Refused(message))
             }
-            Err(error) => Err(call(format!("create {shown}"), error)),
+            Err(error) => {
+                let error = self.unquoted(error, Quoted::Known(&redaction)).await;
+                Err(call(format!("create {shown}"), error))
+            }
         }
     }
 
@@ -116,13 +123,6 @@ fn is_going_away(error: &CallError) -> bool {
     is_terminating || is_gone
 }
 
-/// Returns the parameters of a template, and what a triage has put in their place: no message may quote them.
-pub(super) fn parameters(schedule: &DynamicObject) -> impl Iterator<Item = (&str, &str)> {
-    let of = |path| schedule.data.pointer(path).and_then(Value::as_object).into_iter().flatten();
-    let all = of("/spec/template/spec/parameters").chain(of("/status/adjust/parameters"));
-    all.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,22 +136,5 @@ mod tests {
         let causes = json!({"causes": [{"reason": "NamespaceTerminating", "message": "m", "field": "f"}]});
         assert!(is_going_away(&refused(causes)));
         assert!(!is_going_away(&refused(json!({}))));
-    }
-
-    #[test]
-    fn no_message_quotes_what_a_template_says_or_a_triage_has_put_there() {
-        let schedule = serde_json::from_value(json!({
-            "apiVersion": "kubernaut.ai/v1alpha1", "kind": KIND, "metadata": {"name": "nightly"},
-            "spec": {"template": {"spec": {"parameters": {"TOKEN": "first-s3cr3t", "N": 1}}}},
-            "status": {"adjust": {"parameters": {"TOKEN": "second-s3cr3t"}}},
-        }));
-        let schedule: DynamicObject = schedule.unwrap();
-        let said = CallError::Refused(Box::new(kube::core::Status {
-            code: 422,
-            message: "first-s3cr3t and second-s3cr3t are not allowed".to_owned(),
-            ..kube::core::Status::default()
-        }));
-        let message = refusal::message("WorkflowExecution", &said, parameters(&schedule));
-        assert!(message.contains("<TOKEN> and <TOKEN> are not allowed"), "{message}");
     }
 }

@@ -12,6 +12,7 @@ use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
 use wfe_view::index::{Kind, Written};
 
+use super::quoted::Quoted;
 use super::telling::{Telling, Told};
 use super::{
     Attempt, Common, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, Performer, Result, Shown, changed_or_call,
@@ -28,9 +29,11 @@ impl Performer {
         let kept = if says.keeps_conditions() { self.conditions_of(execution, version).await? } else { Vec::new() };
         let target = common.target.as_ref();
         let namespace = self.cluster.execution_namespace();
+        // Only of a target that was held is it news that it is free.
+        let is_news = *says != Says::Freed || status::is_locked(&kept);
         let status = status::says(target, subject, says, kept, namespace, common.now);
-        if let Some(told) = Told::of(says, subject) {
-            let telling = Telling::new(target, execution, version, told);
+        if let Some(told) = Told::of(says, subject).filter(|_| is_news) {
+            let telling = Telling::new(target, execution, version, told, subject.redaction.clone());
             learned.extend(self.write_and_tell(execution, version, subject, &status, telling).await?);
         } else {
             learned.extend(self.write_status(execution, version, subject, &status).await?);
@@ -46,7 +49,7 @@ impl Performer {
         execution: &ExecutionId,
         version: &Version,
     ) -> Result<Vec<Learned>> {
-        let telling = Telling::new(common.target.as_ref(), execution, version, Told::Removed);
+        let telling = Telling::new(common.target.as_ref(), execution, version, Told::Removed, None);
         let params = if_unchanged(&execution.uid, version);
         let executions = self.cluster.executions_in(&execution.namespace);
         match self.cluster.call(Verb::Delete, EXECUTIONS, executions.delete(&execution.name, &params)).await {
@@ -57,6 +60,7 @@ impl Performer {
                 Ok(deleted(object, answer.left().map(|left| left.object).as_ref()))
             }
             Err(error) => {
+                let error = self.unquoted(error, Quoted::Execution(execution)).await;
                 let error = changed_or_call(error, format!("WorkflowExecution {execution}"), "delete");
                 Err(error.with_untold(telling))
             }
@@ -95,7 +99,8 @@ impl Performer {
         let target = common.target.as_ref();
         let status = status::skipped(target, subject, skip, common.now);
         let message = status.skip_details.as_ref().map(|details| details.message.clone()).unwrap_or_default();
-        let telling = Telling::new(target, execution, version, Told::Skipped(Arc::clone(skip), message));
+        let told = Told::Skipped(Arc::clone(skip), message);
+        let telling = Telling::new(target, execution, version, told, subject.redaction.clone());
         self.write_and_tell(execution, version, subject, &status, telling).await
     }
 
@@ -138,7 +143,11 @@ impl Performer {
                 let what = format!("WorkflowExecution {execution}");
                 self.take_stored(Kind::Execution, &what, version, &sent, &written.object).await
             }
-            Err(error) => Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "write the status of")),
+            Err(error) => {
+                let quoted = subject.redaction.as_deref().map_or(Quoted::Execution(execution), Quoted::Known);
+                let error = self.unquoted(error, quoted).await;
+                Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "write the status of"))
+            }
         }
     }
 }

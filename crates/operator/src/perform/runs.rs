@@ -1,5 +1,7 @@
 //! The writes to runs: create, release, delete, cancel.
 
+use std::sync::Arc;
+
 use chrono::SecondsFormat;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -7,12 +9,13 @@ use wfe_core::Time;
 use wfe_core::action::{Change, RunChange, Unneeded};
 use wfe_core::name::{RunId, Version};
 use wfe_core::run::{CancelReason, Order};
-use wfe_tekton::{observe_run, render_run};
+use wfe_tekton::{Redaction, observe_run, render_run};
 use wfe_view::call::CallError;
 use wfe_view::index::{Kind, Written};
 use wfe_view::lean::LeanObject;
 
 use super::facts::is;
+use super::quoted::Quoted;
 use super::telling::{Telling, Told};
 use super::{
     Common, Creation, Learned, PerformError, Performer, Result, call, changed_or_call, deleted, expect_object,
@@ -40,6 +43,7 @@ impl Performer {
             self.confirm_unchanged(execution, version).await?;
         }
         let name = request.target.chain().run(*number);
+        let redaction = Redaction::new(Arc::clone(&request.parameters), Some(request.target.clone()));
         let rendered = match at_most {
             Some(most) => render_run(&request.with_timeout_at_most(*most, &common.defaults), *number, &common.defaults),
             None => render_run(request, *number, &common.defaults),
@@ -52,7 +56,7 @@ impl Performer {
             PostParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PostParams::default() };
         // A create does not rest on a version of the execution.
         let told = Told::Created(name.as_str().into());
-        let telling = Telling::new(Some(&request.target), execution, &Version::new(""), told);
+        let telling = Telling::new(Some(&request.target), execution, &Version::new(""), told, None);
         let runs = self.cluster.runs();
         let sent = LeanObject::from(rendered);
         match self.cluster.call(Verb::Create, wfe_tekton::PLURAL, runs.create(&params, &sent)).await {
@@ -70,12 +74,15 @@ impl Performer {
             }
             Err(error) => match refusal::judge(&error) {
                 Some(reason) => {
-                    let parameters = request.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-                    let message = refusal::message("PipelineRun", &error, parameters);
-                    tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {message}");
+                    let message = refusal::message("PipelineRun", &error);
+                    let told = redaction.apply(&message);
+                    tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {told}");
                     Ok(vec![creation.refused(reason, &message)])
                 }
-                None => Err(call(format!("create PipelineRun {name}"), error).with_untold(telling)),
+                None => {
+                    let error = self.unquoted(error, Quoted::Known(&redaction)).await;
+                    Err(call(format!("create PipelineRun {name}"), error).with_untold(telling))
+                }
             },
         }
     }
@@ -114,7 +121,13 @@ impl Performer {
             },
             answer => answer,
         };
-        let released = released.map_err(|error| changed_or_call(error, format!("PipelineRun {run}"), "release"))?;
+        let released = match released {
+            Ok(released) => released,
+            Err(error) => {
+                let error = self.unquoted(error, Quoted::Run(run)).await;
+                return Err(changed_or_call(error, format!("PipelineRun {run}"), "release"));
+            }
+        };
         tracing::debug!(run = %run, "released");
         Ok(expect_object(Kind::Run, &released))
     }
@@ -163,7 +176,10 @@ impl Performer {
                 }
                 Ok(learned)
             }
-            Err(error) => Err(changed_or_call(error, format!("PipelineRun {run}"), "delete")),
+            Err(error) => {
+                let error = self.unquoted(error, Quoted::Run(run)).await;
+                Err(changed_or_call(error, format!("PipelineRun {run}"), "delete"))
+            }
         }
     }
 
@@ -178,10 +194,17 @@ impl Performer {
             },
             "spec": {"status": wfe_tekton::CANCELLED},
         }));
-        let cancelled = self.send_patch(run, &patch).await.map_err(|error| match error.code() {
-            422 => PerformError::Changed { what: format!("PipelineRun {run}") }, // another uid
-            _ => changed_or_call(error, format!("PipelineRun {run}"), "cancel"),
-        })?;
+        let cancelled = match self.send_patch(run, &patch).await {
+            Ok(cancelled) => cancelled,
+            // Another uid.
+            Err(error) if error.code() == 422 => {
+                return Err(PerformError::Changed { what: format!("PipelineRun {run}") });
+            }
+            Err(error) => {
+                let error = self.unquoted(error, Quoted::Run(run)).await;
+                return Err(changed_or_call(error, format!("PipelineRun {run}"), "cancel"));
+            }
+        };
         tracing::info!(run = %run, reason = said, "cancelled");
         Ok(expect_object(Kind::Run, &cancelled))
     }

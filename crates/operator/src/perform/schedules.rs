@@ -13,6 +13,7 @@ use wfe_core::target::Target;
 use wfe_view::index::Kind;
 
 use super::children::{Made, is_child_of, made_for};
+use super::quoted::Quoted;
 use super::telling::{Sight, Telling};
 use super::{Learned, PerformError, Performer, Result, call, changed_or_call, expect_object};
 use crate::events::Announcement;
@@ -134,6 +135,7 @@ impl Performer {
                 Ok(learned)
             }
             Err(error) => {
+                let error = self.unquoted(error, Quoted::Schedule(schedule)).await;
                 let error = changed_or_call(error, format!("WorkflowSchedule {schedule}"), "write the status of");
                 Err(error.with_untold(Telling::Schedule(telling)))
             }

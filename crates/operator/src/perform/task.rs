@@ -218,8 +218,11 @@ fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
         ExecutionState::Running { run, started_at } => (true, run.clone(), *started_at),
         _ => (false, None, None),
     };
+    let beside = entry.beside(&id.uid);
+    let found = run.as_ref().and_then(|run| entry.target.runs.get(&run.uid));
     Ok(Subject {
-        generation: entry.beside(&id.uid).generation,
+        undeclared: found.map(|run| run.undeclared.clone()).unwrap_or_default(),
+        generation: beside.generation,
         workflow_id: (*execution.workflow_id).into(),
         is_running,
         started_at,
@@ -231,5 +234,6 @@ fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
         analyses: execution.analyses(),
         guard: entry.target.guard_of(execution),
         unguarded: execution.cancellation.as_ref().and_then(|cancellation| cancellation.unguarded),
+        redaction: beside.redaction,
     })
 }

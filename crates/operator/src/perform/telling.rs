@@ -17,6 +17,7 @@ use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{AttemptEnd, Stop};
 use wfe_core::target::{Target, TargetName};
+use wfe_tekton::Redaction;
 
 use super::schedules::OfSchedule;
 use super::{Common, Learned, Performer, Shown};
@@ -43,6 +44,8 @@ pub struct OfExecution {
     /// never happen any more.
     base: Version,
     told: Told,
+    /// What no text may quote that leaves the execution; none where nothing of it is told in the words of others.
+    redaction: Option<Arc<Redaction>>,
 }
 
 /// Which write it is: of which execution or schedule, and of which kind, where there are several.
@@ -75,6 +78,8 @@ pub(crate) enum Told {
         started_at: Option<Time>,
         /// The run that it was committed to last, where it was.
         run: Option<RunId>,
+        /// The names of parameters that the pipeline of the run does not declare.
+        undeclared: Box<[Box<str>]>,
     },
     /// It is skipped, in these words.
     Skipped(Arc<Skip>, String),
@@ -100,9 +105,15 @@ pub enum Sight {
 }
 
 impl Telling {
-    pub(crate) fn new(target: Option<&TargetName>, execution: &ExecutionId, base: &Version, told: Told) -> Self {
+    pub(crate) fn new(
+        target: Option<&TargetName>,
+        execution: &ExecutionId,
+        base: &Version,
+        told: Told,
+        redaction: Option<Arc<Redaction>>,
+    ) -> Self {
         let (execution, target, base) = (execution.clone(), target.cloned(), base.clone());
-        Self::Execution(OfExecution { execution, target, base, told })
+        Self::Execution(OfExecution { execution, target, base, told, redaction })
     }
 
     /// Returns what tells one kind of write to one object from the others: of each there is one at a time.
@@ -177,6 +188,7 @@ impl Told {
                 started_at: subject.started_at,
                 // One that waits has none yet.
                 run: subject.run.clone().filter(|_| !subject.waits()),
+                undeclared: subject.undeclared.clone(),
             }),
             Says::Freed => Some(Self::Freed),
             Says::Cleared { clearance, effective } => Some(Self::Cleared(Box::new(clearance.clone()), *effective)),
@@ -251,9 +263,10 @@ impl Performer {
     }
 
     fn tell_of_execution(&self, of: &OfExecution) {
-        let OfExecution { execution, target: name, told, .. } = of;
+        let OfExecution { execution, target: name, .. } = of;
         let target = Shown(name.as_ref());
-        match told {
+        let told = of.redaction.as_ref().map_or_else(|| of.told.clone(), |redaction| of.told.without_values(redaction));
+        match &told {
             Told::Created(run) => {
                 self.metrics.run_created();
                 tracing::debug!(wfe = %execution, %target, run = &**run, "created, pending");
@@ -273,8 +286,13 @@ impl Performer {
                 self.events.announce(Announcement::attempt_failed(execution, failed));
                 self.events.announce(Announcement::step_retry(execution, failed, *delay, *not_before));
             }
-            Told::Ended { ending, was_running, started_at, run } => {
+            Told::Ended { ending, was_running, started_at, run, undeclared } => {
                 self.tell_end(execution, &target, ending, *was_running, run.as_ref());
+                if !undeclared.is_empty() {
+                    let names = undeclared.join(", ");
+                    tracing::warn!(wfe = %execution, %target, %names, "the pipeline does not declare these parameters");
+                    self.events.announce(Announcement::parameters_undeclared(execution, run.as_ref(), &names));
+                }
                 if let Some(skew) = ending.skew(*started_at) {
                     tracing::warn!(wfe = %execution, %target, ?skew, "the run ended by a clock that is not ours");
                     self.events.announce(Announcement::clock_skewed(execution, skew));

@@ -7,12 +7,25 @@ use wfe_core::execution::Clearance;
 use wfe_core::standing::Blocked;
 use wfe_core::target::TargetName;
 use wfe_tekton::api_time;
+use wfe_view::observe::is_of_one_that_goes_on;
 
 use super::{Subject, condition, lock_after_the_end};
 
-/// Renders that the target has drained after the end. Of a terminal status nothing but conditions may change.
-pub(super) fn freed(subject: &Subject, conditions: Vec<Condition>, now: Time) -> WorkflowExecutionStatus {
-    amended(conditions, lock_after_the_end(subject, now, false))
+/// Renders that the target has drained after the end. Of a terminal status nothing but conditions may change. Where
+/// something other than the operator wrote the end, conditions are left out that were true before it only.
+pub(super) fn freed(subject: &Subject, mut conditions: Vec<Condition>, now: Time) -> WorkflowExecutionStatus {
+    let was_locked = is_locked(&conditions);
+    conditions.retain(|condition| condition.type_ == conditions::TARGET_LOCKED || !is_of_one_that_goes_on(condition));
+    if was_locked {
+        return amended(conditions, lock_after_the_end(subject, now, false));
+    }
+    WorkflowExecutionStatus { conditions, ..WorkflowExecutionStatus::default() }
+}
+
+/// Returns whether a status says that its execution holds its target.
+#[must_use]
+pub fn is_locked(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|condition| condition.type_ == conditions::TARGET_LOCKED && condition.status == "True")
 }
 
 /// Renders whether an execution that failed blocks its target.

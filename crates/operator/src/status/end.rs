@@ -6,12 +6,13 @@ use wfe_api::{
     RecentRemediation, SkipDetails, SkipReason, WorkflowExecutionStatus, conditions, limits,
 };
 use wfe_core::action::Ending;
-use wfe_core::ending::{Conflict, Failure, Skip};
+use wfe_core::ending::{Conflict, Failure, Skip, undeclared};
 use wfe_core::reason::FailureReason;
+use wfe_core::retry::Stop;
 use wfe_core::standing::Blocked;
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
-use wfe_tekton::api_time;
+use wfe_tekton::{Redaction, api_time};
 
 use super::{
     Subject, attempts, blocked_condition, common, condition, counter, keep_unguarded, run_status, started_condition,
@@ -46,7 +47,7 @@ pub(super) fn ended(
                 conditions::SUCCEEDED,
                 "True",
                 conditions::COMPLETED,
-                "the workflow completed",
+                &completed(subject),
             )],
             ..common(target, subject)
         },
@@ -66,6 +67,11 @@ pub(super) fn ended(
     status
 }
 
+fn completed(subject: &Subject) -> String {
+    let undeclared = undeclared(&subject.undeclared).map(|words| format!("; note that {words}"));
+    format!("the workflow completed{}", undeclared.unwrap_or_default())
+}
+
 pub(super) fn lock_after_the_end(subject: &Subject, at: Time, draining: bool) -> Condition {
     if draining {
         let note = "the run has ended, but tasks or pods of it are still stopping; until then the target is not free";
@@ -79,6 +85,11 @@ pub(super) fn lock_after_the_end(subject: &Subject, at: Time, draining: bool) ->
 fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> WorkflowExecutionStatus {
     let task = failure.task.as_ref();
     let message = limits::cut(&failure.message, limits::MESSAGE);
+    // The summary is made for programs that pass it on.
+    let mut told = failure.clone();
+    if let Some(redaction) = &subject.redaction {
+        redact(&mut told, redaction);
+    }
     WorkflowExecutionStatus {
         phase: Some(Phase::Failed),
         completion_time: Some(api_time(failure.failed_at)),
@@ -86,7 +97,11 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
         run_sequence: failure.number.and_then(|number| i64::try_from(number).ok()),
         // What names no target counts for none.
         consecutive_failures: target.map(|_| counter(failure.charge.consecutive_failures)),
-        next_allowed_execution: target.and(failure.charge.next_allowed_execution).map(api_time),
+        // No time lets anything run on a target that it exhausts.
+        next_allowed_execution: target
+            .and(failure.charge.next_allowed_execution)
+            .filter(|_| !failure.charge.exhausts)
+            .map(api_time),
         pipeline_run_status: failure
             .outcome
             .as_ref()
@@ -101,7 +116,10 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
             exit_code: task.and_then(|task| task.exit_code),
             failed_at: api_time(failure.failed_at),
             execution_time_before_failure: duration::format(failure.ran_for),
-            natural_language_summary: limits::cut(&failure.summary(&subject.workflow_id), limits::SUMMARY),
+            natural_language_summary: limits::cut(
+                &told.summary(&subject.workflow_id, target.map(TargetName::as_str), &subject.undeclared),
+                limits::SUMMARY,
+            ),
             was_execution_failure: failure.was_execution_failure(),
             requires_manual_review: failure.was_execution_failure(),
             fingerprint: failure.fingerprint.as_ref().map(|it| it.as_str().to_owned()),
@@ -116,6 +134,18 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
             &message,
         )],
         ..common(target, subject)
+    }
+}
+
+/// Takes the values of parameters out of what others have said of a failure.
+pub fn redact(failure: &mut Failure, redaction: &Redaction) {
+    failure.message = redaction.apply(&failure.message).into();
+    let Some(tried) = &mut failure.tried else { return };
+    if let Some(end) = &mut tried.end {
+        end.message = redaction.apply(&end.message).into();
+    }
+    if let Stop::ConditionError(words) = &mut tried.stop {
+        *words = redaction.apply(words).into();
     }
 }
 

@@ -305,6 +305,7 @@ fn skips() -> impl Strategy<Value = Skip> {
                 holder: past.execution,
                 workflow_id: past.workflow_id,
                 started_at: past.completed_at,
+                deleted: !flag,
                 draining: flag,
                 next: None,
             }),

@@ -1,18 +1,22 @@
 //! What a status says of what was decided, by table.
 
+use std::time::Duration;
+
 use super::end::api_reason;
 use super::*;
 use wfe_api::{Outcome as ApiOutcome, SkipDetails, SkipReason};
 use wfe_core::action::Ending;
 use wfe_core::ending::Charge;
 use wfe_core::ending::Remediation;
-use wfe_core::ending::{Failure, Skip};
-use wfe_core::evidence::{Absence, Doubt, Started};
+use wfe_core::ending::{Failure, Skip, Success, Tried};
+use wfe_core::evidence::{Absence, Doubt, Ran, Started};
 use wfe_core::execution::Clearance;
 use wfe_core::execution::Recorded;
 use wfe_core::fingerprint::{Fingerprint, Stage};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::reason::{BlockReason, FailureReason};
+use wfe_core::retry::{AttemptEnd, Stop};
+use wfe_core::run::Outcome;
 use wfe_core::standing::Blocked;
 
 #[test]
@@ -173,6 +177,66 @@ fn a_clearance_is_recorded_or_said_to_do_nothing_and_the_other_conditions_stay()
     let ineffective = cleared(Some(&target), &subject, vec![other], &clearance, false, at(9));
     assert_eq!(ineffective.clearance, None);
     assert_eq!(ineffective.conditions[1].type_, conditions::CLEARANCE_INEFFECTIVE);
+}
+
+#[test]
+fn what_was_true_before_an_end_that_somebody_else_wrote_goes() {
+    let subject = subject(false);
+    let said = |type_: &str, status: &str| condition(&subject, at(0), type_, status, "R", "m");
+    let ended = || vec![said(conditions::STARTED, "True"), said(conditions::BLOCKED, "True")];
+    let going_on = || vec![said(conditions::SUCCEEDED, "Unknown"), said(conditions::WAITING, "True")];
+    let none = freed(&subject, [ended(), going_on()].concat(), at(9)).conditions;
+    assert_eq!(none, ended(), "its target was never held");
+    let held = vec![said(conditions::TARGET_LOCKED, "True"), said(conditions::RETRYING, "True")];
+    let free = freed(&subject, [ended(), held, going_on()].concat(), at(9)).conditions;
+    let expected = [ended(), vec![lock_after_the_end(&subject, at(9), false)]].concat();
+    assert_eq!(free, expected);
+}
+
+#[test]
+fn parameters_that_the_pipeline_does_not_declare_are_shown_at_the_end() {
+    let target = TargetName::parse("node/n").unwrap();
+    let subject = Subject { undeclared: ["TARGET_RESOURCE".into()].into(), ..subject(true) };
+    let status = ended(Some(&target), &subject, &Ending::Failed(any_failure()), false);
+    let summary = status.failure_details.unwrap().natural_language_summary;
+    let words = "the pipeline declares no parameter TARGET_RESOURCE, so no task got its value";
+    assert!(summary.ends_with(&format!("Note that {words}.")), "{summary}");
+    let success = Success {
+        completed_at: at(9),
+        ran_for: Duration::from_secs(9),
+        outcome: Outcome { succeeded: true, reason: "".into(), message: "".into(), completed_at: None },
+        started: Started::Unknown(Doubt::Unread),
+        attempt: None,
+        tasks: None,
+    };
+    let status = ended(Some(&target), &subject, &Ending::Completed(success), false);
+    let message = status.conditions.iter().find(|it| it.type_ == conditions::SUCCEEDED).unwrap().message.clone();
+    assert_eq!(message, format!("the workflow completed; note that {words}"));
+}
+
+#[test]
+fn a_summary_quotes_no_value_and_the_message_that_stays_with_the_object_is_whole() {
+    let target = TargetName::parse("node/n").unwrap();
+    let spec = serde_json::json!({"parameters": {"TOKEN": "s3cr3t"}});
+    let redaction = Some(Arc::new(wfe_tekton::Redaction::of_execution(&spec)));
+    let subject = Subject { redaction, ..subject(false) };
+    let end = AttemptEnd { completed_at: at(0), started: Ran::No, reason: None, message: "s3cr3t".into() };
+    let stop = Stop::ConditionError("no such key: s3cr3t".into());
+    let tried = Some(Box::new(Tried { attempt: 1, of: 3, end: Some(end), stop }));
+    let failure = Failure { message: "'s3cr3t' is not allowed".into(), tried, ..any_failure() };
+    let details = ended(Some(&target), &subject, &Ending::Failed(failure), false).failure_details.unwrap();
+    assert_eq!(details.message, "'s3cr3t' is not allowed");
+    let summary = details.natural_language_summary;
+    assert!(!summary.contains("s3cr3t") && summary.contains("no such key: <TOKEN>"), "{summary}");
+    assert!(summary.contains("Reported was: '<TOKEN>' is not allowed."), "{summary}");
+}
+
+#[test]
+fn a_failure_that_exhausts_its_target_names_no_time() {
+    let target = TargetName::parse("node/n").unwrap();
+    let charge = Charge { consecutive_failures: 5, next_allowed_execution: Some(at(60)), exhausts: true };
+    let status = ended(Some(&target), &subject(false), &Ending::Failed(Failure { charge, ..any_failure() }), false);
+    assert_eq!((status.consecutive_failures, status.next_allowed_execution), (Some(5), None));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use FailureReason::{ConfigurationError, DeadlineExceeded, OomKilled, ResourceExhausted, Unknown};
+use FailureReason::{ConfigurationError, DeadlineExceeded, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown};
 use serde_json::{Value, json};
 
 use super::*;
@@ -97,13 +97,62 @@ fn a_denial_is_quoted_and_nothing_else_of_what_a_step_left() {
 }
 
 #[test]
-fn values_of_parameters_are_not_quoted() {
+fn what_tekton_said_is_quoted_as_it_is() {
     let mut story = story("missing-parameter");
     for event in &mut story.events {
         event.object.data["spec"] = json!({"params": [{"name": "SECRET", "value": "ZONE"}]});
     }
     let message = examined(&story.follow(), &story).cause.message;
-    assert!(message.ends_with("missing parameters: [<SECRET>]"), "{message}");
+    assert!(message.ends_with("missing parameters: [ZONE]"), "{message}");
+}
+
+/// The story of a run that ended as Tekton says here.
+fn ended_with(name: &str, reason: &str, message: &str) -> Findings {
+    let mut story = story(name);
+    let ended = story.events.iter_mut().filter_map(|event| event.object.data.pointer_mut("/status/conditions/0"));
+    for condition in ended.filter(|condition| condition["status"] == "False") {
+        condition["reason"] = json!(reason);
+        condition["message"] = json!(message);
+    }
+    examined(&story.follow(), &story)
+}
+
+#[test]
+fn a_pipeline_that_requires_a_workspace_is_told_that_none_is_bound() {
+    let said = "PipelineRun ns/run doesn't bind Pipeline ns/run's Workspaces correctly: pipeline requires workspace with \
+                name \"data\" be provided by pipelinerun";
+    let told = "this operator binds no workspaces, so the pipeline must not require one";
+    for reason in ["InvalidWorkspaceBindings", "RequiredWorkspaceMarkedOptional"] {
+        let cause = ended_with("missing-parameter", reason, said).cause;
+        assert_eq!(cause.reason, ConfigurationError);
+        assert_eq!(&*cause.message, format!("{reason}: {said}; {told}"));
+    }
+    assert!(!found("missing-parameter").cause.message.contains("workspace"));
+}
+
+#[test]
+fn a_bundle_that_gave_no_pipeline_is_told_with_all_causes_that_cannot_be_told_apart() {
+    let retrieving = |error: &str| {
+        format!("Error retrieving pipeline for pipelinerun ns/run: resolver failed to get Pipeline : {error}")
+    };
+    let answered = |error: &str| {
+        retrieving(&format!("error requesting remote resource: error getting \"bundleresolver\" \"ns/b-1\": {error}"))
+    };
+    let causes = "no pipeline came from its bundle: it does not exist, Tekton has no credentials for it, it has no Pipeline \
+                  named workflow, or Tekton may not create what fetches it: ";
+    for (message, reason, unresolved) in [
+        // Its registry was asked, and refused it: that alone is told, and the registry is to blame.
+        (answered("cannot retrieve the oci image: NAME_UNKNOWN"), ImagePullBackOff, false),
+        (answered("could not find object in image with kind: pipeline and name: workflow"), ConfigurationError, false),
+        (answered("could not parse image manifest: x"), ConfigurationError, false),
+        (retrieving("invalid runtime object: json: cannot unmarshal bool"), ConfigurationError, false),
+        (retrieving("error requesting remote resource: took longer"), ImagePullBackOff, true),
+    ] {
+        let found = ended_with("missing-bundle-repaired", "CouldntGetPipeline", &message);
+        assert_eq!((found.cause.reason, found.unresolved), (reason, unresolved), "{message}");
+        assert_eq!(found.cause.message.starts_with(causes), unresolved, "{}", found.cause.message);
+        assert_eq!(found.cause.message.contains("nobody/pushed-this"), unresolved, "{}", found.cause.message);
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use wfe_core::name::Uid;
 use wfe_core::run::Run;
 use wfe_core::schedule::Schedule;
 use wfe_core::target::TargetName;
-use wfe_tekton::{Descendant, RunRequest};
+use wfe_tekton::{Descendant, Redaction, RunRequest};
 
 /// What a decision is about, and what is decided one at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -75,6 +75,9 @@ pub struct ExecutionRecord {
     pub generation: i64,
     /// What it asks to run; kept only while it is undecided and usable, and with a retry policy until it has ended.
     pub request: Option<Arc<RunRequest>>,
+    /// What no text may quote that leaves it; kept until all is told of it: it has ended, and its clearance, where it
+    /// has one, is recorded.
+    pub redaction: Option<Arc<Redaction>>,
     /// How it has ended, in the words of its status. The index does not keep it.
     pub end: Option<Box<EndShown>>,
 }

@@ -34,6 +34,7 @@ impl Index {
         let beside = Beside {
             generation: record.generation,
             request: record.request,
+            redaction: record.redaction,
             had_run: entry.beside.get(&uid).is_some_and(|known| known.had_run),
         };
         entry.beside.insert(uid.clone(), beside);

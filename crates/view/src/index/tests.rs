@@ -48,6 +48,7 @@ fn execution(uid: &str, version: &str) -> Delivery {
         target: Some(target()),
         generation: 1,
         request: None,
+        redaction: None,
         end: None,
     }))
 }
@@ -63,9 +64,11 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
         progress: Progress::Pending,
         cancelled: false,
         cancel_reason: None,
+        stopped: false,
         doing: "Running".into(),
         total_tasks: None,
         skipped_tasks: 0,
+        undeclared: Box::default(),
         timeout: None,
         released_at: None,
         deleting: false,
@@ -432,7 +435,14 @@ fn a_pause_holds_for_the_executions_whose_target_is_in_the_namespace() {
     let execution = |uid: &str| {
         let execution = Execution::undecided(id(uid), Version::new("1"), now());
         let target = Some(target.clone());
-        Delivery::Execution(Box::new(ExecutionRecord { execution, target, generation: 1, request: None, end: None }))
+        Delivery::Execution(Box::new(ExecutionRecord {
+            execution,
+            target,
+            generation: 1,
+            request: None,
+            redaction: None,
+            end: None,
+        }))
     };
     let namespace = |name: &str, why: Option<&str>| namespace(name, why, false);
     let paused_by = |index: &Index, uid: &str| {
@@ -658,7 +668,14 @@ fn a_process_counts_on_from_what_the_status_says_was_tried() {
         })),
         ..Execution::undecided(id("a"), Version::new("2"), now())
     };
-    let record = ExecutionRecord { execution: told, target: Some(target()), generation: 1, request: None, end: None };
+    let record = ExecutionRecord {
+        execution: told,
+        target: Some(target()),
+        generation: 1,
+        request: None,
+        redaction: None,
+        end: None,
+    };
     index.apply(Delivery::Execution(Box::new(record)), start);
     index.tried(&key(), &Uid::new("a"), start);
     assert_eq!(first_try(&index), Some(start - TimeDelta::seconds(90)), "an hour in between counts for nothing");
@@ -689,7 +706,14 @@ fn a_run_that_could_not_be_released_is_remembered_with_the_words_until_its_execu
             started_at: Some(now()),
         };
         let execution = Execution { state, ..Execution::undecided(id("a"), Version::new(version), now()) };
-        let record = ExecutionRecord { execution, target: Some(target()), generation: 1, request: None, end: None };
+        let record = ExecutionRecord {
+            execution,
+            target: Some(target()),
+            generation: 1,
+            request: None,
+            redaction: None,
+            end: None,
+        };
         Delivery::Execution(Box::new(record))
     };
     let mut index = synced(vec![running("1"), run("r", "a", "2")]);

@@ -6,7 +6,7 @@ use wfe_api::SkipReason;
 use wfe_api::conditions::SUCCEEDED;
 use wfe_core::duration;
 use wfe_core::execution::ExecutionState;
-use wfe_tekton::redact;
+use wfe_tekton::Redaction;
 
 use crate::index::{EndPhase, EndShown};
 
@@ -27,14 +27,12 @@ pub(super) fn end_shown(data: &Value, conditions: &[Condition], state: &Executio
         }
     };
     let condition = conditions.iter().find(|condition| condition.type_ == SUCCEEDED)?;
-    let parameters = data.pointer("/spec/parameters").and_then(Value::as_object).into_iter().flatten();
-    let parameters = parameters.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
     let ran_for = data.pointer("/status/duration").and_then(Value::as_str);
     Some(EndShown {
         at,
         phase,
         reason: condition.reason.as_str().into(),
-        message: redact(&condition.message, parameters).into(),
+        message: Redaction::of_execution(&data["spec"]).apply(&condition.message).into(),
         ran_for: ran_for.and_then(|text| duration::parse(text).ok()),
     })
 }

@@ -19,7 +19,7 @@ use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 use wfe_tekton::parse_moment;
 
-use super::{conditions, origin, retry, usable_request};
+use super::{conditions, no_variables, origin, retry, usable_request};
 use crate::index::ScheduleRecord;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -205,7 +205,7 @@ fn template(id: &ScheduleId, template: &Value) -> Result<(), String> {
     let child = ExecutionId { namespace: id.namespace.clone(), name: id.name.clone(), uid: id.uid.clone() };
     let spec = &template["spec"];
     let in_template = |why: String| format!("spec.template.{why}");
-    usable_request(&child, spec).map_err(in_template)?;
+    usable_request(&child, spec).and_then(|request| no_variables(&request)).map_err(in_template)?;
     retry::usable_policy(spec).map_err(in_template)?;
     Ok(())
 }

@@ -112,6 +112,38 @@ fn what_a_status_does_not_say_of_a_failure_is_not_made_up() {
 }
 
 #[test]
+fn after_the_end_a_condition_of_one_that_goes_on_is_noticed() {
+    let condition = |kind: &str, status: &str, reason: &str| json!({"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": "2027-01-01T00:00:01Z"});
+    let noticed = |phase: &str, condition: &Value| {
+        read(&json!({}), &json!({"phase": phase, "conditions": [condition]})).draining_shown
+    };
+    for (kind, status, reason) in [
+        ("TargetLocked", "True", "Held"),
+        ("TargetLocked", "True", "Draining"),
+        ("Waiting", "True", "Turn"),
+        ("Retrying", "True", "Backoff"),
+        ("Succeeded", "Unknown", "Running"),
+    ] {
+        let shown = condition(kind, status, reason);
+        for phase in ["Completed", "Failed", "Skipped"] {
+            assert!(noticed(phase, &shown), "{phase}: {shown}");
+        }
+        for phase in ["Pending", "Running", "OfALaterVersion"] {
+            assert_eq!(noticed(phase, &shown), reason == "Draining", "{phase}: {shown}");
+        }
+    }
+    for (kind, status, reason) in [
+        ("TargetLocked", "False", "Free"),
+        ("Succeeded", "False", "Unknown"),
+        ("Retrying", "False", "Exhausted"),
+        ("Started", "Unknown", "RunGone"),
+        ("Blocked", "True", "ExhaustedRetries"),
+    ] {
+        assert!(!noticed("Failed", &condition(kind, status, reason)), "{kind}");
+    }
+}
+
+#[test]
 fn a_clearance_is_read_from_the_spec_and_what_became_of_it_from_the_status() {
     let spec = json!({"clearance": {"reason": "looked", "clearedBy": "jo"}, "recoveryOf": "wfe-1"});
     let ineffective = json!({"type": "ClearanceIneffective", "status": "True", "reason": "NothingBlocked",

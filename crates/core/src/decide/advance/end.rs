@@ -87,7 +87,8 @@ impl<'a> Running<'a> {
     fn ended_by(self, run: &Run) -> Option<Stop> {
         let of_ours = matches!(run.cancel_reason, Some(CancelReason::NotStarted | CancelReason::TimedOut));
         let findings = run.memory.diagnosed.as_ref().map(|look| &look.findings);
-        let cancelled = findings.map_or(run.cancelled, |findings| findings.was_cancelled) && !of_ours;
+        // Also where a task that went on has failed: whoever stops a run wants no other.
+        let cancelled = run.stopped || findings.map_or(run.cancelled, |findings| findings.was_cancelled) && !of_ours;
         if cancelled { Some(Stop::Cancelled) } else { self.asked_to_end() }
     }
 
@@ -139,6 +140,7 @@ impl<'a> Running<'a> {
             tasks: run.tasks(completed),
             outcome: Some(outcome.clone()),
             cancelled,
+            stage: if findings.unresolved { Stage::Unresolved } else { Stage::Released },
             charge: self.charge(failure.failed_at, counts),
             ..failure
         })
@@ -170,8 +172,12 @@ impl<'a> Running<'a> {
                 (FailureReason::DeadlineExceeded, message)
             }
             _ => {
-                let what = if run.cancelled { "the PipelineRun" } else { "a task of the PipelineRun" };
-                (findings.cause.reason, format!("{what} was cancelled by somebody else; Tekton says {said}"))
+                let what = match (run.cancelled, run.stopped) {
+                    (true, _) => "the PipelineRun was cancelled by somebody else",
+                    (false, true) => "the PipelineRun was stopped by somebody else (StoppedRunFinally)",
+                    (false, false) => "a task of the PipelineRun was cancelled by somebody else",
+                };
+                (findings.cause.reason, format!("{what}; Tekton says {said}"))
             }
         }
     }
@@ -235,13 +241,13 @@ impl<'a> Running<'a> {
 
 /// Tells whether a run ended by its cancellation. One that failed by itself before its cancel could act did not.
 fn was_cancelled(run: &Run, findings: &Findings) -> bool {
-    findings.was_cancelled || run.memory.diagnosed.is_none() && run.cancelled
+    findings.was_cancelled || run.memory.diagnosed.is_none() && (run.cancelled || run.stopped)
 }
 
 /// Tells whether that was a person's wish: on the execution, or on the run itself.
 fn is_cancelled_by_a_person(run: &Run, findings: &Findings) -> bool {
     let by_a_person = matches!(run.cancel_reason, None | Some(CancelReason::Requested));
-    was_cancelled(run, findings) && run.cancelled && by_a_person
+    was_cancelled(run, findings) && (run.cancelled || run.stopped) && by_a_person
 }
 
 /// Tells whether no task of a run that succeeded was to run.

@@ -102,6 +102,9 @@ fn whoever_cancels_or_deletes_ends_it_and_our_own_cancels_do_not() {
     for ours in [CancelReason::NotStarted, CancelReason::TimedOut] {
         assert_eq!(stop_of(first(retry_policy()), cancelled(Some(ours))), None, "{ours:?}");
     }
+    // Also where a task that went on has failed: a person wanted no other.
+    let stopped = Run { stopped: true, ..failed_run(waited()) };
+    assert_eq!(stop_of(first(retry_policy()), stopped), Some(Stop::Cancelled));
     let gone = actions(&target(vec![first(retry_policy())], vec![]));
     assert_eq!(tried(only_failure(&gone)).stop, Stop::RunDeleted);
 }
@@ -327,6 +330,7 @@ fn rivals_are_skipped_while_it_waits_also_those_that_have_a_run() {
         holder: id("a"),
         workflow_id: "wf".into(),
         started_at: at(0),
+        deleted: false,
         draining: false,
         next: Some(Box::new(next)),
     };

@@ -95,6 +95,15 @@ fn a_status_that_says_draining_says_free_when_nothing_is_left() {
 }
 
 #[test]
+fn a_status_whose_phase_somebody_else_wrote_says_free_when_its_run_has_ended() {
+    let ended = || Execution { draining_shown: true, ..failed("a") };
+    let goes_on = target(vec![ended()], vec![run(1, "a", Progress::Released)]);
+    assert_eq!(actions(&goes_on), []);
+    let over = target(vec![ended()], vec![run(1, "a", done(true))]);
+    assert_eq!(actions(&over), [written("a", vec![], Says::Freed)]);
+}
+
+#[test]
 fn a_target_that_does_not_drain_is_told_of_once() {
     let mut drains = left(target(vec![failed("a")], vec![run(1, "a", done(false))]), pod("a"));
     let deadline = at(40) + Policy::default().drain_deadline;

@@ -149,6 +149,31 @@ fn what_a_person_cancels_before_anything_ran_does_not_count() {
 }
 
 #[test]
+fn a_run_that_a_person_stops_is_cancelled_by_a_person() {
+    let stopped = |run: &mut Run| run.stopped = true;
+    let findings = |started, was_cancelled| Findings { started, was_cancelled, ..Findings::unread("Cancelled".into()) };
+    let told = found(findings(waited(), true), stopped);
+    assert_eq!((told.shown_reason(), told.charge.next_allowed_execution), ("Cancelled", None));
+    let words = "the PipelineRun was stopped by somebody else (StoppedRunFinally); Tekton says ";
+    assert!(told.message.starts_with(words), "{}", told.message);
+    let unread = failure(&decided(Run { stopped: true, ..failed_run(5) })).clone();
+    assert!(unread.message.starts_with(words), "{}", unread.message);
+    let by_itself = found(findings(waited(), false), stopped);
+    assert_eq!(by_itself.shown_reason(), "Unknown", "a task that went on has failed");
+}
+
+#[test]
+fn a_bundle_that_gave_no_pipeline_for_a_cause_that_nobody_names_is_the_workflows() {
+    let blamed = |unresolved| {
+        let cause = Cause { reason: FailureReason::ImagePullBackOff, message: "m".into(), task: None };
+        let findings = Findings { started: waited(), cause, unresolved, ..Findings::unread("".into()) };
+        found(findings, |_| {}).fingerprint.unwrap().as_str().to_owned()
+    };
+    assert!(blamed(true).starts_with("ImagePullBackOff/workflow/"), "{}", blamed(true));
+    assert!(blamed(false).starts_with("ImagePullBackOff/registry/"), "{}", blamed(false));
+}
+
+#[test]
 fn a_run_that_did_not_start_in_time_says_what_it_waited_for() {
     let waited_for = Waited { reason: FailureReason::ResourceExhausted, words: "room".into() };
     let findings = Findings { was_cancelled: true, ..Findings::unread("Cancelled".into()) };

@@ -46,6 +46,20 @@ fn runs_of_a_deleted_execution_are_deleted_or_cancelled_and_hold_the_target_unti
 }
 
 #[test]
+fn a_rival_of_a_deleted_execution_is_told_that_its_run_is_being_cancelled() {
+    let mut holding = run(1, "a", Progress::Released);
+    (holding.cancelled, holding.cancel_reason) = (true, Some(CancelReason::OwnerDeleted));
+    let gone = Owner::Execution { id: id("a"), workflow_id: "wf".into(), presence: Presence::Gone };
+    for holding in [holding.clone(), Run { owner: gone, cancel_reason: None, ..holding }] {
+        let decided = actions(&target(vec![undecided("b")], vec![holding]));
+        let [Action::Skip { skip, .. }] = &decided[..] else { panic!("{decided:?}") };
+        let words = "was deleted while it ran on node/n; its run is being cancelled, and when that has stopped, a new \
+                     WorkflowExecution can run";
+        assert!(skip.message("node/n").ends_with(words), "{}", skip.message("node/n"));
+    }
+}
+
+#[test]
 fn runs_of_nobody_and_of_executions_elsewhere_are_never_touched() {
     for owner in
         [Owner::Nobody, Owner::Execution { id: id("x"), workflow_id: "wf".into(), presence: Presence::Elsewhere }]

@@ -26,8 +26,14 @@ fn all_rivals_of_a_committed_run_are_skipped_in_one_batch_on_one_fact() {
         let [Action::Skip { skipped, skip, fact }] = &skips[..] else { panic!("{skips:?}") };
         assert_eq!(skipped.iter().map(|(id, _)| id.uid.to_string()).collect::<Vec<_>>(), ["b", "c"]);
         assert_eq!(*fact, Fact::Unfinished(run_id("r1")));
-        let conflict =
-            Conflict { holder: id("a"), workflow_id: "wf".into(), started_at: at(0), draining: false, next: None };
+        let conflict = Conflict {
+            holder: id("a"),
+            workflow_id: "wf".into(),
+            started_at: at(0),
+            deleted: false,
+            draining: false,
+            next: None,
+        };
         assert_eq!(*skip, Skip::ResourceBusy(conflict));
     }
 }

@@ -22,7 +22,7 @@ fn a_cancelled_execution_stops_wherever_it_is() {
     );
     assert_eq!((failure.reason, failure.shown_reason()), (FailureReason::Unknown, "Cancelled"));
     assert_eq!(failure.charge, crate::ending::Charge::default(), "the target did not fail");
-    assert!(failure.summary("w").ends_with("Create another WorkflowExecution if it is to run after all."));
+    assert!(failure.summary("w", None, &[]).ends_with("Create another WorkflowExecution if it is to run after all."));
     let looking = actions(&target(vec![cancelled(undecided("a"))], vec![run(1, "a", Progress::Pending)]));
     assert!(
         matches!(&looking[..], [Action::Write(Write { says: Says::Ended { ending: Ending::Failed(_), .. }, .. })]),

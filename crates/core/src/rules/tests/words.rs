@@ -60,6 +60,22 @@ fn who_is_paused_is_told_by_what_and_what_ends_it() {
 }
 
 #[test]
+fn who_is_skipped_beside_a_run_is_told_that_the_same_workflow_cools_down_first() {
+    let conflict = crate::ending::Conflict {
+        holder: id("holder"),
+        workflow_id: "w".into(),
+        started_at: at(0),
+        deleted: false,
+        draining: false,
+        next: None,
+    };
+    let message = crate::ending::Skip::ResourceBusy(conflict).message("node/n");
+    let words = "; when it has ended, a new WorkflowExecution can run, of the same workflow only after the cooldown if it \
+                 succeeds";
+    assert!(message.ends_with(words), "{message}");
+}
+
+#[test]
 fn the_execution_at_fault_is_named_with_what_is_odd_about_it() {
     let undated = past("odd", "w", 1, ExecutionState::Completed { completed_at: None });
     let text = said(&row("", vec![undated], 0, COOLDOWN));

@@ -11,9 +11,7 @@ use wfe_core::fingerprint::Fingerprint;
 use wfe_core::reason::FailureReason;
 use wfe_core::triage::{Every, Evidence, FailureSeen, Gathered};
 use wfe_core::{Time, duration};
-use wfe_tekton::{api_time, parse_moment, redact};
-
-use super::super::children::parameters;
+use wfe_tekton::{Redaction, api_time, parse_moment};
 
 /// The longest evidence, in bytes: a parameter may have 8,192.
 pub(super) const LONGEST: usize = 8_000;
@@ -36,8 +34,10 @@ pub(super) fn gathered(
     let interval = status["adjust"]["interval"].as_str().or(spec["interval"].as_str()).unwrap_or_default();
     let timeouts = [&status["adjust"]["timeout"], &spec["template"]["spec"]["executionConfig"]["timeout"]];
     let timeout = timeouts.into_iter().find_map(|text| duration::parse(text.as_str()?).ok());
-    let secrets: Vec<(&str, &str)> = parameters(schedule).collect();
-    let seen = failed.iter().filter_map(|child| failure(child, &secrets));
+    let redaction = Redaction::of_schedule(&schedule.data);
+    let seen = failed.iter().filter_map(|child| failure(child, &redaction));
+    let refused =
+        |failure: &FailureSeen| FailureSeen { message: redaction.apply(&failure.message).into(), ..failure.clone() };
     let evidence = Evidence {
         subject: format!("{}/{}", step.schedule.namespace, step.schedule.name).into(),
         target: gather.target.clone(),
@@ -48,7 +48,7 @@ pub(super) fn gathered(
         last_success: gather.last_success,
         open_circuits: gather.open_circuits.clone(),
         timeout: timeout.unwrap_or(gather.default_timeout),
-        failures: gather.refused.iter().cloned().chain(seen).take(wfe_core::triage::MOST_FAILURES).collect(),
+        failures: gather.refused.iter().map(refused).chain(seen).take(wfe_core::triage::MOST_FAILURES).collect(),
     };
     let text = render(&evidence);
     let digest = Sha256::digest(&text).iter().fold(String::with_capacity(64), |mut digest, byte| {
@@ -58,11 +58,13 @@ pub(super) fn gathered(
     Gathered { of: step.of.clone(), evidence, text: text.into(), digest: digest.into() }
 }
 
-/// Reads one failure from the status of its execution. None where it says nothing of a failure.
-fn failure(child: &DynamicObject, secrets: &[(&str, &str)]) -> Option<FailureSeen> {
+/// Reads one failure from the status of its execution. None where it says nothing of a failure. Its parameters may be
+/// those of an earlier template.
+fn failure(child: &DynamicObject, of_schedule: &Redaction) -> Option<FailureSeen> {
     let details = child.data["status"]["failureDetails"].as_object()?;
     let text = |key: &str| details.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let reason = FailureReason::ALL.into_iter().find(|known| text("reason") == Some(known.as_str()));
+    let redaction = Redaction::of_execution(&child.data["spec"]).and(of_schedule.clone());
     Some(FailureSeen {
         name: child.metadata.name.as_deref()?.into(),
         failed_at: text("failedAt").and_then(parse_moment),
@@ -73,7 +75,7 @@ fn failure(child: &DynamicObject, secrets: &[(&str, &str)]) -> Option<FailureSee
         exit_code: details.get("exitCode").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok()),
         ran_for: text("executionTimeBeforeFailure").map(Into::into),
         fingerprint: text("fingerprint").and_then(Fingerprint::parse),
-        message: limits::cut(&redact(text("message").unwrap_or_default(), secrets.iter().copied()), MESSAGES[0]).into(),
+        message: limits::cut(&redaction.apply(text("message").unwrap_or_default()), MESSAGES[0]).into(),
     })
 }
 
@@ -128,7 +130,8 @@ fn as_text(evidence: &Evidence, messages: u32, failures: usize, circuits: usize)
         "failures": shown,
     });
     drop_nulls(&mut text);
-    text.to_string()
+    // The evidence is the value of a parameter, in which Tekton would replace its variables. The same JSON without one.
+    text.to_string().replace("$(", "$\\u0028")
 }
 
 /// What is not known is left out.

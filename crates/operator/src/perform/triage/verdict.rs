@@ -2,6 +2,7 @@
 //! and refused with a reason. What a verdict may do is decided elsewhere.
 
 use serde_json::{Map, Value};
+use wfe_api::variable;
 use wfe_core::triage::{Judgement, Verdict, Wanted};
 
 /// The longest result that is read, in bytes. Tekton lets 4 KiB through unless it is configured otherwise.
@@ -41,6 +42,9 @@ fn wanted(adjust: Option<&Value>) -> Result<Wanted, String> {
     let parameters = match adjust.get("parameters") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Object(parameters)) if parameters.len() <= PARAMETERS => {
+            if parameters.values().any(|value| value.as_str().is_some_and(variable::refers_to_one)) {
+                return Err("adjust.parameters in its verdict has a value that refers to a variable of Tekton".to_owned());
+            }
             let texts = parameters.iter().map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
             let texts: Option<Vec<_>> = texts.collect();
             texts.ok_or("adjust.parameters in its verdict has a value that is no text")?
@@ -100,6 +104,10 @@ mod tests {
             (r#"{"verdict": "AdjustConfig", "adjust": "all"}"#.to_owned(), "no object"),
             (r#"{"verdict": "AdjustConfig", "adjust": {"interval": 60}}"#.to_owned(), "interval in its verdict"),
             (r#"{"verdict": "AdjustConfig", "adjust": {"parameters": {"A": 1}}}"#.to_owned(), "no text"),
+            (
+                r#"{"verdict": "AdjustConfig", "adjust": {"parameters": {"A": "$(credentials.path)"}}}"#.to_owned(),
+                "a variable of Tekton",
+            ),
             (json!({"verdict": "AdjustConfig", "adjust": {"parameters": many}}).to_string(), "at most 16"),
             (format!(r#"{{"verdict": "DoNothing", "why": "{}"}}"#, "x".repeat(LONGEST)), "more than 8192"),
             ("x".repeat(10 * 1024 * 1024), "more than 8192"),

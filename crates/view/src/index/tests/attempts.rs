@@ -40,6 +40,7 @@ fn running(version: &str, attempts: usize, waits: bool) -> Delivery {
         target: Some(target()),
         generation: 1,
         request: None,
+        redaction: None,
         end: None,
     }))
 }

@@ -35,6 +35,7 @@ fn on(n: u32, uid: &str, second: i64, state: ExecutionState) -> Delivery {
         target: Some(node(n)),
         generation: 1,
         request: None,
+        redaction: None,
         end: None,
     }))
 }

@@ -260,7 +260,14 @@ fn without_schedules_targets_are_decided_on_all_the_same() {
     }
     let other = TargetName::parse("node/worker-3").unwrap();
     let plain = Execution::undecided(id("plain"), Version::new("1"), now());
-    let record = ExecutionRecord { execution: plain, target: Some(other), generation: 1, request: None, end: None };
+    let record = ExecutionRecord {
+        execution: plain,
+        target: Some(other),
+        generation: 1,
+        request: None,
+        redaction: None,
+        end: None,
+    };
     apply(&mut index, [Delivery::Execution(Box::new(record))]);
     assert!(blind(&index, "node/worker-3"), "new targets too");
     index.take_dirty();

@@ -153,6 +153,10 @@ fn a_spec_that_cannot_be_used_names_the_field_and_what_to_do() {
         (with("/template/spec/workflowRef/containerImage", "UPPER"), "spec.template.spec.workflowRef.containerImage: "),
         (with("/template/spec/parameters", json!({"TARGET_RESOURCE": SECRET})), "spec.template.spec.parameters: "),
         (with("/template/spec/parameters", json!({"PASSWORD": 7})), "spec.template.spec: "),
+        (
+            with("/template/spec/parameters", json!({"A": format!("{SECRET}$(tasks.a.results.b)")})),
+            "spec.template.spec.parameters.A: a value must not refer to a variable of Tekton",
+        ),
         (with("/template/spec/executionConfig/timeout", "soon"), "spec.template.spec.executionConfig.timeout: "),
         (with("/template/spec/ttlSecondsAfterFinished", -1), "spec.template.spec.ttlSecondsAfterFinished: "),
         (with("/template/spec/retry", 21), "spec.template.spec.retry: "),

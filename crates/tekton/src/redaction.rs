@@ -1,0 +1,210 @@
+//! How a text loses the values of parameters before it leaves the object that holds them.
+//!
+//! Everybody who reads an execution reads its parameters, so its own status quotes what was said of it in full. Events,
+//! logs, summaries and evidence reach others. They go through [`Redaction::apply`], and through nothing else.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::Value;
+use wfe_api::limits::cut;
+use wfe_core::target::TargetName;
+
+use crate::object::{list, text};
+use crate::render::TARGET_PARAMETER;
+use crate::words::MAX_MESSAGE;
+
+/// The shortest value that is looked for, in bytes. A shorter one says nothing, and would be found everywhere.
+const SHORTEST: usize = 4;
+/// What ends a text that was cut to a limit.
+const CUT: char = '…';
+
+/// The values that no text may quote that leaves an object: those of its parameters. The target stays, as everybody
+/// knows it.
+#[derive(Clone, Default, PartialEq)]
+pub struct Redaction {
+    parameters: Vec<Arc<BTreeMap<String, String>>>,
+    target: Option<TargetName>,
+}
+
+/// One way in which a text may show a value, and the name of its parameter.
+struct Shown<'a> {
+    name: &'a str,
+    as_text: String,
+}
+
+impl Redaction {
+    /// Makes the redaction of an execution.
+    #[must_use]
+    pub fn new(parameters: Arc<BTreeMap<String, String>>, target: Option<TargetName>) -> Self {
+        let parameters = if parameters.is_empty() { Vec::new() } else { vec![parameters] };
+        Self { parameters, target }
+    }
+
+    /// Reads the spec of an execution. A value that is no text is quoted by nobody.
+    #[must_use]
+    pub fn of_execution(spec: &Value) -> Self {
+        let target = spec["targetResource"].as_str().and_then(|target| TargetName::parse_recorded(target).ok());
+        Self::new(Arc::new(texts(&spec["parameters"])), target)
+    }
+
+    /// Reads a schedule: the parameters of its template, and those that a triage has put in their place.
+    #[must_use]
+    pub fn of_schedule(schedule: &Value) -> Self {
+        let template = Self::of_execution(&schedule["spec"]["template"]["spec"]);
+        template.and(Self::new(Arc::new(texts(&schedule["status"]["adjust"]["parameters"])), None))
+    }
+
+    /// Reads the spec of a run of ours.
+    #[must_use]
+    pub fn of_run(spec: &Value) -> Self {
+        let read = |param| Some((text(param, "name")?.to_owned(), text(param, "value")?.to_owned()));
+        let mut parameters: BTreeMap<String, String> = list(spec, "params").filter_map(read).collect();
+        let target = parameters.remove(TARGET_PARAMETER);
+        Self::new(Arc::new(parameters), target.and_then(|target| TargetName::parse_recorded(&target).ok()))
+    }
+
+    /// Adds the values of another.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.parameters.extend(other.parameters);
+        Self { target: self.target.or(other.target), ..self }
+    }
+
+    /// Replaces values by the names of their parameters, and cuts the result to [`MAX_MESSAGE`] characters.
+    ///
+    /// A value is replaced where it stands as a whole token: raw, as Go's `%q` or as JSON quotes it; a value of several
+    /// lines also line by line. The text is read once, from its beginning, and where several values begin at one place
+    /// the longest is replaced. The names that are put in are not searched. Reading ends where the result is full: at
+    /// most 1,025 places are compared with what 64 kB of values come to.
+    #[must_use]
+    pub fn apply(&self, said: &str) -> String {
+        let all = self.shown();
+        let (said, was_cut) = said.strip_suffix(CUT).map_or((said, false), |said| (said, true));
+        let (mut told, mut length, mut before, mut rest) = (String::new(), 0, None, said);
+        // One character more than fits, for `cut` to see that something is missing.
+        while length <= MAX_MESSAGE as usize
+            && let Some(next) = rest.chars().next()
+        {
+            let found = all.iter().find_map(|shown| Some((shown.name, shown.after(before, rest, was_cut)?)));
+            if let Some((name, after)) = found {
+                told.extend(["<", name, ">"]);
+                length += name.chars().count() + 2;
+                before = rest[..rest.len() - after.len()].chars().next_back();
+                rest = after;
+            } else {
+                told.push(next);
+                length += 1;
+                before = Some(next);
+                rest = &rest[next.len_utf8()..];
+            }
+        }
+        if was_cut {
+            told.push(CUT);
+        }
+        cut(&told, MAX_MESSAGE)
+    }
+
+    /// Returns all that is looked for, the longest first.
+    fn shown(&self) -> Vec<Shown<'_>> {
+        let mut all = Vec::new();
+        for (name, value) in self.parameters.iter().flat_map(|parameters| parameters.iter()) {
+            let lines = value.lines().filter(|line| line.len() < value.len());
+            for part in
+                [&**value].into_iter().chain(lines).filter(|part| part.len() >= SHORTEST && !self.is_known(part))
+            {
+                let quoted = [as_go_quotes(part), as_json_quotes(part), as_go_marshals(part)];
+                let quoted = quoted.into_iter().filter(|quoted| quoted != part);
+                all.extend(quoted.chain([part.to_owned()]).map(|as_text| Shown { name, as_text }));
+            }
+        }
+        all.sort_by_key(|shown| Reverse(shown.as_text.len()));
+        all
+    }
+
+    /// Tells whether a value is the target, or a part of it.
+    fn is_known(&self, value: &str) -> bool {
+        let whole = self.target.as_ref().map_or("", TargetName::as_str);
+        value == whole || whole.split('/').any(|part| part == value)
+    }
+}
+
+impl Shown<'_> {
+    /// Returns what follows the value, where the text goes on with it as a whole token. Of a text that was cut, the
+    /// value may be cut as well.
+    fn after<'a>(&self, before: Option<char>, rest: &'a str, was_cut: bool) -> Option<&'a str> {
+        let is_bound = |outside: Option<char>, inside: Option<char>| {
+            !(outside.is_some_and(char::is_alphanumeric) && inside.is_some_and(char::is_alphanumeric))
+        };
+        if !is_bound(before, self.as_text.chars().next()) {
+            return None;
+        }
+        if was_cut && rest.len() >= SHORTEST && self.as_text.starts_with(rest) {
+            return Some("");
+        }
+        let after = rest.strip_prefix(&*self.as_text)?;
+        is_bound(after.chars().next(), self.as_text.chars().next_back()).then_some(after)
+    }
+}
+
+/// Names the parameters alone.
+impl fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.parameters.iter().flat_map(|parameters| parameters.keys())).finish()
+    }
+}
+
+fn texts(parameters: &Value) -> BTreeMap<String, String> {
+    let all = parameters.as_object().into_iter().flatten();
+    all.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// Quotes a text as Go's `%q` does, without the quotes around it.
+fn as_go_quotes(value: &str) -> String {
+    let mut quoted = String::with_capacity(value.len());
+    for letter in value.chars() {
+        let code = u32::from(letter);
+        // A string takes all that is written to it.
+        let _ = match letter {
+            '"' | '\\' => write!(quoted, "\\{letter}"),
+            '\u{7}' => write!(quoted, "\\a"),
+            '\u{8}' => write!(quoted, "\\b"),
+            '\u{c}' => write!(quoted, "\\f"),
+            '\n' => write!(quoted, "\\n"),
+            '\r' => write!(quoted, "\\r"),
+            '\t' => write!(quoted, "\\t"),
+            '\u{b}' => write!(quoted, "\\v"),
+            _ if code < 0x20 || code == 0x7f => write!(quoted, "\\x{code:02x}"),
+            _ if !is_printed_by_go(letter) && code < 0x1_0000 => write!(quoted, "\\u{code:04x}"),
+            _ if !is_printed_by_go(letter) => write!(quoted, "\\U{code:08x}"),
+            _ => write!(quoted, "{letter}"),
+        };
+    }
+    quoted
+}
+
+/// Go escapes control and format characters, and blanks other than the space. What Rust escapes is nearly the same.
+fn is_printed_by_go(letter: char) -> bool {
+    matches!(letter, ' ' | '\'') || !letter.is_whitespace() && letter.escape_debug().count() == 1
+}
+
+/// Quotes a text as JSON does, without the quotes around it.
+fn as_json_quotes(value: &str) -> String {
+    let quoted = Value::from(value).to_string();
+    quoted.strip_prefix('"').and_then(|quoted| quoted.strip_suffix('"')).unwrap_or(&quoted).to_owned()
+}
+
+/// Quotes a text as Go's `encoding/json` does by default: also what would mean something in HTML.
+fn as_go_marshals(value: &str) -> String {
+    let mut quoted = as_json_quotes(value);
+    for special in ['<', '>', '&', '\u{2028}', '\u{2029}'] {
+        quoted = quoted.replace(special, &format!("\\u{:04x}", u32::from(special)));
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests;
