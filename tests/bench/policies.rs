@@ -88,6 +88,7 @@ impl Measured {
                 (USER, but(&["retry"], json!({"initialDelay": "2h"}))),
                 (USER, but(&["executionConfig", "serviceAccountName"], json!("unknown"))),
                 (WRITER, self.good.clone()),
+                (WRITER, but(&["recoveryOf"], json!("another"))),
                 (OPERATOR, self.good.clone()),
             ];
             for (user, object) in asked {

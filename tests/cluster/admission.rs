@@ -11,6 +11,7 @@ pub(crate) mod marks;
 pub(crate) mod objects;
 mod owner;
 pub(crate) mod people;
+mod recovery;
 pub(crate) mod retry;
 mod spec;
 mod status;

@@ -114,10 +114,10 @@ async fn guard_clearances(world: &World, canary: &str) -> Result<()> {
     guard(world, "clearance", &wfe::resource(), canary, refused).await
 }
 
-/// The same for the policy on resumes. `canary` is a schedule there that a triage has paused.
+/// The same for the policy on authors, which checks resumes. `canary` is a schedule there that a triage has paused.
 async fn guard_resumes(world: &World, canary: &str) -> Result<()> {
     let refused = json!({"spec": {"resume": {"triage": "another", "reason": "why", "resumedBy": "nobody"}}});
-    guard(world, "resume", &wfe::schedules(), canary, refused).await
+    guard(world, "author", &wfe::schedules(), canary, refused).await
 }
 
 /// Puts a shipped policy in force for the namespace of a world: it is there when it refuses this change of an object.

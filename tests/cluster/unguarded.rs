@@ -1,12 +1,12 @@
-//! What is set while its admission policy is away does not count, also when the policy is back before the operator has
-//! seen that it was away (SPEC section 17, ADR 13).
+//! What is set while its admission policy is away does not count until the policy is back, and its record says for ever
+//! that no policy has checked the name in it (SPEC section 17, ADR 13).
 
 use anyhow::{Result, ensure};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::awaits::{DEADLINE, ask_until};
-use wfe_testkit::{AuditEntry, ControlPlane, Options, Outcome, Pipeline, World, manifests, repository, wfe};
+use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World, manifests, repository, wfe};
 
 use crate::expect::{condition, text};
 use crate::history::assert_skipped;
@@ -41,8 +41,8 @@ impl<'w> Policies<'w> {
         manifests::apply_all(&self.world.client(), &self.shipped).await
     }
 
-    /// Takes them away until somebody has set this on these executions in another's name, and puts them back.
-    async fn away_while(&self, set: &[(&str, Value)]) -> Result<()> {
+    /// Takes them away.
+    async fn take_away(&self) -> Result<()> {
         for object in &self.shipped {
             let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
             ensure!(KINDS.contains(&kind), "a {kind} among the policies");
@@ -50,10 +50,7 @@ impl<'w> Policies<'w> {
             let api: Api<DynamicObject> = Api::all_with(self.world.client(), &manifests::resource(group, kind));
             api.delete(name, &DeleteParams::default()).await?;
         }
-        for (name, spec) in set {
-            self.await_set(name, spec, true).await?;
-        }
-        self.apply().await
+        Ok(())
     }
 
     /// Sets something, in another's name, or waits until that is refused.
@@ -74,15 +71,8 @@ fn cancellation() -> Value {
     json!({"cancellation": {"reason": "enough", "requestedBy": JANE}})
 }
 
-/// Waits until a status names the policies, and others than these.
-async fn await_guard(world: &World, name: &str, other_than: &str) -> Result<String> {
-    let is = |wfe: &Value| wfe["status"]["guard"].as_str().is_some_and(|mark| mark != other_than);
-    let found = world.await_wfe(name, "names the policies", is).await?;
-    Ok(text(&found["status"]["guard"]).to_owned())
-}
-
 #[tokio::test]
-async fn what_is_set_while_its_policy_is_away_does_not_count_and_says_so() -> Result<()> {
+async fn what_is_set_while_its_policy_is_away_counts_when_it_is_back_and_says_so_for_ever() -> Result<()> {
     let control_plane = ControlPlane::start(Options::default()).await?;
     let world = World::on(&control_plane, "unguarded").await?;
     let policies = Policies::ship(&world).await?;
@@ -91,75 +81,74 @@ async fn what_is_set_while_its_policy_is_away_does_not_count_and_says_so() -> Re
     let works = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
     // In the own namespace, so that the right to clear there is enough.
     let on = |name: &str| format!("{}/deployment/{name}", world.namespace());
-    let start = || world.operator().arg("--policy-check-interval", "1s").start();
-    let operator = start().await?;
-    for name in ["cleared", "forged", "later"] {
+    let operator = world.operator().arg("--policy-check-interval", "1s").start().await?;
+    for name in ["cleared", "forged"] {
         world.wfe(name).target(&on(name)).image(&fails).create().await?;
         world.await_phase(name, "Failed").await?;
     }
-    for name in ["stopped", "goes-on"] {
+    for name in ["stopped", "goes-on", "outlives"] {
         world.wfe(name).target(&on(name)).image(&holds).create().await?;
         world.await_phase(name, "Running").await?;
     }
-    let mut mark = String::new();
-    for name in ["cleared", "forged", "later", "stopped", "goes-on"] {
-        mark = await_guard(&world, name, "").await?;
-    }
 
-    // Who has the right to it clears and cancels, as before.
+    // While they are there, who has the right to it clears and cancels, and nothing else is said of it.
+    policies.await_set("forged", &clearance(), false).await?;
     let jo = Caller::new(&world, "jo", &["wfe-explain", "wfe-clear", "wfe-cancel"]).await?;
     let said = jo.says(0, &["clear", &on("cleared"), "--reason", "looked", "--yes"]).await?;
-    assert!(said.contains("has lifted the block"), "{said}");
-    world.wfe("freed").target(&on("cleared")).workflow("other").image(&works).create().await?;
-    let freed = world.await_phase("freed", "Completed").await?;
-    assert_eq!(freed["status"]["guard"], mark, "{freed:#}");
-    let audit = world.audit().await?;
-    let writes = |name: &str| {
-        let is_of_it =
-            |entry: &&AuditEntry| entry.user == world.operator_user() && entry.is_write() && entry.name == name;
-        audit.iter().filter(is_of_it).count()
-    };
-    assert_eq!(writes("freed"), 2, "its commit and its end name the policies, and nothing else does");
-
-    // Nobody runs while the policies are away, and they are back before anybody does.
-    assert!(operator.terminate().await?.success());
-    policies.await_set("forged", &clearance(), false).await?;
-    policies.away_while(&[("forged", clearance()), ("goes-on", cancellation())]).await?;
-    policies.await_set("later", &clearance(), false).await?;
-    let _operator = start().await?;
-
-    let forged = world
-        .await_wfe("forged", "is not cleared", |wfe| condition(wfe, "Unguarded") == "True ClearanceUnguarded")
-        .await?;
-    assert_eq!(forged["status"]["clearance"], Value::Null, "{forged:#}");
-    assert_eq!(forged["status"]["guard"], mark, "what was named before stays: {forged:#}");
-    let event = world.await_event("forged", "ClearanceUnguarded").await?;
-    assert_eq!(event["type"], "Warning", "{event:#}");
-    world.wfe("blocked").target(&on("forged")).workflow("other").image(&works).create().await?;
-    assert_skipped(&world, "blocked", "PreviousExecutionFailed", "forged").await?;
-    let said = jo.says(1, &["explain", "wfe/forged", "--namespace", world.namespace()]).await?;
-    for words in ["has had no effect (Unguarded)", "until another workflow repairs it (recoveryOf: forged)"] {
-        assert!(said.contains(words), "{said}");
-    }
-    let is_ignored = |wfe: &Value| condition(wfe, "Unguarded") == "True CancellationUnguarded";
-    let goes_on = world.await_wfe("goes-on", "is not cancelled", is_ignored).await?;
-    assert_eq!(goes_on["status"]["phase"], "Running");
-    world.await_event("goes-on", "CancellationUnguarded").await?;
-
-    // What blocks or runs and has nothing set names the policies that are in force now, and that counts again.
-    await_guard(&world, "later", &mark).await?;
-    await_guard(&world, "stopped", &mark).await?;
-    let said = jo.says(0, &["clear", &on("later"), "--reason", "looked", "--yes"]).await?;
     assert!(said.contains("has lifted the block"), "{said}");
     let me = world.control_plane().kubectl(&["auth", "whoami", "--output", "jsonpath={.status.userInfo.username}"]);
     let mine = json!({"cancellation": {"reason": "enough", "requestedBy": me.await?}});
     policies.await_set("stopped", &mine, true).await?;
     let stopped = world.await_phase("stopped", "Failed").await?;
     assert_eq!(condition(&stopped, "Succeeded"), "False Cancelled", "{stopped:#}");
+    for name in ["cleared", "stopped"] {
+        let wfe = world.await_wfe(name, "is there", |_| true).await?;
+        assert_eq!(condition(&wfe, "Unguarded"), "", "{wfe:#}");
+    }
 
-    // It ends by itself, and still says that it was not cancelled.
-    world.set_outcome("kubernaut.ai/workflow-execution=goes-on", "ok").await?;
-    let ended = world.await_phase("goes-on", "Completed").await?;
+    // While they are away, nothing counts, and everybody is told.
+    policies.take_away().await?;
+    let says =
+        |line: &Value| line["fields"]["message"].as_str().is_some_and(|said| said.contains("do not count until"));
+    operator.await_line("that clearances do not count", says).await?;
+    for (name, spec) in [("forged", clearance()), ("goes-on", cancellation()), ("outlives", cancellation())] {
+        policies.await_set(name, &spec, true).await?;
+    }
+    let forged = world
+        .await_wfe("forged", "is not cleared", |wfe| condition(wfe, "Unguarded") == "True ClearanceUnguarded")
+        .await?;
+    assert_eq!(forged["status"]["clearance"], Value::Null, "{forged:#}");
+    let event = world.await_event("forged", "ClearanceUnguarded").await?;
+    assert_eq!(event["type"], "Warning", "{event:#}");
+    world.wfe("blocked").target(&on("forged")).workflow("other").image(&works).create().await?;
+    assert_skipped(&world, "blocked", "PreviousExecutionFailed", "forged").await?;
+    let said = jo.says(1, &["explain", "wfe/forged", "--namespace", world.namespace()]).await?;
+    for words in ["has no effect yet (Unguarded)", "until another workflow repairs it (recoveryOf: forged)"] {
+        assert!(said.contains(words), "{said}");
+    }
+    let is_ignored = |wfe: &Value| condition(wfe, "Unguarded") == "True CancellationUnguarded";
+    for name in ["goes-on", "outlives"] {
+        let found = world.await_wfe(name, "is not cancelled", is_ignored).await?;
+        assert_eq!(found["status"]["phase"], "Running");
+    }
+    world.await_event("goes-on", "CancellationUnguarded").await?;
+    // What ends meanwhile was not cancelled, and still says so.
+    world.set_outcome("kubernaut.ai/workflow-execution=outlives", "ok").await?;
+    let ended = world.await_phase("outlives", "Completed").await?;
     assert_eq!(condition(&ended, "Unguarded"), "True CancellationUnguarded", "{ended:#}");
+
+    // They count as soon as the policies are back; nobody knows who set them, and the records say so.
+    policies.apply().await?;
+    let cleared = world.await_wfe("forged", "is cleared", |wfe| wfe["status"]["clearance"].is_object()).await?;
+    assert_eq!(condition(&cleared, "Unguarded"), "False ClearanceCounts", "{cleared:#}");
+    let event = world.await_event("forged", "BlockCleared").await?;
+    let unchecked = format!("{JANE} (no admission policy has checked that name)");
+    assert!(event["note"].as_str().is_some_and(|note| note.contains(&unchecked)), "{event:#}");
+    world.wfe("freed").target(&on("forged")).workflow("other").image(&works).create().await?;
+    world.await_phase("freed", "Completed").await?;
+    let stopped = world.await_phase("goes-on", "Failed").await?;
+    assert_eq!(condition(&stopped, "Succeeded"), "False Cancelled", "{stopped:#}");
+    assert_eq!(condition(&stopped, "Unguarded"), "False CancellationCounts", "{stopped:#}");
+    assert!(text(&stopped["status"]["failureDetails"]["message"]).contains(&unchecked), "{stopped:#}");
     world.close().await
 }

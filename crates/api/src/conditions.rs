@@ -44,11 +44,11 @@ pub const CLEARANCE_INEFFECTIVE: &str = "ClearanceIneffective";
 /// [`POLICIES_NOT_READ`], [`DELETING`]). Absent: it does not wait, or not for long yet. It is never False: the decision
 /// removes it.
 pub const WAITING: &str = "Waiting";
-/// Whether what a person has set on the execution does not count, as nobody knows whether its admission policy was in
-/// force then.
+/// Whether no admission policy was in force when the operator saw what a person has set on the execution.
 ///
-/// True: the clearance ([`CLEARANCE_UNGUARDED`]) or, before the end, the cancellation ([`CANCELLATION_UNGUARDED`]); for
-/// good. Absent: it counts, or nothing is set.
+/// True: the clearance ([`CLEARANCE_UNGUARDED`]) or, before the end, the cancellation ([`CANCELLATION_UNGUARDED`]) does
+/// not count now. False: it counts, as the policies are back ([`CLEARANCE_COUNTS`], [`CANCELLATION_COUNTS`]); the name
+/// in it is what its author wrote. Absent: they were in force, or nothing is set.
 pub const UNGUARDED: &str = "Unguarded";
 /// Whether the execution is tried again, where it has a retry policy.
 ///
@@ -81,16 +81,23 @@ pub const CANCELLED: &str = "Cancelled";
 pub const CLEARED: &str = "Cleared";
 /// Reason of [`BLOCKED`]: a later execution blocks the target in its place.
 pub const SUPERSEDED: &str = "Superseded";
+/// Reason of [`BLOCKED`]: its recovery has ended it and is the newest execution that ran on the target. Until a later
+/// one has run there, deleting this execution requires permission to clear it.
+pub const RECOVERED: &str = "Recovered";
 /// Reason of [`BLOCKED`]: a later success or a quiet time has ended it.
 pub const LIFTED: &str = "Lifted";
 
 /// Reason of [`CLEARANCE_INEFFECTIVE`]: nothing on the target was blocked by this execution or an earlier one.
 pub const NOTHING_BLOCKED: &str = "NothingBlocked";
 
-/// Reason of [`UNGUARDED`]: `spec.clearance` does not count.
+/// Reason of [`UNGUARDED`]: `spec.clearance` does not count now.
 pub const CLEARANCE_UNGUARDED: &str = "ClearanceUnguarded";
-/// Reason of [`UNGUARDED`]: `spec.cancellation` does not count.
+/// Reason of [`UNGUARDED`]: `spec.clearance` counts.
+pub const CLEARANCE_COUNTS: &str = "ClearanceCounts";
+/// Reason of [`UNGUARDED`]: `spec.cancellation` does not count now.
 pub const CANCELLATION_UNGUARDED: &str = "CancellationUnguarded";
+/// Reason of [`UNGUARDED`]: `spec.cancellation` counts.
+pub const CANCELLATION_COUNTS: &str = "CancellationCounts";
 
 /// Reason of [`WAITING`]: nothing new starts, by the operator's configuration or by the annotation
 /// [`ANNOTATION_PAUSED`](crate::labels::ANNOTATION_PAUSED) on the namespace. Ends when a person ends the pause.

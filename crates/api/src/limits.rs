@@ -75,8 +75,6 @@ pub const HISTORY: u32 = 100;
 pub const HINT_REASON: u32 = 1024;
 /// Length of a schedule's revision, in hexadecimal digits.
 pub const REVISION: u32 = 16;
-/// Longest mark of the admission policies: eight hexadecimal digits.
-pub const GUARD: u32 = 8;
 /// Longest message about the last run of a schedule; its execution tells the rest.
 pub const RUN_MESSAGE: u32 = 1024;
 /// Longest fingerprint of a failure: reason, id and version of the workflow may be cut, the rest tells it from others.

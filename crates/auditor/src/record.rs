@@ -60,7 +60,7 @@ pub(crate) enum Clearance {
     New,
     Effective,
     Ineffective,
-    /// No policy guarded it, so that it does not count (section 17).
+    /// No policy guards it, so that it does not count now (section 17).
     Unguarded,
 }
 
@@ -207,7 +207,9 @@ fn clearance(object: &Value) -> Clearance {
     let is_ineffective =
         |condition: &Value| condition["type"] == conditions::CLEARANCE_INEFFECTIVE && condition["status"] == "True";
     let is_unguarded = |condition: &Value| {
-        condition["type"] == conditions::UNGUARDED && condition["reason"] == conditions::CLEARANCE_UNGUARDED
+        condition["type"] == conditions::UNGUARDED
+            && condition["status"] == "True"
+            && condition["reason"] == conditions::CLEARANCE_UNGUARDED
     };
     if !object["spec"]["clearance"].is_object() || phase(status) != Some(Phase::Failed) {
         Clearance::None

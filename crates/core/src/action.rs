@@ -13,7 +13,6 @@ use crate::circuit::CircuitKey;
 use crate::ending::Skip;
 use crate::explain::Judgement;
 use crate::findings::FailedTask;
-use crate::guard::Touch;
 use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::ResidueId;
@@ -123,13 +122,6 @@ pub enum Action {
     ReadOwner {
         /// Which one.
         owner: ExecutionId,
-    },
-    /// Looks whether the policies protect that guard what a person has set on an execution. Changes nothing.
-    Look {
-        /// Whose.
-        execution: ExecutionId,
-        /// What is set.
-        touch: Touch,
     },
     /// Creates the child of a schedule for a slot. Preconditions: the schedule, read live, has this uid and generation,
     /// and the name of the child is absent.
@@ -260,7 +252,6 @@ impl Action {
             Self::Create { execution, .. } => ("create", &execution.uid),
             Self::Ask { execution, .. } => ("ask", &execution.uid),
             Self::ReadOwner { owner } => ("read owner", &owner.uid),
-            Self::Look { execution, .. } => ("look", &execution.uid),
             Self::Write(Write { execution, says, .. }) => (says.name(), &execution.uid),
             Self::Skip { fact, .. } => ("skip", fact.object()),
             Self::Change(Change { run, to, .. }) => (to.name(), &run.uid),

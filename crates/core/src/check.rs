@@ -5,6 +5,7 @@
 
 mod actions;
 mod attempts;
+mod blocked;
 mod guard;
 mod record;
 mod runs;

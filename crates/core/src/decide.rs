@@ -46,7 +46,7 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
     waiting::show(target, policy, now, &mut decision);
     blocked::show(view, &mut decision);
     schedules::decide_schedules(view, &mut decision);
-    guard::look(view, &mut decision);
+    guard::show(view, &mut decision);
     expire::expire(view, &mut decision);
     decision
 }

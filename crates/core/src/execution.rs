@@ -11,7 +11,7 @@ use crate::chain::RunNumber;
 use crate::evidence::{Proof, Started};
 use crate::findings::TaskCount;
 use crate::fingerprint::{Fingerprint, Origin};
-use crate::guard::{GuardMark, Looked};
+use crate::guard::{Unguarded, author};
 use crate::name::{ExecutionId, RunId, Uid, Version};
 use crate::reason::{FailureReason, Refusal};
 use crate::retry::{Answers, NextAttempt, Retry};
@@ -51,8 +51,6 @@ pub struct Execution {
     pub clearance: Option<Box<Clearance>>,
     /// `spec.cancellation`, where somebody has set it.
     pub cancellation: Option<Box<Cancellation>>,
-    /// Which policies were in force when it had neither of the two, as its status says.
-    pub guard: Option<GuardMark>,
     /// The pause of its namespace or of its target's, where there is one.
     pub paused: Option<Arc<Pause>>,
     /// Whether its run lives in another execution namespace: then it is another operator's, and left alone.
@@ -62,7 +60,8 @@ pub struct Execution {
     /// Whether its status says that its target drains (the condition `TargetLocked`), or, after the end, anything else
     /// that is true before the end only.
     pub draining_shown: bool,
-    /// How its status says that it blocks its target (the reason of the condition `Blocked`), where it does.
+    /// The reason of its condition `Blocked`, where its status says that it blocks its target, or that its recovery has
+    /// ended that ([`RECOVERED`](crate::standing::RECOVERED)).
     pub blocked_shown: Option<Box<str>>,
     /// What its status says of its run while it goes on.
     pub run_shown: RunShown,
@@ -90,8 +89,6 @@ pub struct ExecutionMemory {
     pub lost_proof: Option<Lost>,
     /// What the conditions of its retry policy have said of its last attempt, where they were asked.
     pub answers: Option<Box<Answers>>,
-    /// What a look has found at the policies that guard its clearance and its cancellation.
-    pub looked: Option<Looked>,
     /// The number of its run, where its status lost the name of the run: the next status names the run again.
     pub found_run: Option<RunNumber>,
 }
@@ -104,7 +101,6 @@ static NOTHING: ExecutionMemory = ExecutionMemory {
     progress_shown_at: None,
     lost_proof: None,
     answers: None,
-    looked: None,
     found_run: None,
 };
 
@@ -120,9 +116,7 @@ impl ExecutionMemory {
             (Undecided { .. }, Undecided { .. }) => {
                 Self { progress_shown_at: None, lost_proof: None, answers: None, ..self }
             }
-            (Running { .. }, Running { .. }) if attempts(was) != attempts(is) => {
-                Self { looked: self.looked, ..Self::default() }
-            }
+            (Running { .. }, Running { .. }) if attempts(was) != attempts(is) => Self::default(),
             (Running { .. }, Running { .. }) if is.next_attempt().is_some() => self,
             (_, Running { .. }) => Self { waits_since: None, first_try: None, refusal: None, ..self },
             _ => Self::default(),
@@ -178,8 +172,16 @@ pub struct Cancellation {
     pub reason: Box<str>,
     /// Who, as the API server knows them.
     pub requested_by: Box<str>,
-    /// Since when the status says that no policy guarded it, so that it does not count (condition `Unguarded`).
-    pub unguarded: Option<Time>,
+    /// What the status says where no policy guarded it when it was seen (condition `Unguarded`).
+    pub unguarded: Option<Unguarded>,
+}
+
+impl Cancellation {
+    /// Returns who asked for it, as far as that is known.
+    #[must_use]
+    pub fn author(&self) -> String {
+        author(&self.requested_by, self.unguarded)
+    }
 }
 
 /// A person's word that what this execution and those before it left behind is in order (SPEC section 10).
@@ -189,8 +191,18 @@ pub struct Clearance {
     pub reason: Box<str>,
     /// Who, as the API server knows them.
     pub cleared_by: Box<str>,
-    /// What the status says of it.
+    /// What the status says of what it has done.
     pub recorded: Recorded,
+    /// What the status says where no policy guarded it when it was seen (condition `Unguarded`).
+    pub unguarded: Option<Unguarded>,
+}
+
+impl Clearance {
+    /// Returns who cleared, as far as that is known.
+    #[must_use]
+    pub fn author(&self) -> String {
+        author(&self.cleared_by, self.unguarded)
+    }
 }
 
 /// What the status of an execution says of its clearance.
@@ -202,8 +214,6 @@ pub enum Recorded {
     Effective,
     /// That it came when nothing was blocked (condition `ClearanceIneffective`).
     Ineffective,
-    /// That no policy guarded it, so that it does not count (condition `Unguarded`).
-    Unguarded,
 }
 
 /// Where an execution stands: its phase, with what that phase brings.
@@ -278,7 +288,6 @@ impl Execution {
             retry: None,
             clearance: None,
             cancellation: None,
-            guard: None,
             paused: None,
             elsewhere: false,
             waiting_shown: None,
@@ -397,7 +406,6 @@ mod tests {
             progress_shown_at: of_run.then(|| at(3)),
             lost_proof: of_run.then(|| Lost::Unreleased(no_answer())),
             answers: None,
-            looked: None,
             found_run: None,
         };
         let kept = |was: &Execution, is: &Execution| memory(true, true).kept(was, is).map(|it| *it);

@@ -12,6 +12,7 @@ use crate::backoff::failures_in_a_row;
 use crate::ending::{Charge, Remediation};
 use crate::execution::{Execution, ExecutionState, FailedState};
 use crate::moment::{after, round_up};
+use crate::name::ExecutionId;
 use crate::policy::{Policy, Scope};
 use crate::reason::FailureReason;
 use crate::target::Target;
@@ -101,6 +102,19 @@ impl<'a> History<'a> {
     /// Returns those that ran, newest first and uncleared, that count against a workflow in a scope.
     pub fn ran(&self, scope: Scope, workflow_id: &str) -> impl Iterator<Item = &Past<'a>> {
         self.uncleared().iter().rev().filter(move |past| past.ran() && past.is_in(scope, workflow_id))
+    }
+
+    /// Returns the newest execution that ran, whether or not a clearance covers it.
+    pub(crate) fn newest_that_ran(&self) -> Option<&Past<'a>> {
+        self.past.iter().rfind(|past| past.ran())
+    }
+
+    /// Returns the failure that the newest execution that ran was created to repair (`recoveryOf`) and has repaired.
+    pub(crate) fn recovered(&self) -> Option<&Past<'a>> {
+        let recovery = self.newest_that_ran().filter(|past| past.end == End::Completed)?.execution;
+        let name = recovery.recovery_of.as_deref()?;
+        let is_named = |id: &ExecutionId| *id.name == *name && id.namespace == recovery.id.namespace;
+        self.past.iter().find(|past| past.end == End::ExecutionFailure && is_named(&past.execution.id))
     }
 
     /// Returns the pre-execution failures since the last success or clearance, newest first; also those that are

@@ -8,6 +8,9 @@ use crate::name::ExecutionId;
 use crate::policy::Policy;
 use crate::reason::BlockReason;
 
+/// The reason of the condition `Blocked` of a failure whose recovery is the newest execution that ran on the target.
+pub const RECOVERED: &str = "Recovered";
+
 /// What the history of a target comes to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
@@ -26,6 +29,8 @@ pub enum Blocked {
     Cleared,
     /// It did, and another one does now.
     Superseded,
+    /// It did, and the newest execution that ran on the target is the recovery that ended it.
+    Recovered,
     /// It did, and nothing does any more: by a later success, or by time.
     Lifted,
 }
@@ -38,6 +43,7 @@ impl Blocked {
             Self::Yes(reason) => reason.as_str(),
             Self::Cleared => "Cleared",
             Self::Superseded => "Superseded",
+            Self::Recovered => RECOVERED,
             Self::Lifted => "Lifted",
         }
     }
@@ -56,6 +62,10 @@ impl Blocked {
             ),
             Self::Cleared => format!("a clearance has lifted its block of {target}"),
             Self::Superseded => format!("a later execution blocks {target} in its place"),
+            Self::Recovered => format!(
+                "the recovery of this execution has succeeded and ended its block of {target}; until a later execution \
+                 has run there, deleting this one requires permission to clear it"
+            ),
             Self::Lifted => format!("its block of {target} has ended, by a later success or by time"),
         }
     }

@@ -15,7 +15,7 @@ use crate::by_uid::{ByUid, Few};
 use crate::chain::RunNumber;
 use crate::circuit::Circuits;
 use crate::execution::{Execution, ExecutionState};
-use crate::guard::{Guard, GuardMark, Touch};
+use crate::guard::Guard;
 use crate::name::{ExecutionId, RunId};
 use crate::residue::Residue;
 use crate::retry::NextAttempt;
@@ -105,13 +105,6 @@ impl Target {
             _ => None,
         };
         execution.run_sequence.max(committed)
-    }
-
-    /// Returns which policies a status that is written now is to name: those that protect, as long as nobody has set
-    /// anything that they are to guard. What is set by then was set before anybody looked.
-    #[must_use]
-    pub fn guard_of(&self, execution: &Execution) -> Option<GuardMark> {
-        self.guard.mark().filter(|_| execution.touch() == Touch::default())
     }
 
     /// Returns its name for people and as a key.

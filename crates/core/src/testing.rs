@@ -12,7 +12,7 @@ use crate::evidence::{Absence, Doubt, Proof, Ran, Started};
 use crate::execution::{Cancellation, Clearance, Execution, ExecutionState, FailedState, Recorded};
 use crate::findings::Findings;
 use crate::fingerprint::Origin;
-use crate::guard::{Guard, GuardMark, Looked};
+use crate::guard::Unguarded;
 use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::{Residue, ResidueId, ResidueKind};
@@ -137,6 +137,11 @@ pub(crate) fn completed(uid: &str, workflow: &str, number: u64, at_second: i64) 
     past(uid, workflow, number, ExecutionState::Completed { completed_at: Some(at(at_second)) })
 }
 
+/// It is to repair what another execution left behind.
+pub(crate) fn recovers(failed: &str, execution: Execution) -> Execution {
+    Execution { recovery_of: Some(id(failed).name.as_ref().into()), ..execution }
+}
+
 /// It broke half way at a second.
 pub(crate) fn broke(uid: &str, workflow: &str, number: u64, at_second: i64) -> Execution {
     past(uid, workflow, number, ExecutionState::Failed(failure(true, at_second, None)))
@@ -149,30 +154,27 @@ pub(crate) fn stalled(uid: &str, workflow: &str, number: u64, at_second: i64, ne
 
 /// Somebody has cleared it.
 pub(crate) fn cleared(execution: Execution, recorded: Recorded) -> Execution {
-    let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded };
+    let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded, unguarded: None };
     Execution { clearance: Some(Box::new(clearance)), ..execution }
 }
 
-/// The policies of this number protect, as is known since second -50; with 0, they do not as far as is known.
-pub(crate) fn guard(number: u32) -> Guard {
-    if number == 0 { Guard::Unknown } else { Guard::By { mark: GuardMark::new(number), since: at(-50).into() } }
+/// What a status says since second 1: that no policy guarded something, and whether it counts.
+pub(crate) fn unguarded(counts: bool) -> Unguarded {
+    Unguarded { since: at(1), counts }
 }
 
-/// Its status names the policies of this number; with 0 it names none.
-pub(crate) fn named(number: u32, execution: Execution) -> Execution {
-    Execution { guard: (number > 0).then(|| GuardMark::new(number)), ..execution }
-}
-
-/// A look after all that is set on it has found these policies.
-pub(crate) fn looked_into(mut execution: Execution, found: Option<u32>) -> Execution {
-    let touch = execution.touch();
-    execution.remember().looked = Some(Looked { touch, found: found.map(GuardMark::new) });
+/// Somebody has cleared it, no status has recorded what that did, and the status says this of its policy.
+pub(crate) fn cleared_unguarded(execution: Execution, said: Option<bool>) -> Execution {
+    let mut execution = cleared(execution, Recorded::Not);
+    if let Some(clearance) = &mut execution.clearance {
+        clearance.unguarded = said.map(unguarded);
+    }
     execution
 }
 
-/// A person's wish that an execution stops; since when its status says that no policy guarded it, where it does.
-pub(crate) fn cancellation(unguarded: Option<Time>) -> Cancellation {
-    Cancellation { reason: "enough".into(), requested_by: "jo".into(), unguarded }
+/// A person's wish that an execution stops; what its status says where no policy guarded it.
+pub(crate) fn cancellation(said: Option<bool>) -> Cancellation {
+    Cancellation { reason: "enough".into(), requested_by: "jo".into(), unguarded: said.map(unguarded) }
 }
 
 /// An execution of a workflow that asks for its turn.

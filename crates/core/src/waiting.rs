@@ -145,7 +145,7 @@ impl Waiting {
                     .to_owned()
             }
             Self::Guard => {
-                "a clearance or cancellation was set, and the operator looks whether its admission policy guarded it"
+                "a clearance or cancellation was set, and the operator cannot read the admission policies that guard it"
                     .to_owned()
             }
             Self::Deleting => "its deletion has begun; a finalizer of somebody else still holds it".to_owned(),

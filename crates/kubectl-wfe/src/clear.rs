@@ -50,7 +50,8 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: ClearArgs) -> Result<bool> 
     ensure!(
         object.data["spec"]["clearance"].is_null(),
         "{blocker} blocks {on} although it has a spec.clearance, which cannot be set a second time; see its conditions \
-         ClearanceIneffective and Unguarded, then run another workflow with recoveryOf: {}",
+         ClearanceIneffective and Unguarded. Where the policies are missing, it counts as soon as they are back; else run \
+         another workflow with recoveryOf: {}",
         blocker.name
     );
     for block in &blocks {
@@ -118,7 +119,8 @@ fn with_clearance(target: &Target, uid: &Uid) -> Target {
     let mut target = target.clone();
     if let Some(execution) = target.executions.get_mut(uid) {
         let (reason, cleared_by) = ("asked for".into(), "the caller".into());
-        execution.clearance = Some(Box::new(Clearance { reason, cleared_by, recorded: Recorded::Not }));
+        let clearance = Clearance { reason, cleared_by, recorded: Recorded::Not, unguarded: None };
+        execution.clearance = Some(Box::new(clearance));
     }
     target
 }
@@ -141,9 +143,10 @@ async fn await_recorded(lookout: &Lookout, execution: &ExecutionId) -> String {
             Ok(found) => found.object,
             Err(error) => return format!("stands; what it has done cannot be seen: {}", words(&error)),
         };
-        let recorded = observe_clearance(&object.data).map(|clearance| clearance.recorded);
+        let is_open = |it: &Clearance| it.recorded == Recorded::Not && !it.is_in_vain();
+        let is_open = observe_clearance(&object.data).is_none_or(|clearance| is_open(&clearance));
         match what_clearing_did(&object) {
-            Some(said) if recorded != Some(Recorded::Not) => return said,
+            Some(said) if !is_open => return said,
             _ if Instant::now() < deadline => sleep(PAUSE).await,
             _ => {
                 let seconds = RECORDED_WITHIN.as_secs();

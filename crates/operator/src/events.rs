@@ -151,7 +151,7 @@ impl Announcement {
     /// Somebody has lifted the block that it had left on its target.
     #[must_use]
     pub fn block_cleared(execution: &ExecutionId, clearance: &Clearance) -> Self {
-        let note = format!("{} has cleared the target: {}", clearance.cleared_by, clearance.reason);
+        let note = format!("{} has cleared the target: {}", clearance.author(), clearance.reason);
         Self::normal(execution, "BlockCleared", "Clear", note)
     }
 
@@ -163,10 +163,10 @@ impl Announcement {
         Self { warning, ..Self::normal(execution, "Skipped", "Skip", format!("{}: {message}", skip.reason())) }
     }
 
-    /// What a person has set on it does not count, as no policy guarded it.
+    /// What a person has set on it does not count now, as no policy guards it.
     #[must_use]
     pub fn unguarded(execution: &ExecutionId, kind: WordKind) -> Self {
-        let note = kind.message().to_owned();
+        let note = kind.message(false).to_owned();
         let told = match kind {
             WordKind::Clearance => Self::normal(execution, "ClearanceUnguarded", "Clear", note),
             WordKind::Cancellation => Self::normal(execution, "CancellationUnguarded", "Cancel", note),

@@ -7,7 +7,6 @@ mod children;
 mod examine;
 mod executions;
 mod facts;
-mod guard;
 mod live;
 mod marks;
 #[cfg(test)]
@@ -30,7 +29,6 @@ use tokio::sync::Semaphore;
 use wfe_core::action::Mark;
 use wfe_core::chain::RunNumber;
 use wfe_core::findings::Findings;
-use wfe_core::guard::Looked;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::reason::Refusal;
 use wfe_core::retry::Answers;
@@ -103,8 +101,6 @@ pub enum Learned {
     },
     /// What a live read has found of an execution that no watch delivers.
     OwnerRead(Uid, Box<Elsewhere>),
-    /// What a look at the policies that guard this execution has found.
-    Guarded(Uid, Looked),
     /// A write to this execution or schedule was answered, and told of.
     Told(Uid),
     /// What a live read has found of an object whose write is awaited.
@@ -310,7 +306,6 @@ impl Performer {
             Task::Examine(run, evidence) => self.examine(&run, &evidence).await,
             Task::Ask(question) => self.ask(question).await,
             Task::ReadOwner(owner) => self.read_owner(&owner, common.now).await,
-            Task::Look(execution, touch) => self.look(execution, touch).await,
             Task::CreateChild(creation) => self.create_child(&creation, common.now).await,
             Task::Record(record, shown) => self.record(&record, &shown, common.now).await,
             Task::Triage(step) => self.triage(&step).await,

@@ -1,29 +1,25 @@
 //! Looks whether the admission policies that ship are in the cluster, unchanged, and reports it where they are not.
 //!
 //! Without them everybody may clear, cancel and ask for any target who can write the objects. The operator cannot put
-//! a policy back: it has no right to write one. So it says so: in a metric, in `/readyz` and in the log. Which policies
-//! guard what a person sets it tells the engine, and that has the statuses name them.
+//! a policy back: it has no right to write one. So it says so: in a metric, in `/readyz` and in the log. It tells the
+//! engine whether those are in force that guard what a person sets.
 
-pub mod guard;
+mod guard;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::future::pending;
 use std::time::Duration;
 
 use kube::api::DynamicObject;
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, sleep};
-use wfe_core::Time;
-use wfe_core::guard::{Guard, GuardMark};
+use tokio::time::{MissedTickBehavior, interval};
+use wfe_core::guard::Guard;
 use wfe_settings::policies::{Half, Shipped};
 use wfe_view::call::CallError;
 use wfe_view::printable::line;
 
-use self::guard::Found;
 use crate::client::Cluster;
-use crate::clock::Clock;
 use crate::crds::Crds;
 use crate::health::Health;
 use crate::metrics::Metrics;
@@ -41,31 +37,16 @@ pub struct Lookout {
     every: Duration,
     health: Health,
     metrics: Metrics,
-    clock: Clock,
     /// What is wrong with each policy, by its name, as far as it is known.
     wrong: BTreeMap<String, String>,
-    /// Who is told which policies guard what a person sets.
+    /// The engine, which is told whether those are in force that guard what a person sets.
     told: watch::Sender<Guard>,
-    guarding: Guarding,
-}
-
-/// Since when which policies guard what a person sets.
-#[derive(Clone, Copy, Debug, Default)]
-struct Guarding {
-    /// Whether there was a look before.
-    looked: bool,
-    /// Those of the last look, and when they were first seen; none where one did not protect.
-    seen: Option<(GuardMark, Time)>,
-    /// Whether the look before had found others, or none.
-    saw_come: bool,
-    /// Since when they are known to be in force at every API server.
-    since: Option<Time>,
 }
 
 impl Lookout {
     /// Makes one that looks at these policies once in this time. It is a read of some two dozen small objects by name,
     /// and no watch: a watch of kinds of the whole cluster takes a right to all policies of everybody. With it comes
-    /// what is known of those that guard what a person sets.
+    /// whether those are in force that guard what a person sets.
     #[must_use]
     pub fn new(
         cluster: Cluster,
@@ -74,11 +55,9 @@ impl Lookout {
         every: Duration,
         health: Health,
         metrics: Metrics,
-        clock: Clock,
     ) -> (Self, watch::Receiver<Guard>) {
         let (told, guard) = watch::channel(Guard::Unknown);
-        let (wrong, guarding) = (BTreeMap::new(), Guarding::default());
-        (Self { cluster, crds, shipped, every, health, metrics, clock, wrong, told, guarding }, guard)
+        (Self { cluster, crds, shipped, every, health, metrics, wrong: BTreeMap::new(), told }, guard)
     }
 
     /// Looks until the process ends.
@@ -89,36 +68,23 @@ impl Lookout {
         for Shipped { name, .. } in &self.shipped {
             self.metrics.policy_missing(name, false);
         }
+        let (told, cluster) = (self.told.clone(), self.cluster.clone());
+        // Beside the others: a look at all of them can take longer than what one has found is known for.
+        let guards = guard::follow(self.every, &told, async || guard::look(&cluster).await);
+        tokio::join!(guards, self.look_on());
+        Ok(())
+    }
+
+    /// Looks at all policies again and again.
+    async fn look_on(&mut self) {
         let mut turns = interval(self.every);
         // A look that takes longer than the time between two is not made up for.
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            // First, and again when they have settled: what is set until then does not count.
-            let settles = self.look_at_guards().await;
-            let settled = async {
-                match settles {
-                    Some(wait) => sleep(wait).await,
-                    None => pending().await,
-                }
-            };
-            tokio::select! {
-                _ = turns.tick() => {
-                    self.crds.check().await;
-                    self.look().await;
-                }
-                () = settled => {}
-            }
+            turns.tick().await;
+            self.crds.check().await;
+            self.look().await;
         }
-    }
-
-    /// Looks which policies guard what a person sets. Returns when to look again, where they have not settled.
-    async fn look_at_guards(&mut self) -> Option<Duration> {
-        let began = self.clock.now();
-        // What cannot be asked for is as it was.
-        let found = guard::look(&self.cluster).await.ok()?;
-        let (guard, again) = self.guarding.find(found, began);
-        self.told.send_if_modified(|told| std::mem::replace(told, guard) != guard);
-        again
     }
 
     /// Looks once.
@@ -152,31 +118,6 @@ impl Lookout {
             wrong.extend(wrong_with(shipped, half, found)?);
         }
         Ok((!wrong.is_empty()).then(|| wrong.join(", and ")))
-    }
-}
-
-impl Guarding {
-    /// Takes in what a look has found that began at a time. Returns what is known now, and after how long to look
-    /// again, where the policies have not settled. At the first look nothing but their own times tells when they were
-    /// changed; later it is known that they were others before.
-    fn find(&mut self, found: Option<Found>, began: Time) -> (Guard, Option<Duration>) {
-        let is_first = !std::mem::replace(&mut self.looked, true);
-        let Some(Found { mark, changed }) = found else {
-            (self.seen, self.since) = (None, None);
-            return (Guard::Unknown, None);
-        };
-        if self.seen.is_none_or(|(seen, _)| seen != mark) {
-            (self.seen, self.since, self.saw_come) = (Some((mark, began)), None, !is_first);
-        }
-        let first_seen = self.seen.map_or(began, |(_, first_seen)| first_seen);
-        // Of those that this process has seen come, their own times say no more; and no clock is ahead for ever.
-        let changed = if self.saw_come { first_seen } else { changed.map_or(first_seen, |it| it.min(first_seen)) };
-        let settled = changed + guard::SETTLES_IN;
-        if self.since.is_none() && settled > began {
-            return (Guard::Unknown, (settled - began).to_std().ok());
-        }
-        let since = *self.since.get_or_insert(began);
-        (Guard::By { mark, since: since.into() }, None)
     }
 }
 
@@ -252,46 +193,6 @@ mod tests {
         let shipped = &shipped().unwrap()[0];
         for found in [refused(503, "busy"), refused(429, "slow down"), Err(CallError::TimedOut(ANSWERS_WITHIN))] {
             assert_eq!(wrong_with(shipped, Half::Policy, found), Err(Unanswered));
-        }
-    }
-
-    #[test]
-    fn policies_guard_once_every_api_server_has_heard_of_them() {
-        let at = |second| Time::from_timestamp(1_800_000_000 + second, 0).unwrap();
-        let found = |mark, changed: i64| Some(Found { mark: GuardMark::new(mark), changed: Some(at(changed)) });
-        let by = |mark, since| (Guard::By { mark: GuardMark::new(mark), since: at(since).into() }, None);
-        let again = |seconds| (Guard::Unknown, Some(Duration::from_secs(seconds)));
-        let missing = (Guard::Unknown, None);
-        // What each look finds and when, and what is known then.
-        let table = [
-            ("they were there long before", vec![(100, found(1, 0), by(1, 100)), (160, found(1, 0), by(1, 100))]),
-            ("they were made just before", vec![(100, found(1, 97), again(7)), (107, found(1, 97), by(1, 107))]),
-            ("their clock is ahead", vec![(100, found(1, 900), again(10)), (110, found(1, 900), by(1, 110))]),
-            (
-                "they change, and do not say so",
-                vec![
-                    (100, found(1, 0), by(1, 100)),
-                    (160, found(2, 0), again(10)),
-                    (165, found(2, 0), again(5)),
-                    (170, found(2, 0), by(2, 170)),
-                ],
-            ),
-            (
-                "they go and come back",
-                vec![
-                    (100, found(1, 0), by(1, 100)),
-                    (160, None, missing),
-                    (220, found(1, 0), again(10)),
-                    (230, found(1, 0), by(1, 230)),
-                ],
-            ),
-            ("they are missing at first", vec![(100, None, missing), (160, found(1, 155), again(10))]),
-        ];
-        for (name, looks) in table {
-            let mut guarding = Guarding::default();
-            for (second, found, known) in looks {
-                assert_eq!(guarding.find(found, at(second)), known, "{name}, at {second}");
-            }
         }
     }
 

@@ -84,12 +84,11 @@ pub async fn run(args: RunArgs, flags: Flags) -> anyhow::Result<()> {
 
     let crds = Crds::new(cluster.clone(), health.clone(), metrics.clone());
     let guard = if args.policy_check_interval.is_zero() {
-        watch::channel(Guard::Off).1
+        watch::channel(Guard::InForce).1 // it is not asked for
     } else {
         let shipped = policies::shipped().context("the admission policies of this build cannot be read")?;
         let (every, health, metrics) = (args.policy_check_interval, health.clone(), metrics.clone());
-        let (lookout, guard) =
-            Lookout::new(cluster.clone(), crds.clone(), shipped, every, health, metrics, Clock::system());
+        let (lookout, guard) = Lookout::new(cluster.clone(), crds.clone(), shipped, every, health, metrics);
         parts.spawn("the look at the policies", lookout.run());
         guard
     };

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{ConditionStatus, Phase, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus, conditions, limits};
-use wfe_core::action::Says;
+use wfe_core::action::{Ending, Says};
 use wfe_core::chain::RunNumber;
 use wfe_core::evidence::{Proof, Started};
 use wfe_core::execution::RunShown;
 use wfe_core::findings::TaskCount;
-use wfe_core::guard::GuardMark;
+use wfe_core::guard::Unguarded;
 use wfe_core::name::RunId;
 use wfe_core::retry::Retry;
 use wfe_core::target::TargetName;
@@ -27,7 +27,7 @@ use wfe_tekton::{Redaction, api_time};
 use after::{blocked, blocked_condition, cleared, freed};
 use attempts::{Retried, retried};
 use end::{ended, lock_after_the_end};
-use guard::{guarded, keep_unguarded, unguarded};
+use guard::{keep_unguarded, unguarded};
 
 pub use after::is_locked;
 pub(crate) use attempts::delay_text;
@@ -57,10 +57,8 @@ pub struct Subject {
     pub gave_up: bool,
     /// Whether it analyses why others failed: then it blocks nobody.
     pub analyses: bool,
-    /// Which policies guard what is set on it from now on, as far as nothing is set.
-    pub guard: Option<GuardMark>,
-    /// Since when its status says that its cancellation does not count, where it does.
-    pub unguarded: Option<Time>,
+    /// What its status says where no policy guarded its cancellation.
+    pub unguarded: Option<Unguarded>,
     /// The names of parameters that the pipeline of its run does not declare.
     pub undeclared: Box<[Box<str>]>,
     /// What no text may quote that leaves it, until all is told of it.
@@ -103,13 +101,13 @@ pub fn says(
         Says::Freed => freed(subject, kept, now),
         Says::Cleared { clearance, effective } => cleared(target, subject, kept, clearance, *effective, now),
         Says::Blocked(what) => blocked(target, subject, kept, *what, now),
-        Says::Guarded(mark) => guarded(*mark),
-        Says::Unguarded(kind) => unguarded(subject, kept, *kind, now),
+        Says::Unguarded { kind, counts } => unguarded(subject, kept, *kind, *counts, now),
     };
     if status.pipeline_run_ref.is_none() {
         name_found_run(subject, &mut status, execution_namespace);
     }
-    keep_unguarded(subject, status)
+    let has_counted = matches!(says, Says::Ended { ending: Ending::Failed(failure), .. } if failure.cancelled);
+    keep_unguarded(subject, status, has_counted.then_some(now))
 }
 
 /// Names the run again that a status has lost. Without it the API server would refuse the status.
@@ -232,7 +230,6 @@ fn counter(failures: u32) -> i32 {
 fn common(target: Option<&TargetName>, subject: &Subject) -> WorkflowExecutionStatus {
     WorkflowExecutionStatus {
         target: target.map(ToString::to_string),
-        guard: subject.guard.map(|mark| mark.to_string()),
         observed_generation: Some(subject.generation),
         ..WorkflowExecutionStatus::default()
     }

@@ -1,6 +1,6 @@
 //! The admission policies that ship with the operator, and whether those of a cluster are the same.
 //!
-//! They say who may ask, clear, resume, cancel, delete and change owners. Without them everybody may who can write the
+//! They say who may ask, clear, cancel, delete and change owners. Without them everybody may who can write the
 //! objects, so the operator and the plugin report when one is missing or was changed.
 
 use std::sync::LazyLock;
@@ -28,7 +28,7 @@ const FILES: [(&str, &str); 13] = files![
     "marks",
     "operator",
     "owner",
-    "resume",
+    "recovery",
     "retry",
     "target",
     "workflow"

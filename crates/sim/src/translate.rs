@@ -267,7 +267,6 @@ impl Translation {
             Action::Remove { .. }
             | Action::Examine { .. }
             | Action::Ask { .. }
-            | Action::Look { .. }
             | Action::CreateChild { .. }
             | Action::Record(_)
             | Action::Triage(_)
@@ -303,8 +302,7 @@ impl Translation {
             | Says::HeldBack { .. }
             | Says::Cleared { .. }
             | Says::Blocked(_)
-            | Says::Guarded(_)
-            | Says::Unguarded(_) => return None,
+            | Says::Unguarded { .. } => return None,
         };
         let (premise, request) = (self.premise(facts), self.status(execution, version, write));
         // Also before the first commit of a chain, where the operator reads nothing: nothing is left then.

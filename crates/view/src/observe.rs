@@ -12,7 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::DynamicObject;
 use serde_json::Value;
 use wfe_api::conditions::{
-    BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, RETRYING, STARTED, SUCCEEDED, TARGET_LOCKED, UNGUARDED, WAITING,
+    BLOCKED, CLEARANCE_INEFFECTIVE, DRAINING, RECOVERED, RETRYING, STARTED, SUCCEEDED, TARGET_LOCKED, UNGUARDED,
+    WAITING,
 };
 use wfe_api::{Phase, WorkflowExecutionSpec, is_image_reference, variable};
 use wfe_core::bundle::Bundle;
@@ -23,7 +24,7 @@ use wfe_core::execution::{
 };
 use wfe_core::findings::TaskCount;
 use wfe_core::fingerprint::{Fingerprint, Origin};
-use wfe_core::guard::{GuardMark, WordKind};
+use wfe_core::guard::{Unguarded, WordKind};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Retry, RetryPolicy};
@@ -109,12 +110,13 @@ pub fn observe_execution(object: &DynamicObject, execution_namespace: &str) -> O
         retry: retry.map(Box::new),
         clearance: clearance.map(Box::new),
         cancellation: cancellation(&spec["cancellation"], &conditions).map(Box::new),
-        guard: object.data.pointer("/status/guard").and_then(Value::as_str).and_then(GuardMark::parse),
         paused: None, // the index knows the namespaces
         elsewhere: phase == Some(Phase::Running.as_str()) && run_namespace.is_some_and(|it| it != execution_namespace),
         waiting_shown: waiting_shown(&conditions).map(Box::new),
         draining_shown,
-        blocked_shown: reason_of(BLOCKED, "True").map(Into::into),
+        blocked_shown: reason_of(BLOCKED, "True")
+            .or_else(|| reason_of(BLOCKED, "False").filter(|reason| *reason == RECOVERED))
+            .map(Into::into),
         run_shown: match &state {
             ExecutionState::Running { .. } => run_shown(&object.data["status"], &conditions),
             _ => RunShown::default(),
@@ -220,14 +222,15 @@ fn cancellation(value: &Value, conditions: &[Condition]) -> Option<Cancellation>
     value.as_object()?;
     let text = |key: &str, unknown: &str| value[key].as_str().unwrap_or(unknown).into();
     let (reason, requested_by) = (text("reason", "no reason given"), text("requestedBy", "somebody"));
-    let unguarded = conditions.iter().find(|condition| is_unguarded(condition, WordKind::Cancellation));
-    let unguarded = unguarded.map(|condition| moment(&condition.last_transition_time));
+    let unguarded = unguarded(conditions, WordKind::Cancellation);
     Some(Cancellation { reason, requested_by, unguarded })
 }
 
-/// Tells whether a condition says that what a person has set does not count.
-fn is_unguarded(condition: &Condition, kind: WordKind) -> bool {
-    condition.type_ == UNGUARDED && condition.status == "True" && condition.reason == kind.reason()
+/// Reads what a status says of the policies that were to guard what a person has set, where none was in force.
+fn unguarded(conditions: &[Condition], kind: WordKind) -> Option<Unguarded> {
+    let condition = conditions.iter().find(|condition| condition.type_ == UNGUARDED)?;
+    let counts = [false, true].into_iter().find(|counts| condition.reason == kind.reason(*counts))?;
+    Some(Unguarded { since: moment(&condition.last_transition_time), counts })
 }
 
 /// Reads what is said of the clearance of a `WorkflowExecution`, where it has one.
@@ -239,14 +242,17 @@ pub fn observe_clearance(data: &Value) -> Option<Clearance> {
     let conditions = conditions(data);
     let recorded = if conditions.iter().any(in_vain) {
         Recorded::Ineffective
-    } else if conditions.iter().any(|condition| is_unguarded(condition, WordKind::Clearance)) {
-        Recorded::Unguarded
     } else if data["status"]["clearance"].is_object() {
         Recorded::Effective
     } else {
         Recorded::Not
     };
-    Some(Clearance { reason: text("reason", "no reason given"), cleared_by: text("clearedBy", "somebody"), recorded })
+    Some(Clearance {
+        reason: text("reason", "no reason given"),
+        cleared_by: text("clearedBy", "somebody"),
+        recorded,
+        unguarded: unguarded(&conditions, WordKind::Clearance),
+    })
 }
 
 fn decided_state(status: &Value, conditions: &[Condition], phase: &str) -> ExecutionState {

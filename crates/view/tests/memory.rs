@@ -28,7 +28,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const EXECUTIONS: u32 = 5000;
 /// The most that a terminal execution may cost, with its finished run and, where it is alone on it, its target.
 const PER_EXECUTION: usize = 1500;
-/// The most that it may cost more where a schedule made it: of these, eight name the policies that guard it.
+/// The most that it may cost more where a schedule made it: its schedule and its slot.
 const PER_CHILD: usize = 24;
 /// The most that a schedule may cost with its target and a child that has ended: 10 MB for 5,000 of them.
 const PER_SCHEDULE: usize = 2000;

@@ -155,6 +155,15 @@ pub(crate) fn good_but(pointer: &str, value: Value) -> Result<Value> {
     Ok(object)
 }
 
+/// A good object that is no recovery: creating one takes a right of its own.
+pub(crate) fn good_request() -> Value {
+    let mut object = good();
+    if let Some(spec) = object["spec"].as_object_mut() {
+        spec.remove("recoveryOf");
+    }
+    object
+}
+
 /// The least that a status takes with it when it enters `phase` (`""`: the phase is removed).
 pub(crate) fn entering(phase: &str) -> Value {
     match phase {

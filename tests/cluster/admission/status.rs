@@ -152,7 +152,6 @@ async fn a_final_status_stays_as_it_is() -> Result<()> {
         expect(&mut failures, &format!("{phase}, written again"), &[], answer);
         for free in [
             json!({"observedGeneration": 2}),
-            json!({"guard": "0000f00d"}),
             json!({"clearance": {"clearedBy": "jane", "clearedAt": LATER, "reason": "looked at it"}}),
             json!({"conditions": [{
                 "type": "TargetLocked", "status": "False", "reason": "Free", "message": "", "lastTransitionTime": LATER,

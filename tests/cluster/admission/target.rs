@@ -12,7 +12,7 @@ use wfe_api::WorkflowExecution;
 use wfe_testkit::awaits::ask_until;
 use wfe_testkit::manifests;
 
-use super::objects::{Namespaced, Refusal, expect, good, good_but, report, says};
+use super::objects::{Namespaced, Refusal, expect, good_request, report, says};
 use super::people::{JANE, Stage, expect_no_warnings, installed};
 
 const TARGET: &str = "target.workflowexecutions.kubernaut.ai";
@@ -21,13 +21,20 @@ const OWN: &str = "operator.workflowexecutions.kubernaut.ai";
 const OPERATOR: &str = "system:serviceaccount:kubernaut-system:wfe-operator";
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
+/// Makes an execution on a target.
+fn on(target: &str) -> Value {
+    let mut object = good_request();
+    object["spec"]["targetResource"] = json!(target);
+    object
+}
+
 /// Asks as somebody for an execution on a target.
 async fn asks(stage: &Stage, user: &str, target: &str) -> Result<Refusal> {
-    stage.create_as(user, &good_but("/spec/targetResource", json!(target))?).await
+    stage.create_as(user, &on(target)).await
 }
 
 /// Binds a shipped role to somebody, in a namespace or for the whole cluster.
-async fn bind(stage: &Stage, user: &str, role: &str, namespace: Option<&str>) -> Result<()> {
+pub(super) async fn bind(stage: &Stage, user: &str, role: &str, namespace: Option<&str>) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let kind = if namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" };
     let binding = json!({
@@ -64,7 +71,7 @@ async fn a_target_elsewhere_takes_the_right_to_name_it_there() -> Result<()> {
     bind(&stage, &neighbour, "wfe-target", Some(&other)).await?;
     bind(&stage, &orchestrator, "wfe-target-any", None).await?;
     let (mine, theirs, node) = (format!("{own}/deployment/api"), format!("{other}/deployment/api"), "node/worker-1");
-    await_refused(&stage, JANE, &good_but("/spec/targetResource", json!(theirs))?, TARGET).await?;
+    await_refused(&stage, JANE, &on(&theirs), TARGET).await?;
     await_allowed(&stage, &neighbour, &theirs).await?;
     await_allowed(&stage, &orchestrator, node).await?;
 
@@ -126,7 +133,7 @@ async fn a_kind_that_nobody_knows_is_taken_with_a_warning_that_says_how_it_was_r
 
 /// Returns what whoever creates an execution on a target is warned of.
 async fn warnings(stage: &Stage, target: &str) -> Result<String> {
-    let object = good_but("/spec/targetResource", json!(target))?;
+    let object = on(target);
     let url = DynamicObject::url_path(&ApiResource::erase::<WorkflowExecution>(&()), Some(&stage.namespaced.namespace));
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     let request = Request::new(url).create(&dry_run, serde_json::to_vec(&object)?)?;
@@ -140,17 +147,17 @@ async fn warnings(stage: &Stage, target: &str) -> Result<String> {
 #[tokio::test]
 async fn the_operator_makes_only_what_is_of_a_schedule_and_deletes_only_what_is_over() -> Result<()> {
     let stage = Stage::new("clearance").await?;
-    await_refused(&stage, OPERATOR, &good(), OWN).await?;
-    let mut child = good();
+    await_refused(&stage, OPERATOR, &good_request(), OWN).await?;
+    let mut child = good_request();
     child["spec"]["remediationRequestRef"] =
         json!({"apiVersion": "kubernaut.ai/v1alpha1", "kind": "WorkflowSchedule", "name": "nightly", "uid": "1"});
-    let mut without = good();
+    let mut without = good_request();
     without["spec"].as_object_mut().map(|spec| spec.remove("remediationRequestRef"));
     let makes = [OWN, "spec.remediationRequestRef.kind: ", "may make executions of schedules alone"];
     let deletes = [OWN, "status.phase: ", "may delete only executions that are Completed, Failed or Skipped"];
     let mut failures = Vec::new();
     expect(&mut failures, "of a schedule", &[], stage.create_as(OPERATOR, &child).await?);
-    expect(&mut failures, "of a request", &makes, stage.create_as(OPERATOR, &good()).await?);
+    expect(&mut failures, "of a request", &makes, stage.create_as(OPERATOR, &good_request()).await?);
     expect(&mut failures, "of nobody", &makes, stage.create_as(OPERATOR, &without).await?);
     for phase in ["", "Pending", "Running", "Completed", "Failed", "Skipped"] {
         let name = stage.namespaced.create_in(phase).await?;
@@ -158,7 +165,7 @@ async fn the_operator_makes_only_what_is_of_a_schedule_and_deletes_only_what_is_
         expect(&mut failures, &format!("deletes {phase:?}"), words, stage.delete_as(OPERATOR, &name).await?);
     }
     // A person deletes what goes on: that is how one takes it back.
-    let object = stage.namespaced.api.create(&PostParams::default(), &serde_json::from_value(good())?).await?;
+    let object = stage.namespaced.api.create(&PostParams::default(), &serde_json::from_value(good_request())?).await?;
     expect(&mut failures, "the administrator", &[], stage.delete_as("admin", &object.name_any()).await?);
     report(&failures)
 }

@@ -20,19 +20,20 @@ use super::{Helm, NAMESPACE, RELEASE, chart};
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Each binding that refuses what somebody asks for; and who may not even be warned only.
-const WARNED: [&str; 5] = [
+const WARNED: [&str; 7] = [
+    "author.workflowschedules.kubernaut.ai",
     "deletion.workflowexecutions.kubernaut.ai",
     "owner.workflowexecutions.kubernaut.ai",
+    "recovery.workflowexecutions.kubernaut.ai",
     "target.workflowexecutions.kubernaut.ai",
     "marks.pipelineruns.kubernaut.ai",
     "workflow.workflowexecutions.kubernaut.ai",
 ];
-const REFUSED: [&str; 5] = [
+const REFUSED: [&str; 4] = [
     "cancellation.workflowexecutions.kubernaut.ai",
     "child.workflowexecutions.kubernaut.ai",
     "clearance.workflowexecutions.kubernaut.ai",
     "operator.workflowexecutions.kubernaut.ai",
-    "resume.workflowschedules.kubernaut.ai",
 ];
 
 /// Needs a user `wfe-edit` with the role of that name; `set` upgrades the release with a value.

@@ -21,11 +21,11 @@ const RESOURCES: [&str; 9] = [
     "workflowexecutions/status",
     "workflowexecutions/cancellation",
     "workflowexecutions/clearance",
+    "workflowexecutions/recovery",
     "workflowexecutions/target",
     "workflowschedules",
     "workflowschedules/status",
     "workflowschedules/child",
-    "workflowschedules/resume",
 ];
 
 const VIEW: &[&str] = &[
@@ -61,15 +61,16 @@ const ADMIN: &[&str] = &[
     "watch workflowschedules",
 ];
 const TARGET: &[&str] = &["create workflowexecutions/target"];
+const TARGET_ANY: &[&str] = &["create workflowexecutions/target", "create workflowexecutions/recovery"];
 const CANCEL: &[&str] =
     &["get workflowexecutions", "patch workflowexecutions", "update workflowexecutions/cancellation"];
 const CLEAR: &[&str] = &[
     "get workflowexecutions",
     "patch workflowexecutions",
     "update workflowexecutions/clearance",
+    "create workflowexecutions/recovery",
     "get workflowschedules",
     "patch workflowschedules",
-    "update workflowschedules/resume",
 ];
 
 /// A cluster role, whose one subject has its name; and what that may do with executions and schedules. Those without a
@@ -78,7 +79,7 @@ const ROLES: [(&str, &[&str]); 9] = [
     ("wfe-view", VIEW),
     ("wfe-edit", EDIT),
     ("wfe-target", TARGET),
-    ("wfe-target-any", TARGET),
+    ("wfe-target-any", TARGET_ANY),
     ("wfe-cancel", CANCEL),
     ("wfe-clear", CLEAR),
     ("view", VIEW),
@@ -162,6 +163,9 @@ async fn who_may_edit_asks_and_takes_back(world: &World) -> Result<()> {
     let own = format!("{}/deployment/theirs", world.namespace());
     let theirs = serde_json::from_value(world.wfe("theirs").target(&own).json())?;
     api.create(&PostParams::default(), &theirs).await?;
+    let recovery = world.wfe("recovery").target(&own).patch(|wfe| wfe["spec"]["recoveryOf"] = json!("broken"));
+    let recovery = serde_json::from_value(recovery.json())?;
+    refused("workflowexecutions/recovery", api.create(&PostParams::default(), &recovery).await)?;
     patch(&api, "theirs", json!({"metadata": {"labels": {"ticket": "1"}}})).await?;
     let cancellation = json!({"spec": {"cancellation": {"reason": "why", "requestedBy": "wfe-edit"}}});
     refused("may not cancel this WorkflowExecution", patch(&api, "theirs", cancellation).await)?;

@@ -97,7 +97,8 @@ async fn what_is_suspended_is_shown_and_resumed() -> Result<()> {
 async fn what_a_triage_has_paused_is_resumed_with_a_reason_and_by_who_may() -> Result<()> {
     let world = World::new("plugin-resume").await?;
     let spec = json!({"interval": "1h", "suspend": true});
-    create(&world, "sick", "node/worker", "registry.invalid/w:1", &spec).await?;
+    let target = format!("{}/deployment/api", world.namespace());
+    create(&world, "sick", &target, "registry.invalid/w:1", &spec).await?;
     let triage = json!({
         "of": "sick-1767323045", "at": "2026-01-02T03:04:05Z", "analyst": "BuiltIn", "state": "Paused",
         "verdict": "PauseAndNotify", "why": "each run broke\u{1b}[2J",
@@ -106,14 +107,14 @@ async fn what_a_triage_has_paused_is_resumed_with_a_reason_and_by_who_may() -> R
     let status = Patch::Merge(json!({"status": {"triage": triage}}));
     schedules.patch_status("sick", &PatchParams::default(), &status).await?;
     guard_resumes(&world, "sick").await?;
-    let editor = Person::new(&world, "editor", &[EDITOR]).await?;
+    let viewer = Person::new(&world, "viewer", &["wfe-view"]).await?;
     let sre = Person::new(&world, "sre", &["wfe-view", "wfe-clear"]).await?;
 
     has(&sre.says(0, &["list"]).await?, &["TRIAGE", "Paused"]);
     let asks = sre.says(2, &["resume", "sick"]).await?;
     has(&asks, &["sick-1767323045 has paused it: each run broke\\u{1b}[2J", "add --reason"]);
-    let refused = editor.says(2, &["resume", "sick", "--reason", "it is fine"]).await?;
-    has(&refused, &["was not changed", "may not resume this WorkflowSchedule", "the ClusterRole wfe-clear gives"]);
+    let refused = viewer.says(2, &["resume", "sick", "--reason", "it is fine"]).await?;
+    has(&refused, &["was not changed", "cannot patch resource", "the ClusterRole wfe-edit or wfe-clear gives"]);
     let found = serde_json::to_value(schedules.get("sick").await?)?;
     assert!(found["spec"]["suspend"] == true && found["spec"]["resume"].is_null(), "{found:#}");
 

@@ -79,7 +79,7 @@ async fn whoever_is_asked_meanwhile_clears_nothing_that_was_not_shown() -> Resul
     let recovery = world.wfe("recovery").target("node/healed").workflow("w2").image(&works);
     recovery.patch(|wfe| wfe["spec"]["recoveryOf"] = json!("healed")).create().await?;
     world.await_phase("recovery", "Completed").await?;
-    world.await_wfe("healed", "blocks no more", |wfe| condition(wfe, "Blocked") == "False Lifted").await?;
+    world.await_wfe("healed", "blocks no more", |wfe| condition(wfe, "Blocked") == "False Recovered").await?;
     has(&answered(terminal, "y", 2).await?, &["it has changed since it was shown", "nothing was written"]);
     nothing_written("healed").await?;
     // Whoever clears it all the same is told that it did nothing.

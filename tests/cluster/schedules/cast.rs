@@ -14,7 +14,7 @@ use wfe_testkit::awaits::ask_until;
 use wfe_testkit::manifests;
 
 use super::objects::{Schedules, but, create_as, good};
-use crate::admission::objects::{Namespaced, Refusal, good as good_execution, says};
+use crate::admission::objects::{Namespaced, Refusal, good_request, says};
 use crate::admission::people::installed;
 
 pub(super) const AUTHOR: &str = "author.workflowschedules.kubernaut.ai";
@@ -154,7 +154,7 @@ impl Cast {
 
     /// Asks as somebody whether an execution with this reference would be created.
     pub(super) async fn forge(&self, user: &str, reference: &Value) -> Result<Refusal> {
-        let mut execution = good_execution();
+        let mut execution = good_request();
         execution["spec"]["remediationRequestRef"] = reference.clone();
         execution["spec"]["targetResource"] = json!(format!("{}/deployment/api", self.namespace()));
         let kind = ApiResource::erase::<WorkflowExecution>(&());

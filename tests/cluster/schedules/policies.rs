@@ -57,7 +57,7 @@ async fn whoever_writes_a_schedule_has_what_its_executions_take() -> Result<()> 
 }
 
 #[tokio::test]
-async fn every_change_but_a_suspension_a_hint_or_a_resume_is_one_of_an_author() -> Result<()> {
+async fn every_change_but_a_suspension_or_a_hint_is_one_of_an_author() -> Result<()> {
     let stage = Cast::new().await?;
     let name = stage.schedules.create(stage.on("deployment/api")?).await?;
     let refused = [AUTHOR, "spec.template: advisor may not write this schedule"];
@@ -298,7 +298,7 @@ async fn what_is_no_retry_policy_is_refused_by_its_field_in_a_template() -> Resu
 
 #[tokio::test]
 async fn the_policies_fit_the_kinds() -> Result<()> {
-    for policy in ["author", "child", "resume"] {
+    for policy in ["author", "child"] {
         expect_no_warnings(policy).await?;
     }
     Ok(())

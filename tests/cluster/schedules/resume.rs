@@ -5,10 +5,10 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use wfe_testkit::awaits::ask_until;
 
-use super::cast::{ADVISOR, Cast, IN_FORCE_WITHIN, WRITER};
+use super::cast::{ADVISOR, AUTHOR, Cast, HALF, IN_FORCE_WITHIN, TARGET, WRITER};
+use super::objects::{but, good};
 use crate::admission::objects::{Refusal, expect, report, says};
 
-const RESUME: &str = "resume.workflowschedules.kubernaut.ai";
 /// The triage that the schedules of these tests have had.
 const NOW: &str = "nightly-1767323045";
 /// One before it.
@@ -25,7 +25,7 @@ impl Stage {
         let cast = Cast::new().await?;
         let sre = format!("sre-{}", cast.namespace());
         cast.bind(&sre, "wfe-clear", "wfe-clear", Some(cast.namespace())).await?;
-        cast.await_virtual(&sre, "update workflowschedules/resume", Some(cast.namespace())).await?;
+        cast.await_virtual(&sre, "update workflowexecutions/clearance", Some(cast.namespace())).await?;
         let stage = Self { cast, sre };
         let paused = stage.with("Paused").await?;
         // Each one is another, so that the policy is asked.
@@ -35,7 +35,7 @@ impl Stage {
             let resume = json!({"triage": NOW, "reason": n.to_string(), "resumedBy": ADVISOR});
             stage.resume(ADVISOR, &paused, resume).await
         };
-        ask_until(IN_FORCE_WITHIN, "the policy of resumes is in force", ask, says(RESUME)).await?;
+        ask_until(IN_FORCE_WITHIN, "the policy of authors is in force", ask, says(AUTHOR)).await?;
         Ok(stage)
     }
 
@@ -67,15 +67,17 @@ fn resume(triage: &str, by: &str) -> Value {
 }
 
 #[tokio::test]
-async fn only_who_may_resume_does_in_the_own_name_and_of_the_triage_that_is_there() -> Result<()> {
+async fn a_resume_takes_the_rights_of_an_edit_or_to_clear_and_names_its_author_and_its_triage() -> Result<()> {
     let stage = Stage::new().await?;
     let (sre, namespace) = (stage.sre.as_str(), stage.cast.namespace());
     let right = format!(
-        "ask for the right to update workflowschedules/resume (group kubernaut.ai) in namespace {namespace}, which an \
-         administrator of the cluster gives by the ClusterRole wfe-clear"
+        "ask for the right to create workflowexecutions (group kubernaut.ai) in namespace {namespace}, which an \
+         administrator of the cluster gives by the ClusterRole wfe-edit; or for the right to update \
+         workflowexecutions/clearance (group kubernaut.ai) in namespace {namespace}, which an administrator of the cluster \
+         gives by the ClusterRole wfe-clear"
     );
     let nobody = |user: &str| format!("spec.resume: {user} may not resume this WorkflowSchedule");
-    let (advisor, writer) = (nobody(ADVISOR), nobody(WRITER));
+    let (advisor, half) = (nobody(ADVISOR), nobody(HALF));
     let own = format!("spec.resume.resumedBy: must be your own user name, {sre}");
     let outdated =
         format!("spec.resume.triage: must be {NOW}, which status.triage.of names now; read status.triage again");
@@ -86,16 +88,19 @@ async fn only_who_may_resume_does_in_the_own_name_and_of_the_triage_that_is_ther
     let mut rows: Vec<(&str, &str, Value, Vec<&str>)> = vec![
         ("Paused", sre, resume(NOW, sre), vec![]),
         ("Adjusted", sre, resume(NOW, sre), vec![]),
-        ("Paused", ADVISOR, resume(NOW, ADVISOR), vec![RESUME, &advisor, &right]),
-        ("Paused", ADVISOR, resume(NOW, sre), vec![RESUME, &advisor, &right]),
-        ("Paused", WRITER, resume(NOW, WRITER), vec![RESUME, &writer, &right]),
-        ("Paused", sre, resume(NOW, WRITER), vec![RESUME, &own]),
-        ("Adjusted", sre, resume(NOW, "Sre"), vec![RESUME, &own]),
-        ("Paused", sre, resume(BEFORE, sre), vec![RESUME, &outdated]),
-        ("Adjusted", sre, resume("nightly", sre), vec![RESUME, &outdated]),
-        ("", sre, resume(NOW, sre), vec![RESUME, &none]),
+        ("Paused", ADVISOR, resume(NOW, ADVISOR), vec![AUTHOR, &advisor, &right]),
+        ("Paused", ADVISOR, resume(NOW, sre), vec![AUTHOR, &advisor, &right]),
+        ("Paused", HALF, resume(NOW, HALF), vec![AUTHOR, &half, &right]),
+        ("Paused", WRITER, resume(NOW, WRITER), vec![]),
+        ("Adjusted", WRITER, resume(NOW, WRITER), vec![]),
+        ("Paused", WRITER, resume(BEFORE, WRITER), vec![AUTHOR, &outdated]),
+        ("Paused", sre, resume(NOW, WRITER), vec![AUTHOR, &own]),
+        ("Adjusted", sre, resume(NOW, "Sre"), vec![AUTHOR, &own]),
+        ("Paused", sre, resume(BEFORE, sre), vec![AUTHOR, &outdated]),
+        ("Adjusted", sre, resume("nightly", sre), vec![AUTHOR, &outdated]),
+        ("", sre, resume(NOW, sre), vec![AUTHOR, &none]),
     ];
-    rows.extend(elsewhere.iter().map(|(what, words)| (*what, sre, resume(NOW, sre), vec![RESUME, words.as_str()])));
+    rows.extend(elsewhere.iter().map(|(what, words)| (*what, sre, resume(NOW, sre), vec![AUTHOR, words.as_str()])));
     let mut failures = Vec::new();
     for (reached, user, resume, words) in rows {
         let name = stage.with(reached).await?;
@@ -117,7 +122,7 @@ async fn whoever_may_patch_alone_suspends_and_hints_and_does_not_resume() -> Res
         let answer = stage.cast.schedules.patch_as(ADVISOR, &name, json!({"spec": spec})).await?;
         expect(&mut failures, &spec.to_string(), &[], answer);
     }
-    let words = [RESUME, "advisor may not resume this WorkflowSchedule"];
+    let words = [AUTHOR, "advisor may not resume this WorkflowSchedule"];
     let both = json!({"spec": {"suspend": true, "resume": resume(NOW, ADVISOR)}});
     expect(&mut failures, "both", &words, stage.cast.schedules.patch_as(ADVISOR, &name, both).await?);
 
@@ -128,10 +133,65 @@ async fn whoever_may_patch_alone_suspends_and_hints_and_does_not_resume() -> Res
         let answer = stage.cast.schedules.patch_as(ADVISOR, &name, json!({"spec": spec})).await?;
         expect(&mut failures, &format!("advisor, afterwards: {spec}"), &[], answer);
     }
-    // Whoever may resume writes nothing else that an author has written.
-    let words = ["author.workflowschedules.kubernaut.ai", "may not write this schedule"];
-    let edit = json!({"spec": {"triage": {"after": 5}}});
-    expect(&mut failures, "edit", &words, stage.cast.schedules.patch_as(sre, &name, edit).await?);
+    // The right to clear is none to write anything else, not even beside a resume.
+    let words = [AUTHOR, "may not write this schedule"];
+    stage.record(&name, NOW, "Paused").await?;
+    let again = json!({"triage": NOW, "reason": "once more", "resumedBy": sre});
+    for edit in [json!({"triage": {"after": 5}}), json!({"triage": {"after": 5}, "resume": again})] {
+        let answer = stage.cast.schedules.patch_as(sre, &name, json!({"spec": edit})).await?;
+        expect(&mut failures, &format!("edit: {edit}"), &words, answer);
+    }
+    report(&failures)
+}
+
+/// Of a schedule on a target elsewhere, both rights are needed there, too.
+#[tokio::test]
+async fn a_resume_of_a_schedule_on_a_target_elsewhere_takes_a_right_there() -> Result<()> {
+    let stage = Stage::new().await?;
+    let (cast, sre) = (&stage.cast, stage.sre.as_str());
+    let everywhere = format!("clears-{}", cast.namespace());
+    cast.bind(&everywhere, "wfe-clear", "wfe-clear", None).await?;
+    cast.await_virtual(&everywhere, "update workflowexecutions/clearance", None).await?;
+    let theirs = format!("{}/deployment/api", cast.other);
+    let rows = [
+        ("node/worker-1", "in the whole cluster".to_owned()),
+        (&*theirs, format!("in namespace {} and in namespace {}", cast.namespace(), cast.other)),
+    ];
+    let mut failures = Vec::new();
+    for (target, place) in rows {
+        let name = cast.schedules.create(but(good(), &[(TARGET, json!(target))])?).await?;
+        stage.record(&name, NOW, "Paused").await?;
+        let half = format!("spec.resume: {sre} may not resume this WorkflowSchedule");
+        let or = format!("or for the right to update workflowexecutions/clearance (group kubernaut.ai) {place}, which");
+        let writer = format!("spec.resume: {WRITER} may not let workflows act on {target}");
+        let rows: [(&str, &[&str]); 4] = [
+            (sre, &[AUTHOR, &half, &or]),
+            (WRITER, &[AUTHOR, &writer, &or]),
+            (&cast.everywhere, &[]),
+            (&everywhere, &[]),
+        ];
+        for (user, words) in rows {
+            expect(
+                &mut failures,
+                &format!("{user} on {target}"),
+                words,
+                stage.resume(user, &name, resume(NOW, user)).await?,
+            );
+        }
+    }
+    report(&failures)
+}
+
+/// A backup of a schedule that was resumed is one of an object with `spec.resume`, whoever had resumed it.
+#[tokio::test]
+async fn a_schedule_with_a_resume_is_created_by_who_may_write_it() -> Result<()> {
+    let stage = Stage::new().await?;
+    let own = stage.cast.on("deployment/api")?;
+    let backup = but(own, &[("resume", resume(BEFORE, "somebody"))])?;
+    let mut failures = Vec::new();
+    let words = [AUTHOR, "may not write this schedule"];
+    expect(&mut failures, "half", &words, stage.cast.schedules.try_create_as(HALF, backup.clone()).await?);
+    expect(&mut failures, "writer", &[], stage.cast.schedules.try_create_as(WRITER, backup).await?);
     report(&failures)
 }
 
@@ -143,7 +203,7 @@ async fn a_resume_is_replaced_for_a_later_triage() -> Result<()> {
     let mut failures = Vec::new();
     expect(&mut failures, "the first", &[], stage.resume(sre, &name, resume(NOW, sre)).await?);
     stage.record(&name, later, "Paused").await?;
-    let words = [RESUME, "spec.resume.triage: must be nightly-1767409445, which status.triage.of names now"];
+    let words = [AUTHOR, "spec.resume.triage: must be nightly-1767409445, which status.triage.of names now"];
     let outdated = json!({"reason": "once more"});
     expect(&mut failures, "of the first", &words, stage.resume(sre, &name, outdated).await?);
     expect(&mut failures, "of the later", &[], stage.resume(sre, &name, resume(later, sre)).await?);

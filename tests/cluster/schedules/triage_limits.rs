@@ -178,12 +178,10 @@ async fn a_triage_that_is_only_just_good_is_accepted() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_resume_comes_later_and_says_who_and_why() -> Result<()> {
+async fn a_resume_names_its_author_and_its_reason_and_is_restored_from_a_backup() -> Result<()> {
     let resume = json!({"triage": "nightly-1767323045", "reason": "mended", "resumedBy": "jane"});
-    let later = ["spec.resume: may not be set when the object is created; set it while status.triage.state is Paused"];
-    check_refused(&good(), "resume", &later, std::slice::from_ref(&resume)).await?;
     let schedules = Schedules::new().await?;
-    let name = schedules.create(good()).await?;
+    let name = schedules.create(but(good(), &[("resume", resume.clone())])?).await?;
     let mut failures = Vec::new();
     for (field, value, words) in [
         ("triage", json!(null), &["spec.resume.triage: Required value"][..]),

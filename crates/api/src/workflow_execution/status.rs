@@ -113,17 +113,12 @@ pub struct WorkflowExecutionStatus {
     /// Who lifted the block that this execution had left on its target. Absent: nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clearance: Option<ClearanceStatus>,
-    /// Which admission policies of clearances and cancellations were in force while the execution had neither, as a
-    /// hash of their uids and generations. What is set later counts only where they are the same still. Absent: nobody
-    /// has looked, or they did not protect.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = limits::GUARD))]
-    pub guard: Option<String>,
     /// Standing facts. TargetLocked: this execution holds its target (reasons Held, Draining, Free). Started: something
     /// of the workflow ran, with the proof in the message. Succeeded: it reached its goal; the reason says why not.
-    /// Blocked: later executions on the target are skipped until somebody clears it. Unguarded: the clearance or
-    /// cancellation does not count. Waiting: it is not decided yet;
-    /// the reason says what it waits for, e.g. Paused, and the message what would end that.
+    /// Blocked: later executions on the target are skipped until somebody clears it. Unguarded: no admission policy was
+    /// in force when the operator saw the clearance or cancellation; it does not count now (True), or counts (False).
+    /// Waiting: it is not decided yet; the reason says what it waits for, e.g. Paused, and the message what would end
+    /// that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,

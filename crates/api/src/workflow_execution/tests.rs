@@ -72,7 +72,6 @@ fn full() -> Value {
             "consecutiveFailures": 2,
             "nextAllowedExecution": time,
             "clearance": {"clearedBy": "jane", "clearedAt": time, "reason": "looked at it"},
-            "guard": "0000f00d",
             "conditions": [{
                 "type": "Succeeded", "status": "False", "reason": "OOMKilled", "message": "m",
                 "lastTransitionTime": time, "observedGeneration": 1

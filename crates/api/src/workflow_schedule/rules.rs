@@ -213,18 +213,6 @@ pub(super) fn no_interval_with_cron() -> Rule {
     .optional_old_self(true)
 }
 
-/// Refuses to end a triage of a schedule that does not exist yet.
-pub(super) fn resume_comes_later() -> Rule {
-    Rule::new("oldSelf.hasValue() || !has(self.resume)")
-        .message(
-            "spec.resume: may not be set when the object is created; set it while status.triage.state is Paused or \
-             Adjusted",
-        )
-        .field_path(".resume")
-        .reason(Reason::FieldValueForbidden)
-        .optional_old_self(true)
-}
-
 /// Refuses what only the operator writes.
 pub(super) fn no_keys_of_ours(field: &str) -> Rule {
     Rule::new("self.all(key, !key.startsWith('kubernaut.ai/'))")

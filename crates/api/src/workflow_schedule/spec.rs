@@ -66,7 +66,6 @@ use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
     validation = rules::clamps_of_cron(),
     validation = rules::adjustable_parameters_exist(),
     validation = rules::no_interval_with_cron(),
-    validation = rules::resume_comes_later(),
 )]
 pub struct WorkflowScheduleSpec {
     /// How long it is from slot to slot, in whole seconds from 1s to 720h, e.g. "5m" or "1h30m". After a failure it
@@ -137,9 +136,8 @@ pub struct WorkflowScheduleSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triage: Option<Triage>,
     /// Ends what a triage has done, its pause or its adjustments: set it while status.triage.state is Paused or
-    /// Adjusted. The plan then begins anew. Whoever sets it needs the right to update workflowschedules/resume. It
-    /// stays for the record, and is replaced for a later triage. Refused when the object is created. Absent: nobody
-    /// did.
+    /// Adjusted. The plan then begins anew. It takes the rights of an edit, or the right to clear. It stays for the
+    /// record, and is replaced for a later triage. Absent: nobody did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
 }

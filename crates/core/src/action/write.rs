@@ -7,7 +7,7 @@ use crate::Time;
 use crate::chain::RunNumber;
 use crate::evidence::Proof;
 use crate::execution::{Clearance, Execution, RunShown};
-use crate::guard::{GuardMark, WordKind};
+use crate::guard::WordKind;
 use crate::name::{ExecutionId, RunId, Version};
 use crate::retry::AttemptEnd;
 use crate::standing::Blocked;
@@ -104,10 +104,13 @@ pub enum Says {
     },
     /// Whether a terminal execution blocks its target.
     Blocked(Blocked),
-    /// Which policies are in force, while nobody has set anything that they are to guard.
-    Guarded(GuardMark),
-    /// That what a person has set does not count, as no policy guarded it.
-    Unguarded(WordKind),
+    /// That no policy was in force when what a person has set was seen.
+    Unguarded {
+        /// What it is.
+        kind: WordKind,
+        /// Whether it counts all the same, as the policies are back.
+        counts: bool,
+    },
 }
 
 impl Says {
@@ -123,8 +126,7 @@ impl Says {
             Self::Freed => "freed",
             Self::Cleared { .. } => "cleared",
             Self::Blocked(_) => "blocked",
-            Self::Guarded(_) => "guarded",
-            Self::Unguarded(_) => "unguarded",
+            Self::Unguarded { .. } => "unguarded",
         }
     }
 
@@ -133,7 +135,7 @@ impl Says {
     pub fn keeps_conditions(&self) -> bool {
         matches!(
             self,
-            Self::Freed | Self::Cleared { .. } | Self::Blocked(_) | Self::HeldBack { .. } | Self::Unguarded(_)
+            Self::Freed | Self::Cleared { .. } | Self::Blocked(_) | Self::HeldBack { .. } | Self::Unguarded { .. }
         )
     }
 }

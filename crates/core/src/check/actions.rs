@@ -2,6 +2,7 @@
 
 use super::Violation;
 use super::attempts::waiting_entry;
+use super::guard::goes_on;
 use super::record::Record;
 use crate::Time;
 use crate::action::{Action, Change, Decision, Ending, RunChange, Says, Write};
@@ -11,9 +12,7 @@ use crate::evidence::{Ran, Started};
 use crate::execution::{Execution, ExecutionState, Lost, Recorded, RunShown};
 use crate::name::{ExecutionId, RunId};
 use crate::policy::Policy;
-use crate::reason::BlockReason;
 use crate::run::{Owner, Progress, Run};
-use crate::standing::Blocked;
 use crate::target::{OwnerRead, Target};
 use crate::verdict::Fact;
 
@@ -38,7 +37,6 @@ impl<'a> Check<'a> {
                 Action::Examine { run } => self.examine(run),
                 Action::Ask { execution, failed, .. } => self.ask(execution, failed),
                 Action::ReadOwner { owner } => self.read_owner(owner),
-                Action::Look { execution, touch } => self.look(execution, *touch),
                 Action::Skip { skipped, skip, fact } => {
                     for (execution, _) in skipped {
                         self.skip(execution, skip, fact);
@@ -97,8 +95,7 @@ impl<'a> Check<'a> {
                 let is_due = found.and_then(waiting_entry).is_some_and(|(_, not_before)| not_before <= self.now);
                 self.expect("11.6", is_due, || format!("says of {execution} that it is held back"));
             }
-            Says::Guarded(mark) => self.show_guard(execution, *mark),
-            Says::Unguarded(kind) => self.show_unguarded(execution, *kind),
+            Says::Unguarded { kind, counts } => self.show_unguarded(execution, *kind, *counts),
             Says::Freed => {}
         }
     }
@@ -118,7 +115,8 @@ impl<'a> Check<'a> {
         let is_late = start_before.is_some_and(|start_before| start_before < self.now);
         self.expect("3.1", !is_late, || format!("{verb} {execution} after its startBefore"));
         // What is committed to could not be told from what was cancelled after that.
-        let is_settled = contender.cancellation.as_ref().is_none_or(|it| it.unguarded.is_some());
+        let is_said = contender.cancellation.as_ref().is_none_or(|it| it.unguarded.is_some());
+        let is_settled = is_said && goes_on(contender, self.target.guard);
         self.expect("3.1", is_settled, || format!("{verb} {execution}, which is cancelled"));
         let is_paused = contender.paused.is_some() || self.policy.paused_by.is_some();
         self.expect("14", !is_paused, || format!("{verb} {execution}, which is paused"));
@@ -315,18 +313,6 @@ impl<'a> Check<'a> {
         self.expect("10", fits, || format!("recorded the clearance of {execution} as effective: {effective}"));
     }
 
-    fn show_blocked(&mut self, execution: &ExecutionId, blocked: Blocked) {
-        let Some(found) = self.execution(execution) else { return };
-        let fits = match blocked {
-            Blocked::Yes(reason) => self.record.is_blocked_by(found, reason),
-            Blocked::Cleared | Blocked::Superseded | Blocked::Lifted => {
-                found.blocked_shown.is_some()
-                    && BlockReason::ALL.iter().all(|it| !self.record.is_blocked_by(found, *it))
-            }
-        };
-        self.expect("15", fits, || format!("says of {execution} that it is {blocked:?}"));
-    }
-
     fn remove(&mut self, execution: &ExecutionId) {
         let Some(found) = self.execution(execution) else { return };
         self.expect("3.1", found.is_terminal(), || format!("removed {execution}, which is not over"));
@@ -337,6 +323,8 @@ impl<'a> Check<'a> {
         let runs = self.target.runs.values().any(|run| run.is_owned_by(execution) && run.is_unfinished());
         let left = self.target.residue.values().any(|left| left.owner.is(execution));
         self.expect("3.1", !runs && !left, || format!("removed {execution}, of which something is left"));
+        let is_recovered = self.record.is_recovered(found);
+        self.expect("17", !is_recovered, || format!("removed {execution}, whose recovery is the newest that ran"));
     }
 
     pub(super) fn execution(&self, id: &ExecutionId) -> Option<&'a Execution> {

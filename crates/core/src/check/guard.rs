@@ -1,56 +1,42 @@
-//! What does not count, as no policy guarded it (SPEC section 17), read a second time.
+//! What does not count while no policy guards it (SPEC section 17), read a second time.
 
 use super::actions::Check;
 use super::record::Record;
-use crate::execution::{Execution, ExecutionState, Recorded};
-use crate::guard::{Guard, GuardMark, Looked, Touch, WordKind};
+use crate::execution::{Clearance, Execution, ExecutionState, Recorded};
+use crate::guard::{Guard, Unguarded, WordKind};
 use crate::name::ExecutionId;
+use crate::run::{CancelReason, Run};
 
 impl Check<'_> {
-    /// Only what somebody has set is looked into, once for each time.
-    pub(super) fn look(&mut self, execution: &ExecutionId, touch: Touch) {
+    /// A status says that what is set does not count while the policies are missing, and that it counts again when they
+    /// are in force; each once. What has stopped a run has counted.
+    pub(super) fn show_unguarded(&mut self, execution: &ExecutionId, kind: WordKind, counts: bool) {
         let Some(found) = self.execution(execution) else { return };
-        let is_set = touch.clearance == found.clearance.is_some() && touch.cancellation == found.cancellation.is_some();
-        let fits = is_set && (touch.clearance || touch.cancellation) && is_looked_at(found).is_none();
-        let asked = self.target.guard != Guard::Off;
-        self.expect("17", fits && asked, || format!("looks into what is set on {execution} for nothing"));
-    }
-
-    /// A status names the policies that are in force, and only while nothing is set.
-    pub(super) fn show_guard(&mut self, execution: &ExecutionId, mark: GuardMark) {
-        let Some(found) = self.execution(execution) else { return };
-        let is_in_force = matches!(self.target.guard, Guard::By { mark: it, .. } if it == mark);
-        let is_open = found.clearance.is_none() && found.cancellation.is_none();
-        let fits = is_in_force && is_open && found.guard != Some(mark);
-        self.expect("17", fits, || format!("says that {mark} guards {execution}"));
-    }
-
-    /// What a look has not shown to be unguarded counts, or is looked into.
-    pub(super) fn show_unguarded(&mut self, execution: &ExecutionId, kind: WordKind) {
-        let Some(found) = self.execution(execution) else { return };
-        let is_set = match kind {
+        let (is_set, said) = match kind {
             WordKind::Clearance => {
-                matches!(found.state, ExecutionState::Failed(_))
-                    && found.clearance.as_ref().is_some_and(|it| it.recorded == Recorded::Not)
+                (new_clearance(found).is_some(), found.clearance.as_ref().and_then(|it| it.unguarded))
             }
             WordKind::Cancellation => {
-                !found.is_terminal() && found.cancellation.as_ref().is_some_and(|it| it.unguarded.is_none())
+                let set = found.cancellation.as_ref().filter(|_| !found.is_terminal());
+                (set.is_some(), set.and_then(|it| it.unguarded))
             }
         };
-        let guard = self.target.guard;
-        let is_known = guard != Guard::Off && is_looked_at(found).is_some() && !counts(found, guard);
-        self.expect("17", is_set && is_known, || format!("says that nothing guarded what is set on {execution}"));
+        let acts = |run: &Run| run.owner.is(execution) && run.cancel_reason == Some(CancelReason::Requested);
+        let has_acted = kind == WordKind::Cancellation && self.target.runs.values().any(acts);
+        let is_due = match said {
+            None => !counts && self.target.guard == Guard::Missing && !has_acted,
+            Some(said) => counts && self.target.guard == Guard::InForce && !said.counts,
+        };
+        let fits = is_set && is_due;
+        self.expect("17", fits, || format!("says that what is set on {execution} counts: {counts}"));
     }
 
     /// A skip is final, so none is written while it is not known whether a clearance counts.
     pub(super) fn knows_all_clearances(&mut self, execution: &ExecutionId) {
-        let guard = self.target.guard;
-        let is_open = |it: &&Execution| {
-            let is_new = it.clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Not);
-            matches!(it.state, ExecutionState::Failed(_)) && is_new && guard != Guard::Off && is_looked_at(it).is_none()
-        };
-        let open = self.target.executions.values().find(is_open);
-        self.expect("17", open.is_none(), || format!("skipped {execution} while a clearance is looked into"));
+        let is_open =
+            |it: &&Execution| new_clearance(it).is_some_and(|it| !it.unguarded.is_some_and(|said| said.counts));
+        let open = self.target.executions.values().find(is_open).filter(|_| self.target.guard == Guard::Unknown);
+        self.expect("17", open.is_none(), || format!("skipped {execution} while a clearance is open"));
     }
 }
 
@@ -58,42 +44,35 @@ impl Record<'_> {
     /// What the status says of a clearance that counts, where a person set one on a failure.
     pub(super) fn clearance(&self, it: &Execution) -> Option<Recorded> {
         let failed = matches!(it.state, ExecutionState::Failed(_));
-        let recorded = it.clearance.as_ref().filter(|_| failed).map(|clearance| clearance.recorded)?;
-        (recorded != Recorded::Not || counts(it, self.guard)).then_some(recorded)
+        let clearance = it.clearance.as_ref().filter(|_| failed)?;
+        let is_decided = clearance.recorded != Recorded::Not;
+        (is_decided || counts(clearance.unguarded, self.guard)).then_some(clearance.recorded)
     }
+}
+
+/// The clearance of a failure that no status has recorded yet.
+fn new_clearance(it: &Execution) -> Option<&Clearance> {
+    let clearance = it.clearance.as_deref().filter(|clearance| clearance.recorded == Recorded::Not)?;
+    matches!(it.state, ExecutionState::Failed(_)).then_some(clearance)
 }
 
 /// Tells whether a person has cancelled it, and that counts.
 pub(super) fn is_cancelled(it: &Execution, guard: Guard) -> bool {
-    it.cancellation.as_ref().is_some_and(|cancellation| cancellation.unguarded.is_none()) && counts(it, guard)
+    it.cancellation.as_ref().is_some_and(|cancellation| counts(cancellation.unguarded, guard))
 }
 
 /// Tells whether nothing is set that could end it: it is not cancelled, and what is set is known not to count.
 pub(super) fn goes_on(it: &Execution, guard: Guard) -> bool {
-    let is_ignored =
-        |it: &Execution| it.cancellation.as_ref().is_none_or(|cancellation| cancellation.unguarded.is_some());
-    is_ignored(it) || guard != Guard::Off && is_looked_at(it).is_some() && !counts(it, guard)
+    let Some(cancellation) = &it.cancellation else { return true };
+    guard != Guard::Unknown && !counts(cancellation.unguarded, guard)
 }
 
-/// Returns what the look has found that began after all that is set was seen.
-fn is_looked_at(it: &Execution) -> Option<Looked> {
-    let looked = it.recall().looked?;
-    let same =
-        looked.touch.clearance == it.clearance.is_some() && looked.touch.cancellation == it.cancellation.is_some();
-    same.then_some(looked)
-}
-
-/// The policies that the look has found are those that the status named before anything was set; or they were there
-/// before the execution was.
-fn counts(it: &Execution, guard: Guard) -> bool {
-    if guard == Guard::Off {
-        return true;
+/// While the policies are in force everything counts; else, what a status says to count. Whoever does not look goes by
+/// the status.
+fn counts(said: Option<Unguarded>, guard: Guard) -> bool {
+    match guard {
+        Guard::InForce => true,
+        Guard::Recorded => said.is_none_or(|said| said.counts),
+        Guard::Unknown | Guard::Missing => said.is_some_and(|said| said.counts),
     }
-    let Some(found) = is_looked_at(it).and_then(|looked| looked.found) else { return false };
-    let has_no_status = it.guard.is_none() && matches!(it.state, ExecutionState::Undecided { .. });
-    let were_there = match guard {
-        Guard::By { mark, since } => found == mark && !since.is_after(it.created),
-        Guard::Off | Guard::Unknown => false,
-    };
-    it.guard == Some(found) || has_no_status && were_there
 }

@@ -82,6 +82,17 @@ impl<'a> Record<'a> {
         newest.is_some_and(|newest| newest.id == it.id)
     }
 
+    /// Returns whether the newest execution that ran succeeded in repairing this failure, which it names.
+    pub(super) fn is_recovered(&self, failed: &Execution) -> bool {
+        let ran = self.ended.iter().copied().filter(|it| is_success(it) || is_broken(it));
+        ran.max_by(|a, b| self.order(a, b)).is_some_and(|newest| {
+            is_success(newest)
+                && is_broken(failed)
+                && newest.id.namespace == failed.id.namespace
+                && newest.recovery_of.as_deref() == Some(&*failed.id.name)
+        })
+    }
+
     /// Tells whether a clearance that no status records lifts a block.
     pub(super) fn lifts(&self, cleared: &Execution) -> bool {
         let gone = |it: &Execution| self.is_cleared_for_long(it);
@@ -173,7 +184,7 @@ impl<'a> Record<'a> {
         let acts = |other: &&Execution| match self.clearance(other) {
             Some(Recorded::Effective) => true,
             Some(Recorded::Not) => self.lifts(other),
-            Some(Recorded::Ineffective | Recorded::Unguarded) | None => false,
+            Some(Recorded::Ineffective) | None => false,
         };
         self.ended.iter().filter(|other| self.order(it, other) != Ordering::Greater).any(acts)
     }

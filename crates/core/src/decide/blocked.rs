@@ -3,7 +3,7 @@
 use super::View;
 use crate::action::{Action, Decision, Says, Write};
 use crate::history::{End, History, Past};
-use crate::standing::{Blocked, Standing};
+use crate::standing::{Blocked, RECOVERED, Standing};
 
 /// Adds the standing, and the status writes for those whose condition `Blocked` does not say it.
 pub(super) fn show(view: View<'_>, decision: &mut Decision) {
@@ -31,6 +31,9 @@ fn says_otherwise(standing: &Standing, past: &Past<'_>, history: &History<'_>) -
         (None, None) => None,
         (None, Some(_)) if history.is_cleared(past) => Some(Blocked::Cleared),
         (None, Some(shown)) if standing.blocks.iter().any(|block| block.reason() == shown) => Some(Blocked::Superseded),
+        (None, Some(shown)) if history.recovered().is_some_and(|it| it.execution.id == past.execution.id) => {
+            (shown != RECOVERED).then_some(Blocked::Recovered)
+        }
         (None, Some(_)) => Some(Blocked::Lifted),
     }
 }

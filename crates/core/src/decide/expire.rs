@@ -103,7 +103,8 @@ struct Keeps<'a> {
     /// The newest of all, the newest that was not skipped, the newest that backoff looks at, the newest that ran, and
     /// the one with the highest number: the next run's is one higher.
     newest: [Option<&'a Uid>; 5],
-    /// Who counts or blocks. Gathered once, like the next: a history may be long.
+    /// Executions that count or block, and a failure that says that it is recovered: the policy on deletions protects
+    /// it. Gathered once, like the next: a history may be long.
     needed: BTreeSet<&'a Uid>,
     /// Until when failures stay of which none counts, as all are shared: the next wait is as long as they are many.
     quiet_at: Option<Time>,
@@ -121,7 +122,7 @@ impl<'a> Keeps<'a> {
             newest.map(|it| &it.id.uid),
             history.all().last().map(|past| &past.execution.id.uid),
             history.latest().map(|past| &past.execution.id.uid),
-            history.all().iter().rfind(|past| past.ran()).map(|past| &past.execution.id.uid),
+            history.newest_that_ran().map(|past| &past.execution.id.uid),
             number.map(|it| &it.id.uid),
         ];
         let counts = history.consecutive_failures(view.policy, view.now) > 0;
@@ -129,7 +130,8 @@ impl<'a> Keeps<'a> {
         let quiet_at = history.quiet_at(view.policy).filter(|_| waits);
         let counts = counts || waits && quiet_at.is_none();
         let in_a_row = history.failures().filter(|_| counts);
-        let needed = in_a_row.chain(history.unmended(view.policy)).map(|past| &past.execution.id.uid).collect();
+        let needed = in_a_row.chain(history.unmended(view.policy)).chain(history.recovered());
+        let needed = needed.map(|past| &past.execution.id.uid).collect();
         Self { newest, needed, quiet_at, at_work: at_work(target) }
     }
 

@@ -1,44 +1,32 @@
-//! Finds out whether what a person has set counts, and has statuses name the policies that guard what is set later
+//! Has statuses say of what a person has set that no policy guarded it, and when it counts all the same
 //! ([ADR 13](../../../../docs/adr/0013-unguarded-clearances.md), SPEC section 17).
 
 use super::View;
 use crate::action::{Action, Decision, Says, Write};
-use crate::execution::{Execution, ExecutionState};
-use crate::guard::{Word, WordKind};
+use crate::execution::Execution;
+use crate::guard::WordKind;
 use crate::name::ExecutionId;
+use crate::run::{CancelReason, Run};
+use crate::target::Target;
 
-/// Asks for a look at the policies where something was set since the last one, and for the statuses that do not say
-/// what is known. What else is written to a status goes first: it may say the same.
-pub(super) fn look(view: View<'_>, decision: &mut Decision) {
+/// Asks for the statuses that do not say what is known. What else is written to a status goes first: it may say the
+/// same.
+pub(super) fn show(view: View<'_>, decision: &mut Decision) {
     let target = view.target;
     for execution in target.executions.values().filter(|it| !it.elsewhere) {
-        let words = WordKind::ALL.map(|kind| (kind, execution.word(kind, target.guard)));
-        if words.iter().any(|(_, word)| *word == Some(Word::Open)) {
-            let (execution, touch) = (execution.id.clone(), execution.touch());
-            decision.actions.push(Action::Look { execution, touch });
-            continue;
-        }
-        let unguarded = words.into_iter().find(|(_, word)| *word == Some(Word::Unguarded)).map(|(kind, _)| kind);
-        let says = match (unguarded, target.guard_of(execution)) {
-            (Some(kind), _) => Says::Unguarded(kind),
-            (None, Some(mark)) if execution.guard != Some(mark) && needs_guard(execution, decision) => {
-                Says::Guarded(mark)
-            }
-            (None, _) => continue,
-        };
-        if !is_written(&execution.id, decision) {
-            decision.actions.push(execution.says(says));
+        let anew = |kind| execution.unguarded_anew(kind, target.guard).map(|counts| (kind, counts));
+        let Some((kind, counts)) = WordKind::ALL.into_iter().find_map(anew) else { continue };
+        let has_acted = kind == WordKind::Cancellation && !counts && is_being_cancelled(target, execution);
+        if !has_acted && !is_written(&execution.id, decision) {
+            decision.actions.push(execution.says(Says::Unguarded { kind, counts }));
         }
     }
 }
 
-/// Tells whether something could be set on an execution that does anything: it runs, or blocks.
-fn needs_guard(execution: &Execution, decision: &Decision) -> bool {
-    match execution.state {
-        ExecutionState::Running { .. } => true,
-        ExecutionState::Failed(_) => decision.standing.blocked_by(&execution.id).is_some(),
-        ExecutionState::Undecided { .. } | ExecutionState::Completed { .. } | ExecutionState::Skipped { .. } => false,
-    }
+/// Returns whether its run is being cancelled because a person asked for that: then the cancellation has counted.
+fn is_being_cancelled(target: &Target, execution: &Execution) -> bool {
+    let is_asked = |run: &&Run| run.cancel_reason == Some(CancelReason::Requested);
+    target.runs.values().filter(is_asked).any(|run| run.is_owned_by(&execution.id))
 }
 
 fn is_written(execution: &ExecutionId, decision: &Decision) -> bool {

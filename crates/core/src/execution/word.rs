@@ -1,59 +1,64 @@
 //! Whether the clearance and the cancellation of an execution count (SPEC section 17).
 
-use super::{Cancellation, Execution, ExecutionState, Recorded};
-use crate::guard::{Guard, GuardMark, Touch, Word, WordKind};
+use super::{Cancellation, Clearance, Execution, ExecutionState, Recorded};
+use crate::guard::{Guard, Unguarded, Word, WordKind};
 
 impl Execution {
-    /// Returns what a person has set on it.
-    #[must_use]
-    pub fn touch(&self) -> Touch {
-        Touch { cancellation: self.cancellation.is_some(), clearance: self.clearance.is_some() }
-    }
-
     /// Returns its cancellation, where that counts.
     #[must_use]
     pub fn cancelled(&self, guard: Guard) -> Option<&Cancellation> {
         self.cancellation.as_deref().filter(|_| self.word(WordKind::Cancellation, guard) == Some(Word::Counts))
     }
 
-    /// Tells whether what a person has set counts; `None` where nothing is set that can do anything. Only a failure can
-    /// be cleared, and only what has not ended be cancelled.
+    /// Returns whether what a person has set counts; `None` where nothing is set that can do anything. Only a failure
+    /// can be cleared, and only what has not ended be cancelled.
     #[must_use]
     pub fn word(&self, kind: WordKind, guard: Guard) -> Option<Word> {
-        let is_ignored = match kind {
-            WordKind::Clearance => match (&self.state, self.clearance.as_ref()?.recorded) {
-                // What a status has recorded as effective stays so.
-                (ExecutionState::Failed(_), Recorded::Not) => false,
-                (ExecutionState::Failed(_), Recorded::Unguarded) => true,
-                _ => return None,
-            },
-            WordKind::Cancellation => self.cancellation.as_ref().filter(|_| !self.is_terminal())?.unguarded.is_some(),
+        let word = match (self.shown_unguarded(kind), guard) {
+            // What a status has recorded as counting stays so.
+            (Some(Unguarded { counts: true, .. }), _) | (_, Guard::InForce) | (None, Guard::Recorded) => Word::Counts,
+            (_, Guard::Unknown) => Word::Open,
+            (None, Guard::Missing) => Word::Unguarded,
+            (Some(_), Guard::Missing | Guard::Recorded) => Word::Ignored,
         };
-        Some(if is_ignored { Word::Ignored } else { self.weigh(guard) })
+        self.can_act(kind).then_some(word)
     }
 
-    /// Weighs what is set and not ignored: the policies that protect now must be those that the status named before.
-    fn weigh(&self, guard: Guard) -> Word {
-        let looked = self.recall().looked.filter(|looked| looked.touch == self.touch());
-        match (guard, looked) {
-            (Guard::Off, _) => Word::Counts,
-            (_, None) => Word::Open,
-            (_, Some(looked)) => match looked.found {
-                Some(found) if self.guard == Some(found) || self.is_younger_than(guard, found) => Word::Counts,
-                _ => Word::Unguarded,
-            },
+    /// Returns what the status is to say anew of what a person has set: whether it counts, although no policy was in
+    /// force when it was seen. `None` where the status says so already, or a policy was.
+    #[must_use]
+    pub fn unguarded_anew(&self, kind: WordKind, guard: Guard) -> Option<bool> {
+        match (self.word(kind, guard)?, self.shown_unguarded(kind)) {
+            (Word::Unguarded, _) => Some(false),
+            (Word::Counts, Some(Unguarded { counts: false, .. })) => Some(true),
+            _ => None,
         }
     }
 
-    /// An execution that has no status yet names no policy. Where it was created after this process knew of the
-    /// policies, all that was set on it was set under them. The creation time has whole seconds.
-    fn is_younger_than(&self, guard: Guard, found: GuardMark) -> bool {
-        let is_undecided = matches!(self.state, ExecutionState::Undecided { .. });
-        match guard {
-            Guard::By { mark, since } => {
-                is_undecided && self.guard.is_none() && mark == found && !since.is_after(self.created)
+    /// Returns whether something is set that can still do anything.
+    fn can_act(&self, kind: WordKind) -> bool {
+        match kind {
+            WordKind::Clearance => {
+                let is_new = self.clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Not);
+                is_new && matches!(self.state, ExecutionState::Failed(_))
             }
-            Guard::Off | Guard::Unknown => false,
+            WordKind::Cancellation => self.cancellation.is_some() && !self.is_terminal(),
         }
+    }
+
+    fn shown_unguarded(&self, kind: WordKind) -> Option<Unguarded> {
+        match kind {
+            WordKind::Clearance => self.clearance.as_ref()?.unguarded,
+            WordKind::Cancellation => self.cancellation.as_ref()?.unguarded,
+        }
+    }
+}
+
+impl Clearance {
+    /// Returns whether the status says that it changes nothing, for ever or for now.
+    #[must_use]
+    pub fn is_in_vain(&self) -> bool {
+        let is_ignored = self.unguarded.is_some_and(|it| !it.counts);
+        self.recorded == Recorded::Ineffective || self.recorded == Recorded::Not && is_ignored
     }
 }

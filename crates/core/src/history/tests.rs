@@ -207,7 +207,7 @@ proptest! {
         policy in any_policy(),
     ) {
         let now = at(NOW);
-        target.guard = Guard::Off;
+        target.guard = Guard::InForce;
         // Of two that come at once, each may have lifted it.
         for execution in target.executions.values_mut() {
             execution.clearance.take_if(|it| it.recorded == Recorded::Not);

@@ -16,11 +16,11 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     };
     match contender.execution.word(WordKind::Cancellation, contender.target.guard) {
         Some(Word::Counts) => {
-            let (by, why) = (&cancellation.requested_by, &cancellation.reason);
+            let (by, why) = (cancellation.author(), &cancellation.reason);
             let message = format!("cancelled by {by} before it started: {why}").into();
             Finding::of(Some(Verdict::Fail { reason: FailureReason::Unknown, message, counts: false }), "")
         }
         Some(Word::Open | Word::Unguarded) => Finding::of(Some(Verdict::Wait(Waiting::Guard)), ""),
-        Some(Word::Ignored) | None => Finding::passes("no policy guarded its cancellation, so that does not count"),
+        Some(Word::Ignored) | None => Finding::passes("no policy guards its cancellation, so that does not count"),
     }
 }

@@ -1,5 +1,5 @@
 //! Somebody has cleared a failure of the target, and nobody knows yet whether that counts (SPEC section 17): a skip is
-//! final, so whoever asks meanwhile waits for the look at the policies, which takes a moment.
+//! final, so an execution that asks meanwhile waits until the operator has read the policies.
 
 use super::Contender;
 use crate::explain::Finding;
@@ -12,5 +12,5 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let guard = contender.target.guard;
     let mut past = contender.history.all().iter();
     let is_open = past.any(|past| past.execution.word(WordKind::Clearance, guard) == Some(Word::Open));
-    Finding::of(is_open.then_some(Verdict::Wait(Waiting::Guard)), "no clearance is being looked into")
+    Finding::of(is_open.then_some(Verdict::Wait(Waiting::Guard)), "it is known of each clearance whether it counts")
 }

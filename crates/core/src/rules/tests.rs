@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::*;
 use crate::execution::ExecutionState;
 use crate::explain::OTHERWISE;
+use crate::guard::Guard;
 use crate::testing::*;
 
 const BUSY: &str = "1 resource busy";
@@ -54,9 +55,9 @@ impl Row {
         self
     }
 
-    /// The policies of clearances and cancellations are looked at.
-    fn guarded(mut self, by: u32) -> Self {
-        self.target.guard = guard(by);
+    /// Whether the policies of clearances and cancellations are in force.
+    fn guarded(mut self, guard: Guard) -> Self {
+        self.target.guard = guard;
         self
     }
 

@@ -10,7 +10,7 @@ use super::*;
 use crate::backoff::Backoff;
 use crate::execution::{ExecutionMemory, RunShown};
 use crate::fingerprint::Fingerprint;
-use crate::guard::{Guard, GuardMark, Looked, Touch};
+use crate::guard::Guard;
 use crate::policy::{Policy, Scope};
 use crate::reason::Refusal;
 use crate::retry::{Answers, NextAttempt};
@@ -154,19 +154,21 @@ fn any_attempt() -> impl Strategy<Value = Attempt> {
 fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
     let uids = prop::sample::select(vec!["a", "b", "c", "d", "e", "f", "g", "h"]);
     let workflows = prop::sample::select(vec!["w1", "w2", "w3"]);
-    let recorded =
-        prop::sample::select(vec![Recorded::Not, Recorded::Effective, Recorded::Ineffective, Recorded::Unguarded]);
+    let recorded = prop::sample::select(vec![Recorded::Not, Recorded::Not, Recorded::Effective, Recorded::Ineffective]);
     let beside = (
         prop::option::weighted(0.3, prop::sample::select(vec!["wfe-a", "wfe-b", "wfe-c", "wfe-d"])),
         prop::option::weighted(0.2, recorded),
         prop::bool::weighted(0.05),
         prop::bool::weighted(0.05),
         prop::bool::weighted(0.05),
-        prop::option::weighted(0.2, prop::sample::select(vec!["PreviousExecutionFailed", "ExhaustedRetries", "Odd"])),
+        prop::option::weighted(
+            0.2,
+            prop::sample::select(vec!["PreviousExecutionFailed", "ExhaustedRetries", "Recovered", "Odd"]),
+        ),
         prop::bool::weighted(0.2),
         prop::option::weighted(0.5, 0..300_u64),
         prop::sample::select(vec!["b1", "b2", "b3", "b4"]),
-        (memory(), prop::option::weighted(0.4, any_retry()), (any_mark(), prop::bool::weighted(0.3), any_look())),
+        (memory(), prop::option::weighted(0.4, any_retry()), prop::option::weighted(0.3, any::<bool>())),
     );
     (uids, workflows, state(weight_of_past), prop::option::weighted(0.8, 0..6_u64), 0..3_i64, beside).prop_map(
         |(
@@ -185,10 +187,9 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 proof_shown,
                 ttl,
                 bundle,
-                (memory, retry, guarded),
+                (memory, retry, said),
             ),
         )| {
-            let (named, unguarded, looked) = guarded;
             let retry = retry.map(|retry| match state {
                 ExecutionState::Undecided { .. } => Retry { attempts: Vec::new(), ..retry },
                 _ => retry,
@@ -205,8 +206,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 created: at(created),
                 deleting,
                 recovery_of: recovery_of.map(Into::into),
-                cancellation: cancelled.then(|| Box::new(cancellation(unguarded.then(|| at(1))))),
-                guard: named.map(GuardMark::new),
+                cancellation: cancelled.then(|| Box::new(cancellation(said))),
                 paused: paused.then(|| pause("ask")),
                 blocked_shown: blocked.map(Into::into),
                 ttl: ttl.map(Duration::from_secs),
@@ -215,36 +215,18 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 retry: retry.map(Box::new),
                 ..execution(uid, state)
             };
-            let mut execution = match recorded {
+            match recorded {
+                Some(Recorded::Not) => cleared_unguarded(execution, said),
                 Some(recorded) => cleared(execution, recorded),
                 None => execution,
-            };
-            // Most looks are about what is set.
-            let touch = execution.touch();
-            execution.remember().looked = looked.map(|(is_other, found)| {
-                let touch = if is_other { Touch { clearance: !touch.clearance, ..touch } } else { touch };
-                Looked { touch, found: found.map(GuardMark::new) }
-            });
-            execution
+            }
         },
     )
 }
 
-/// Names policies: those in force, others, or none.
-fn any_mark() -> impl Strategy<Value = Option<u32>> {
-    prop::option::weighted(0.8, prop::sample::select(vec![1, 1, 1, 2]))
-}
-
-/// A look at the policies: whether it is about something else, and what it has found.
-fn any_look() -> impl Strategy<Value = Option<(bool, Option<u32>)>> {
-    prop::option::weighted(0.8, (prop::bool::weighted(0.1), any_mark()))
-}
-
-/// What is known of the policies: mostly, nobody looks.
+/// What is known of the policies.
 fn any_guard() -> impl Strategy<Value = Guard> {
-    let by = (1..=2_u32, -2..=4_i64)
-        .prop_map(|(mark, since)| Guard::By { mark: GuardMark::new(mark), since: at(since).into() });
-    prop_oneof![3 => Just(Guard::Off), 1 => Just(Guard::Unknown), 3 => by]
+    prop::sample::select(vec![Guard::Recorded, Guard::Unknown, Guard::InForce, Guard::InForce, Guard::Missing])
 }
 
 fn any_run() -> impl Strategy<Value = Run> {

@@ -80,11 +80,8 @@ pub(super) fn told_of_history(seen: &Seen, target: &Target, asks: &ExecutionId, 
         return (!exists).then(|| unknown.to_owned());
     }
     let latest = seen.latest(target)?;
-    let clearance = latest
-        .clearance
-        .as_ref()
-        .filter(|clearance| !matches!(clearance.recorded, Recorded::Ineffective | Recorded::Unguarded))?;
-    let (by, why) = (&clearance.cleared_by, &clearance.reason);
+    let clearance = latest.clearance.as_ref().filter(|clearance| !clearance.is_in_vain())?;
+    let (by, why) = (clearance.author(), &clearance.reason);
     Some(format!("{by} has cleared the latest, {}: {why}; to delete it brings back what was before", latest.id))
 }
 
@@ -100,7 +97,9 @@ pub(super) fn in_the_way(skip: &Skip) -> &ExecutionId {
 
 /// Says what the operator has recorded of a clearance, where there is one.
 pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
-    Some(match observe_clearance(&object.data)?.recorded {
+    let clearance = observe_clearance(&object.data)?;
+    Some(match clearance.recorded {
+        Recorded::Not if clearance.is_in_vain() => has_no_effect_yet(WordKind::Clearance),
         Recorded::Not => "no operator has recorded it yet".to_owned(),
         Recorded::Effective => "has lifted the block".to_owned(),
         Recorded::Ineffective => {
@@ -109,14 +108,17 @@ pub(crate) fn what_clearing_did(object: &DynamicObject) -> Option<String> {
             let why = said.and_then(|it| it["message"].as_str()).unwrap_or("nothing was blocked");
             format!("has had no effect ({CLEARANCE_INEFFECTIVE}): {why}")
         }
-        Recorded::Unguarded => format!("has had no effect ({UNGUARDED}): {}", WordKind::Clearance.message()),
     })
 }
 
-/// Says that a cancellation does not count, where the operator has recorded that.
+fn has_no_effect_yet(kind: WordKind) -> String {
+    format!("has no effect yet ({UNGUARDED}): {}", kind.message(false))
+}
+
+/// Says that a cancellation does not count now, where the operator has recorded that.
 pub(super) fn what_cancelling_did(object: &DynamicObject) -> Option<String> {
     let mut conditions = object.data["status"]["conditions"].as_array()?.iter();
     let kind = WordKind::Cancellation;
-    let is_said = conditions.any(|it| it["type"] == UNGUARDED && it["reason"] == kind.reason());
-    is_said.then(|| format!("has had no effect ({UNGUARDED}): {}", kind.message()))
+    let is_said = conditions.any(|it| it["type"] == UNGUARDED && it["reason"] == kind.reason(false));
+    is_said.then(|| has_no_effect_yet(kind))
 }

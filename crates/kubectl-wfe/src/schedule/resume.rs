@@ -116,7 +116,7 @@ fn change(lifts_suspension: bool, resume: Option<(&str, &str, &str)>) -> Value {
 fn refused(error: &CallError, lifts_triage: bool) -> String {
     match error {
         CallError::Refused(status) if lifts_triage && status.code == 403 => {
-            format!("{}; the ClusterRole wfe-clear gives the rights", status.message)
+            format!("{}; the ClusterRole wfe-edit or wfe-clear gives the rights", status.message)
         }
         _ => said(error),
     }
@@ -188,7 +188,7 @@ mod tests {
             let status = kube::core::Status { code, message: "no".to_owned(), ..Default::default() };
             CallError::Refused(Box::new(status))
         };
-        assert!(refused(&refusal(403), true).contains("no; the ClusterRole wfe-clear gives the rights"));
+        assert!(refused(&refusal(403), true).contains("no; the ClusterRole wfe-edit or wfe-clear gives the rights"));
         assert!(refused(&refusal(403), false).contains("wfe-edit"));
         assert!(refused(&refusal(409), true).contains("it has changed since it was read; try again"));
     }

@@ -81,7 +81,6 @@ impl Engine {
                     self.index.answered(key, &execution, attempt, *answers);
                 }
                 Learned::OwnerRead(owner, read) => self.index.owner_read(key, &owner, *read),
-                Learned::Guarded(execution, looked) => self.index.looked_at_policies(key, &execution, looked),
                 Learned::Read(expected, live) => self.index.read_live(key, &expected, live),
                 Learned::ChildRefused(schedule, refused) => self.index.child_refused(key, &schedule, refused),
                 Learned::Gathered(schedule, gathered) => self.index.gathered(key, &schedule, *gathered),

@@ -42,7 +42,7 @@ fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
         clock: Clock::system(),
         config,
         fitness: watch::channel(Fitness::Fit).1,
-        guard: watch::channel(Guard::Off).1,
+        guard: watch::channel(Guard::InForce).1,
         witness: None,
     };
     let (sender, deliveries) = mpsc::channel(64);
@@ -99,7 +99,8 @@ fn unreadable(clearance: Option<Clearance>) -> ExecutionRecord {
 
 #[tokio::test]
 async fn a_decision_that_wrote_nothing_and_learned_nothing_is_not_repeated_at_once() {
-    let clearance = Clearance { reason: "seen".into(), cleared_by: "jo".into(), recorded: Recorded::Not };
+    let clearance =
+        Clearance { reason: "seen".into(), cleared_by: "jo".into(), recorded: Recorded::Not, unguarded: None };
     let one_is_too_many = Policy { max_consecutive_failures: 1, ..Policy::default() };
     for (case, policy, record) in [
         ("a clearance", Policy::default(), unreadable(Some(clearance))),

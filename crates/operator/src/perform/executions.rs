@@ -195,14 +195,16 @@ fn log(execution: &ExecutionId, target: Option<&TargetName>, says: &Says) {
         Says::Blocked(blocked) => {
             tracing::info!(wfe = %execution, %target, reason = blocked.reason(), "blocked: {}", blocked.message(name));
         }
-        Says::Guarded(mark) => tracing::debug!(wfe = %execution, %target, %mark, "named the policies that guard it"),
+        Says::Unguarded { kind, counts: true } => {
+            tracing::info!(wfe = %execution, %target, reason = kind.reason(true), "{}", kind.message(true));
+        }
         // Told, and logged there.
         Says::Running { .. }
         | Says::Retry { .. }
         | Says::Ended { .. }
         | Says::Freed
         | Says::Cleared { .. }
-        | Says::Unguarded(_) => {}
+        | Says::Unguarded { counts: false, .. } => {}
     }
 }
 

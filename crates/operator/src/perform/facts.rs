@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DynamicObject, ListParams, ObjectMeta};
 use wfe_core::chain::RunNumber;
-use wfe_core::execution::{Execution, ExecutionState, Recorded};
+use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
@@ -122,8 +122,8 @@ impl Performer {
         let stands = found.is_some_and(|found| match found.state {
             ExecutionState::Completed { .. } => true,
             ExecutionState::Failed(_) => {
-                // Nor does one that no policy guarded.
-                found.clearance.is_none_or(|it| matches!(it.recorded, Recorded::Ineffective | Recorded::Unguarded))
+                // Nor does one that no policy guards.
+                found.clearance.is_none_or(|it| it.is_in_vain())
             }
             _ => false,
         });

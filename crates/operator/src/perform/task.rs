@@ -10,7 +10,6 @@ use wfe_core::action::{Action, AttemptFacts, Change, Mark, Record, Tell, TriageS
 use wfe_core::chain::RunNumber;
 use wfe_core::ending::Skip;
 use wfe_core::execution::{Execution, ExecutionState};
-use wfe_core::guard::Touch;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::{FailureReason, Refusal};
 use wfe_core::schedule::ScheduleStatus;
@@ -72,8 +71,6 @@ pub enum Task {
     Ask(Question),
     /// Reads an execution that no watch delivers.
     ReadOwner(ExecutionId),
-    /// Looks at the policies that guard what is set on an execution.
-    Look(ExecutionId, Touch),
     /// Creates the child of a schedule.
     CreateChild(ChildCreation),
     /// Writes the status of a schedule, which says this now.
@@ -181,7 +178,6 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
             Task::Ask(Question { execution, run, failed: Box::new(failed), stop_when, retry_when })
         }
         Action::ReadOwner { owner } => Task::ReadOwner(owner),
-        Action::Look { execution, touch } => Task::Look(execution, touch),
         Action::CreateChild { schedule, generation, slot, start_before, not_made } => {
             Task::CreateChild(ChildCreation { schedule, generation, slot, start_before, not_made })
         }
@@ -232,7 +228,6 @@ fn subject(entry: &Entry, id: &ExecutionId) -> Result<Subject> {
         retry: execution.retry.clone(),
         gave_up: execution.is_undecided() && execution.run_sequence.is_some(),
         analyses: execution.analyses(),
-        guard: entry.target.guard_of(execution),
         unguarded: execution.cancellation.as_ref().and_then(|cancellation| cancellation.unguarded),
         redaction: beside.redaction,
     })

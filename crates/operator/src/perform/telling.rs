@@ -87,7 +87,7 @@ pub(crate) enum Told {
     Freed,
     /// Its clearance is recorded; with whether that has lifted anything.
     Cleared(Box<Clearance>, bool),
-    /// What a person has set on it does not count.
+    /// What a person has set on it does not count now.
     Unguarded(WordKind),
     /// It is removed.
     Removed,
@@ -192,13 +192,13 @@ impl Told {
             }),
             Says::Freed => Some(Self::Freed),
             Says::Cleared { clearance, effective } => Some(Self::Cleared(Box::new(clearance.clone()), *effective)),
-            Says::Unguarded(kind) => Some(Self::Unguarded(*kind)),
+            Says::Unguarded { kind, counts: false } => Some(Self::Unguarded(*kind)),
             Says::GaveUp { .. }
             | Says::Progress { .. }
             | Says::Waiting { .. }
             | Says::HeldBack { .. }
             | Says::Blocked(_)
-            | Says::Guarded(_) => None,
+            | Says::Unguarded { counts: true, .. } => None,
         }
     }
 
@@ -218,7 +218,7 @@ impl Told {
                 execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == recorded)
             }
             (Self::Unguarded(WordKind::Clearance), _) => {
-                execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == Recorded::Unguarded)
+                execution.clearance.as_ref().is_some_and(|clearance| clearance.unguarded.is_some())
             }
             (Self::Unguarded(WordKind::Cancellation), _) => {
                 execution.cancellation.as_ref().is_some_and(|cancellation| cancellation.unguarded.is_some())
@@ -310,14 +310,14 @@ impl Performer {
                 self.events.announce(Announcement::lock_released(execution, name.as_ref()));
             }
             Told::Cleared(clearance, effective) => {
-                let by = &clearance.cleared_by;
+                let by = clearance.author();
                 tracing::info!(wfe = %execution, %target, %by, effective, "cleared: {}", clearance.reason);
                 if *effective {
                     self.events.announce(Announcement::block_cleared(execution, clearance));
                 }
             }
             Told::Unguarded(kind) => {
-                tracing::warn!(wfe = %execution, %target, reason = kind.reason(), "{}", kind.message());
+                tracing::warn!(wfe = %execution, %target, reason = kind.reason(false), "{}", kind.message(false));
                 self.events.announce(Announcement::unguarded(execution, *kind));
             }
             Told::Removed => {

@@ -1,80 +1,98 @@
-//! Which policies guard what a person sets on an execution, read live: as a mark that changes with each of them
+//! Whether the policies that guard what a person sets on an execution are in force
 //! ([ADR 13](../../../../docs/adr/0013-unguarded-clearances.md)).
 
+use std::pin::pin;
 use std::time::Duration;
 
 use kube::api::DynamicObject;
-use wfe_core::Time;
-use wfe_core::guard::GuardMark;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use wfe_core::guard::Guard;
 use wfe_settings::policies::{Half, Shipped, guards};
-use wfe_tekton::moment;
 use wfe_view::call::CallError;
 
 use super::{ANSWERS_WITHIN, wrong_with};
 use crate::client::Cluster;
 use crate::verb::Verb;
 
-/// How long after a change of a policy every API server goes by it: they hear of it by a watch and compile it, which
-/// takes one or two seconds.
-pub(super) const SETTLES_IN: Duration = Duration::from_secs(10);
-
-/// The policies that were found to protect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Which ones, and in which version of what they say.
-    pub mark: GuardMark,
-    /// When one of them was changed last, as far as they say so.
-    pub(super) changed: Option<Time>,
-}
-
-/// Looks at the policies of clearances and cancellations, and at their bindings. None: one of them does not protect.
-///
-/// They are read one after the other. That is no gap: of each it is compared with the look before whether it was there
-/// all the time in between.
+/// Looks at the policies of clearances and cancellations, and at their bindings.
 ///
 /// # Errors
 /// The API server did not answer, or the operator may not ask.
-pub async fn look(cluster: &Cluster) -> Result<Option<Found>, CallError> {
-    let (mut names, mut changed) = (String::new(), None);
+pub(super) async fn look(cluster: &Cluster) -> Result<Guard, CallError> {
     for shipped in guards() {
         for half in Half::ALL {
             let api = cluster.admission(half);
             let answer = cluster.ask(Verb::Get, half.plural(), ANSWERS_WITHIN, api.get(&shipped.name)).await;
-            let object = match answer {
-                Ok(object) => object,
-                Err(error) if error.code() == 404 => return Ok(None),
-                // A right that the operator itself lacks is its own trouble, and no word of a person is lost for it.
+            match answer {
+                Ok(object) if protects(shipped, half, object) => {}
+                Ok(_) => return Ok(Guard::Missing),
+                Err(error) if error.code() == 404 => return Ok(Guard::Missing),
+                // A right that the operator itself lacks is its own trouble.
                 Err(error) => return Err(error),
-            };
-            changed = changed.max(changed_at(&object));
-            let Some(name) = identity(shipped, half, object) else { return Ok(None) };
-            names.push_str(&name);
+            }
         }
     }
-    Ok((!names.is_empty()).then(|| Found { mark: GuardMark::of(&names), changed }))
+    Ok(Guard::InForce)
 }
 
-/// Names an object that protects: by its uid, which no other one ever has, and by its generation, which the API server
-/// counts up with each change of its spec. None where it is not as it ships.
-fn identity(shipped: &Shipped, half: Half, object: DynamicObject) -> Option<String> {
-    let (uid, generation) = (object.metadata.uid.clone()?, object.metadata.generation?);
+fn protects(shipped: &Shipped, half: Half, object: DynamicObject) -> bool {
     let is_leaving = object.metadata.deletion_timestamp.is_some();
-    let is_wrong = is_leaving || !matches!(wrong_with(shipped, half, Ok(object)), Ok(None));
-    (!is_wrong).then(|| format!("{uid}/{generation}\n"))
+    !is_leaving && matches!(wrong_with(shipped, half, Ok(object)), Ok(None))
 }
 
-/// Returns when it was made or changed last, but for its status.
-fn changed_at(object: &DynamicObject) -> Option<Time> {
-    let fields = object.metadata.managed_fields.iter().flatten();
-    let spec = fields.filter(|fields| fields.subresource.as_deref().unwrap_or_default().is_empty());
-    let times = spec.filter_map(|fields| fields.time.as_ref()).chain(&object.metadata.creation_timestamp);
-    times.map(moment).max()
+/// Looks twice in this time, and tells what was found. Where no look that began within this time was answered, nothing
+/// is known. Never returns.
+pub(super) async fn follow(
+    within: Duration,
+    told: &watch::Sender<Guard>,
+    look: impl AsyncFn() -> Result<Guard, CallError>,
+) {
+    // An interval of no time is none.
+    let mut turns = interval((within / 2).max(Duration::from_millis(1)));
+    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut known_until = Instant::now();
+    loop {
+        let mut next = pin!(async {
+            turns.tick().await;
+            (Instant::now(), look().await)
+        });
+        let (began, found) = loop {
+            tokio::select! {
+                found = &mut next => break found,
+                () = sleep_until(known_until), if *told.borrow() != Guard::Unknown => tell(told, Guard::Unknown),
+            }
+        };
+        if let Ok(found) = found {
+            known_until = began + within;
+            tell(told, if known_until > Instant::now() { found } else { Guard::Unknown });
+        }
+    }
+}
+
+fn tell(told: &watch::Sender<Guard>, guard: Guard) {
+    if !told.send_if_modified(|told| std::mem::replace(told, guard) != guard) {
+        return;
+    }
+    match guard {
+        Guard::InForce => {
+            tracing::info!("clearances and cancellations count, as their admission policies are in force")
+        }
+        Guard::Missing => {
+            tracing::warn!("clearances and cancellations do not count until their admission policies are back")
+        }
+        _ => tracing::warn!("clearances and cancellations wait, as their admission policies cannot be read"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::cell::Cell;
+
     use serde_json::{Value, json};
+    use tokio::time::sleep;
+
+    use super::*;
 
     fn clearance() -> &'static Shipped {
         guards().iter().find(|it| it.name.starts_with("clearance.")).unwrap()
@@ -92,26 +110,54 @@ mod tests {
     }
 
     #[test]
-    fn what_is_changed_made_anew_or_on_its_way_out_has_another_name_or_none() {
-        let named = |meta: Value| identity(clearance(), Half::Binding, binding(&meta));
-        assert_eq!(named(json!({"uid": "u", "generation": 3})).as_deref(), Some("u/3\n"));
-        assert_eq!(named(json!({"uid": "u"})), None, "nobody counts its changes");
-        assert_eq!(named(json!({"uid": "u", "generation": 1, "deletionTimestamp": "2027-01-01T00:00:00Z"})), None);
-        let mut changed = binding(&json!({"uid": "u", "generation": 4}));
+    fn a_binding_that_is_changed_or_is_being_deleted_does_not_protect() {
+        let is = |object| protects(clearance(), Half::Binding, object);
+        assert!(is(binding(&json!({"uid": "u"}))));
+        assert!(!is(binding(&json!({"uid": "u", "deletionTimestamp": "2027-01-01T00:00:00Z"}))));
+        let mut changed = binding(&json!({"uid": "u"}));
         changed.data["spec"]["validationActions"] = json!(["Audit"]);
-        assert_eq!(identity(clearance(), Half::Binding, changed), None);
+        assert!(!is(changed));
     }
 
-    #[test]
-    fn a_change_is_as_old_as_the_newest_of_its_times_but_that_of_the_status() {
-        let second = |second: u32| format!("2027-01-01T00:00:{second:02}Z");
-        let fields =
-            |at: u32, subresource: &str| json!({"manager": "m", "time": second(at), "subresource": subresource});
-        let object = binding(&json!({
-            "creationTimestamp": second(1), "managedFields": [fields(5, ""), fields(3, ""), fields(9, "status")],
-        }));
-        assert_eq!(changed_at(&object).map(|at| at.to_rfc3339()), Some("2027-01-01T00:00:05+00:00".to_owned()));
-        let bare = binding(&json!({"creationTimestamp": second(1)}));
-        assert_eq!(changed_at(&bare).map(|at| at.to_rfc3339()), Some("2027-01-01T00:00:01+00:00".to_owned()));
+    /// Follows looks of which each takes a time and finds something, or has no answer; of later ones the last holds.
+    /// Returns what is known after each of these seconds.
+    async fn known_after(seconds: &[u64], looks: &'static [(u64, Option<Guard>)]) -> Vec<Guard> {
+        let (told, known) = watch::channel(Guard::Unknown);
+        let nth = Cell::new(0);
+        let look = async || {
+            let (takes, found) = looks[nth.replace(nth.get() + 1).min(looks.len() - 1)];
+            sleep(Duration::from_secs(takes)).await;
+            found.ok_or(CallError::TimedOut(ANSWERS_WITHIN))
+        };
+        let begin = Instant::now();
+        let watch = async {
+            let mut found = Vec::new();
+            for second in seconds {
+                sleep_until(begin + Duration::from_millis(second * 1000 + 500)).await;
+                found.push(*known.borrow());
+            }
+            found
+        };
+        tokio::select! {
+            found = watch => found,
+            () = follow(Duration::from_secs(60), &told, look) => Vec::new(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_found_is_known_for_as_long_as_a_look_may_be_old() {
+        use Guard::{InForce, Missing, Unknown};
+        // At 0 s, 30 s and so on.
+        let answers =
+            known_after(&[0, 29, 31, 61], &[(0, Some(InForce)), (0, Some(Missing)), (0, Some(InForce))]).await;
+        assert_eq!(answers, [InForce, InForce, Missing, InForce]);
+        let silent = known_after(&[0, 31, 59, 60, 200], &[(0, Some(InForce)), (0, None)]).await;
+        assert_eq!(silent, [InForce, InForce, InForce, Unknown, Unknown]);
+        // A look that hangs is overtaken by the time, and its answer may come too late.
+        let slow =
+            known_after(&[31, 61, 100, 121], &[(0, Some(InForce)), (65, Some(InForce)), (0, Some(Missing))]).await;
+        assert_eq!(slow, [InForce, Unknown, Missing, Missing]);
+        let begins = known_after(&[0, 31], &[(0, None), (0, Some(Missing))]).await;
+        assert_eq!(begins, [Unknown, Missing]);
     }
 }

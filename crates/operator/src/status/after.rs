@@ -9,6 +9,7 @@ use wfe_core::target::TargetName;
 use wfe_tekton::api_time;
 use wfe_view::observe::is_of_one_that_goes_on;
 
+use super::guard::count_clearance;
 use super::{Subject, condition, lock_after_the_end};
 
 /// Renders that the target has drained after the end. Of a terminal status nothing but conditions may change. Where
@@ -48,6 +49,7 @@ pub(super) fn cleared(
     effective: bool,
     now: Time,
 ) -> WorkflowExecutionStatus {
+    let conditions = count_clearance(subject, conditions, now);
     if !effective {
         let note = "nothing was blocked by this execution or an earlier one, so this clearance changes nothing";
         let type_ = conditions::CLEARANCE_INEFFECTIVE;

@@ -181,7 +181,7 @@ pub fn skipped(target: Option<&TargetName>, subject: &Subject, skip: &Skip, now:
         }),
         ..common(target, subject)
     };
-    keep_unguarded(subject, status)
+    keep_unguarded(subject, status, None)
 }
 
 fn conflict_of(skip: &Skip) -> Option<&Conflict> {

@@ -349,7 +349,7 @@ proptest! {
     fn any_clearance_fits(reason in texts(), cleared_by in texts(), effective in any::<bool>(), now in times()) {
         let target = TargetName::parse("node/n").unwrap();
         let subject = Subject { generation: 1, workflow_id: "w".into(), is_running: false, ..Subject::default() };
-        let clearance = Clearance { reason: reason.into(), cleared_by: cleared_by.into(), recorded: Recorded::Not };
+        let clearance = Clearance { reason: reason.into(), cleared_by: cleared_by.into(), recorded: Recorded::Not, unguarded: None };
         let status = cleared(Some(&target), &subject, Vec::new(), &clearance, effective, now);
         prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
     }

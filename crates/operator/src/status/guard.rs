@@ -1,64 +1,113 @@
-//! What a status says of the policies that guard what a person sets, and of what none has guarded.
+//! What a status says of a clearance or a cancellation that no policy guarded when the operator saw it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{Phase, WorkflowExecutionStatus, conditions};
 use wfe_core::Time;
-use wfe_core::guard::{GuardMark, WordKind};
+use wfe_core::guard::{Unguarded, WordKind};
 
 use super::after::amended;
 use super::{Subject, condition};
 
-/// Renders which policies are in force, and nothing else.
-pub(super) fn guarded(mark: GuardMark) -> WorkflowExecutionStatus {
-    WorkflowExecutionStatus { guard: Some(mark.to_string()), ..WorkflowExecutionStatus::default() }
-}
-
-/// Renders that what a person has set does not count. Before the start this may be the first that a status says.
-pub(super) fn unguarded(subject: &Subject, kept: Vec<Condition>, kind: WordKind, now: Time) -> WorkflowExecutionStatus {
+/// Renders whether it counts. Before the start this may be the first that a status says.
+pub(super) fn unguarded(
+    subject: &Subject,
+    kept: Vec<Condition>,
+    kind: WordKind,
+    counts: bool,
+    now: Time,
+) -> WorkflowExecutionStatus {
     let phase = (kind == WordKind::Cancellation && !subject.is_running).then_some(Phase::Pending);
     WorkflowExecutionStatus {
         phase,
         observed_generation: Some(subject.generation),
-        ..amended(kept, unguarded_condition(subject, kind, now))
+        ..amended(kept, unguarded_condition(subject, kind, counts, now))
     }
 }
 
-/// Keeps what is said of the cancellation where conditions are written whole: what is not said any more would be looked
-/// into again.
-pub(super) fn keep_unguarded(subject: &Subject, mut status: WorkflowExecutionStatus) -> WorkflowExecutionStatus {
+/// Keeps the record of the cancellation where conditions are written whole. `counted`: when the cancellation has ended
+/// the execution, where it has.
+pub(super) fn keep_unguarded(
+    subject: &Subject,
+    mut status: WorkflowExecutionStatus,
+    counted: Option<Time>,
+) -> WorkflowExecutionStatus {
     let is_said = status.conditions.iter().any(|condition| condition.type_ == conditions::UNGUARDED);
-    if let Some(since) = subject.unguarded.filter(|_| !is_said && !status.conditions.is_empty()) {
-        status.conditions.push(unguarded_condition(subject, WordKind::Cancellation, since));
-    }
+    let Some(Unguarded { since, counts }) = subject.unguarded.filter(|_| !is_said && !status.conditions.is_empty())
+    else {
+        return status;
+    };
+    let (counts, since) = match counted.filter(|_| !counts) {
+        Some(now) => (true, now),
+        None => (counts, since),
+    };
+    status.conditions.push(unguarded_condition(subject, WordKind::Cancellation, counts, since));
     status
 }
 
-fn unguarded_condition(subject: &Subject, kind: WordKind, at: Time) -> Condition {
-    condition(subject, at, conditions::UNGUARDED, "True", kind.reason(), kind.message())
+/// Records of a clearance that it counts, where these conditions say that it does not.
+pub(super) fn count_clearance(subject: &Subject, mut kept: Vec<Condition>, now: Time) -> Vec<Condition> {
+    let ignored = WordKind::Clearance.reason(false);
+    let is_it = |condition: &&mut Condition| condition.type_ == conditions::UNGUARDED && condition.reason == ignored;
+    if let Some(condition) = kept.iter_mut().find(is_it) {
+        *condition = unguarded_condition(subject, WordKind::Clearance, true, now);
+    }
+    kept
+}
+
+fn unguarded_condition(subject: &Subject, kind: WordKind, counts: bool, at: Time) -> Condition {
+    let status = if counts { "False" } else { "True" };
+    condition(subject, at, conditions::UNGUARDED, status, kind.reason(counts), kind.message(counts))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn at(second: i64) -> Time {
+        Time::from_timestamp(second, 0).unwrap()
+    }
+
     #[test]
-    fn what_does_not_count_is_said_until_the_end() {
-        let at = |second| Time::from_timestamp(second, 0).unwrap();
-        let fresh = unguarded(&Subject::default(), Vec::new(), WordKind::Cancellation, at(5));
+    fn one_condition_says_what_can_act_now() {
+        let fresh = unguarded(&Subject::default(), Vec::new(), WordKind::Cancellation, false, at(5));
         assert_eq!((fresh.phase, fresh.conditions.len()), (Some(Phase::Pending), 1));
         let running = Subject { is_running: true, ..Subject::default() };
-        assert_eq!(unguarded(&running, Vec::new(), WordKind::Cancellation, at(5)).phase, None);
-        let ended = unguarded(&Subject::default(), fresh.conditions.clone(), WordKind::Clearance, at(9));
-        assert_eq!((ended.phase, ended.conditions.len()), (None, 1), "one condition tells of what can act now");
-        assert_eq!(ended.conditions[0].reason, conditions::CLEARANCE_UNGUARDED);
-        // Conditions that are written whole keep it, as it was.
-        let said = Subject { unguarded: Some(at(5)), ..running };
-        let held = condition(&said, at(7), conditions::TARGET_LOCKED, "True", conditions::HELD, "");
+        assert_eq!(unguarded(&running, Vec::new(), WordKind::Cancellation, false, at(5)).phase, None);
+        let ended = unguarded(&Subject::default(), fresh.conditions, WordKind::Clearance, false, at(9));
+        let shown = |it: &Condition| (it.status.clone(), it.reason.clone());
+        let of = |status: &str, reason: &str| (status.to_owned(), reason.to_owned());
+        assert_eq!(
+            ended.conditions.iter().map(shown).collect::<Vec<_>>(),
+            [of("True", conditions::CLEARANCE_UNGUARDED)]
+        );
+        let counts = count_clearance(&Subject::default(), ended.conditions, at(12));
+        assert_eq!(counts.iter().map(shown).collect::<Vec<_>>(), [of("False", conditions::CLEARANCE_COUNTS)]);
+        assert_eq!(count_clearance(&Subject::default(), counts.clone(), at(15)), counts, "once");
+        assert_eq!(count_clearance(&Subject::default(), Vec::new(), at(15)), []);
+    }
+
+    #[test]
+    fn the_record_of_a_cancellation_stays_where_conditions_are_written_whole() {
+        let said = |counts| Subject {
+            is_running: true,
+            unguarded: Some(Unguarded { since: at(5), counts }),
+            ..Subject::default()
+        };
+        let held = condition(&said(false), at(7), conditions::TARGET_LOCKED, "True", conditions::HELD, "");
         let written = amended(Vec::new(), held);
-        let kept = keep_unguarded(&said, written.clone());
-        assert_eq!(kept.conditions[1], unguarded_condition(&said, WordKind::Cancellation, at(5)));
-        assert_eq!(keep_unguarded(&said, kept.clone()), kept, "once");
-        assert_eq!(keep_unguarded(&Subject::default(), written.clone()), written);
-        assert!(keep_unguarded(&said, guarded(GuardMark::new(7))).conditions.is_empty(), "they stay as they are");
+        let is = |counts, since| unguarded_condition(&said(false), WordKind::Cancellation, counts, since);
+        for (counts, counted, expected) in [
+            (false, None, is(false, at(5))),
+            (false, Some(at(9)), is(true, at(9))),
+            (true, None, is(true, at(5))),
+            (true, Some(at(9)), is(true, at(5))),
+        ] {
+            let kept = keep_unguarded(&said(counts), written.clone(), counted);
+            assert_eq!(kept.conditions[1], expected, "{counts}, {counted:?}");
+            assert_eq!(keep_unguarded(&said(counts), kept.clone(), counted), kept, "once");
+        }
+        assert_eq!(keep_unguarded(&Subject::default(), written.clone(), Some(at(9))), written);
+        let silent = WorkflowExecutionStatus::default();
+        assert!(keep_unguarded(&said(false), silent, None).conditions.is_empty(), "they stay as they are");
     }
 }

@@ -24,8 +24,9 @@ fn both_spellings_of_every_reason_agree() {
     for reason in FailureReason::ALL {
         assert_eq!(api_reason(reason).as_str(), reason.as_str());
     }
-    let ends = [conditions::CLEARED, conditions::SUPERSEDED, conditions::LIFTED];
-    assert_eq!([Blocked::Cleared, Blocked::Superseded, Blocked::Lifted].map(Blocked::reason), ends);
+    let ends = [conditions::CLEARED, conditions::SUPERSEDED, conditions::RECOVERED, conditions::LIFTED];
+    let said = [Blocked::Cleared, Blocked::Superseded, Blocked::Recovered, Blocked::Lifted];
+    assert_eq!(said.map(Blocked::reason), ends);
     for reason in BlockReason::ALL {
         assert!(SkipReason::ALL.iter().any(|skip| skip.as_str() == reason.as_str()), "{reason:?}");
     }
@@ -169,7 +170,8 @@ fn a_clearance_is_recorded_or_said_to_do_nothing_and_the_other_conditions_stay()
     let (subject, target) = (subject(false), TargetName::parse("node/n").unwrap());
     let other = condition(&subject, at(0), conditions::SUCCEEDED, "False", "Unknown", "m");
     let blocks = blocked_condition(&subject, at(0), Blocked::Yes(BlockReason::ExhaustedRetries), Some(&target));
-    let clearance = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded: Recorded::Not };
+    let clearance =
+        Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded: Recorded::Not, unguarded: None };
     let effective = cleared(Some(&target), &subject, vec![blocks, other.clone()], &clearance, true, at(9));
     let lifted = blocked_condition(&subject, at(9), Blocked::Cleared, Some(&target));
     assert_eq!(effective.conditions, [lifted, other.clone()]);

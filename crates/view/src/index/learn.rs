@@ -9,7 +9,7 @@ use wfe_core::by_uid::Few;
 use wfe_core::chain::RunNumber;
 use wfe_core::execution::{Execution, ExecutionState, Lost};
 use wfe_core::findings::Findings;
-use wfe_core::guard::{Guard, Looked};
+use wfe_core::guard::Guard;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::reason::Refusal;
 use wfe_core::retry::Answers;
@@ -72,15 +72,6 @@ impl Index {
             self.targets.values_mut().for_each(|entry| entry.target.guard = guard);
         }
         is_new
-    }
-
-    /// Records what a look at these policies has found that began after this was set on an execution.
-    pub fn looked_at_policies(&mut self, key: &Key, execution: &Uid, looked: Looked) {
-        if let Some(entry) = self.targets.get_mut(key)
-            && let Some(execution) = entry.target.executions.get_mut(execution)
-        {
-            execution.remember().looked = Some(looked);
-        }
     }
 
     /// Records what the conditions of a retry policy have said of an attempt of an execution, unless that is on another

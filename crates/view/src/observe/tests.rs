@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use wfe_api::{WorkflowExecution, target_resource};
 use wfe_core::execution::Recorded::{Effective, Ineffective, Not};
+use wfe_core::guard::Unguarded;
 
 use super::*;
 
@@ -144,17 +145,44 @@ fn after_the_end_a_condition_of_one_that_goes_on_is_noticed() {
 }
 
 #[test]
+fn a_block_is_read_while_it_stands_or_its_recovery_has_ended_it() {
+    for (status, reason, shown) in [
+        ("True", "PreviousExecutionFailed", Some("PreviousExecutionFailed")),
+        ("False", "Recovered", Some("Recovered")),
+        ("False", "Lifted", None),
+        ("Unknown", "Recovered", None),
+    ] {
+        let blocked = json!({"type": "Blocked", "status": status, "reason": reason, "message": "",
+            "lastTransitionTime": "2027-01-01T00:00:01Z"});
+        let execution = read(&json!({}), &json!({"phase": "Failed", "conditions": [blocked]}));
+        assert_eq!(execution.blocked_shown.as_deref(), shown, "{status} {reason}");
+    }
+}
+
+#[test]
 fn a_clearance_is_read_from_the_spec_and_what_became_of_it_from_the_status() {
     let spec = json!({"clearance": {"reason": "looked", "clearedBy": "jo"}, "recoveryOf": "wfe-1"});
     let ineffective = json!({"type": "ClearanceIneffective", "status": "True", "reason": "NothingBlocked",
         "message": "", "lastTransitionTime": "2027-01-01T00:00:01Z"});
-    for (status, recorded) in [
-        (json!({"phase": "Failed"}), Not),
-        (json!({"phase": "Failed", "clearance": {"clearedBy": "jo"}}), Effective),
-        (json!({"phase": "Failed", "conditions": [ineffective]}), Ineffective),
+    let unguarded = |status: &str, reason: &str| {
+        json!({"type": "Unguarded", "status": status, "reason": reason,
+        "message": "", "lastTransitionTime": "2027-01-01T00:00:01Z"})
+    };
+    let since = Time::from_timestamp(1_798_761_601, 0).unwrap();
+    let said = |counts| Some(Unguarded { since, counts });
+    let (ignored, counts) = (unguarded("True", "ClearanceUnguarded"), unguarded("False", "ClearanceCounts"));
+    let other = unguarded("True", "CancellationUnguarded");
+    for (status, recorded, unguarded) in [
+        (json!({"phase": "Failed"}), Not, None),
+        (json!({"phase": "Failed", "clearance": {"clearedBy": "jo"}}), Effective, None),
+        (json!({"phase": "Failed", "conditions": [ineffective]}), Ineffective, None),
+        (json!({"phase": "Failed", "conditions": [ignored]}), Not, said(false)),
+        (json!({"phase": "Failed", "conditions": [counts.clone()]}), Not, said(true)),
+        (json!({"phase": "Failed", "conditions": [counts], "clearance": {"clearedBy": "jo"}}), Effective, said(true)),
+        (json!({"phase": "Failed", "conditions": [other]}), Not, None),
     ] {
         let execution = read(&spec, &status);
-        let expected = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded };
+        let expected = Clearance { reason: "looked".into(), cleared_by: "jo".into(), recorded, unguarded };
         assert_eq!(
             (execution.clearance.as_deref(), execution.recovery_of.as_deref()),
             (Some(&expected), Some("wfe-1"))

@@ -95,7 +95,6 @@ pub(super) fn status(random: &mut Rng) -> Value {
             status["pipelineRunRef"]["name"] = json!(format!("wfe-{run}"));
         }
         status["runSequence"] = json!(1);
-        status["guard"] = json!("0000f00d");
         status["pipelineRunStatus"] = json!({"status": "Unknown", "completedTasks": 1, "totalTasks": 2});
     }
     if matches!(phase, "Completed" | "Failed" | "Skipped") {

@@ -136,7 +136,7 @@ impl Supervisor {
             clock: self.clock.clone(),
             config: self.in_force.clone(),
             crds,
-            guard: watch::channel(Guard::Off).1,
+            guard: watch::channel(Guard::InForce).1,
             leadership,
             metrics,
             health,

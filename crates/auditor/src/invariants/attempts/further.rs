@@ -242,9 +242,12 @@ impl Said {
     }
 }
 
-/// Tells whether a status says that the cancellation of the execution does not count (section 17).
+/// Tells whether a status says that the cancellation of the execution does not count now (section 17).
 fn is_unguarded(status: &Value) -> bool {
-    let says_so =
-        |it: &Value| it["type"] == conditions::UNGUARDED && it["reason"] == conditions::CANCELLATION_UNGUARDED;
+    let says_so = |it: &Value| {
+        it["type"] == conditions::UNGUARDED
+            && it["status"] == "True"
+            && it["reason"] == conditions::CANCELLATION_UNGUARDED
+    };
     status["conditions"].as_array().is_some_and(|all| all.iter().any(says_so))
 }

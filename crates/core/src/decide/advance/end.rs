@@ -153,7 +153,7 @@ impl<'a> Running<'a> {
         }
         match (run.cancel_reason, &self.execution.cancellation) {
             (Some(CancelReason::Requested), Some(cancellation)) => {
-                let message = format!("cancelled by {}: {}", cancellation.requested_by, cancellation.reason);
+                let message = format!("cancelled by {}: {}", cancellation.author(), cancellation.reason);
                 (FailureReason::Unknown, message)
             }
             (Some(CancelReason::NotStarted), _) => {

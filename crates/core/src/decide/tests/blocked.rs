@@ -4,7 +4,7 @@ use super::*;
 use crate::execution::Recorded;
 use crate::reason::BlockReason;
 use crate::schedule::Keep;
-use crate::standing::Blocked;
+use crate::standing::{Blocked, RECOVERED};
 
 fn shows(reason: &str, execution: Execution) -> Execution {
     Execution { blocked_shown: Some(reason.into()), ..execution }
@@ -51,6 +51,76 @@ fn who_blocks_says_so_and_who_no_longer_does_says_why() {
         (
             "a later success",
             vec![shows(broke_shown, broke("b", "w", 1, 0)), completed("c", "x", 2, 5)],
+            &target_scope,
+            vec![("b", Blocked::Lifted)],
+        ),
+        (
+            "its recovery",
+            vec![shows(broke_shown, broke("b", "w", 1, 0)), recovers("b", completed("c", "x", 2, 5))],
+            &target_scope,
+            vec![("b", Blocked::Recovered)],
+        ),
+        (
+            "its recovery, as its status says",
+            vec![shows(RECOVERED, broke("b", "w", 1, 0)), recovers("b", completed("c", "x", 2, 5))],
+            &target_scope,
+            vec![],
+        ),
+        (
+            "its recovery, and then a failure before anything ran",
+            vec![
+                shows(RECOVERED, broke("b", "w", 1, 0)),
+                recovers("b", completed("c", "x", 2, 5)),
+                stalled("d", "y", 3, 10, 20),
+            ],
+            &target_scope,
+            vec![],
+        ),
+        (
+            "its recovery, and then a success",
+            vec![
+                shows(RECOVERED, broke("b", "w", 1, 0)),
+                recovers("b", completed("c", "x", 2, 5)),
+                completed("d", "y", 3, 10),
+            ],
+            &target_scope,
+            vec![("b", Blocked::Lifted)],
+        ),
+        (
+            "its recovery, and then a failure half way",
+            vec![
+                shows(RECOVERED, broke("b", "w", 1, 0)),
+                recovers("b", completed("c", "x", 2, 5)),
+                shows(broke_shown, broke("d", "y", 3, 10)),
+            ],
+            &target_scope,
+            vec![("b", Blocked::Lifted)],
+        ),
+        (
+            "its recovery is gone",
+            vec![shows(RECOVERED, broke("b", "w", 1, 0))],
+            &target_scope,
+            vec![("b", Blocked::Yes(Broke))],
+        ),
+        (
+            "the recovery of a recovery that broke",
+            vec![
+                shows(broke_shown, broke("b", "w", 1, 0)),
+                shows(broke_shown, recovers("b", broke("c", "x", 2, 5))),
+                recovers("c", completed("d", "y", 3, 10)),
+            ],
+            &target_scope,
+            vec![("b", Blocked::Lifted), ("c", Blocked::Recovered)],
+        ),
+        (
+            "the recovery of a namesake in another namespace",
+            vec![
+                shows(broke_shown, broke("b", "w", 1, 0)),
+                Execution {
+                    id: crate::name::ExecutionId { namespace: "elsewhere".into(), ..id("c") },
+                    ..recovers("b", completed("c", "x", 2, 5))
+                },
+            ],
             &target_scope,
             vec![("b", Blocked::Lifted)],
         ),
@@ -131,6 +201,11 @@ fn the_condition_says_what_the_block_means_and_what_ends_it() {
         ),
         (Blocked::Cleared, "a clearance has lifted its block of node/n"),
         (Blocked::Superseded, "a later execution blocks node/n in its place"),
+        (
+            Blocked::Recovered,
+            "the recovery of this execution has succeeded and ended its block of node/n; until a later execution has run \
+             there, deleting this one requires permission to clear it",
+        ),
         (Blocked::Lifted, "its block of node/n has ended, by a later success or by time"),
     ] {
         assert_eq!(blocked.message("node/n"), expected, "{}", blocked.reason());

@@ -97,6 +97,16 @@ fn what_blocks_counts_or_is_the_newest_stays_and_so_does_what_mends_it() {
             &["a", "b", "c"],
         ),
         (
+            "what its recovery has mended stays while that is the newest that ran",
+            vec![expiring(broke("a", "w", 1, 0)), recovers("a", success("b", 2, 5)), skipped("s", 9)],
+            &[],
+        ),
+        (
+            "and goes after another success",
+            vec![expiring(broke("a", "w", 1, 0)), recovers("a", success("b", 2, 5)), success("c", 3, 6)],
+            &["a", "b"],
+        ),
+        (
             "a success stays while what it has mended stays",
             vec![broke("a", "w", 1, 0), success("b", 2, 5), success("c", 3, 6), success("d", 4, 7)],
             &[],
@@ -242,8 +252,9 @@ proptest! {
         let show = decide(&target, &policy, at(NOW)).actions;
         for action in show {
             if let Action::Write(Write { execution, says: Says::Blocked(blocked), .. }) = action {
-                let yes = matches!(blocked, crate::standing::Blocked::Yes(_));
-                let shown = yes.then(|| blocked.reason().into());
+                use crate::standing::Blocked::{Recovered, Yes};
+                let is_shown = matches!(blocked, Yes(_) | Recovered);
+                let shown = is_shown.then(|| blocked.reason().into());
                 target.executions.get_mut(&execution.uid).unwrap().blocked_shown = shown;
             }
         }

@@ -1,111 +1,87 @@
-//! What a person has set counts where its policies were there all the time (SPEC section 17, ADR 13).
+//! What a person has set counts while its policies are in force (SPEC section 17, ADR 13).
 
 use super::*;
-use crate::execution::Recorded;
-use crate::guard::{Guard, GuardMark, Touch, WordKind};
+use crate::guard::{Guard, WordKind};
 
-fn guarded(number: u32, executions: Vec<Execution>, runs: Vec<Run>) -> Target {
-    Target { guard: guard(number), ..target(executions, runs) }
+fn guarded(guard: Guard, executions: Vec<Execution>, runs: Vec<Run>) -> Target {
+    Target { guard, ..target(executions, runs) }
 }
 
-/// It broke half way, and its status says that it blocks.
-fn blocks(uid: &str) -> Execution {
-    Execution { blocked_shown: Some("PreviousExecutionFailed".into()), ..broke(uid, "w", 1, 0) }
+/// It broke half way, its status says that it blocks, and somebody has cleared it. The status says this of the policy.
+fn set(said: Option<bool>) -> Execution {
+    let blocks = Execution { blocked_shown: Some("PreviousExecutionFailed".into()), ..broke("b", "w", 1, 0) };
+    cleared_unguarded(blocks, said)
 }
 
-fn cancelled(execution: Execution) -> Execution {
-    Execution { cancellation: Some(Box::new(cancellation(None))), ..execution }
+fn cancelled(said: Option<bool>, execution: Execution) -> Execution {
+    Execution { cancellation: Some(Box::new(cancellation(said))), ..execution }
 }
 
-/// It was created at a second.
-fn created(second: i64, execution: Execution) -> Execution {
-    Execution { created: at(second), ..execution }
-}
-
-fn looks(uid: &str, cancellation: bool, clearance: bool) -> Action {
-    Action::Look { execution: id(uid), touch: Touch { cancellation, clearance } }
-}
-
-fn says_unguarded(uid: &str, kind: WordKind) -> Action {
-    written(uid, vec![], Says::Unguarded(kind))
-}
-
-fn says_guarded(uid: &str, number: u32) -> Action {
-    written(uid, vec![], Says::Guarded(GuardMark::new(number)))
+fn says(uid: &str, kind: WordKind, counts: bool) -> Action {
+    written(uid, vec![], Says::Unguarded { kind, counts })
 }
 
 #[test]
-fn a_clearance_counts_where_its_policies_were_there_all_the_time() {
-    let set = |number| named(number, cleared(blocks("b"), Recorded::Not));
-    let clears = |effective| {
-        let clearance = *cleared(blocks("b"), Recorded::Not).clearance.unwrap();
-        vec![written("b", vec![], Says::Cleared { clearance, effective })]
+fn a_clearance_counts_while_its_policies_are_in_force() {
+    let clears = |said| {
+        let clearance = *set(said).clearance.unwrap();
+        vec![written("b", vec![], Says::Cleared { clearance, effective: true })]
     };
-    let unguarded = || vec![says_unguarded("b", WordKind::Clearance)];
-    let other_look = {
-        let mut execution = looked_into(named(1, blocks("b")), Some(1));
-        execution.clearance = set(1).clearance;
-        execution
-    };
-    let off = Target { guard: Guard::Off, ..target(vec![set(0)], vec![]) };
-    let table: Vec<(&str, Target, Vec<Action>)> = vec![
-        ("nobody looks", off, clears(true)),
-        ("it is looked into first", guarded(1, vec![set(1)], vec![]), vec![looks("b", false, true)]),
-        ("the policies are the same", guarded(1, vec![looked_into(set(1), Some(1))], vec![]), clears(true)),
-        (
-            "they are the same, and this process has known others",
-            guarded(2, vec![looked_into(set(1), Some(1))], vec![]),
-            clears(true),
-        ),
-        ("they were made anew", guarded(2, vec![looked_into(set(1), Some(2))], vec![]), unguarded()),
-        ("they are missing", guarded(0, vec![looked_into(set(1), None)], vec![]), unguarded()),
-        ("the status names none", guarded(1, vec![looked_into(set(0), Some(1))], vec![]), unguarded()),
-        ("the look began before it was set", guarded(1, vec![other_look], vec![]), vec![looks("b", false, true)]),
-        (
-            "what is recorded stays so",
-            guarded(2, vec![named(1, cleared(broke("b", "w", 1, 0), Recorded::Effective))], vec![]),
-            vec![],
-        ),
-        ("the status says it", guarded(2, vec![named(1, cleared(blocks("b"), Recorded::Unguarded))], vec![]), vec![]),
+    let unguarded = || vec![says("b", WordKind::Clearance, false)];
+    // What the status says, what is known, and what is done.
+    let table = [
+        (None, Guard::InForce, clears(None)),
+        (None, Guard::Recorded, clears(None)),
+        (None, Guard::Unknown, vec![]),
+        (None, Guard::Missing, unguarded()),
+        (Some(false), Guard::Missing, vec![]),
+        (Some(false), Guard::Unknown, vec![]),
+        (Some(false), Guard::Recorded, vec![]),
+        (Some(false), Guard::InForce, clears(Some(false))),
+        (Some(true), Guard::Missing, clears(Some(true))),
     ];
-    for (name, target, expected) in table {
-        assert_eq!(actions(&target), expected, "{name}");
+    for (said, guard, expected) in table {
+        assert_eq!(actions(&guarded(guard, vec![set(said)], vec![])), expected, "{said:?}, {guard:?}");
     }
+    let recorded = cleared(broke("b", "w", 1, 0), crate::execution::Recorded::Effective);
+    assert_eq!(actions(&guarded(Guard::Missing, vec![recorded], vec![])), [], "what is recorded stays so");
 }
 
 #[test]
-fn whoever_asks_for_a_turn_waits_until_a_clearance_is_looked_into() {
-    let set = named(1, cleared(blocks("b"), Recorded::Not));
-    let asks = asks("a", "w");
-    let open = guarded(1, vec![set.clone(), asks.clone()], vec![]);
-    assert_eq!(actions(&open), vec![looks("b", false, true)]);
+fn an_execution_waits_while_it_is_not_known_whether_a_clearance_counts() {
+    let with = |guard, said, runs| guarded(guard, vec![set(said), asks("a", "w")], runs);
+    let open = with(Guard::Unknown, None, vec![]);
+    assert_eq!(actions(&open), []);
     assert_eq!(waiting(&open), vec![("a".to_owned(), Waiting::Guard)]);
     // At the look of its own run too, which stays.
-    let pending = guarded(1, vec![set.clone(), asks.clone()], vec![run(2, "a", Progress::Pending)]);
-    assert_eq!(actions(&pending), vec![looks("b", false, true)]);
-    let honest = guarded(1, vec![looked_into(set.clone(), Some(1)), asks.clone()], vec![]);
-    assert!(actions(&honest).contains(&create("a", 2)), "{:?}", actions(&honest));
-    let forged = actions(&guarded(2, vec![looked_into(set, Some(2)), asks], vec![]));
-    assert!(forged.iter().any(|action| matches!(action, Action::Skip { .. })), "{forged:?}");
+    assert_eq!(actions(&with(Guard::Unknown, None, vec![run(2, "a", Progress::Pending)])), []);
+    let counts = actions(&with(Guard::InForce, Some(false), vec![]));
+    assert!(counts.contains(&create("a", 2)), "{counts:?}");
+    for said in [None, Some(false)] {
+        let missing = actions(&with(Guard::Missing, said, vec![]));
+        assert!(missing.iter().any(|action| matches!(action, Action::Skip { .. })), "{said:?}: {missing:?}");
+    }
 }
 
 #[test]
-fn a_cancellation_counts_where_its_policies_were_there_all_the_time() {
-    let runs = |number| cancelled(named(number, running("a", "r1")));
+fn a_cancellation_counts_while_its_policies_are_in_force() {
+    let runs = |said| cancelled(said, running("a", "r1"));
     let released = || vec![run(1, "a", Progress::Released)];
     let pending = || vec![run(1, "a", Progress::Pending)];
-    let stops = || vec![cancels("r1", CancelReason::Requested)];
-    let unguarded = || vec![says_unguarded("a", WordKind::Cancellation)];
-    let ignored = Execution { cancellation: Some(Box::new(cancellation(Some(at(1))))), ..runs(1) };
+    let stops = || cancels("r1", CancelReason::Requested);
+    let says = |counts| says("a", WordKind::Cancellation, counts);
+    let mut stopped = run(1, "a", Progress::Released);
+    (stopped.cancelled, stopped.cancel_reason) = (true, Some(CancelReason::Requested));
     let table: Vec<(&str, Target, Vec<Action>)> = vec![
-        ("it is looked into first", guarded(1, vec![runs(1)], released()), vec![looks("a", true, false)]),
-        ("nothing begins meanwhile", guarded(1, vec![runs(1)], pending()), vec![looks("a", true, false)]),
-        ("the policies are the same", guarded(1, vec![looked_into(runs(1), Some(1))], released()), stops()),
-        ("they were made anew", guarded(2, vec![looked_into(runs(1), Some(2))], released()), unguarded()),
-        ("they are missing", guarded(1, vec![looked_into(runs(1), None)], released()), unguarded()),
-        ("the status names none", guarded(1, vec![looked_into(runs(0), Some(1))], released()), unguarded()),
-        ("the status says that it does not count", guarded(1, vec![ignored.clone()], released()), vec![]),
-        ("and so it begins", guarded(1, vec![ignored], pending()), vec![releases("r1")]),
+        ("they are in force", guarded(Guard::InForce, vec![runs(None)], released()), vec![stops()]),
+        ("nobody knows", guarded(Guard::Unknown, vec![runs(None)], released()), vec![]),
+        ("nothing begins meanwhile", guarded(Guard::Unknown, vec![runs(None)], pending()), vec![]),
+        ("they are missing", guarded(Guard::Missing, vec![runs(None)], released()), vec![says(false)]),
+        ("the status says so", guarded(Guard::Missing, vec![runs(Some(false))], released()), vec![]),
+        ("and so it begins", guarded(Guard::Missing, vec![runs(Some(false))], pending()), vec![releases("r1")]),
+        ("they are back", guarded(Guard::InForce, vec![runs(Some(false))], released()), vec![stops(), says(true)]),
+        ("it has counted", guarded(Guard::Missing, vec![runs(Some(true))], released()), vec![stops()]),
+        ("it has acted, and they go", guarded(Guard::Missing, vec![runs(None)], vec![stopped]), vec![]),
     ];
     for (name, target, expected) in table {
         assert_eq!(actions(&target), expected, "{name}");
@@ -113,59 +89,17 @@ fn a_cancellation_counts_where_its_policies_were_there_all_the_time() {
 }
 
 #[test]
-fn a_cancellation_before_the_start_counts_where_its_execution_is_younger_than_its_policies() {
-    let set = |number, second| named(number, created(second, cancelled(undecided("a"))));
-    let found = |number, second| looked_into(set(number, second), Some(1));
-    let unguarded = || vec![says_unguarded("a", WordKind::Cancellation)];
-    // The policies are known since second -50.
-    let table: Vec<(&str, Execution, Option<Vec<Action>>)> = vec![
-        ("younger than what is known", found(0, -49), None),
-        ("as old", found(0, -50), None),
-        ("older", found(0, -51), Some(unguarded())),
-        ("older, and its status names the policies", found(1, -51), None),
-        ("younger, and its status names others", found(2, -49), Some(unguarded())),
-        ("younger, and other policies are found", looked_into(set(0, -49), Some(2)), Some(unguarded())),
-        ("younger, and none are found", looked_into(set(0, -49), None), Some(unguarded())),
-        ("it is looked into first", set(0, -49), Some(vec![looks("a", true, false)])),
-    ];
-    for (name, execution, expected) in table {
-        let found = actions(&guarded(1, vec![execution], vec![]));
-        match expected {
-            Some(expected) => assert_eq!(found, expected, "{name}"),
-            None => assert!(only_failure(&found).cancelled, "{name}: {found:?}"),
-        }
+fn a_cancellation_before_the_start_is_answered_before_anything_begins() {
+    let with = |guard, said| guarded(guard, vec![cancelled(said, undecided("a"))], vec![]);
+    for (guard, said) in [(Guard::InForce, None), (Guard::InForce, Some(false)), (Guard::Missing, Some(true))] {
+        let found = actions(&with(guard, said));
+        let failure = only_failure(&found);
+        assert!(failure.cancelled, "{guard:?}, {said:?}: {found:?}");
+        // The name is what its author wrote: the failure says so for ever.
+        assert_eq!(failure.message.contains("no admission policy has checked"), said.is_some(), "{}", failure.message);
     }
-    let ignored = Execution { cancellation: Some(Box::new(cancellation(Some(at(1))))), ..undecided("a") };
-    assert_eq!(actions(&guarded(1, vec![ignored], vec![])), vec![create("a", 1)], "what does not count stops nothing");
-}
-
-#[test]
-fn a_status_names_the_policies_again_when_they_change_and_nothing_is_set() {
-    let released = || vec![run(1, "a", Progress::Released)];
-    let table: Vec<(&str, Target, Vec<Action>)> = vec![
-        ("it runs", guarded(2, vec![named(1, running("a", "r1"))], released()), vec![says_guarded("a", 2)]),
-        ("it runs, and names them", guarded(2, vec![named(2, running("a", "r1"))], released()), vec![]),
-        ("it blocks", guarded(2, vec![named(1, blocks("b"))], vec![]), vec![says_guarded("b", 2)]),
-        ("an older operator has written it", guarded(2, vec![blocks("b")], vec![]), vec![says_guarded("b", 2)]),
-        ("it blocks nobody", guarded(2, vec![named(1, failed("f"))], vec![]), vec![]),
-        ("it completed", guarded(2, vec![completed("c", "w", 1, 0)], vec![]), vec![]),
-        ("they do not protect", guarded(0, vec![named(1, blocks("b"))], vec![]), vec![]),
-        (
-            "what is set was set before",
-            guarded(
-                2,
-                vec![looked_into(cancelled(named(1, running("a", "r1"))), Some(1))],
-                vec![run(1, "a", done(true))],
-            ),
-            vec![],
-        ),
-    ];
-    for (name, target, expected) in table {
-        let mut found = actions(&target);
-        found.retain(|action| !matches!(action, Action::Write(Write { says: Says::Ended { .. }, .. })));
-        assert_eq!(found, expected, "{name}");
-    }
-    let marks = [(1, undecided("a")), (1, cancelled(undecided("a"))), (0, undecided("a"))];
-    let marks = marks.map(|(number, execution)| guarded(number, vec![], vec![]).guard_of(&execution));
-    assert_eq!(marks, [Some(GuardMark::new(1)), None, None]);
+    assert_eq!(actions(&with(Guard::Unknown, None)), []);
+    assert_eq!(actions(&with(Guard::Missing, None)), [says("a", WordKind::Cancellation, false)]);
+    let ignored = actions(&with(Guard::Missing, Some(false)));
+    assert_eq!(ignored, [create("a", 1)], "what does not count stops nothing");
 }

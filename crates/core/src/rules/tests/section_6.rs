@@ -1,7 +1,8 @@
 //! Rule 2 with its scopes, recoveries and clearances; rules 3 to 5 where clearances meet them (SPEC section 6).
 
 use super::*;
-use crate::execution::Recorded::{Effective, Ineffective, Not, Unguarded};
+use crate::execution::Recorded::{Effective, Ineffective, Not};
+use crate::guard::Guard::{InForce, Missing, Recorded, Unknown};
 use crate::policy::Scope;
 
 fn workflow_scope(policy: &mut Policy) {
@@ -80,9 +81,9 @@ fn recovery() -> Vec<Row> {
     ]
 }
 
-/// A failure that was cleared; its status names policies, and a look has found those of number 1.
-fn guarded_by(number: u32) -> Execution {
-    looked_into(named(number, cleared(broke("b", "w", 1, 0), Not)), Some(1))
+/// A failure that was cleared, and what its status says of the policy.
+fn said(counts: Option<bool>) -> Vec<Execution> {
+    vec![cleared_unguarded(broke("b", "w", 1, 0), counts)]
 }
 
 fn clearance() -> Vec<Row> {
@@ -107,10 +108,14 @@ fn clearance() -> Vec<Row> {
         row("a backoff alone is no block to clear", stalled_and(Not), 1, BACKOFF),
         row("what a clearance has covered backs nothing off", stalled_and(Effective), 1, OTHERWISE),
         row("a clearance does not lift rule 5", hot, 0, COOLDOWN),
-        row("what was recorded as unguarded lifts nothing", broken(Unguarded), 1, BROKEN),
-        row("what was recorded as effective stays so, whoever looks", broken(Effective), 1, OTHERWISE).guarded(1),
-        row("a clearance acts when it is known to be guarded", vec![guarded_by(1)], 1, OTHERWISE).guarded(1),
-        row("one that other policies guard lifts nothing", vec![guarded_by(2)], 1, BROKEN).guarded(1),
-        row("nor one whose status names none", vec![guarded_by(0)], 1, BROKEN).guarded(1),
+        row("what was recorded as effective stays so, whatever is known", broken(Effective), 1, OTHERWISE)
+            .guarded(Missing),
+        row("a clearance acts while its policy is in force", said(None), 1, OTHERWISE).guarded(InForce),
+        row("a clearance lifts nothing while its policy is missing", said(None), 1, BROKEN).guarded(Missing),
+        row("nor where the status says so already", said(Some(false)), 1, BROKEN).guarded(Missing),
+        row("it acts as soon as the policy is back", said(Some(false)), 1, OTHERWISE).guarded(InForce),
+        row("what was recorded as counting stays so", said(Some(true)), 1, OTHERWISE).guarded(Missing),
+        row("and is not asked again", said(Some(true)), 1, OTHERWISE).guarded(Unknown),
+        row("who does not look goes by the status", said(Some(false)), 1, BROKEN).guarded(Recorded),
     ]
 }

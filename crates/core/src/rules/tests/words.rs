@@ -12,7 +12,7 @@ fn an_explanation_tells_what_each_rule_compared_and_what_would_change_it() {
     let text = said(&row("", past, 30, BACKOFF));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "0 unusable spec: its spec can be used");
-    assert_eq!(lines[5], "clearance: no clearance is being looked into");
+    assert_eq!(lines[5], "clearance: it is known of each clearance whether it counts");
     assert_eq!(lines[6], "2 previous execution failed: the last that ran, ops/wfe-s, completed");
     assert_eq!(lines[7], "3 exhausted retries: 2 failures in a row before anything ran, of 5");
     assert_eq!(

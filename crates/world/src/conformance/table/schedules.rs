@@ -128,7 +128,7 @@ pub(super) const ROWS: &[Written] = &[
         calls
     }),
     (201, "", "a triage adjusts what its author lists", |n| adjusts(n, &["interval", "parameters.SOME", "timeout"])),
-    (422, "Invalid", "nothing is resumed at once", |n| asks(n, &resume("a")["spec"])),
+    (201, "", "a resume is restored from a backup", |n| asks(n, &resume("a")["spec"])),
     (200, "", "a schedule is resumed later", |n| merged(n, "", resume("a"))),
     (422, "Invalid", "a resume says who", |n| {
         merged(n, "", json!({"spec": {"resume": {"triage": "a", "reason": "b"}}}))

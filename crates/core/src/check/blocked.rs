@@ -1,0 +1,27 @@
+//! What is said of blocks (SPEC section 15), read a second time.
+
+use super::actions::Check;
+use crate::name::ExecutionId;
+use crate::reason::BlockReason;
+use crate::standing::Blocked;
+
+impl Check<'_> {
+    /// A status says that it blocks where it does, and how its block has ended where it blocked before.
+    pub(super) fn show_blocked(&mut self, execution: &ExecutionId, blocked: Blocked) {
+        let Some(found) = self.execution(execution) else { return };
+        let fits = match blocked {
+            Blocked::Yes(reason) => self.record.is_blocked_by(found, reason),
+            Blocked::Cleared | Blocked::Superseded | Blocked::Recovered | Blocked::Lifted => {
+                let is_recovered = self.record.is_recovered(found);
+                let fits = match blocked {
+                    Blocked::Recovered => is_recovered && found.blocked_shown.as_deref() != Some("Recovered"),
+                    Blocked::Lifted => !is_recovered,
+                    _ => true,
+                };
+                fits && found.blocked_shown.is_some()
+                    && BlockReason::ALL.iter().all(|it| !self.record.is_blocked_by(found, *it))
+            }
+        };
+        self.expect("15", fits, || format!("says of {execution} that it is {blocked:?}"));
+    }
+}
