@@ -1,5 +1,8 @@
-//! What one namespace's crowd costs another's single execution: how long it waits for its run beside 10,000 undecided
-//! ones, and alone.
+//! What one namespace's crowd costs another's single execution: how long it waits for its run beside thousands of
+//! undecided ones, under the operator and under the floor in turns.
+//!
+//! The floor here is the least that others can be made to wait: one client for each of the two namespaces, and the one
+//! for the crowd has a single request under way.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use wfe_testkit::{World, WorldOptions};
 
+use crate::floor::Pick;
 use crate::numbers::{float, millis, percentile};
 use crate::observer::{Observer, Seen};
 use crate::subject::{Kind, Subject};
@@ -14,55 +18,117 @@ use crate::{Bench, player};
 
 /// Between two single executions, so that none meets what the last one still has to write.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How many targets the second crowd has.
+const FEW: usize = 12;
 
-/// Measures single executions alone, and then beside a crowd of so many, each on a target of its own. One operator
-/// watches all namespaces: this is not for a cluster that somebody gave.
-pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, alone: usize) -> Result<()> {
+/// How the executions of a crowd meet.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    /// Each has a target of its own, and runs.
+    Own,
+    /// All are rivals for few targets: one of each target runs, and the others are skipped.
+    Rivals,
+}
+
+impl Shape {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Rivals => "rivals",
+        }
+    }
+
+    fn target(self, number: usize) -> String {
+        match self {
+            Self::Own => format!("node/crowd-{number:05}"),
+            Self::Rivals => format!("node/crowd-{}", number % FEW),
+        }
+    }
+}
+
+/// Measures single executions beside crowds of so many, of both shapes, in so many rounds. One operator watches all
+/// namespaces: this is not for a cluster that somebody gave.
+pub(crate) async fn fairness(bench: &mut Bench, crowd: usize, rounds: usize) -> Result<()> {
     let other = Arc::clone(&bench.worlds.floor);
     let options = WorldOptions { all_namespaces: true, ..WorldOptions::default() };
     let world = World::with(other.control_plane(), "crowd", options).await?;
     let measured = async {
-        let observer = Observer::start(&world).await?;
-        let mut subject = bench.subjects.start(Kind::Operator, &world, false).await?;
-        let idle = singles(&other, &mut subject, &observer, "alone", |_, so_far| so_far == alone).await?;
-        subject.stop().await?;
-        clear(&world, &other).await?;
-
-        // The operator finds all of them undecided when it starts.
-        let names: Vec<String> = (0..crowd).map(|number| format!("crowd-{number:05}")).collect();
-        player::create_all(&world, names.into_iter().map(|name| (name.clone(), format!("node/{name}")))).await?;
-        let observer = Observer::start(&world).await?;
-        let mut subject = bench.subjects.start(Kind::Operator, &world, false).await?;
-        let begun = Instant::now();
-        let is_over = |seen: &Seen, _| seen.running.len() == crowd;
-        let beside = singles(&other, &mut subject, &observer, "beside", is_over).await?;
-        let took = begun.elapsed();
-        subject.stop().await?;
-        anyhow::Ok((idle, beside, took))
+        for shape in [Shape::Own, Shape::Rivals] {
+            for round in 0..rounds {
+                let order = [Kind::Floor, Kind::Operator];
+                let mut p99 = [0.0; 2];
+                for at in [round % 2, (round + 1) % 2] {
+                    p99[at] = beside(bench, (&world, &other), order[at], shape, crowd).await?;
+                }
+                let [of_floor, of_operator] = p99;
+                bench.results.add(
+                    &format!("fairness/{}/ratio", shape.name()),
+                    "times the floor",
+                    of_operator / of_floor,
+                );
+            }
+        }
+        anyhow::Ok(())
     }
     .await;
     clear(&world, &other).await?;
     world.close().await?;
-    let (idle, beside, took) = measured?;
-    let (of_idle, of_beside) = (percentile(&idle.waited, 0.99), percentile(&beside.waited, 0.99));
-    let (created_idle, created_beside) = (percentile(&idle.created, 0.99), percentile(&beside.created, 0.99));
-    bench.results.add("fairness/alone/p99", "ms", of_idle);
-    bench.results.add("fairness/alone/creation/p99", "ms", created_idle);
-    bench.results.add("fairness/beside/p50", "ms", percentile(&beside.waited, 0.5));
-    bench.results.add("fairness/beside/p99", "ms", of_beside);
-    bench.results.add("fairness/beside/creation/p99", "ms", created_beside);
-    bench.results.add("fairness/ratio", "times alone", of_beside / of_idle);
-    bench.results.add("fairness/crowd", "µs per execution", millis(took) * 1e3 / float(crowd));
+    measured
+}
+
+/// Measures single executions beside one crowd until that is decided. Returns the p99 of their waits.
+async fn beside(
+    bench: &mut Bench,
+    (world, other): (&World, &World),
+    kind: Kind,
+    shape: Shape,
+    crowd: usize,
+) -> Result<f64> {
+    // Whoever decides finds all of them undecided when it starts.
+    let execution = |number| (format!("crowd-{number:05}"), shape.target(number));
+    player::create_all(world, (0..crowd).map(execution)).await?;
+    let observer = Observer::start(world).await?;
+    let mut subjects = match kind {
+        Kind::Operator => vec![bench.subjects.start(kind, world, Pick::All).await?],
+        Kind::Floor => {
+            let of_crowd = match shape {
+                Shape::Own => Pick::OneByOne,
+                Shape::Rivals => Pick::StormOneByOne,
+            };
+            let singles = bench.subjects.start_floor(world, other.namespace(), Pick::All).await?;
+            let crowd = bench.subjects.start_floor(world, world.namespace(), of_crowd).await?;
+            vec![Subject::Floor(singles), Subject::Floor(crowd)]
+        }
+    };
+    let begun = Instant::now();
+    let is_over = |seen: &Seen| seen.running.len() + seen.skipped.len() == crowd;
+    let singles = singles(other, &mut subjects, &observer, is_over).await?;
+    let took = begun.elapsed();
+    for subject in subjects {
+        subject.stop().await?;
+    }
+    clear(world, other).await?;
+
+    let who = match kind {
+        Kind::Operator => "operator",
+        Kind::Floor => "floor",
+    };
+    let name = |what: &str| format!("fairness/{}/{who}/{what}", shape.name());
+    let p99 = percentile(&singles.waited, 0.99);
+    bench.results.add(&name("p50"), "ms", percentile(&singles.waited, 0.5));
+    bench.results.add(&name("p99"), "ms", p99);
+    bench.results.add(&name("creation/p99"), "ms", percentile(&singles.created, 0.99));
+    bench.results.add(&name("crowd"), "µs per execution", millis(took) * 1e3 / float(crowd));
     bench.say(&format!(
-        "{} single executions beside {crowd} of another namespace: p50 {:.1} ms, p99 {of_beside:.1} ms, of which their \
-         creation {created_beside:.1} ms; alone p50 {:.1} ms, p99 {of_idle:.1} ms, creation {created_idle:.1} ms; the \
-         crowd took {:.1} s",
-        beside.waited.len(),
-        percentile(&beside.waited, 0.5),
-        percentile(&idle.waited, 0.5),
+        "{who}: {} single executions beside {crowd} of another namespace ({}): p50 {:.1} ms, p99 {p99:.1} ms, of which \
+         their creation {:.1} ms; the crowd took {:.1} s",
+        singles.waited.len(),
+        shape.name(),
+        percentile(&singles.waited, 0.5),
+        percentile(&singles.created, 0.99),
         took.as_secs_f64()
     ));
-    Ok(())
+    Ok(p99)
 }
 
 async fn clear(world: &World, other: &World) -> Result<()> {
@@ -75,26 +141,25 @@ async fn clear(world: &World, other: &World) -> Result<()> {
 struct Singles {
     /// From before their creation until their run is there.
     waited: Vec<f64>,
-    /// For the answer to their creation: the API server's part, in which the operator has none.
+    /// For the answer to their creation: the API server's part, in which who decides has none.
     created: Vec<f64>,
 }
 
 /// Creates one execution after the other, each on a target of its own, and waits for its run.
 async fn singles(
     world: &World,
-    subject: &mut Subject,
+    subjects: &mut [Subject],
     observer: &Observer,
-    name: &str,
-    is_over: impl Fn(&Seen, usize) -> bool,
+    is_over: impl Fn(&Seen) -> bool,
 ) -> Result<Singles> {
     let mut times = Singles::default();
     loop {
-        let name = format!("{name}-{:05}", times.waited.len());
+        let name = format!("single-{:05}", times.waited.len());
         let begun = Instant::now();
         player::execution(world, &name, &format!("node/{name}")).create().await?;
         times.created.push(millis(begun.elapsed()));
-        let seen = |seen: &Seen| Some((*seen.created.get(&name)?, is_over(seen, times.waited.len() + 1)));
-        let (created, is_over) = subject.until(observer.until("its run is created", seen)).await?;
+        let seen = |seen: &Seen| Some((*seen.created.get(&name)?, is_over(seen)));
+        let (created, is_over) = Subject::until_of_all(subjects, observer.until("its run is created", seen)).await?;
         times.waited.push(millis(created - begun));
         if is_over {
             return Ok(times);

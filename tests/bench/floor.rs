@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Client;
 use tokio::sync::mpsc;
@@ -36,9 +36,36 @@ pub(crate) struct FloorArgs {
     pub(crate) namespace: String,
     #[arg(long)]
     pub(crate) execution_namespace: String,
-    /// All executions have one target: the first runs, and the others are skipped
+    /// What it makes of the executions
     #[arg(long)]
-    pub(crate) storm: bool,
+    pub(crate) pick: Pick,
+}
+
+/// What the floor client makes of the executions, and how many requests it has under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pick {
+    /// All run, as many at once as the operator works on
+    All,
+    /// All run, one request after the other
+    OneByOne,
+    /// The first runs, and the others are skipped: as many at once as the operator skips on one target
+    Storm,
+    /// The same, one request after the other
+    StormOneByOne,
+}
+
+impl Pick {
+    fn parallel(self) -> usize {
+        match self {
+            Self::All => PARALLEL_TARGETS,
+            Self::Storm => PARALLEL_SKIPS,
+            Self::OneByOne | Self::StormOneByOne => 1,
+        }
+    }
+
+    fn is_storm(self) -> bool {
+        matches!(self, Self::Storm | Self::StormOneByOne)
+    }
 }
 
 /// Sends what is to be sent. Cheap to clone.
@@ -132,7 +159,7 @@ pub(crate) async fn run(args: FloorArgs) -> Result<()> {
     }
 
     let mut floor =
-        Floor { sender, storm: args.storm, queue: VecDeque::new(), work: JoinSet::new(), states: HashMap::new() };
+        Floor { sender, pick: args.pick, queue: VecDeque::new(), work: JoinSet::new(), states: HashMap::new() };
     let place = Names { namespace: args.namespace, execution_namespace: args.execution_namespace, ..Names::default() };
     loop {
         tokio::select! {
@@ -173,7 +200,7 @@ enum State {
 
 struct Floor {
     sender: Sender,
-    storm: bool,
+    pick: Pick,
     /// What is to be sent, in the order in which it came up, as the operator's queue has it.
     queue: VecDeque<(Step, Names)>,
     work: JoinSet<Result<(Names, Option<Step>)>>,
@@ -183,8 +210,7 @@ struct Floor {
 impl Floor {
     /// Sends as much as may be under way.
     fn work(&mut self) {
-        let parallel = if self.storm { PARALLEL_SKIPS } else { PARALLEL_TARGETS };
-        while self.work.len() < parallel {
+        while self.work.len() < self.pick.parallel() {
             let Some((step, names)) = self.queue.pop_front() else { return };
             self.work.spawn(self.sender.clone().take(step, names));
         }
@@ -194,7 +220,7 @@ impl Floor {
         if self.states.contains_key(&names.wfe) {
             return;
         }
-        let step = if self.storm && !self.states.is_empty() { Step::Skip } else { Step::Create };
+        let step = if self.pick.is_storm() && !self.states.is_empty() { Step::Skip } else { Step::Create };
         self.states.insert(names.wfe.clone(), State::Beginning);
         self.queue.push_back((step, names));
     }

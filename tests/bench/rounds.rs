@@ -7,6 +7,7 @@ use wfe_testkit::World;
 
 use crate::Bench;
 use crate::counters::{Counted, Counters, Probe};
+use crate::floor::Pick;
 use crate::numbers::{float, median, millis, per_second, percentile};
 use crate::observer::{Observer, Seen};
 use crate::player::{self, Mode, Player};
@@ -57,7 +58,7 @@ async fn many(bench: &mut Bench, world: &World, kind: Kind, count: usize, mode: 
     let before = Counters::read(&bench.client).await?;
     let observer = Observer::start(world).await?;
     let probe = Probe::start(bench.client.clone());
-    let mut subject = bench.subjects.start(kind, world, false).await?;
+    let mut subject = bench.subjects.start(kind, world, Pick::All).await?;
     let ready = Counters::read(&bench.client).await?;
     let all = |seen: &Seen| seen.first_run().zip(last(&seen.running)).filter(|_| seen.running.len() == count);
     let (first, running) = subject.until(observer.until("all run", all)).await?;
@@ -171,7 +172,7 @@ pub(crate) async fn latency(bench: &mut Bench, blocks: usize, samples: usize) ->
             (Kind::Operator, &worlds.operator, &mut of_operator)
         };
         let observer = Observer::start(world).await?;
-        let mut subject = bench.subjects.start(kind, world, false).await?;
+        let mut subject = bench.subjects.start(kind, world, Pick::All).await?;
         for name in names(bench, samples) {
             let begun = Instant::now();
             player::execution(world, &name, &format!("node/{name}")).create().await?;
@@ -212,7 +213,7 @@ pub(crate) async fn latency_under_load(bench: &mut Bench, seconds: u64) -> Resul
     let worlds = bench.worlds.clone();
     for (kind, who, world) in [(Kind::Floor, "floor", &worlds.floor), (Kind::Operator, "operator", &worlds.operator)] {
         let observer = Observer::start(world).await?;
-        let mut subject = bench.subjects.start(kind, world, false).await?;
+        let mut subject = bench.subjects.start(kind, world, Pick::All).await?;
         let player = Player::start(world.client(), &world.execution_namespace(), Mode::Plain);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousands")]
         let count = (rate * Duration::from_secs(seconds).as_secs_f64()) as usize;
@@ -266,7 +267,7 @@ pub(crate) async fn one_storm(
     let before = Counters::read(&bench.client).await?;
     let observer = Observer::start(world).await?;
     let probe = Probe::start(bench.client.clone());
-    let mut subject = bench.subjects.start(kind, world, true).await?;
+    let mut subject = bench.subjects.start(kind, world, Pick::Storm).await?;
     let idle = cpu_seconds(subject.pid())?;
     let begun = Instant::now();
     player::create_all(world, names.into_iter().map(|name| (name, target.clone()))).await?;

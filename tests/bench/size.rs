@@ -15,7 +15,7 @@ pub(crate) struct Size {
     pub(crate) poison: (usize, usize),
     /// Batches of creations with the policies, and as many without.
     pub(crate) policies: usize,
-    /// Executions of the crowd beside single ones, and how many of those are alone.
+    /// Executions of each crowd beside single ones, and rounds.
     pub(crate) fairness: (usize, usize),
     /// Schedules, and rounds of those that fall due together.
     pub(crate) schedules: (usize, usize),
@@ -33,7 +33,7 @@ pub(crate) const FULL: Size = Size {
     targets: Some(5000),
     poison: (10_000, 2),
     policies: 100,
-    fairness: (10_000, 400),
+    fairness: (2400, 3),
     schedules: (5000, 6),
     past: &[0, 2500, 10_000, 50_000, 100_000],
     starts: 5,
@@ -49,7 +49,7 @@ pub(crate) const QUICK: Size = Size {
     targets: None,
     poison: (500, 1),
     policies: 25,
-    fairness: (500, 100),
+    fairness: (600, 1),
     schedules: (200, 2),
     past: &[0, 2500],
     starts: 1,

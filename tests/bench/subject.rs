@@ -5,8 +5,10 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use clap::ValueEnum as _;
 use wfe_testkit::{Proxy, World, process};
 
+use crate::floor::Pick;
 use crate::numbers::float;
 use crate::template::Templates;
 
@@ -126,6 +128,15 @@ impl Subject {
         }
     }
 
+    /// Waits for what these are to bring about, or until one of them ends by itself.
+    pub(crate) async fn until_of_all<T>(subjects: &mut [Self], work: impl Future<Output = Result<T>>) -> Result<T> {
+        let deaths = subjects.iter_mut().map(|subject| Box::pin(subject.death()));
+        tokio::select! {
+            done = work => done,
+            (why, _, _) = futures::future::select_all(deaths) => Err(why),
+        }
+    }
+
     async fn death(&mut self) -> anyhow::Error {
         loop {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -184,25 +195,24 @@ impl Subjects {
     }
 
     /// Starts one of the two and waits until it is ready.
-    pub(crate) async fn start(&self, kind: Kind, world: &World, storm: bool) -> Result<Subject> {
+    pub(crate) async fn start(&self, kind: Kind, world: &World, pick: Pick) -> Result<Subject> {
         Ok(match kind {
             Kind::Operator => Subject::Operator(Operator::start(world, &self.program, None).await?),
-            Kind::Floor => Subject::Floor(self.start_floor(world, storm).await?),
+            Kind::Floor => Subject::Floor(self.start_floor(world, world.namespace(), pick).await?),
         })
     }
 
-    async fn start_floor(&self, world: &World, storm: bool) -> Result<Floor> {
-        let kubeconfig = self.dir.join(format!("floor-{}", world.namespace()));
+    /// Starts a floor client for the executions of this namespace, whose runs are where those of the world are.
+    pub(crate) async fn start_floor(&self, world: &World, namespace: &str, pick: Pick) -> Result<Floor> {
+        let kubeconfig = self.dir.join(format!("floor-{namespace}"));
         world.write_operator_kubeconfig(None, &kubeconfig).await?;
-        let log = self.dir.join("floor.log");
+        let log = self.dir.join(format!("floor-{namespace}.log"));
         std::fs::write(&log, "")?;
         let file = std::fs::OpenOptions::new().append(true).open(&log)?;
         let mut command = process::command(std::env::current_exe()?)?;
         command.arg("floor").arg("--kubeconfig").arg(&kubeconfig).arg("--templates").arg(&self.templates);
-        command.args(["--namespace", world.namespace(), "--execution-namespace", &world.execution_namespace()]);
-        if storm {
-            command.arg("--storm");
-        }
+        command.args(["--namespace", namespace, "--execution-namespace", &world.execution_namespace()]);
+        command.args(["--pick", pick.to_possible_value().context("a pick has no name")?.get_name()]);
         let child = command.stdout(file.try_clone()?).stderr(file).stdin(Stdio::null()).spawn()?;
         let mut floor = Floor { child, log };
         let deadline = Instant::now() + READY_WITHIN;

@@ -26,6 +26,7 @@ use wfe_view::lean::LeanObject;
 use wfe_view::source::{Pages, objects, place};
 
 use crate::hearing::{Hearing, HearingLayer};
+use crate::lane::Lane;
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 use crate::pace::Pace;
@@ -48,6 +49,8 @@ pub struct Cluster {
     leadership: Leadership,
     metrics: Metrics,
     pace: Pace,
+    /// Where requests wait for a place, if they are for a namespace that asks.
+    lane: Option<Lane>,
 }
 
 impl Cluster {
@@ -68,7 +71,14 @@ impl Cluster {
         // Watches are long: their own time-out (in `watch`) bounds them. Other requests are bounded by `call`.
         config.read_timeout = None;
         let client = ClientBuilder::try_from(config)?.with_layer(&HearingLayer::new(hearing)).build();
-        Ok(Self { client, execution_namespace: execution_namespace.into(), leadership, metrics, pace: Pace::default() })
+        Ok(Self {
+            client,
+            execution_namespace: execution_namespace.into(),
+            leadership,
+            metrics,
+            pace: Pace::default(),
+            lane: None,
+        })
     }
 
     /// Talks to an API server that is a service in this process. As [`connect`](Self::connect), but for sockets and
@@ -89,13 +99,26 @@ impl Cluster {
         B::Error: Into<BoxError>,
     {
         let client = Client::new(HearingLayer::new(hearing).layer(service), "default");
-        Self { client, execution_namespace: execution_namespace.into(), leadership, metrics, pace: Pace::default() }
+        Self {
+            client,
+            execution_namespace: execution_namespace.into(),
+            leadership,
+            metrics,
+            pace: Pace::default(),
+            lane: None,
+        }
     }
 
     /// Returns the same cluster with another execution namespace.
     #[must_use]
     pub fn with_execution_namespace(self, execution_namespace: &str) -> Self {
         Self { execution_namespace: execution_namespace.into(), ..self }
+    }
+
+    /// Returns the same cluster, whose requests wait for places of this lane.
+    #[must_use]
+    pub fn in_lane(self, lane: Lane) -> Self {
+        Self { lane: Some(lane), ..self }
     }
 
     /// Returns how slow its answers are.
@@ -203,8 +226,9 @@ impl Cluster {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Makes one request, bounded in time and counted. A write goes out only while this process leads: that is asked
-    /// directly before it is sent, and one that is still unanswered when the term ends is given up.
+    /// Makes one request, bounded in time and counted, as soon as its lane has a place for it. A write goes out only
+    /// while this process leads: that is asked directly before it is sent, and one that is still unanswered when the
+    /// term ends is given up.
     ///
     /// # Errors
     /// Whatever the request brought instead of an answer.
@@ -214,6 +238,10 @@ impl Cluster {
         resource: &'static str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, CallError> {
+        let _place = match &self.lane {
+            Some(lane) => Some(lane.enter().await),
+            None => None,
+        };
         let answer = self.ask(verb, resource, REQUEST_TIMEOUT, request);
         if verb.is_write() {
             return self.leadership.guard(answer).await.unwrap_or(Err(CallError::NotLeading));

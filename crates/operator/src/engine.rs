@@ -32,19 +32,16 @@ use crate::health::Health;
 use crate::hearing::Hearing;
 use crate::leadership::{Leadership, Term};
 use crate::metrics::{BusyGauges, CircuitGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
-use crate::pace::Pace;
 use crate::perform::{Performer, Report, Task, Work};
-use crate::queue::{Queue, Shares};
+use crate::queue::Queue;
 use crate::untold::Untold;
 use crate::witness::{Decided, Witness};
 pub use error::EngineError;
 use report::{Failures, Held};
 
-/// How many targets are worked on at once: enough to keep the API server busy, few enough that it can serve others.
+/// How many targets are worked on at once, of all namespaces: enough to keep the API server busy, few enough that it
+/// can serve others.
 const PARALLEL_TARGETS: usize = 40;
-/// How many of them for one namespace that asks. Alone it leaves some places free, for whoever comes. Beside others it
-/// begins with few, and gets more while the API server answers no slower for that.
-const SHARES: Shares = Shares { alone: 32, beside: 4, behind: 1 };
 /// How many deliveries are taken in before decisions get their turn again.
 const DELIVERIES_AT_ONCE: usize = 512;
 /// How soon a target is looked at again that cannot be seen.
@@ -60,7 +57,6 @@ pub struct Engine {
     index: Index,
     queue: Queue<Key, Asker>,
     performer: Performer,
-    pace: Pace,
     performing: JoinSet<(Key, Report)>,
     /// The key of each task, so that a target whose work has panicked is found again.
     tasks: HashMap<tokio::task::Id, (Key, Instant)>,
@@ -121,8 +117,7 @@ impl Engine {
     ) -> Self {
         Self {
             index: Index::new(settings.watch_namespace.clone()),
-            queue: Queue::new(SHARES),
-            pace: performer.pace(),
+            queue: Queue::new(performer.pace()),
             performer,
             performing: JoinSet::new(),
             tasks: HashMap::new(),
@@ -344,17 +339,17 @@ impl Engine {
                 _ => {}
             }
         }
-        let task = self.performing.spawn(self.performer.clone().perform(work));
-        self.tasks.insert(task.id(), (key.clone(), Instant::now()));
-        self.start(key);
+        let performer = self.start(key.clone());
+        let task = self.performing.spawn(performer.perform(work));
+        self.tasks.insert(task.id(), (key, Instant::now()));
     }
 
     /// Reads live what no watch has delivered for long.
     fn read_awaited(&mut self, key: Key, now: Time) {
         let overdue = self.index.take_overdue(&key, now);
-        let task = self.performing.spawn(self.performer.clone().read_awaited(key.clone(), overdue));
-        self.tasks.insert(task.id(), (key.clone(), Instant::now()));
-        self.start(key);
+        let performer = self.start(key.clone());
+        let task = self.performing.spawn(performer.read_awaited(key.clone(), overdue));
+        self.tasks.insert(task.id(), (key, Instant::now()));
     }
 
     fn finish(&mut self, finished: Result<(tokio::task::Id, (Key, Report)), tokio::task::JoinError>) {
@@ -373,8 +368,7 @@ impl Engine {
                 false
             }
         };
-        self.queue.done(&key, self.pace.slowdown());
-        self.pace.is_at_floor(self.queue.places() <= 1.0);
+        self.queue.done(&key);
         if learned_something {
             self.mark(key);
         }

@@ -17,6 +17,7 @@ pub mod engine;
 pub mod events;
 pub mod health;
 pub mod hearing;
+pub mod lane;
 pub mod leadership;
 pub mod lease;
 pub mod metrics;

@@ -2,10 +2,10 @@
 //!
 //! The requests of one namespace that are under way delay the requests of all others. How many are too many depends on
 //! the API server, so it is measured and not configured: as soon as answers take longer than they need to, a crowd gets
-//! fewer places beside others ([`Places`]), and more again when they do not.
+//! fewer places beside others, and more again when they do not.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::verb::Verb;
@@ -15,7 +15,7 @@ use crate::verb::Verb;
 const QUICKER: f64 = 0.1;
 /// No answer counts as quicker, in seconds: a tenth of a millisecond is less than any write takes.
 const QUICKEST: f64 = 1e-4;
-/// By what share of itself the quick time of a kind moves towards each answer: after a thousand answers, a minute or two
+/// By what share of itself the quick time of a kind moves towards each answer: after a thousand answers, some seconds
 /// of a crowd, it describes the API server as it is by then.
 const MOVES: f64 = 0.01;
 /// How much faster it moves while a crowd has a single place. So little under way delays nobody, so what answers take
@@ -29,8 +29,11 @@ const MOST: f64 = 8.0;
 const SLOW: f64 = 2.0;
 /// Answers that take no more than this wait for nothing.
 const QUICK: f64 = 1.5;
-/// By how much the places of a crowd become fewer with each work that ends while answers are slow.
+/// By how much the places of a crowd become fewer with each answer while answers are slow.
 const FEWER: f64 = 0.9;
+/// How many places a crowd begins with, and how many it has at the most.
+const FIRST_PLACES: f64 = 4.0;
+const MOST_PLACES: f64 = 32.0;
 /// What takes longer hangs: a webhook does, or the API server. It says nothing of how much is under way.
 pub(crate) const HANGS: Duration = Duration::from_secs(1);
 
@@ -45,9 +48,13 @@ struct Answers {
     quick: HashMap<(Verb, &'static str), f64>,
     /// How many times as long the latest took.
     lately: f64,
-    /// Whether a crowd has a single place.
-    is_at_floor: bool,
+    /// How many requests of a crowd may be under way beside others: as many as get their answers no later for that.
+    places: Places,
 }
+
+/// A number of places that adapts.
+#[derive(Clone, Copy, Debug)]
+struct Places(f64);
 
 impl Pace {
     /// Records how long a successful write took. Other answers must not come here: a list takes as long as it is large,
@@ -57,60 +64,58 @@ impl Pace {
             return;
         }
         let took = took.as_secs_f64().max(QUICKEST);
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let moves = if answers.is_at_floor { MOVES_AT_FLOOR } else { MOVES };
+        let mut answers = self.lock();
+        let moves = if answers.places.count() <= 1.0 { MOVES_AT_FLOOR } else { MOVES };
         let quick = answers.quick.entry((verb, resource)).or_insert(took);
         *quick *= if took < *quick { 1.0 - moves * (1.0 - QUICKER) } else { 1.0 + moves * QUICKER };
         let times = (took / *quick).min(MOST);
         answers.lately += (times - answers.lately) * WEIGHT;
+        let slowdown = answers.lately;
+        answers.places.adapt(slowdown);
     }
 
-    /// Records whether a crowd has a single place: then quick answers are measured anew.
-    pub fn is_at_floor(&self, is_at_floor: bool) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_at_floor = is_at_floor;
+    /// Returns how many requests a crowd may have under way beside others.
+    #[must_use]
+    pub fn places(&self) -> f64 {
+        self.lock().places.count()
+    }
+
+    /// Returns whether a crowd has a place beside so many of its requests.
+    #[must_use]
+    pub fn has_room(&self, under_way: u32) -> bool {
+        f64::from(under_way) + 1.0 <= self.lock().places.0
     }
 
     /// Returns how many times as long as a quick one the latest answers took.
-    #[must_use]
-    pub fn slowdown(&self) -> f64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).lately
+    #[cfg(test)]
+    pub(crate) fn slowdown(&self) -> f64 {
+        self.lock().lately
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Answers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How many places a crowd has beside others: as many as the API server answers without getting slower.
-#[derive(Clone, Copy, Debug)]
-pub struct Places {
-    places: f64,
-    most: f64,
+impl Default for Places {
+    fn default() -> Self {
+        Self(FIRST_PLACES)
+    }
 }
 
 impl Places {
-    /// Begins with so many, and never has more than the most.
-    #[must_use]
-    pub fn new(first: u32, most: u32) -> Self {
-        Self { places: f64::from(first), most: f64::from(most) }
-    }
-
-    /// Adapts them when work has ended, to how slow the API server is: by one for as many works as there are places,
-    /// and faster the other way, since others wait then.
-    pub fn adapt(&mut self, slowdown: f64) {
+    /// Adapts them to how slow the API server is: by one for as many answers as there are places, and faster the other
+    /// way, since others wait then.
+    fn adapt(&mut self, slowdown: f64) {
         if slowdown > SLOW {
-            self.places = (self.places * FEWER).max(1.0);
+            self.0 = (self.0 * FEWER).max(1.0);
         } else if slowdown < QUICK {
-            self.places = (self.places + 1.0 / self.places).min(self.most);
+            self.0 = (self.0 + 1.0 / self.0).min(MOST_PLACES);
         }
     }
 
-    /// Returns how many there are.
-    #[must_use]
-    pub fn count(&self) -> f64 {
-        self.places.floor()
-    }
-
-    /// Tells whether there is a place beside so many.
-    #[must_use]
-    pub fn has_room(&self, busy: u32) -> bool {
-        f64::from(busy) + 1.0 <= self.places
+    fn count(self) -> f64 {
+        self.0.floor()
     }
 }
 
@@ -126,14 +131,11 @@ mod tests {
     }
 
     /// The API server answers like this, again and again; returns how many places a crowd has then.
-    fn places_after(pace: &Pace, milliseconds: &[u64], rounds: usize) -> f64 {
-        let mut places = Places::new(4, 32);
+    fn places_after(pace: &Pace, milliseconds: &[u64], rounds: usize) -> String {
         for took in (0..rounds).flat_map(|_| milliseconds) {
             pace.wrote(KIND.0, KIND.1, Duration::from_millis(*took));
-            places.adapt(pace.slowdown());
-            pace.is_at_floor(places.count() <= 1.0);
         }
-        places.count()
+        pace.places().to_string()
     }
 
     #[test]
@@ -158,9 +160,9 @@ mod tests {
     #[test]
     fn an_api_server_that_is_slower_for_good_is_known_soon_at_the_floor() {
         let pace = Pace::default();
-        assert_eq!(places_after(&pace, &[2], 1_000), 32.0);
-        assert_eq!(places_after(&pace, &[20], 100), 1.0, "it has just become slow");
-        assert!(places_after(&pace, &[20], 1_000) > 4.0, "{pace:?}");
+        assert_eq!(places_after(&pace, &[2], 1_000), "32");
+        assert_eq!(places_after(&pace, &[20], 100), "1", "it has just become slow");
+        assert_eq!(places_after(&pace, &[20], 1_000), "32", "{pace:?}");
     }
 
     #[test]
@@ -174,10 +176,10 @@ mod tests {
     #[test]
     fn a_few_quick_answers_do_not_make_a_steady_api_server_slow() {
         let steady: Vec<u64> = (0..20).map(|number| if number == 0 { 1 } else { 4 }).collect();
-        assert_eq!(places_after(&Pace::default(), &steady, 1_000), 32.0);
+        assert_eq!(places_after(&Pace::default(), &steady, 1_000), "32");
         let pace = Pace::default();
         wrote(&pace, KIND.0, 0, 1);
-        assert_eq!(places_after(&pace, &[4], 2_000), 32.0, "the first answer of all was one of these: {pace:?}");
+        assert_eq!(places_after(&pace, &[4], 2_000), "32", "the first answer of all was one of these: {pace:?}");
     }
 
     #[test]
@@ -189,16 +191,16 @@ mod tests {
 
     #[test]
     fn a_crowd_gets_fewer_places_fast_and_more_slowly() {
-        let mut places = Places::new(4, 32);
-        let mut after = |slowdown: f64, works: usize| {
-            (0..works).for_each(|_| places.adapt(slowdown));
-            (0..64).find(|busy| !places.has_room(*busy)).unwrap_or(0)
+        let mut places = Places::default();
+        let mut after = |slowdown: f64, answers: usize| {
+            (0..answers).for_each(|_| places.adapt(slowdown));
+            places.count().to_string()
         };
-        assert_eq!(after(1.7, 1_000), 4);
-        assert_eq!(after(1.0, 3), 4);
-        assert_eq!(after(1.0, 3), 5, "one more for as many works as there are places");
-        assert_eq!(after(1.0, 10_000), 32);
-        assert_eq!(after(2.1, 7), 15);
-        assert_eq!(after(2.1, 10_000), 1);
+        assert_eq!(after(1.7, 1_000), "4");
+        assert_eq!(after(1.0, 3), "4");
+        assert_eq!(after(1.0, 3), "5", "one more for as many answers as there are places");
+        assert_eq!(after(1.0, 10_000), "32");
+        assert_eq!(after(2.1, 7), "15");
+        assert_eq!(after(2.1, 10_000), "1");
     }
 }

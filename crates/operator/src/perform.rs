@@ -43,6 +43,7 @@ use wfe_view::index::{Expected, Key, Kind, Live, Written};
 use crate::client::Cluster;
 use crate::crds::Crds;
 use crate::events::{Announcement, Events};
+use crate::lane::Lane;
 use crate::metrics::Metrics;
 use crate::pace::Pace;
 
@@ -255,6 +256,12 @@ impl Performer {
     #[must_use]
     pub fn pace(&self) -> Pace {
         self.cluster.pace()
+    }
+
+    /// Returns the same performer, whose requests wait for places of this lane.
+    #[must_use]
+    pub fn in_lane(self, lane: Lane) -> Self {
+        Self { cluster: self.cluster.in_lane(lane), ..self }
     }
 
     /// Tells people something that follows from no write.

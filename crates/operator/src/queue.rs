@@ -1,8 +1,8 @@
 //! A keyed queue with timers: every key is in it at most once, and none is handed out while it is being worked on.
 //!
 //! Those who ask take turns: each key is asked for by somebody, and whoever has asked for 10,000 delays the one of
-//! another by no more than what is under way. That is less while others ask too ([`Shares`]). Bounded by the number of
-//! keys, which is bounded by the index.
+//! another by no more than what is under way. That is less while others ask too ([`Beside`]), in keys and in their
+//! requests ([`Lane`]). Bounded by the number of keys, which is bounded by the index.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::poll_fn;
@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::time::{DelayQueue, delay_queue};
 
-use crate::pace::{HANGS, Places};
+use crate::lane::{Beside, Lane, MOST};
+use crate::pace::Pace;
 
 /// How far away a timer can be: it goes off then, and whoever looks sets it again. A queue of timers panics beyond some
 /// two years, and statuses hold times as far as the year 9999. Looking once an hour costs nothing, and finds out about
@@ -23,28 +24,18 @@ const FARTHEST: Duration = Duration::from_hours(1);
 /// Whoever asks once often asks again soon, and does not wait behind a crowd then.
 const SHARED_FOR: Duration = Duration::from_secs(10);
 
-/// Who has asked for so many keys or fewer goes before all who have asked for more.
+/// Who has asked for so many keys or fewer, and for no more requests, goes before all who have asked for more.
 const FEW: u32 = 2;
-
-/// How many keys may be worked on at once for one of those who ask.
-#[derive(Clone, Copy, Debug)]
-pub struct Shares {
-    /// While nobody else asks.
-    pub alone: u32,
-    /// While others ask too, at first: what is under way for one is what each of the others waits behind at the API
-    /// server, so it becomes less where that is slow, and more where it is not ([`Places`]).
-    pub beside: u32,
-    /// For who asks for many, while work goes on for another who asks for few.
-    pub behind: u32,
-}
 
 /// How many keys are being worked on for one of those who ask.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     all: u32,
-    /// Of which so many do not hang. What hangs fills no place beside others: else a namespace that has one place would
-    /// stand still behind it.
+    /// Of which so many do not hang: each request that hangs counts as a work. What hangs fills no place beside others:
+    /// else a namespace that has one place would stand still behind it.
     lately: u32,
+    /// Whether it asks for more than a few, in keys or in requests.
+    is_crowd: bool,
 }
 
 /// The queue of keys `K`, asked for by `A`.
@@ -52,11 +43,11 @@ struct Share {
 pub struct Queue<K, A> {
     ready: Turns<K, A>,
     queued: HashSet<K>,
-    /// What is being worked on, for whom, and since when.
-    busy: HashMap<K, (A, Instant)>,
-    shares: Shares,
-    /// How many each may have worked on while others ask too.
-    beside: Places,
+    /// What is being worked on, and for whom.
+    busy: HashMap<K, A>,
+    /// The requests of all works of each of those.
+    lanes: HashMap<A, Lane>,
+    pace: Pace,
     /// For whom work was begun last.
     latest: Option<A>,
     /// Until when everybody has the share of those who ask beside others.
@@ -109,15 +100,15 @@ impl<K, A: Clone + Eq + Hash> Turns<K, A> {
 }
 
 impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
-    /// Makes an empty queue that hands out no more than so many keys at once for one of those who ask.
+    /// Makes an empty queue. Beside others it hands out as many keys at once for one of those who ask as it has places.
     #[must_use]
-    pub fn new(shares: Shares) -> Self {
+    pub fn new(pace: Pace) -> Self {
         Self {
             ready: Turns { lines: HashMap::new(), turns: VecDeque::new() },
             queued: HashSet::new(),
             busy: HashMap::new(),
-            beside: Places::new(shares.beside, shares.alone),
-            shares,
+            lanes: HashMap::new(),
+            pace,
             latest: None,
             shared_until: None,
             again: HashMap::new(),
@@ -179,56 +170,74 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
         }
     }
 
-    /// Says that a key is being worked on, and for whom: marks are kept until it is done.
-    pub fn start(&mut self, key: K, asker: A) {
-        let now = Instant::now();
+    /// Records that a key is being worked on, and for whom: marks are kept until it is done. Returns the lane for all
+    /// requests of the work.
+    pub fn start(&mut self, key: K, asker: A) -> Lane {
         if self.latest.as_ref().is_some_and(|latest| *latest != asker) {
-            self.shared_until = Some(now + SHARED_FOR);
+            self.shared_until = Some(Instant::now() + SHARED_FOR);
         }
         self.latest = Some(asker.clone());
-        self.busy.insert(key, (asker, now));
+        self.busy.insert(key, asker.clone());
+        let lane = self.lanes.entry(asker).or_insert_with(|| Lane::new(self.pace.clone())).clone();
+        self.share_out();
+        lane
     }
 
-    /// Says that the work on a key is over, and how slow the API server is by now.
-    pub fn done(&mut self, key: &K, slowdown: f64) {
-        self.beside.adapt(slowdown);
-        self.busy.remove(key);
+    /// Records that the work on a key is over.
+    pub fn done(&mut self, key: &K) {
+        if let Some(asker) = self.busy.remove(key)
+            && !self.busy.values().any(|other| *other == asker)
+        {
+            self.lanes.remove(&asker);
+        }
         if let Some(asker) = self.again.remove(key) {
             self.mark(key.clone(), asker);
         }
+        self.share_out();
     }
 
     /// Takes out the next key of somebody who has not all that he may have. One place everybody has.
     fn take(&mut self) -> Option<K> {
-        if self.ready.turns.is_empty() {
-            return None;
-        }
-        let now = Instant::now();
-        let is_shared = self.shared_until.is_some_and(|until| now < until);
-        let mut shares: HashMap<&A, Share> = HashMap::new();
-        for (asker, begun) in self.busy.values() {
-            let share = shares.entry(asker).or_default();
-            share.all += 1;
-            share.lately += u32::from(now < *begun + HANGS);
-        }
-        let Shares { alone, behind, .. } = self.shares;
-        let (ready, beside) = (&self.ready, self.beside);
-        let asks_for_few = |asker: &A, share: Share| share.all.saturating_add(ready.count(asker)) <= FEW;
-        let of_few = shares.iter().any(|(asker, share)| share.lately > 0 && asks_for_few(asker, *share));
+        let shares = self.share_out();
         let may = |asker: &A| {
-            let share = shares.get(asker).copied().unwrap_or_default();
-            let has_room = share.all < alone && (!is_shared || beside.has_room(share.lately));
-            let lets_few_go_first = !of_few || asks_for_few(asker, share) || share.lately < behind;
-            share.all == 0 || has_room && lets_few_go_first
+            shares
+                .get(asker)
+                .is_none_or(|(share, beside)| share.all < MOST && beside.has_room(&self.pace, share.lately))
         };
-        let place = ready.turns.iter().position(may)?;
+        let place = self.ready.turns.iter().position(may)?;
         self.ready.take(place)
     }
 
-    /// Returns how many keys may be worked on at once for one of those who ask, while others ask too.
-    #[must_use]
-    pub fn places(&self) -> f64 {
-        self.beside.count()
+    /// Records in each lane for whom it has to leave room. Returns that, with what is being worked on for each of those
+    /// who ask.
+    fn share_out(&self) -> HashMap<A, (Share, Beside)> {
+        let now = Instant::now();
+        let mut shares: HashMap<A, (Share, Beside)> = HashMap::new();
+        for asker in self.busy.values() {
+            shares.entry(asker.clone()).or_default().0.all += 1;
+        }
+        let is_shared = self.shared_until.is_some_and(|until| now < until);
+        let mut few_ask = false;
+        for (asker, (share, beside)) in &mut shares {
+            let lane = self.lanes.get(asker);
+            share.lately = share.all.saturating_sub(lane.map_or(0, |lane| lane.hanging(now)));
+            let asked = share.all.saturating_add(self.ready.count(asker)).max(lane.map_or(0, Lane::asked));
+            *beside = if is_shared { Beside::Others } else { Beside::None };
+            if asked <= FEW {
+                few_ask |= share.lately > 0;
+            } else {
+                share.is_crowd = true;
+            }
+        }
+        for (asker, (share, beside)) in &mut shares {
+            if few_ask && share.is_crowd {
+                *beside = Beside::Few;
+            }
+            if let Some(lane) = self.lanes.get(asker) {
+                lane.leave_room(*beside);
+            }
+        }
+        shares
     }
 
     /// Returns how many keys are ready or being worked on.
@@ -244,17 +253,38 @@ mod tests {
     use futures::FutureExt;
     use tokio::time::advance;
 
-    /// How slow an API server is of which nobody wants more or less.
-    const STEADY: f64 = 1.7;
+    use crate::pace::HANGS;
+    use crate::verb::Verb;
 
-    /// A queue in which it makes no difference whether others ask.
-    fn with_share<K: Clone + Eq + Hash, A: Clone + Eq + Hash>(share: u32) -> Queue<K, A> {
-        Queue::new(Shares { alone: share, beside: u32::MAX, behind: u32::MAX })
+    fn queue<K: Clone + Eq + Hash, A: Clone + Eq + Hash>() -> Queue<K, A> {
+        Queue::new(Pace::default())
+    }
+
+    /// The API server answers writes in these milliseconds.
+    fn answers(pace: &Pace, milliseconds: u64, times: usize) {
+        let took = Duration::from_millis(milliseconds);
+        (0..times).for_each(|_| pace.wrote(Verb::Patch, "workflowexecutions/status", took));
+    }
+
+    /// An API server that has become so slow that a crowd has one place beside others.
+    fn slow() -> Pace {
+        let pace = Pace::default();
+        answers(&pace, 2, 100);
+        answers(&pace, 8, 100);
+        pace
+    }
+
+    /// Begins to work on all keys that are handed out, which are of "storm".
+    fn begin(queue: &mut Queue<u32, &'static str>, under_way: &mut VecDeque<u32>) {
+        while let Some(key) = queue.next().now_or_never() {
+            queue.start(key, "storm");
+            under_way.push_back(key);
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn hands_out_a_key_once_however_often_it_is_marked() {
-        let mut queue = with_share(8);
+        let mut queue = queue();
         queue.mark("a", ());
         queue.mark("b", ());
         queue.mark("a", ());
@@ -264,22 +294,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn keeps_a_mark_until_the_work_on_its_key_is_done() {
-        let mut queue = with_share(8);
+        let mut queue = queue();
         queue.mark("a", ());
         let key = queue.next().await;
         queue.start(key, ());
         queue.mark("a", ());
         assert_eq!(queue.next().now_or_never(), None);
-        queue.done(&"a", STEADY);
+        queue.done(&"a");
         assert_eq!(queue.next().now_or_never(), Some("a"));
-        queue.done(&"a", STEADY);
+        queue.done(&"a");
         assert_eq!(queue.next().now_or_never(), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_earliest_of_the_times_that_a_key_was_asked_for_counts() {
         for order in [[10, 20], [20, 10]] {
-            let mut queue = with_share(8);
+            let mut queue = queue();
             for seconds in order {
                 queue.mark_after("a", (), Duration::from_secs(seconds));
             }
@@ -294,7 +324,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn forgets_what_was_asked_for_but_not_what_is_being_worked_on() {
-        let mut queue = with_share(8);
+        let mut queue = queue();
         queue.mark("busy", ());
         let key = queue.next().await;
         queue.start(key, ());
@@ -305,7 +335,7 @@ mod tests {
         assert_eq!(queue.next().now_or_never(), None);
         queue.mark("busy", ());
         assert_eq!(queue.next().now_or_never(), None);
-        queue.done(&"busy", STEADY);
+        queue.done(&"busy");
         assert_eq!(queue.next().now_or_never(), Some("busy"));
         queue.mark_after("later", (), Duration::ZERO);
         advance(Duration::from_secs(1)).await;
@@ -314,7 +344,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_timer_that_is_too_far_away_goes_off_after_an_hour() {
-        let mut queue = with_share(8);
+        let mut queue = queue();
         queue.mark_after("a", (), Duration::MAX);
         advance(Duration::from_mins(59)).await;
         assert_eq!(queue.next().now_or_never(), None);
@@ -326,7 +356,7 @@ mod tests {
     /// Whoever asks for many keys at once gets one of them a turn, and another's single key comes second.
     #[tokio::test(start_paused = true)]
     async fn those_who_ask_take_turns() {
-        let mut queue = with_share(8);
+        let mut queue = queue();
         for key in 0..1000 {
             queue.mark(key, "storm");
         }
@@ -343,82 +373,104 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_has_more_than_its_share_worked_on_at_once() {
-        let mut queue = with_share(2);
-        for key in 0..10 {
-            queue.mark(key, "storm");
-        }
-        for expected in [0, 1] {
-            let key = queue.next().await;
-            assert_eq!(key, expected);
-            queue.start(key, "storm");
+        let mut queue = queue();
+        (0..100).for_each(|key| queue.mark(key, "storm"));
+        for expected in 0..MOST {
+            assert_eq!(queue.next().now_or_never(), Some(expected));
+            queue.start(expected, "storm");
         }
         assert_eq!(queue.next().now_or_never(), None, "its share is in use");
-        queue.mark(99, "calm");
-        assert_eq!(queue.next().now_or_never(), Some(99));
-        queue.done(&0, STEADY);
-        assert_eq!(queue.next().now_or_never(), Some(2));
+        queue.mark(1_000, "calm");
+        assert_eq!(queue.next().now_or_never(), Some(1_000));
+        queue.done(&0);
+        assert_eq!(queue.next().now_or_never(), Some(MOST));
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_is_alone_has_a_larger_share_than_who_asks_beside_others() {
-        let mut queue = Queue::new(Shares { alone: 4, beside: 2, behind: 2 });
-        for key in 0..10 {
-            queue.mark(key, "storm");
-        }
-        for expected in 0..4 {
-            assert_eq!(queue.next().now_or_never(), Some(expected));
-            queue.start(expected, "storm");
-        }
-        queue.mark(99, "calm");
-        assert_eq!(queue.next().now_or_never(), Some(99));
-        queue.start(99, "calm");
-        for done in [99, 0, 1] {
-            queue.done(&done, STEADY);
-        }
-        assert_eq!(queue.next().now_or_never(), None, "the storm has its share: 2 and 3");
-        queue.done(&2, STEADY);
-        assert_eq!(queue.next().now_or_never(), Some(4));
-        queue.start(4, "storm");
+        let (mut queue, mut under_way) = (queue(), VecDeque::new());
+        (0..100).for_each(|key| queue.mark(key, "storm"));
+        begin(&mut queue, &mut under_way);
+        assert_eq!(under_way.len(), 32);
+        queue.mark(1_000, "calm");
+        assert_eq!(queue.next().now_or_never(), Some(1_000));
+        queue.start(1_000, "calm");
+        queue.done(&1_000);
+        under_way.drain(..28).for_each(|key| queue.done(&key));
+        assert_eq!(queue.next().now_or_never(), None, "the storm has its share");
+        queue.done(&28);
+        assert_eq!(queue.next().now_or_never(), Some(32));
+        queue.start(32, "storm");
         assert_eq!(queue.next().now_or_never(), None);
         advance(SHARED_FOR).await;
-        assert_eq!(queue.next().now_or_never(), Some(5), "nobody else has asked for long");
+        assert_eq!(queue.next().now_or_never(), Some(33), "nobody else has asked for long");
     }
 
     /// It never has less than one place, so that nobody stands still behind those who ask all the time.
     #[tokio::test(start_paused = true)]
     async fn beside_others_a_crowd_has_as_many_places_as_the_api_server_keeps_up_with() {
-        let mut queue = Queue::new(Shares { alone: 8, beside: 4, behind: 1 });
-        queue.start(1_000, "calm");
-        queue.done(&1_000, STEADY);
-        (0..1_000).for_each(|key| queue.mark(key, "storm"));
+        let pace = Pace::default();
+        let mut queue = Queue::new(pace.clone());
+        queue.start(1_000_000, "calm");
+        queue.done(&1_000_000);
+        (0..10_000).for_each(|key| queue.mark(key, "storm"));
         let mut under_way = VecDeque::new();
-        let begin = |queue: &mut Queue<i32, &'static str>, under_way: &mut VecDeque<i32>| {
-            while let Some(key) = queue.next().now_or_never() {
-                queue.start(key, "storm");
-                under_way.push_back(key);
-            }
-        };
         begin(&mut queue, &mut under_way);
-        for (slowdown, places) in [(STEADY, 4), (3.0, 1), (STEADY, 1), (1.0, 8), (STEADY, 8)] {
-            for _ in 0..100 {
+        assert_eq!(under_way.len(), 4);
+        for (milliseconds, places) in [(2, 32), (8, 1), (2, 32)] {
+            for _ in 0..1_000 {
+                answers(&pace, milliseconds, usize::from(milliseconds == 2 || under_way.len() > 1));
                 let oldest = under_way.pop_front().expect("it has a place");
-                queue.done(&oldest, slowdown);
+                queue.done(&oldest);
                 begin(&mut queue, &mut under_way);
             }
-            assert_eq!(under_way.len(), places, "answers take {slowdown} times as long as the quickest");
+            assert_eq!(under_way.len(), places, "answers take {milliseconds} ms");
         }
     }
 
+    /// The works of a crowd are few and make many requests: all of them share its places.
+    #[tokio::test(start_paused = true)]
+    async fn the_requests_of_a_crowd_on_few_targets_have_the_places_of_one_namespace() {
+        let mut queue = queue();
+        let lanes: Vec<Lane> = (0..12).map(|key| queue.start(key, "storm")).collect();
+        let enter = || -> Vec<_> { lanes.iter().cycle().map_while(|lane| lane.enter().now_or_never()).collect() };
+        assert_eq!(enter().len(), 32, "it is alone");
+        let calm = queue.start(1_000, "calm");
+        let places = enter();
+        assert_eq!(places.len(), 1, "another asks for few");
+        assert!(calm.enter().now_or_never().is_some());
+        drop(places);
+        queue.done(&1_000);
+        assert_eq!(enter().len(), 4, "another has asked");
+        advance(SHARED_FOR).await;
+        assert_eq!(queue.next().now_or_never(), None);
+        assert_eq!(enter().len(), 32);
+    }
+
+    /// A work hangs while none of its requests is answered, however long it takes.
     #[tokio::test(start_paused = true)]
     async fn work_that_hangs_fills_no_place_beside_others_and_no_more_than_all_that_one_may_have() {
-        let mut queue = Queue::new(Shares { alone: 3, beside: 1, behind: 1 });
+        let mut queue = Queue::new(slow());
         queue.start(1_000, "calm");
-        (0..10).for_each(|key| queue.mark(key, "storm"));
-        for expected in 0..3 {
+        queue.done(&1_000);
+        (0..100).for_each(|key| queue.mark(key, "storm"));
+        let mut hang = Vec::new();
+        for expected in 0..MOST {
             assert_eq!(queue.next().now_or_never(), Some(expected));
-            queue.start(expected, "storm");
+            let lane = queue.start(expected, "storm");
             assert_eq!(queue.next().now_or_never(), None, "it has one place");
+            if expected == 0 {
+                for _ in 0..3 {
+                    let place = lane.enter().await;
+                    advance(HANGS / 2).await;
+                    drop(place);
+                }
+                assert_eq!(queue.next().now_or_never(), None, "its requests are answered");
+            }
+            hang.push(lane.enter().await);
             advance(HANGS).await;
+            queue.start(1_000, "calm");
+            queue.done(&1_000);
         }
         assert_eq!(queue.next().now_or_never(), None, "all that hang are too many");
     }
@@ -426,12 +478,12 @@ mod tests {
     /// Two keys of one hold back a crowd while they are worked on; two crowds do not hold back each other.
     #[tokio::test(start_paused = true)]
     async fn who_asks_for_few_goes_before_who_asks_for_many() {
-        let mut queue = Queue::new(Shares { alone: 4, beside: 3, behind: 1 });
+        let mut queue = queue();
         for key in 0..10 {
             queue.mark(key, "storm");
             queue.mark(100 + key, "other storm");
         }
-        for expected in [0, 100, 1, 101, 2, 102] {
+        for expected in [0, 100, 1, 101, 2, 102, 3, 103] {
             assert_eq!(queue.next().now_or_never(), Some(expected));
             queue.start(expected, if expected < 100 { "storm" } else { "other storm" });
         }
@@ -442,16 +494,16 @@ mod tests {
             assert_eq!(queue.next().now_or_never(), Some(expected));
             queue.start(expected, "calm");
         }
-        for done in [0, 1, 100, 101, 98] {
-            queue.done(&done, STEADY);
+        for done in [0, 1, 2, 100, 101, 102, 98] {
+            queue.done(&done);
         }
         assert_eq!(queue.next().now_or_never(), None, "each storm still has one, and waits behind the calm one");
-        queue.done(&2, STEADY);
-        assert_eq!(queue.next().now_or_never(), Some(3), "one at a time goes on");
-        queue.start(3, "storm");
+        queue.done(&3);
+        assert_eq!(queue.next().now_or_never(), Some(4), "one at a time goes on");
+        queue.start(4, "storm");
         assert_eq!(queue.next().now_or_never(), None);
-        queue.done(&99, STEADY);
-        for expected in [103, 4] {
+        queue.done(&99);
+        for expected in [104, 5] {
             assert_eq!(queue.next().now_or_never(), Some(expected));
             queue.start(expected, if expected < 100 { "storm" } else { "other storm" });
         }
@@ -459,14 +511,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_timer_and_a_mark_while_busy_keep_who_asked() {
-        let mut queue = with_share(1);
+        let mut queue = Queue::new(slow());
+        queue.start("another", "calm");
+        queue.done(&"another");
         queue.start("first", "storm");
         queue.mark("first", "storm");
         queue.mark_after("timed", "storm", Duration::from_secs(1));
         queue.mark_after("other", "calm", Duration::from_secs(2));
         advance(Duration::from_secs(3)).await;
         assert_eq!(queue.next().now_or_never(), Some("other"), "the share of the first is in use");
-        queue.done(&"first", STEADY);
+        queue.done(&"first");
         assert_eq!(queue.next().await, "timed", "it was ready first");
         assert_eq!(queue.next().await, "first");
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use wfe_view::index::Key;
 
 use super::{Asker, Engine};
+use crate::perform::Performer;
 
 impl Engine {
     /// Marks the targets that have changed, also by what became of circuits.
@@ -39,9 +40,10 @@ impl Engine {
         self.queue.mark_after(key, asker, wait);
     }
 
-    pub(super) fn start(&mut self, key: Key) {
+    /// Begins to work on a target. Returns the performer whose requests have the places of the namespace that asks.
+    pub(super) fn start(&mut self, key: Key) -> Performer {
         let asker = self.asker(&key);
-        self.queue.start(key, asker);
+        self.performer.clone().in_lane(self.queue.start(key, asker))
     }
 
     /// Returns who asks for work on a target: targets are worked on in turn by that (SPEC section 17).

@@ -38,7 +38,7 @@ impl Now {
             )?,
             places: Gauge::new(
                 "workflowexecution_places_beside_others",
-                "Targets that may be worked on at once for one namespace while others ask too.",
+                "Requests that may be under way at once for one namespace while others ask too.",
             )?,
             targets: IntGauge::new("workflowexecution_targets", "Targets that have an execution or a run.")?,
             synced: IntGauge::new("workflowexecution_caches_synced", "1 when the caches hold the first full lists.")?,
