@@ -39,7 +39,7 @@ async fn another_crd_for_a_few_seconds_ends_no_live_execution() -> Result<()> {
     let control_plane = ControlPlane::start(Options::default()).await?;
     let world = World::on(&control_plane, "another-crd").await?;
     let bundle = world.push_pipeline("long", &Pipeline::new().task("apply", Outcome::Hold)).await?;
-    let operator = world.operator().start().await?;
+    let operator = world.operator().replica("only").start().await?;
     world.wfe("live").target("node/live").image(&bundle).create().await?;
     world.await_phase("live", "Running").await?;
 
@@ -59,7 +59,7 @@ async fn another_crd_for_a_few_seconds_ends_no_live_execution() -> Result<()> {
         world.get_wfe("live").await
     };
     ask_until(DEADLINE, "the other CRD is in force", touch, is_pruned).await?;
-    let names_it = |status: u16, said: &str| status == 503 && said.contains("status.pipelineRunRef");
+    let names_it = |status: u16, said: &str| status == 503 && said.contains("lacks status.conditions");
     await_readyz(&operator, "the field that is missing", names_it).await?;
     let missing = [("cause", "CrdLacksFields")];
     let is_counted =

@@ -53,7 +53,7 @@ async fn a_block_is_shown_from_the_failure_that_makes_it_to_what_ends_it() -> Re
     recovery("recovered", "again", "w3", &works).create().await?;
     world.await_phase("recovered", "Completed").await?;
     await_says(&world, "again", "False Recovered").await?;
-    await_says(&world, "broken", "False Lifted").await?;
+    await_says(&world, "broken", "False Superseded").await?;
     await_blocked(&operator, "PreviousExecutionFailed", 0.0).await?;
 
     // Until another execution has run there.

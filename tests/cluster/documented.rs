@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use chrono::TimeDelta;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use wfe_testkit::awaits::ask_until;
-use wfe_testkit::{ControlPlane, Options, Terminal, World, bundle, look, manifests, process, repository};
+use wfe_testkit::{
+    ControlPlane, Options, Outcome, Pipeline, Terminal, World, bundle, look, manifests, process, repository,
+};
 
 use crate::chart::{Helm, NAMESPACE, RELEASE};
 use crate::expect::condition;
-use crate::history::past::{Past, past};
 
 /// Kinds of the whole cluster of which the release has objects.
 const CLUSTER_WIDE: [(&str, &str, &str); 5] = [
@@ -117,7 +117,8 @@ async fn the_readme_leads_onto_ones_own_cluster() -> Result<()> {
 /// Of the target that the commands name a workflow has left something behind.
 async fn a_target_is_explained_and_cleared(reader: &mut Reader, world: &World, block: &[String]) -> Result<()> {
     let [build, path, explain, clear] = block else { bail!("other commands: {block:?}") };
-    past(world, "broken", "node/worker-1", "other", 1, TimeDelta::hours(1), Past::Ran).await?;
+    let bundle = world.push_pipeline("other", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
+    world.wfe("broken").target("node/worker-1").workflow("other").image(&bundle).create().await?;
     world.await_wfe("broken", "blocks", |wfe| condition(wfe, "Blocked").starts_with("True")).await?;
     reader.shell(build).await?;
     reader.export(path)?;

@@ -103,8 +103,10 @@ async fn check_rights(world: &World) -> Result<()> {
     assert_eq!(asked, ["create", "list", "watch"].map(|verb| ("workflowexecutions", verb)).into());
     let granted = manifests::read(&repository().join(RIGHTS))?;
     let rules: Vec<&Value> = granted.iter().map(|object| &object["rules"]).filter(|rules| !rules.is_null()).collect();
-    let verbs = json!(["create", "list", "watch"]);
-    assert_eq!(rules, [&json!([{"apiGroups": ["kubernaut.ai"], "resources": ["workflowexecutions"], "verbs": verbs}])]);
+    let rule = |resource: &str, verbs: &[&str]| json!({"apiGroups": ["kubernaut.ai"], "resources": [resource], "verbs": verbs});
+    // Only an authorizer is ever asked about recoveries.
+    let recovers = rule("workflowexecutions/recovery", &["create"]);
+    assert_eq!(rules, [&json!([rule("workflowexecutions", &["create", "list", "watch"]), recovers])]);
     Ok(())
 }
 

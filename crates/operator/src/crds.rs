@@ -136,8 +136,14 @@ impl Crds {
             Err(error) if error.code() == 403 => match self.read_published(crd).await {
                 Ok(Some(lacks)) => lacks,
                 // It lags behind a CRD that is new.
-                Ok(None) => return self.unreadable(crd, &error),
-                Err(published) if matches!(published.code(), 403 | 404) => return self.unreadable(crd, &error),
+                Ok(None) => {
+                    self.note_unreadable(crd, &error);
+                    return Ok(());
+                }
+                Err(published) if matches!(published.code(), 403 | 404) => {
+                    self.note_unreadable(crd, &error);
+                    return Ok(());
+                }
                 Err(published) => return Err(published),
             },
             Err(error) => return Err(error),
@@ -158,7 +164,7 @@ impl Crds {
     }
 
     /// Works on: whoever may not read a CRD is to be no worse off than before there was this look.
-    fn unreadable(&self, crd: &'static str, error: &CallError) -> Result<(), CallError> {
+    fn note_unreadable(&self, crd: &'static str, error: &CallError) {
         if !std::mem::replace(&mut self.found().told_unreadable, true) {
             tracing::warn!(crd, %error, "cannot see whether the CRD has all fields, working on");
         }
@@ -167,7 +173,6 @@ impl Crds {
                 *fitness == Fitness::Unknown && std::mem::replace(fitness, Fitness::Fit) == Fitness::Unknown
             });
         }
-        Ok(())
     }
 
     fn take_in(&self, crd: &'static str, lacks: Lacking) {

@@ -70,7 +70,7 @@ impl Lookout {
         }
         let (told, cluster) = (self.told.clone(), self.cluster.clone());
         // Beside the others: a look at all of them can take longer than what one has found is known for.
-        let guards = guard::follow(self.every, &told, async || guard::look(&cluster).await);
+        let guards = guard::follow(self.every, told, move || guard::look(cluster.clone()));
         tokio::join!(guards, self.look_on());
         Ok(())
     }

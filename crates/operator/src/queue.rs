@@ -4,7 +4,7 @@
 //! another by no more than what is under way. That is less while others ask too ([`Beside`]), in keys and in their
 //! requests ([`Lane`]). Bounded by the number of keys, which is bounded by the index.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::future::poll_fn;
 use std::hash::Hash;
 use std::time::Duration;
@@ -66,7 +66,7 @@ struct Turns<K, A> {
     turns: VecDeque<A>,
 }
 
-impl<K, A: Clone + Eq + Hash> Turns<K, A> {
+impl<K, A: Clone + Ord + Hash> Turns<K, A> {
     fn push(&mut self, key: K, asker: A) {
         let line = self.lines.entry(asker.clone()).or_default();
         if line.is_empty() {
@@ -99,7 +99,7 @@ impl<K, A: Clone + Eq + Hash> Turns<K, A> {
     }
 }
 
-impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
+impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
     /// Makes an empty queue. Beside others it hands out as many keys at once for one of those who ask as it has places.
     #[must_use]
     pub fn new(pace: Pace) -> Self {
@@ -210,9 +210,10 @@ impl<K: Clone + Eq + Hash, A: Clone + Eq + Hash> Queue<K, A> {
 
     /// Records in each lane for whom it has to leave room. Returns that, with what is being worked on for each of those
     /// who ask.
-    fn share_out(&self) -> HashMap<A, (Share, Beside)> {
+    fn share_out(&self) -> BTreeMap<A, (Share, Beside)> {
         let now = Instant::now();
-        let mut shares: HashMap<A, (Share, Beside)> = HashMap::new();
+        // In order, so that those who wait are woken in the same order every time.
+        let mut shares: BTreeMap<A, (Share, Beside)> = BTreeMap::new();
         for asker in self.busy.values() {
             shares.entry(asker.clone()).or_default().0.all += 1;
         }
@@ -256,7 +257,7 @@ mod tests {
     use crate::pace::HANGS;
     use crate::verb::Verb;
 
-    fn queue<K: Clone + Eq + Hash, A: Clone + Eq + Hash>() -> Queue<K, A> {
+    fn queue<K: Clone + Eq + Hash, A: Clone + Ord + Hash>() -> Queue<K, A> {
         Queue::new(Pace::default())
     }
 

@@ -1,6 +1,5 @@
 //! What it costs to read what Tekton wrote (recorded in `tests/fixtures`), and to render a run.
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,10 +83,7 @@ fn request() -> Option<RunRequest> {
         workflow_id: "increase-memory-conservative".to_owned(),
         bundle: format!("registry.example/workflows/increase-memory:1.0.0@sha256:{}", "ab".repeat(32)),
         target,
-        parameters: Arc::new(BTreeMap::from([
-            ("MEMORY_LIMIT".to_owned(), "512Mi".to_owned()),
-            ("REPLICAS".to_owned(), "3".to_owned()),
-        ])),
+        parameters: Arc::new([("MEMORY_LIMIT".into(), "512Mi".into()), ("REPLICAS".into(), "3".into())]),
         timeout: None,
         service_account: None,
     })

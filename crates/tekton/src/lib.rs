@@ -28,7 +28,7 @@ pub use moment::{api_time, moment, parse_moment};
 pub use object::{Object, RUN_UID_LABEL};
 pub use observe::{Descendant, belongs, cancel_annotation, observe_descendant, observe_run};
 pub use redaction::Redaction;
-pub use render::{Defaults, RunRequest, TARGET_PARAMETER, render_run};
+pub use render::{Defaults, Parameters, RunRequest, TARGET_PARAMETER, render_run};
 pub use results::results;
 pub use words::MAX_MESSAGE;
 

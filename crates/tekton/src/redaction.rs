@@ -4,7 +4,6 @@
 //! logs, summaries and evidence reach others. They go through [`Redaction::apply`], and through nothing else.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use wfe_api::limits::cut;
 use wfe_core::target::TargetName;
 
 use crate::object::{list, text};
-use crate::render::TARGET_PARAMETER;
+use crate::render::{Parameters, TARGET_PARAMETER};
 use crate::words::MAX_MESSAGE;
 
 /// The shortest value that is looked for, in bytes. A shorter one says nothing, and would be found everywhere.
@@ -26,7 +25,7 @@ const CUT: char = '…';
 /// knows it.
 #[derive(Clone, Default, PartialEq)]
 pub struct Redaction {
-    parameters: Vec<Arc<BTreeMap<String, String>>>,
+    parameters: Arc<Parameters>,
     target: Option<TargetName>,
 }
 
@@ -39,8 +38,7 @@ struct Shown<'a> {
 impl Redaction {
     /// Makes the redaction of an execution.
     #[must_use]
-    pub fn new(parameters: Arc<BTreeMap<String, String>>, target: Option<TargetName>) -> Self {
-        let parameters = if parameters.is_empty() { Vec::new() } else { vec![parameters] };
+    pub fn new(parameters: Arc<Parameters>, target: Option<TargetName>) -> Self {
         Self { parameters, target }
     }
 
@@ -48,30 +46,30 @@ impl Redaction {
     #[must_use]
     pub fn of_execution(spec: &Value) -> Self {
         let target = spec["targetResource"].as_str().and_then(|target| TargetName::parse_recorded(target).ok());
-        Self::new(Arc::new(texts(&spec["parameters"])), target)
+        Self::new(texts(&spec["parameters"]), target)
     }
 
     /// Reads a schedule: the parameters of its template, and those that a triage has put in their place.
     #[must_use]
     pub fn of_schedule(schedule: &Value) -> Self {
         let template = Self::of_execution(&schedule["spec"]["template"]["spec"]);
-        template.and(Self::new(Arc::new(texts(&schedule["status"]["adjust"]["parameters"])), None))
+        template.and(Self::new(texts(&schedule["status"]["adjust"]["parameters"]), None))
     }
 
     /// Reads the spec of a run of ours.
     #[must_use]
     pub fn of_run(spec: &Value) -> Self {
-        let read = |param| Some((text(param, "name")?.to_owned(), text(param, "value")?.to_owned()));
-        let mut parameters: BTreeMap<String, String> = list(spec, "params").filter_map(read).collect();
-        let target = parameters.remove(TARGET_PARAMETER);
-        Self::new(Arc::new(parameters), target.and_then(|target| TargetName::parse_recorded(&target).ok()))
+        let params = list(spec, "params").filter_map(|param| Some((text(param, "name")?, text(param, "value")?)));
+        let (target, parameters): (Vec<_>, Vec<_>) = params.partition(|(name, _)| *name == TARGET_PARAMETER);
+        let target = target.first().and_then(|(_, target)| TargetName::parse_recorded(target).ok());
+        Self::new(parameters.into_iter().map(|(name, value)| (name.into(), value.into())).collect(), target)
     }
 
     /// Adds the values of another.
     #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
-        self.parameters.extend(other.parameters);
-        Self { target: self.target.or(other.target), ..self }
+    pub fn and(self, other: Self) -> Self {
+        let parameters = self.parameters.iter().chain(&*other.parameters).cloned().collect();
+        Self { parameters, target: self.target.or(other.target) }
     }
 
     /// Replaces values by the names of their parameters, and cuts the result to [`MAX_MESSAGE`] characters.
@@ -111,7 +109,7 @@ impl Redaction {
     /// Returns all that is looked for, the longest first.
     fn shown(&self) -> Vec<Shown<'_>> {
         let mut all = Vec::new();
-        for (name, value) in self.parameters.iter().flat_map(|parameters| parameters.iter()) {
+        for (name, value) in &*self.parameters {
             let lines = value.lines().filter(|line| line.len() < value.len());
             for part in
                 [&**value].into_iter().chain(lines).filter(|part| part.len() >= SHORTEST && !self.is_known(part))
@@ -153,13 +151,13 @@ impl Shown<'_> {
 /// Names the parameters alone.
 impl fmt::Debug for Redaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.parameters.iter().flat_map(|parameters| parameters.keys())).finish()
+        f.debug_set().entries(self.parameters.iter().map(|(name, _)| name)).finish()
     }
 }
 
-fn texts(parameters: &Value) -> BTreeMap<String, String> {
+fn texts(parameters: &Value) -> Arc<Parameters> {
     let all = parameters.as_object().into_iter().flatten();
-    all.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+    all.filter_map(|(name, value)| Some((name.as_str().into(), value.as_str()?.into()))).collect()
 }
 
 /// Quotes a text as Go's `%q` does, without the quotes around it.

@@ -1,6 +1,5 @@
 //! Renders the `PipelineRun` of an execution (SPEC section 8).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,12 +27,15 @@ pub struct RunRequest {
     /// The target in canonical form.
     pub target: TargetName,
     /// `spec.parameters`.
-    pub parameters: Arc<BTreeMap<String, String>>,
+    pub parameters: Arc<Parameters>,
     /// `spec.executionConfig.timeout`.
     pub timeout: Option<Duration>,
     /// `spec.executionConfig.serviceAccountName`.
     pub service_account: Option<String>,
 }
+
+/// Names and values of parameters, in the order of the names. A map of them would hold space for eleven.
+pub type Parameters = [(Box<str>, Box<str>)];
 
 impl RunRequest {
     /// Returns the same with a time-out that is no longer than this.
@@ -61,7 +63,7 @@ pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) 
     let params: Vec<Value> = request
         .parameters
         .iter()
-        .map(|(name, value)| json!({"name": name, "value": value}))
+        .map(|(name, value)| json!({"name": &**name, "value": &**value}))
         .chain([json!({"name": TARGET_PARAMETER, "value": target})])
         .collect();
     json!({
@@ -119,7 +121,7 @@ mod tests {
             workflow_id: "node-disk-cleanup".into(),
             bundle: "registry.example/wf:1@sha256:aa".into(),
             target: TargetName::parse("Node/worker-node-1").unwrap(),
-            parameters: Arc::new([("ZONE", "b"), ("AGE", "7d")].map(|(k, v)| (k.to_owned(), v.to_owned())).into()),
+            parameters: Arc::new([("AGE", "7d"), ("ZONE", "b")].map(|(k, v)| (k.into(), v.into()))),
             timeout: None,
             service_account: None,
         }

@@ -355,7 +355,7 @@ fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> 
         workflow_id: spec.workflow_ref.workflow_id,
         bundle,
         target,
-        parameters: Arc::new(spec.parameters),
+        parameters: spec.parameters.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         timeout,
         service_account: config.service_account_name,
     })

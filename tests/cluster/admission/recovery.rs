@@ -58,9 +58,9 @@ async fn a_recovery_takes_a_right_of_its_own_here_and_at_the_target() -> Result<
         |user: &str| format!("spec.recoveryOf: {user} may not create a recovery; {right} in namespace {own}, {gives}");
     let in_payment =
         format!("spec.recoveryOf: {here} may not create a recovery on {theirs}; {right} in namespace payment, {gives}");
-    let (writes, elsewhere) = (in_own(&writer), in_own(&there));
+    let (asks_here, elsewhere) = (in_own(&writer), in_own(&there));
     let rows: &[(&str, &str, &[&str])] = &[
-        (&writer, &mine, &[RECOVERY, &writes]),
+        (&writer, &mine, &[RECOVERY, &asks_here]),
         (&there, theirs, &[RECOVERY, &elsewhere]),
         (&here, &mine, &[]),
         (&here, theirs, &[RECOVERY, &in_payment]),
@@ -112,11 +112,11 @@ async fn a_failure_that_its_recovery_has_repaired_is_deleted_by_who_may_clear() 
     ask_until(IN_FORCE_WITHIN, "policies and roles are in force", ask, is).await?;
 
     let refused = format!(
-        "{writer} may not delete this WorkflowExecution, whose recovery has ended its block of {target}; ask for the right \
-         to update workflowexecutions/clearance (group kubernaut.ai) in namespace {own}"
+        "{writer} may not delete WorkflowExecution recovered, whose recovery has ended its block of {target}; ask for the \
+         right to update workflowexecutions/clearance (group kubernaut.ai) in namespace {own}"
     );
     let collector =
-        "the garbage collector may not delete this WorkflowExecution, whose recovery has ended its block of";
+        "the garbage collector may not delete WorkflowExecution recovered, whose recovery has ended its block of";
     let remedy = "Delete the execution, or remove metadata.ownerReferences from it. To delete it takes the right to";
     let rows: &[(&str, &str, &[&str])] = &[
         (&writer, "recovered", &[DELETION, &refused]),

@@ -92,6 +92,6 @@ async fn whoever_is_asked_meanwhile_clears_nothing_that_was_not_shown() -> Resul
     // Without what healed it, it blocks again, and has had its clearance.
     world.delete_wfe("recovery").await?;
     let again = jo.says(2, &["clear", "node/healed", "--yes", "--reason", "looked at it"]).await?;
-    has(&again, &["which cannot be set a second time", "then run another workflow with recoveryOf: healed"]);
+    has(&again, &["which cannot be set a second time", "else run another workflow with recoveryOf: healed"]);
     world.close().await
 }

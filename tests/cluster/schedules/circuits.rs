@@ -207,9 +207,12 @@ async fn a_namespace_whose_executions_fail_on_many_targets_holds_its_own_schedul
     // Without a ConfigMap nothing tells of circuits. The first probe is due after a minute: nobody makes it here.
     set(&here, &[("base-cooldown-period", "1m")]).await?;
     let bundle = short(&here).await?;
-    let missing = format!("{}/nothing/is-there:1.0.0", control_plane.registry());
-    // Tekton as shipped never says that a bundle is not there: the operator gives up on it.
-    let operator = here.operator().arg("--start-deadline", "10s").start().await?;
+    // With a bundle alone the registry says nothing: Tekton as shipped never says that it is not there.
+    let image = json!(format!("{}/nothing/is-there:1.0.0", control_plane.registry()));
+    let step =
+        Pipeline::new().task("apply", Outcome::ImagePull).patch(|it| it["taskSpec"]["steps"][0]["image"] = image);
+    let missing = here.push_pipeline("missing", &step).await?;
+    let operator = here.operator().start().await?;
     let spec = json!({"interval": "1h", "minInterval": "1s"});
     create(&here, "mine", "node/mine", &bundle, &spec).await?;
     create(&there, "theirs", "node/theirs", &bundle, &spec).await?;

@@ -30,7 +30,8 @@ pub(super) fn parameters_fit() -> Rule {
 pub(super) fn no_variables() -> Rule {
     let words = variable::FIRST_WORDS.join("|");
     let message = format!("spec.parameters: {}", variable::REFUSAL);
-    Rule::new(format!("self.all(key, !self[key].matches('[$][(]({words})[.[]'))")).message(message.as_str())
+    // The second bracket is escaped, since not every kind of regular expression takes it in a class as it is.
+    Rule::new(format!(r"self.all(key, !self[key].matches('[$][(]({words})[.\\[]'))")).message(message.as_str())
 }
 
 /// Refuses any change of `field` of a spec. One rule per field, since one of them may come later.

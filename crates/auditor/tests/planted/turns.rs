@@ -19,7 +19,7 @@ fn story() -> Story {
 }
 
 /// A target on which one has completed, broken, or failed before anything ran, so and so often.
-fn after(how: fn(&mut Story)) -> Story {
+fn after(how: impl FnOnce(&mut Story)) -> Story {
     let mut story = story();
     how(&mut story);
     story
@@ -128,12 +128,13 @@ fn a_turn_before_what_a_status_of_another_hand_says() {
 #[test]
 fn any_workflow_on_a_target_that_is_exhausted() {
     assert_eq!(found(after(exhausted), "x", DAY), ["4 exhausted-retries"]);
-    let mut allowed = after(exhausted);
-    allowed.policy.max_consecutive_failures = 0;
-    assert_eq!(found(allowed, "x", 10 * MINUTE), clean(), "no number is too many");
-    let mut four = after(exhausted);
-    four.policy.max_consecutive_failures = 6;
-    assert_eq!(found(four, "x", 10 * MINUTE), clean());
+    for (limit, why) in [(0, "no number is too many"), (6, "a sixth is allowed")] {
+        let allowed = after(|story| {
+            story.policy.max_consecutive_failures = limit;
+            exhausted(story);
+        });
+        assert_eq!(found(allowed, "x", 10 * MINUTE), clean(), "{why}");
+    }
     let healed = |story: &mut Story| {
         for n in 1..=3 {
             story.stalls(&format!("past-{n}"), NODE, n);

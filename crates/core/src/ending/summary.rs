@@ -37,8 +37,8 @@ pub fn undeclared(parameters: &[Box<str>]) -> Option<String> {
 
 impl Failure {
     /// Tells what happened and what to do next, in four sentences of no more than 1,000 characters together. A fifth
-    /// names parameters that the pipeline does not declare, where there is room for it. `target` is None where it cannot
-    /// be read.
+    /// sentence names parameters that the pipeline does not declare, where there is room for it. `target` is None where
+    /// it cannot be read.
     #[must_use]
     pub fn summary(&self, workflow_id: &str, target: Option<&str>, parameters: &[Box<str>]) -> String {
         let target = target.map(|target| cut(target, MAX_TARGET));

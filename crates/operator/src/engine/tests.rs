@@ -2,7 +2,7 @@
 
 use kube::Config;
 use wfe_core::execution::{Clearance, Execution, ExecutionState, FailedState, Recorded};
-use wfe_core::name::Version;
+use wfe_core::name::{ExecutionId, Version};
 use wfe_core::policy::Policy;
 use wfe_core::reason::FailureReason;
 use wfe_tekton::Defaults;

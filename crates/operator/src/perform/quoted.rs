@@ -153,7 +153,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_a_refusal_means_does_not_depend_on_parameters() {
-        let redaction = Redaction::new(Arc::new([("A".to_owned(), "pipelineruns".to_owned())].into()), None);
+        let redaction = Redaction::new(Arc::new([("A".into(), "pipelineruns".into())]), None);
         let lacking: Status = serde_json::from_value(json!({
             "code": 403, "reason": "Forbidden", "details": {"group": "tekton.dev", "kind": "pipelineruns"},
             "message": "pipelineruns.tekton.dev is forbidden: User \"u\" cannot create resource \"pipelineruns\" in API \

@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_refusal_by_a_policy_that_ships_is_forbidden_only_where_it_judges_what_an_author_wrote() {
         let judged = ["retry", "workflow"];
-        let never_met = ["author", "cancellation", "clearance", "owner", "resume"];
+        let never_met = ["author", "cancellation", "clearance", "kind", "owner", "recovery"];
         for policy in wfe_settings::policies::shipped().unwrap() {
             let (kind, resource) = policy.name.split_once('.').unwrap();
             let (resource, group) = if resource.starts_with("pipelineruns") {

@@ -72,18 +72,16 @@ impl Performer {
             Err(CallError::Refused(status)) if status.is_already_exists() => {
                 self.name_taken(creation, &sent.object).await
             }
-            Err(error) => match refusal::judge(&error) {
-                Some(reason) => {
-                    let message = refusal::message("PipelineRun", &error);
-                    let told = redaction.apply(&message);
-                    tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {told}");
-                    Ok(vec![creation.refused(reason, &message)])
-                }
-                None => {
+            Err(error) => {
+                let Some(reason) = refusal::judge(&error) else {
                     let error = self.unquoted(error, Quoted::Known(&redaction)).await;
-                    Err(call(format!("create PipelineRun {name}"), error).with_untold(telling))
-                }
-            },
+                    return Err(call(format!("create PipelineRun {name}"), error).with_untold(telling));
+                };
+                let message = refusal::message("PipelineRun", &error);
+                let told = redaction.apply(&message);
+                tracing::debug!(wfe = %execution, target = %request.target, %reason, "create refused: {told}");
+                Ok(vec![creation.refused(reason, &message)])
+            }
         }
     }
 

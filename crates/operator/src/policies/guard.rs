@@ -19,14 +19,17 @@ use crate::verb::Verb;
 ///
 /// # Errors
 /// The API server did not answer, or the operator may not ask.
-pub(super) async fn look(cluster: &Cluster) -> Result<Guard, CallError> {
+pub(super) async fn look(cluster: Cluster) -> Result<Guard, CallError> {
     for shipped in guards() {
         for half in Half::ALL {
             let api = cluster.admission(half);
             let answer = cluster.ask(Verb::Get, half.plural(), ANSWERS_WITHIN, api.get(&shipped.name)).await;
             match answer {
-                Ok(object) if protects(shipped, half, object) => {}
-                Ok(_) => return Ok(Guard::Missing),
+                Ok(object) => {
+                    if !protects(shipped, half, object) {
+                        return Ok(Guard::Missing);
+                    }
+                }
                 Err(error) if error.code() == 404 => return Ok(Guard::Missing),
                 // A right that the operator itself lacks is its own trouble.
                 Err(error) => return Err(error),
@@ -43,10 +46,10 @@ fn protects(shipped: &Shipped, half: Half, object: DynamicObject) -> bool {
 
 /// Looks twice in this time, and tells what was found. Where no look that began within this time was answered, nothing
 /// is known. Never returns.
-pub(super) async fn follow(
+pub(super) async fn follow<Look: Future<Output = Result<Guard, CallError>>>(
     within: Duration,
-    told: &watch::Sender<Guard>,
-    look: impl AsyncFn() -> Result<Guard, CallError>,
+    told: watch::Sender<Guard>,
+    look: impl Fn() -> Look,
 ) {
     // An interval of no time is none.
     let mut turns = interval((within / 2).max(Duration::from_millis(1)));
@@ -60,12 +63,12 @@ pub(super) async fn follow(
         let (began, found) = loop {
             tokio::select! {
                 found = &mut next => break found,
-                () = sleep_until(known_until), if *told.borrow() != Guard::Unknown => tell(told, Guard::Unknown),
+                () = sleep_until(known_until), if *told.borrow() != Guard::Unknown => tell(&told, Guard::Unknown),
             }
         };
         if let Ok(found) = found {
             known_until = began + within;
-            tell(told, if known_until > Instant::now() { found } else { Guard::Unknown });
+            tell(&told, if known_until > Instant::now() { found } else { Guard::Unknown });
         }
     }
 }
@@ -76,10 +79,10 @@ fn tell(told: &watch::Sender<Guard>, guard: Guard) {
     }
     match guard {
         Guard::InForce => {
-            tracing::info!("clearances and cancellations count, as their admission policies are in force")
+            tracing::info!("clearances and cancellations count, as their admission policies are in force");
         }
         Guard::Missing => {
-            tracing::warn!("clearances and cancellations do not count until their admission policies are back")
+            tracing::warn!("clearances and cancellations do not count until their admission policies are back");
         }
         _ => tracing::warn!("clearances and cancellations wait, as their admission policies cannot be read"),
     }
@@ -124,10 +127,12 @@ mod tests {
     async fn known_after(seconds: &[u64], looks: &'static [(u64, Option<Guard>)]) -> Vec<Guard> {
         let (told, known) = watch::channel(Guard::Unknown);
         let nth = Cell::new(0);
-        let look = async || {
+        let look = || {
             let (takes, found) = looks[nth.replace(nth.get() + 1).min(looks.len() - 1)];
-            sleep(Duration::from_secs(takes)).await;
-            found.ok_or(CallError::TimedOut(ANSWERS_WITHIN))
+            async move {
+                sleep(Duration::from_secs(takes)).await;
+                found.ok_or(CallError::TimedOut(ANSWERS_WITHIN))
+            }
         };
         let begin = Instant::now();
         let watch = async {
@@ -140,7 +145,7 @@ mod tests {
         };
         tokio::select! {
             found = watch => found,
-            () = follow(Duration::from_secs(60), &told, look) => Vec::new(),
+            () = follow(Duration::from_mins(1), told, look) => Vec::new(),
         }
     }
 

@@ -16,6 +16,13 @@ use crate::leadership::Leadership;
 const LIST: &str = r#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}"#;
 const BOOKMARK: &str = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"6\"}}}\n";
 
+/// Returns the CRD of a name as it is shipped, or else an empty list.
+fn answer(path: &str) -> Bytes {
+    let name = path.rsplit('/').next();
+    let crd = wfe_api::crds().into_iter().find(|crd| crd.metadata.name.as_deref() == name);
+    crd.map_or(Bytes::from(LIST), |crd| serde_json::to_vec(&crd).unwrap().into())
+}
+
 /// Counts the watches that are asked for within two minutes, where each is accepted, brings this and ends well after a
 /// time.
 async fn watches_within_two_minutes(kind: Kind, lasts: Duration, brings: &'static str) -> usize {
@@ -23,12 +30,13 @@ async fn watches_within_two_minutes(kind: Kind, lasts: Duration, brings: &'stati
     let counted = Arc::clone(&asked);
     let service = tower::service_fn(move |request: Request<Body>| {
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let answer = answer(request.uri().path());
         counted.fetch_add(usize::from(is_watch), Ordering::Relaxed);
         let body = stream::once(async move {
             if is_watch {
                 tokio::time::sleep(lasts).await;
             }
-            Ok::<_, Infallible>(Frame::data(Bytes::from(if is_watch { brings } else { LIST })))
+            Ok::<_, Infallible>(Frame::data(if is_watch { Bytes::from(brings) } else { answer }))
         });
         async { Ok::<_, Infallible>(Response::new(StreamBody::new(body))) }
     });
@@ -41,6 +49,7 @@ async fn watches_within_two_minutes(kind: Kind, lasts: Duration, brings: &'stati
         max_staleness: Duration::from_mins(3),
         health: Health::new(),
         hearing,
+        crds: Crds::new(cluster.clone(), Health::new(), metrics.clone()),
         metrics,
     };
     let (sender, mut deliveries) = mpsc::channel(16);

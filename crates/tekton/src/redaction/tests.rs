@@ -8,8 +8,8 @@ fn of(parameters: &[(&str, &str)]) -> Redaction {
 }
 
 fn with_target(parameters: &[(&str, &str)], target: Option<&str>) -> Redaction {
-    let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Redaction::new(Arc::new(parameters), target.map(|target| TargetName::parse(target).unwrap()))
+    let parameters = parameters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    Redaction::new(parameters, target.map(|target| TargetName::parse(target).unwrap()))
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn no_name_or_value_makes_a_text_longer_than_its_limit() {
     // The longest name that passes, full of the value.
     let name = |number| format!("P{number}{}", "_0000".repeat(50));
     let length = |said: &str, parameters: usize| {
-        let parameters = (0..parameters).map(|number| (name(number), "0000".to_owned())).collect();
-        Redaction::new(Arc::new(parameters), None).apply(said).chars().count()
+        let parameters = (0..parameters).map(|number| (name(number).into(), "0000".into())).collect();
+        Redaction::new(parameters, None).apply(said).chars().count()
     };
     for parameters in [1, 3, 5, 64] {
         assert_eq!(length("no image 0000", parameters), 9 + 254, "{parameters}");

@@ -200,7 +200,8 @@ pub(crate) fn run(number: u32, target: &str, tasks: u32, has_ended: bool) -> Val
             "params": [{"name": "MEMORY_LIMIT", "value": "512Mi"}, {"name": "TARGET_RESOURCE", "value": target}],
         },
         "status": {
-            "startTime": "2026-11-22T00:36:11Z", "pipelineSpec": {"tasks": specs},
+            "startTime": "2026-11-22T00:36:11Z",
+            "pipelineSpec": {"params": [{"name": "MEMORY_LIMIT"}, {"name": "TARGET_RESOURCE"}], "tasks": specs},
             "conditions": [{"type": "Succeeded", "status": status, "reason": reason, "message": message,
                             "lastTransitionTime": "2026-11-22T00:36:19Z"}],
         },

@@ -150,7 +150,10 @@ impl Story {
             *failures += 1;
             let (base, max) = (self.policy.base_cooldown_period, self.policy.max_cooldown_period);
             let wait = (base.as_secs() << (*failures - 1).min(4)).min(max.as_secs());
-            (self.now(), json!(self.later(wait)))
+            let limit = u64::from(self.policy.max_consecutive_failures);
+            // No time lifts what exhausts its target.
+            let next = if limit > 0 && *failures >= limit { Value::Null } else { json!(self.later(wait)) };
+            (self.now(), next)
         };
         self.write(
             name,

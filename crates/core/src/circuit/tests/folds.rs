@@ -34,6 +34,14 @@ prop_compose! {
     }
 }
 
+/// Events of different executions: what is said twice of one execution is the same event, which arrives twice.
+fn any_events() -> impl Strategy<Value = Vec<Event>> {
+    prop::collection::vec(any_event(), 0..80).prop_map(|events| {
+        let named = |(n, event): (usize, Event)| Event { uid: Uid::new(&n.to_string()), ..event };
+        events.into_iter().enumerate().map(named).collect()
+    })
+}
+
 fn seen(fold: &mut Fold) -> Vec<(Vec<OpenCircuit>, Vec<ClosedCircuit>)> {
     [0, 1000, 2000, 4000, 9000].map(|second| fold.seen(at(second))).into()
 }
@@ -41,7 +49,7 @@ fn seen(fold: &mut Fold) -> Vec<(Vec<OpenCircuit>, Vec<ClosedCircuit>)> {
 proptest! {
     #[test]
     fn the_order_of_arrival_changes_nothing(
-        events in prop::collection::vec(any_event(), 0..80),
+        events in any_events(),
         order in prop::collection::vec(any::<u16>(), 80),
         asks in prop::collection::vec(any::<bool>(), 80),
     ) {
@@ -61,7 +69,7 @@ proptest! {
 
     #[test]
     fn fewer_targets_than_asked_for_open_nothing(
-        events in prop::collection::vec(any_event(), 0..80),
+        events in any_events(),
         outage_targets in 10..20_u32,
     ) {
         let circuits = CircuitPolicy { outage_targets, ..CircuitPolicy::default() };
@@ -71,7 +79,7 @@ proptest! {
 
     #[test]
     fn a_circuit_holds_only_where_something_failed_unless_it_holds_all(
-        events in prop::collection::vec(any_event(), 0..80),
+        events in any_events(),
     ) {
         let failed_in = |key: &CircuitKey, name: &str| events.iter().any(|event| match &event.what {
             What::Ended { end: End::FailedBefore(Some(with)), .. } if *key == CircuitKey::Of(with.clone()) => {
@@ -98,7 +106,7 @@ proptest! {
 
     #[test]
     fn a_probe_is_never_due_at_once_nor_later_than_the_longest_wait(
-        events in prop::collection::vec(any_event(), 0..80),
+        events in any_events(),
     ) {
         for circuit in fold(events).seen(at(4000)).0 {
             prop_assert!(circuit.next_probe_at >= circuit.opened_at + Duration::from_mins(1));

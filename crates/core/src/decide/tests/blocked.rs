@@ -27,6 +27,15 @@ fn exhausted() -> Vec<Execution> {
 /// A name, the past, the policy, and what is told of whom.
 type Row<'a> = (&'a str, Vec<Execution>, &'a Policy, Vec<(&'a str, Blocked)>);
 
+fn all_tell(table: Vec<Row<'_>>) {
+    for (name, past, policy, expected) in table {
+        let mut seen = told(&target(past, vec![]), policy);
+        seen.sort_by(|a, b| a.0.cmp(&b.0));
+        let expected: Vec<(String, Blocked)> = expected.into_iter().map(|(uid, it)| (uid.to_owned(), it)).collect();
+        assert_eq!(seen, expected, "{name}");
+    }
+}
+
 #[test]
 fn who_blocks_says_so_and_who_no_longer_does_says_why() {
     use BlockReason::{ExhaustedRetries as TooMany, PreviousExecutionFailed as Broke};
@@ -54,6 +63,68 @@ fn who_blocks_says_so_and_who_no_longer_does_says_why() {
             &target_scope,
             vec![("b", Blocked::Lifted)],
         ),
+        (
+            "the success of another workflow, in scope Workflow",
+            vec![shows(broke_shown, broke("b", "w", 1, 0)), completed("c", "x", 2, 5)],
+            &by_workflow,
+            vec![],
+        ),
+        (
+            "two workflows, in scope Workflow",
+            vec![broke("b", "w", 1, 0), broke("c", "x", 2, 5)],
+            &by_workflow,
+            vec![("b", Blocked::Yes(Broke)), ("c", Blocked::Yes(Broke))],
+        ),
+        (
+            "a later failure",
+            vec![shows(broke_shown, broke("b", "w", 1, 0)), shows(broke_shown, broke("c", "x", 2, 5))],
+            &target_scope,
+            vec![("b", Blocked::Superseded)],
+        ),
+        (
+            "a clearance of a later one",
+            vec![shows(broke_shown, broke("b", "w", 1, 0)), cleared(stalled("c", "x", 2, 5, 10), Recorded::Effective)],
+            &target_scope,
+            vec![("b", Blocked::Cleared)],
+        ),
+        (
+            "its own clearance, and no other",
+            vec![shows(broke_shown, cleared(broke("b", "w", 1, 0), Recorded::Effective))],
+            &target_scope,
+            vec![("b", Blocked::Cleared)],
+        ),
+        (
+            "a clearance of an earlier one, and then a success",
+            vec![
+                cleared(stalled("a", "x", 1, 0, 10), Recorded::Effective),
+                shows(broke_shown, broke("b", "w", 2, 1)),
+                completed("c", "x", 3, 5),
+            ],
+            &target_scope,
+            vec![("b", Blocked::Lifted)],
+        ),
+        (
+            "its own clearance says it too",
+            vec![shows(broke_shown, cleared(broke("b", "w", 1, 0), Recorded::Not))],
+            &target_scope,
+            vec![],
+        ),
+        (
+            "a sixth that fails before its turn",
+            with(exhausted(), shows(many_shown, stalled("g", "w", 6, 20, 30))),
+            &target_scope,
+            vec![],
+        ),
+    ];
+    all_tell(table);
+}
+
+#[test]
+fn a_failure_is_recovered_while_its_recovery_is_the_newest_that_ran() {
+    use BlockReason::PreviousExecutionFailed as Broke;
+    let broke_shown = Broke.as_str();
+    let target_scope = Policy::default();
+    all_tell(vec![
         (
             "its recovery",
             vec![shows(broke_shown, broke("b", "w", 1, 0)), recovers("b", completed("c", "x", 2, 5))],
@@ -124,65 +195,7 @@ fn who_blocks_says_so_and_who_no_longer_does_says_why() {
             &target_scope,
             vec![("b", Blocked::Lifted)],
         ),
-        (
-            "the success of another workflow, in scope Workflow",
-            vec![shows(broke_shown, broke("b", "w", 1, 0)), completed("c", "x", 2, 5)],
-            &by_workflow,
-            vec![],
-        ),
-        (
-            "two workflows, in scope Workflow",
-            vec![broke("b", "w", 1, 0), broke("c", "x", 2, 5)],
-            &by_workflow,
-            vec![("b", Blocked::Yes(Broke)), ("c", Blocked::Yes(Broke))],
-        ),
-        (
-            "a later failure",
-            vec![shows(broke_shown, broke("b", "w", 1, 0)), shows(broke_shown, broke("c", "x", 2, 5))],
-            &target_scope,
-            vec![("b", Blocked::Superseded)],
-        ),
-        (
-            "a clearance of a later one",
-            vec![shows(broke_shown, broke("b", "w", 1, 0)), cleared(stalled("c", "x", 2, 5, 10), Recorded::Effective)],
-            &target_scope,
-            vec![("b", Blocked::Cleared)],
-        ),
-        (
-            "its own clearance, and no other",
-            vec![shows(broke_shown, cleared(broke("b", "w", 1, 0), Recorded::Effective))],
-            &target_scope,
-            vec![("b", Blocked::Cleared)],
-        ),
-        (
-            "a clearance of an earlier one, and then a success",
-            vec![
-                cleared(stalled("a", "x", 1, 0, 10), Recorded::Effective),
-                shows(broke_shown, broke("b", "w", 2, 1)),
-                completed("c", "x", 3, 5),
-            ],
-            &target_scope,
-            vec![("b", Blocked::Lifted)],
-        ),
-        (
-            "its own clearance says it too",
-            vec![shows(broke_shown, cleared(broke("b", "w", 1, 0), Recorded::Not))],
-            &target_scope,
-            vec![],
-        ),
-        (
-            "a sixth that fails before its turn",
-            with(exhausted(), shows(many_shown, stalled("g", "w", 6, 20, 30))),
-            &target_scope,
-            vec![],
-        ),
-    ];
-    for (name, past, policy, expected) in table {
-        let mut seen = told(&target(past, vec![]), policy);
-        seen.sort_by(|a, b| a.0.cmp(&b.0));
-        let expected: Vec<(String, Blocked)> = expected.into_iter().map(|(uid, it)| (uid.to_owned(), it)).collect();
-        assert_eq!(seen, expected, "{name}");
-    }
+    ]);
 }
 
 #[test]

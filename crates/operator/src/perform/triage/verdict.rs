@@ -43,7 +43,9 @@ fn wanted(adjust: Option<&Value>) -> Result<Wanted, String> {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Object(parameters)) if parameters.len() <= PARAMETERS => {
             if parameters.values().any(|value| value.as_str().is_some_and(variable::refers_to_one)) {
-                return Err("adjust.parameters in its verdict has a value that refers to a variable of Tekton".to_owned());
+                return Err(
+                    "adjust.parameters in its verdict has a value that refers to a variable of Tekton".to_owned()
+                );
             }
             let texts = parameters.iter().map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
             let texts: Option<Vec<_>> = texts.collect();
