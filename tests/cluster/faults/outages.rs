@@ -16,9 +16,10 @@ use super::{CREATE, all, await_task, finish, held, short};
 const MOST_AT_FIRST: usize = 60;
 /// How often it may try a write that fails within a second.
 const MOST_PER_SECOND: usize = 20;
-/// What it may ask within a second after the first: a list and a watch of each of the seven resources that it follows,
-/// all that one execution takes, which is four writes, two events and a read, and the first few of the next round.
-const MOST_LATER: usize = 2 * 7 + 7 + 4;
+/// What it may ask within a second after the first: a list and a watch of each of the eight resources that it follows,
+/// the CRD before each of these for the two resources of this project, all that one execution takes, which is four
+/// writes, two events and a read, and the first few of the next round.
+const MOST_LATER: usize = 2 * 8 + 2 * 2 + 7 + 4;
 /// How long the operator may take until it is ready again. It waits ten seconds at most between two tries; a watch that
 /// brings nothing counts as failing for twenty.
 const READY_WITHIN: Duration = Duration::from_secs(45);
