@@ -52,6 +52,8 @@ pub struct Cluster {
 pub struct Weather {
     /// Tekton's controller does not run.
     pub tekton_is_down: bool,
+    /// Tekton loses requests to stop a run.
+    pub cancels_are_lost: bool,
     /// The hosts of registries that nothing can be fetched from.
     pub registries_down: BTreeSet<String>,
 }

@@ -163,6 +163,7 @@ fn lag(plan: &Plan) -> Duration {
             Trouble::Paused
                 | Trouble::NamespacePaused { .. }
                 | Trouble::TektonDown
+                | Trouble::CancelsLost
                 | Trouble::RegistryDown { .. }
                 | Trouble::Doubled { .. }
         )

@@ -170,6 +170,9 @@ pub enum Trouble {
     Compacted,
     /// Tekton's controller does not run.
     TektonDown,
+    /// Tekton loses the requests to stop a run that are made meanwhile: it works on such a run no more, until the run
+    /// changes after the end of this.
+    CancelsLost,
     /// Nothing can be fetched from a registry.
     RegistryDown {
         /// Its host, such as `registry.test`.
@@ -206,6 +209,7 @@ impl Trouble {
             Self::Clock { .. } => "clock",
             Self::Compacted => "compacted",
             Self::TektonDown => "tekton-down",
+            Self::CancelsLost => "cancels-lost",
             Self::RegistryDown { .. } => "registry-down",
             Self::NamespacePaused { .. } => "namespace-paused",
             Self::Paused => "paused",
@@ -218,7 +222,7 @@ impl Trouble {
     pub fn leaves_statuses(&self) -> bool {
         match self {
             Self::Denied { verb, .. } => verb == "create" || verb == "get",
-            Self::RegistryDown { .. } => true,
+            Self::RegistryDown { .. } | Self::CancelsLost | Self::TektonDown => true,
             _ => false,
         }
     }

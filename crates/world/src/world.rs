@@ -202,6 +202,7 @@ impl World {
             if let Step::Begins(
                 trouble @ (Trouble::Compacted
                 | Trouble::TektonDown
+                | Trouble::CancelsLost
                 | Trouble::RegistryDown { .. }
                 | Trouble::NamespacePaused { .. }
                 | Trouble::Paused
@@ -217,6 +218,8 @@ impl World {
                 Step::Begins(Trouble::Compacted) => self.api.with(crate::server::Server::compact),
                 Step::Begins(Trouble::TektonDown) => weather.send_modify(|it| it.tekton_is_down = true),
                 Step::Ends(Trouble::TektonDown) => weather.send_modify(|it| it.tekton_is_down = false),
+                Step::Begins(Trouble::CancelsLost) => weather.send_modify(|it| it.cancels_are_lost = true),
+                Step::Ends(Trouble::CancelsLost) => weather.send_modify(|it| it.cancels_are_lost = false),
                 Step::Begins(Trouble::RegistryDown { registry }) => weather.send_modify(|it| {
                     it.registries_down.insert(registry.clone());
                 }),

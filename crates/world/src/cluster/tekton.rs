@@ -6,6 +6,9 @@
 //! run of an execution, or of a schedule, plays the next. A recorded act of a person, such as a cancellation, is not
 //! played: from there on the run waits until somebody stops it.
 //!
+//! A run that is being deleted, and held by a finalizer, is reconciled no more: Tekton makes no task of it, stops none
+//! and never says that it is done. The tasks that are there go on by themselves.
+//!
 //! A run that is resolved may be stopped, by its `spec.status` or by its time-out; it then ends as recorded runs that
 //! were stopped. A run whose bundle cannot be resolved has no time-out: Tekton looks at that later.
 
@@ -49,6 +52,10 @@ pub(super) struct Tekton {
     down: Option<Time>,
     /// The registries that nothing can be fetched from.
     registries_down: BTreeSet<String>,
+    /// Whether requests to stop a run are lost now.
+    loses_cancels: bool,
+    /// The runs of which such a request was lost, by the version that brought it.
+    lost: BTreeMap<String, String>,
 }
 
 impl Tekton {
@@ -61,6 +68,8 @@ impl Tekton {
             begun: BTreeMap::new(),
             down: None,
             registries_down: BTreeSet::new(),
+            loses_cancels: false,
+            lost: BTreeMap::new(),
         }
     }
 
@@ -72,21 +81,30 @@ impl Tekton {
         }
         let uid = uid(object);
         match &seen.is {
-            Some(run) if !run["metadata"]["deletionTimestamp"].is_string() => {
+            Some(run) if !is_leaving(run) => {
                 self.runs.insert(uid.to_owned(), Arc::clone(run));
                 if self.down.is_none() { self.reconcile(uid, now) } else { Ok(()) }
+            }
+            Some(run) if !is_done(run) && self.plays.contains_key(uid) => {
+                self.runs.insert(uid.to_owned(), Arc::clone(run));
+                if let Some(play) = self.plays.get_mut(uid) {
+                    play.leave();
+                }
+                Ok(())
             }
             _ => {
                 self.runs.remove(uid);
                 self.plays.remove(uid);
+                self.lost.remove(uid);
                 Ok(())
             }
         }
     }
 
-    /// Learns which registries are down.
+    /// Learns which registries are down, and whether requests are lost.
     pub(super) fn learn(&mut self, weather: &Weather) {
         self.registries_down.clone_from(&weather.registries_down);
+        self.loses_cancels = weather.cancels_are_lost;
     }
 
     /// Stops Tekton, or starts it again: its stories go on where they were.
@@ -106,10 +124,20 @@ impl Tekton {
 
     /// Begins the story of a run, or stops it, where the run asks for that.
     fn reconcile(&mut self, uid: &str, now: Time) -> Result<()> {
-        let Some(run) = self.runs.get(uid) else { return Ok(()) };
+        let Some(run) = self.runs.get(uid).filter(|run| !is_leaving(run)) else { return Ok(()) };
         let asked = run["spec"]["status"].as_str().unwrap_or_default();
         if asked == "PipelineRunPending" {
             return Ok(());
+        }
+        let is_to_stop = matches!(asked, "Cancelled" | "CancelledRunFinally" | "StoppedRunFinally") && !is_done(run);
+        let version = run["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        match self.lost.get(uid) {
+            _ if is_to_stop && self.loses_cancels => {
+                self.lost.insert(uid.to_owned(), version.to_owned());
+                return Ok(());
+            }
+            Some(lost) if lost == version => return Ok(()),
+            _ => drop(self.lost.remove(uid)),
         }
         if !self.plays.contains_key(uid) {
             if is_done(run) {
@@ -139,12 +167,14 @@ impl Tekton {
         if self.down.is_some() {
             return None;
         }
-        self.plays.values().filter_map(Play::wake).min()
+        self.plays.iter().filter(|(uid, _)| !self.lost.contains_key(*uid)).filter_map(|(_, play)| play.wake()).min()
     }
 
     /// Does what is due first.
     pub(super) fn act(&mut self, objects: &Follower, now: Time) -> Result<()> {
-        let due = self.plays.iter_mut().filter_map(|(uid, play)| Some((play.wake()?, uid, play)));
+        let lost = &self.lost;
+        let heard = self.plays.iter_mut().filter(|(uid, _)| !lost.contains_key(*uid));
+        let due = heard.filter_map(|(uid, play)| Some((play.wake()?, uid, play)));
         let Some((_, uid, play)) = due.min_by_key(|(due, ..)| *due) else { return Ok(()) };
         let Some(run) = self.runs.get(uid) else { return Ok(()) };
         play.act(run, &self.hand, objects, now)?;
@@ -154,6 +184,11 @@ impl Tekton {
         }
         Ok(())
     }
+}
+
+/// Says whether the deletion of a run has begun.
+fn is_leaving(run: &Value) -> bool {
+    run["metadata"]["deletionTimestamp"].is_string()
 }
 
 /// Returns for whom runs are counted: a schedule, by the name of its child, else an execution.

@@ -233,7 +233,8 @@ fn faults(plan: &mut Plan, chance: &mut Rng) {
                 4 => Trouble::Refused {
                     percent,
                     code: [429, 500, 503, 504][chance.usize(0..4)],
-                    verb: String::new(),
+                    // All, or reads alone: what is written then rests on nothing that can be read.
+                    verb: if chance.bool() { "get".to_owned() } else { String::new() },
                     resource: String::new(),
                 },
                 5 => {
@@ -255,6 +256,7 @@ fn faults(plan: &mut Plan, chance: &mut Rng) {
                 13 => Trouble::Crash,
                 14 => Trouble::Restart,
                 15 => Trouble::Compacted,
+                16 if chance.bool() => Trouble::CancelsLost,
                 16 => Trouble::TektonDown,
                 _ if chance.bool() => Trouble::Paused,
                 _ => Trouble::NamespacePaused { namespace: pick(chance, &NAMESPACES).to_owned() },

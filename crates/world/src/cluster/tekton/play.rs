@@ -48,6 +48,8 @@ enum State {
     Stopping(Stop),
     /// The run is done. What belongs to it may still go on.
     Completed,
+    /// The run is being deleted, and unfinished: Tekton does not look at it. What belongs to it goes on.
+    Leaving,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +90,13 @@ impl Play {
         self.deadline = None;
     }
 
+    /// Notes that the run is being deleted before it is done.
+    pub(super) fn leave(&mut self) {
+        self.state = State::Leaving;
+        self.deadline = None;
+        self.acts.retain(|(_, act)| !matches!(act, Act::Stop(_)));
+    }
+
     /// Stops the run, as somebody has asked for.
     pub(super) fn stop(&mut self, now: Time) {
         if self.state == State::Running {
@@ -104,7 +113,7 @@ impl Play {
 
     /// Says whether there is nothing left to do, whatever happens.
     pub(super) fn is_over(&self) -> bool {
-        self.state == State::Completed && self.acts.is_empty()
+        matches!(self.state, State::Completed | State::Leaving) && self.acts.is_empty()
     }
 
     /// Goes on so much later. A time-out does not wait.
@@ -127,6 +136,9 @@ impl Play {
         match self.acts.pop_front() {
             Some((_, Act::Tell(index))) => {
                 let story = self.story;
+                if self.is_of_the_run(&story.steps[index]) {
+                    return Ok(());
+                }
                 if self.tell(&story.steps[index], run, hand, objects)? {
                     return Ok(());
                 }
@@ -139,6 +151,20 @@ impl Play {
             Some((_, Act::End(stop, child))) => self.end(stop, &child, hand, objects, now),
             None => Ok(()),
         }
+    }
+
+    /// Says whether a step is one that Tekton takes for the run itself, where it takes none of these any more: what it
+    /// says of the run, and the tasks that it makes. A pod is made by its task, if that is there.
+    fn is_of_the_run(&self, step: &Step) -> bool {
+        let made_by = |recorded: &Value| {
+            let owner = recorded["metadata"]["ownerReferences"][0]["uid"].as_str().unwrap_or_default();
+            self.retelling.uid_of(owner).is_some()
+        };
+        self.state == State::Leaving
+            && match &step.change {
+                Change::Added(recorded) => step.kind != "Pod" || !made_by(recorded),
+                Change::Changed(_) | Change::Deleted => step.kind == "PipelineRun",
+            }
     }
 
     /// Plays a step; `false` where it has to be tried again.
