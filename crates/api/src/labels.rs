@@ -40,6 +40,10 @@ pub const CANCEL_REQUESTED: &str = "CancellationRequested";
 pub const CANCEL_NOT_STARTED: &str = "StartDeadlineExceeded";
 /// Value of [`ANNOTATION_CANCEL_REASON`]: the run was not done a minute after its timeout.
 pub const CANCEL_TIMED_OUT: &str = "DeadlineExceeded";
+/// Annotation: when the operator asked Tekton to cancel the run.
+pub const ANNOTATION_CANCELLED_AT: &str = "kubernaut.ai/cancelled-at";
+/// Annotation: how often the operator has asked Tekton to cancel the run, where it had to ask more than once.
+pub const ANNOTATION_CANCEL_ASKED: &str = "kubernaut.ai/cancel-asked";
 
 /// Label on a `WorkflowExecution`: name of the `WorkflowSchedule` that it is a child of. For people and their
 /// selectors: what makes an execution a child is its `spec.remediationRequestRef`.

@@ -154,6 +154,7 @@ fn run(number: u32, progress: Progress) -> Run {
         undeclared: Box::default(),
         timeout: Some(Duration::from_mins(30)),
         released_at: None,
+        stop: None,
         memory: RunMemory { done_seen: Some(ended_at(number)), ..RunMemory::default() },
     }
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::Time;
+use crate::awaiting::{Awaiting, Unanswered};
 use crate::chain::RunNumber;
 use crate::circuit::CircuitKey;
 use crate::ending::Skip;
@@ -36,6 +37,8 @@ pub struct Decision {
     pub actions: Vec<Action>,
     /// Who waits, and for what.
     pub waiting: Vec<(ExecutionId, Waiting)>,
+    /// Which executions with a run wait for something else than their workflow, and for what.
+    pub awaiting: Vec<(ExecutionId, Awaiting)>,
     /// How the rules have judged those that ask for their turn.
     pub judged: Vec<(ExecutionId, Judgement)>,
     /// How the schedules of the target were judged.
@@ -104,7 +107,8 @@ pub enum Action {
         /// The version that the decision rests on.
         version: Version,
     },
-    /// Looks live at a run that has failed and at what it made, to see why, and whether anything ran. Changes nothing.
+    /// Looks live at a run and at what it made: at one that has failed, to see why, and whether anything ran; at one
+    /// that is being deleted while it runs, to see also whether anything is left of it. Changes nothing.
     Examine {
         /// Which run.
         run: RunId,
@@ -195,6 +199,9 @@ pub enum RunChange {
     Released,
     /// Tekton is asked to cancel it. Why is written on the run.
     Cancelled(CancelReason),
+    /// Tekton has not answered a request to cancel it, and is asked again: how often, this time included, is written on
+    /// the run, as only a write that changes the run reaches Tekton.
+    AskedAgain(u32),
     /// One that never ran, or that is finished and expired, is deleted. Precondition: its version, so that it is so
     /// still.
     Deleted {
@@ -216,6 +223,13 @@ pub enum Tell {
         run: RunId,
         /// The task.
         task_run: Box<str>,
+    },
+    /// Tekton does not answer a request to stop a run.
+    CancelUnanswered {
+        /// Whose run it is.
+        execution: ExecutionId,
+        /// The request.
+        unanswered: Unanswered,
     },
     /// A target drains for too long.
     DrainSlow {
@@ -262,6 +276,7 @@ impl Action {
             Self::Remove { execution, .. } => ("remove", &execution.uid),
             Self::Examine { run } => ("examine", &run.uid),
             Self::Tell(Tell::Replay { execution, .. }) => ("tell replay", &execution.uid),
+            Self::Tell(Tell::CancelUnanswered { unanswered, .. }) => ("tell unanswered cancel", &unanswered.run.uid),
             Self::Tell(Tell::DrainSlow { residue, .. }) => ("tell slow drain", &residue.uid),
         };
         Mark { what, of: of.clone() }
@@ -273,6 +288,7 @@ impl RunChange {
         match self {
             Self::Released => "release",
             Self::Cancelled(_) => "cancel",
+            Self::AskedAgain(_) => "ask again to cancel",
             Self::Deleted { .. } => "delete",
         }
     }

@@ -5,18 +5,21 @@
 //! - The answer depends on the view alone, not on why it was asked: deciding again on the same view says the same.
 //! - Each step of section 5 is derived from what is there, so a restart resumes wherever the last process stopped.
 //!
-//! [`advance`] follows what runs, [`clear_away`] what nobody needs, [`contend`] who gets the next turn, [`waiting`]
-//! what waits, [`blocked`] what blocks, [`schedules`] which schedule makes a child, [`guard`] whether what a person has
-//! set counts, [`expire`] what is over and forgotten.
+//! [`advance`] follows what runs, [`cancelling`] the runs that Tekton does not stop, [`leaving`] those that are deleted
+//! while they run, [`clear_away`] what nobody needs, [`contend`] who gets the next turn, [`waiting`] what waits,
+//! [`blocked`] what blocks, [`schedules`] which schedule makes a child, [`guard`] whether what a person has set counts,
+//! [`expire`] what is over and forgotten.
 
 mod advance;
 mod blocked;
+mod cancelling;
 mod clear_away;
 mod contend;
 mod elsewhere;
 mod expire;
 mod guard;
 mod identify;
+mod leaving;
 pub mod schedules;
 mod waiting;
 
@@ -40,6 +43,7 @@ pub fn decide(target: &Target, policy: &Policy, now: Time) -> Decision {
         advance::advance(view, execution, &mut decision);
     }
     clear_away::clear_away(target, policy, now, &mut decision);
+    leaving::see_to(target, now, &mut decision);
     elsewhere::read(target, now, &mut decision);
     record_clearances(&history, &mut decision);
     contend::decide_contenders(view, &mut decision);

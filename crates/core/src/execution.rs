@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Time;
+use crate::awaiting::AwaitingShown;
 use crate::bundle::Bundle;
 use crate::chain::RunNumber;
 use crate::evidence::{Proof, Started};
-use crate::findings::TaskCount;
+use crate::findings::{TaskCount, Wait};
 use crate::fingerprint::{Fingerprint, Origin};
 use crate::guard::{Unguarded, author};
 use crate::name::{ExecutionId, RunId, Uid, Version};
@@ -60,8 +61,8 @@ pub struct Execution {
     /// Whether its status says that its target drains (the condition `TargetLocked`), or, after the end, anything else
     /// that is true before the end only.
     pub draining_shown: bool,
-    /// The reason of its condition `Blocked`, where its status says that it blocks its target, or that its recovery has
-    /// ended that ([`RECOVERED`](crate::standing::RECOVERED)).
+    /// The reason of its condition `Blocked`, also the one that its recovery gives it
+    /// ([`RECOVERED`](crate::standing::RECOVERED)).
     pub blocked_shown: Option<Box<str>>,
     /// What its status says of its run while it goes on.
     pub run_shown: RunShown,
@@ -78,13 +79,15 @@ pub struct Execution {
 pub struct ExecutionMemory {
     /// Since when it has been seen to wait, while it is undecided.
     pub waits_since: Option<Time>,
-    /// When its run was first tried to be created: the time in which nobody tried is left out, so this is not always a
-    /// moment at which somebody did (see [`tries`](crate::tries)). None while this process does not try.
+    /// When its run was first tried to be created, without the time in which nobody tried (see
+    /// [`tries`](crate::tries)). None while this process does not try.
     pub first_try: Option<Time>,
     /// The create of its run that the API server refused, where it did, until that is written to the status.
     pub refusal: Option<Refusal>,
     /// When its status was last told how far its run is.
     pub progress_shown_at: Option<Time>,
+    /// What its run waited for in this attempt as the status was told, and when last: one entry for each kind of wait.
+    pub waits_shown: Vec<(Wait, Time)>,
     /// What is known of its run, where this process has seen the run vanish or has deleted it.
     pub lost_proof: Option<Lost>,
     /// What the conditions of its retry policy have said of its last attempt, where they were asked.
@@ -99,22 +102,22 @@ static NOTHING: ExecutionMemory = ExecutionMemory {
     first_try: None,
     refusal: None,
     progress_shown_at: None,
+    waits_shown: Vec::new(),
     lost_proof: None,
     answers: None,
     found_run: None,
 };
 
 impl ExecutionMemory {
-    /// Returns what of it outlives a new version of the execution: of its wait and its tries while it is undecided, of
-    /// its run while that runs. What belongs to one attempt ends with it: a refusal that outlived its attempt would use
-    /// up the next. None where nothing is left.
+    /// Returns what of it outlives a new version of the execution, if anything does. What belongs to one attempt ends
+    /// with it: a refusal that outlived its attempt would use up the next.
     #[must_use]
     pub fn kept(self, was: &Execution, is: &Execution) -> Option<Box<Self>> {
         use ExecutionState::{Running, Undecided};
         let attempts = |it: &Execution| it.retry.as_ref().map_or(0, |retry| retry.attempts.len());
         let kept = match (&was.state, &is.state) {
             (Undecided { .. }, Undecided { .. }) => {
-                Self { progress_shown_at: None, lost_proof: None, answers: None, ..self }
+                Self { progress_shown_at: None, waits_shown: Vec::new(), lost_proof: None, answers: None, ..self }
             }
             (Running { .. }, Running { .. }) if attempts(was) != attempts(is) => Self::default(),
             (Running { .. }, Running { .. }) if is.next_attempt().is_some() => self,
@@ -163,6 +166,8 @@ pub struct RunShown {
     pub proof: Option<Box<Proof>>,
     /// How many of its tasks are done, where it is known how many there are.
     pub tasks: Option<TaskCount>,
+    /// What the execution waits for, where it waits for something.
+    pub awaits: Option<Box<AwaitingShown>>,
 }
 
 /// A person's wish that an execution stops.
@@ -404,6 +409,7 @@ mod tests {
             first_try: of_wait.then(|| at(2)),
             refusal: of_wait.then(|| Refusal { reason: FailureReason::Forbidden, message: "no".into(), number: 1 }),
             progress_shown_at: of_run.then(|| at(3)),
+            waits_shown: if of_run { vec![(Wait::Node, at(3))] } else { Vec::new() },
             lost_proof: of_run.then(|| Lost::Unreleased(no_answer())),
             answers: None,
             found_run: None,

@@ -18,7 +18,7 @@ pub struct Findings {
     /// Whether it ended because somebody cancelled it or a task of it.
     pub was_cancelled: bool,
     /// How many tasks of the pipeline were done.
-    pub completed_tasks: u32,
+    pub completed_tasks: u16,
 }
 
 /// Why a run failed.
@@ -56,13 +56,32 @@ pub struct Waited {
     pub words: Box<str>,
 }
 
+/// What a run or a task waits for before anything of it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Tekton, which has not taken it up.
+    Controller,
+    /// The bundle.
+    Bundle,
+    /// The definition of a task.
+    Task,
+    /// Room in a quota of pods.
+    Quota,
+    /// A node with room for the pod.
+    Node,
+    /// An image.
+    Image,
+    /// The pod, for no known cause.
+    Pod,
+}
+
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskCount {
     /// How many tasks of the pipeline are done; skipped ones are not among them.
-    pub completed: u32,
+    pub completed: u16,
     /// How many tasks the pipeline has.
-    pub total: u32,
+    pub total: u16,
 }
 
 impl Findings {
@@ -83,5 +102,31 @@ impl Findings {
     #[must_use]
     pub fn may_change(&self) -> bool {
         matches!(&self.started, Started::Unknown(doubt) if doubt.may_pass())
+    }
+}
+
+impl Wait {
+    /// Returns the reason of a failure for having waited for this in vain.
+    #[must_use]
+    pub fn reason(self) -> FailureReason {
+        match self {
+            Self::Bundle | Self::Image => FailureReason::ImagePullBackOff,
+            Self::Quota | Self::Node => FailureReason::ResourceExhausted,
+            Self::Controller | Self::Task | Self::Pod => FailureReason::Unknown,
+        }
+    }
+
+    /// Names it for people.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Controller => "Tekton to take it up",
+            Self::Bundle => "the bundle to be fetched",
+            Self::Task => "the definition of a task to be fetched",
+            Self::Quota => "room in the quota of the execution namespace",
+            Self::Node => "a node with room for its pod",
+            Self::Image => "an image to be pulled",
+            Self::Pod => "its pod to start",
+        }
     }
 }

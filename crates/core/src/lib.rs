@@ -13,6 +13,7 @@
 //! client, no clock, no randomness and no async; time goes in as a value and wake-ups come out as values.
 
 pub mod action;
+pub mod awaiting;
 pub mod backoff;
 pub mod bundle;
 pub mod by_uid;

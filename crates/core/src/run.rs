@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Time;
 use crate::chain::RunNumber;
 use crate::evidence::Proof;
-use crate::findings::{Findings, TaskCount};
+use crate::findings::{Findings, TaskCount, Wait};
 use crate::name::{ExecutionId, RunId, Version};
 
 /// What the index keeps of one run.
@@ -34,9 +34,9 @@ pub struct Run {
     /// What Tekton says that it is doing (the reason of its condition), while it is not done.
     pub doing: Box<str>,
     /// How many tasks its pipeline has, where Tekton has fetched it.
-    pub total_tasks: Option<u32>,
+    pub total_tasks: Option<u16>,
     /// How many of them were skipped.
-    pub skipped_tasks: u32,
+    pub skipped_tasks: u16,
     /// The names of its parameters that its pipeline does not declare: no task gets their values.
     pub undeclared: Box<[Box<str>]>,
     /// The time-out that it was made with: the configuration may have another default since.
@@ -46,6 +46,8 @@ pub struct Run {
     pub released_at: Option<Time>,
     /// Whether its deletion has begun; a finalizer of somebody else still holds it.
     pub deleting: bool,
+    /// The request to stop it, where there is one and it is not done. Few runs have one, so it is boxed.
+    pub stop: Option<Box<StopRequest>>,
     /// What this process remembers of it.
     pub memory: RunMemory,
 }
@@ -67,7 +69,8 @@ impl RunMemory {
     /// Returns what of it outlives the end of its execution: the status says then what was seen and found of the run.
     #[must_use]
     pub fn kept(self) -> Self {
-        Self { seen: Seen::default(), diagnosed: None, ..self }
+        let seen = Seen { is_over: self.seen.is_over, ..Seen::default() };
+        Self { seen, diagnosed: None, ..self }
     }
 }
 
@@ -85,7 +88,20 @@ pub struct Seen {
     /// Whether that has been told.
     pub replay_told: bool,
     /// How many tasks of its pipeline are done.
-    pub completed_tasks: u32,
+    pub completed_tasks: u16,
+    /// What the run or a task of it was seen to wait for last.
+    pub waits: Option<Wait>,
+    /// Whether a live read has found that nothing is left of it, though it is unfinished: its deletion has begun, so
+    /// Tekton starts nothing of it any more.
+    pub is_over: bool,
+}
+
+impl Seen {
+    /// Takes over what no watch says anew.
+    #[must_use]
+    pub fn after(self, before: &Self) -> Self {
+        Self { replay_told: before.replay_told, is_over: before.is_over, ..self }
+    }
 }
 
 /// A live look at a run that has failed, and at what it made.
@@ -93,8 +109,37 @@ pub struct Seen {
 pub struct Look {
     /// When.
     pub at: Time,
+    /// When the first look of this term was answered. Patience with what a look cannot tell counts from here.
+    pub since: Time,
     /// What it has found.
     pub findings: Findings,
+}
+
+/// A request to stop a run that is not done: a cancel, or its deletion. What its object says of the request, and what
+/// this process remembers of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StopRequest {
+    /// When it was made: from the annotation of our cancels, else the begin of the deletion. A person's cancel names no
+    /// time, so that this is when this process first saw it.
+    pub since: Option<Time>,
+    /// When the deletion of the run began, where it has.
+    pub deleted_at: Option<Time>,
+    /// What Tekton says of the run: the reason of its condition, with the message.
+    pub said: Box<str>,
+    /// Whether Tekton says that it has stopped the tasks and runs the finally tasks.
+    pub runs_finally: bool,
+    /// `spec.managedBy`, where it is set: then another controller works on the run.
+    pub managed_by: Option<Box<str>>,
+    /// The finalizers that hold it, separated by commas.
+    pub finalizers: Box<str>,
+    /// How often the operator has asked for the cancel.
+    pub asked: u32,
+    /// When this process asked for it last, in this term.
+    pub asked_at: Option<Time>,
+    /// Whether people were told that the request is not answered.
+    pub told: bool,
+    /// Since when this process has seen nothing that is left of the run, without a break.
+    pub bare_since: Option<Time>,
 }
 
 /// Why the operator cancels a run.
@@ -189,14 +234,21 @@ pub struct Outcome {
 impl Run {
     /// Tells how far it is, where that is known.
     #[must_use]
-    pub fn tasks(&self, completed: u32) -> Option<TaskCount> {
+    pub fn tasks(&self, completed: u16) -> Option<TaskCount> {
         self.total_tasks.map(|total| TaskCount { completed, total })
     }
 
     /// Tells whether it may still do something, or be made to.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
-        !matches!(self.progress, Progress::Done(_)) && !self.never_starts()
+        !matches!(self.progress, Progress::Done(_)) && !self.never_starts() && !self.memory.seen.is_over
+    }
+
+    /// Returns whether its deletion has begun while it runs, and it is not known to be over. Tekton starts nothing of
+    /// such a run, and stops nothing of it.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.deleting && matches!(self.progress, Progress::Released) && !self.memory.seen.is_over
     }
 
     /// Tells whether it is pending for good: its deletion has begun, and Tekton starts nothing that is being deleted.
@@ -236,6 +288,8 @@ mod tests {
         (memory.done_seen, memory.release_tried) = (Some(at(1)), Some(at(2)));
         assert!(memory.diagnosed.is_some());
         let kept = RunMemory { done_seen: Some(at(1)), release_tried: Some(at(2)), ..RunMemory::default() };
-        assert_eq!(memory.kept(), kept);
+        assert_eq!(memory.clone().kept(), kept);
+        memory.seen.is_over = true;
+        assert!(memory.kept().seen.is_over, "its object says no more than before that it is unfinished");
     }
 }

@@ -150,10 +150,21 @@ impl Target {
         self.residue.values().filter(|residue| residue.owner.is(execution))
     }
 
+    /// Returns whether no unfinished object of a run is seen. Never true of a run that names no execution, unless one
+    /// is committed to it: nobody waits for it.
+    #[must_use]
+    pub fn is_bare(&self, run: &Run) -> bool {
+        match &run.owner {
+            Owner::Execution { id, .. } => self.residue_of(id).next().is_none(),
+            Owner::Nobody => self.committed_to(run).is_some() && self.residue.is_empty(),
+        }
+    }
+
     /// Tells whether the target drains: nothing runs on it, and something of what ran is left (SPEC section 5, 6).
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        !self.residue.is_empty() && !self.runs.values().any(|run| matches!(run.progress, Progress::Released))
+        let runs = |run: &Run| matches!(run.progress, Progress::Released) && run.is_unfinished();
+        !self.residue.is_empty() && !self.runs.values().any(runs)
     }
 
     /// Returns the namespace that asks for work on it (SPEC section 17): that of the oldest execution that has not

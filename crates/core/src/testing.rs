@@ -17,7 +17,7 @@ use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::{Residue, ResidueId, ResidueKind};
 use crate::retry::{Attempt, AttemptEnd, Retry, RetryPolicy};
-use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, Seen};
+use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, Seen, StopRequest};
 use crate::schedule::{
     Child, ChildOf, ChildState, Every, Held, HistoryLimits, Keep, LastRun, Plan, Planned, PlannedBy, Ready, Revision,
     Schedule, ScheduleMemory, ScheduleStatus,
@@ -218,6 +218,7 @@ pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
         timeout: None,
         released_at: Some(at(0)),
         deleting: false,
+        stop: None,
         // So long ago that nothing is waited for.
         memory: RunMemory { done_seen: Some(at(0)), ..RunMemory::default() },
     }
@@ -236,8 +237,21 @@ pub(crate) fn waited() -> Started {
 /// It has been looked at at a second.
 pub(crate) fn looked_at(mut run: Run, second: i64, started: Started) -> Run {
     let findings = Findings { started, ..Findings::unread("what Tekton said".into()) };
-    run.memory.diagnosed = Some(Box::new(Look { at: at(second), findings }));
+    run.memory.diagnosed = Some(Box::new(Look { at: at(second), since: at(second), findings }));
     run
+}
+
+/// It has been looked at again and again since a second, and last at another.
+pub(crate) fn looked_since(run: Run, since: i64, second: i64, started: Started) -> Run {
+    let mut run = looked_at(run, second, started);
+    run.memory.diagnosed = run.memory.diagnosed.map(|look| Box::new(Look { since: at(since), ..*look }));
+    run
+}
+
+/// It is to stop since a second.
+pub(crate) fn to_stop(run: Run, second: i64) -> Run {
+    let stop = StopRequest { since: Some(at(second)), asked: 1, ..StopRequest::default() };
+    Run { cancelled: true, stop: Some(Box::new(stop)), ..run }
 }
 
 /// Somebody has looked at it, and cannot tell whether it ran.

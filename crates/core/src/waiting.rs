@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::name::{ExecutionId, RunId};
 use crate::trouble::{OwnCause, OwnTrouble};
 
 /// A person's pause of a namespace: nothing new starts in it, and nothing new starts on a target in it.
@@ -16,14 +17,16 @@ pub struct Pause {
 /// What an execution waits for. Waiting is not skipping: it is looked at again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// An older rival goes first.
-    Turn,
+    /// This rival goes first: an older one, or one whose failure is written.
+    Turn(Box<ExecutionId>),
     /// Another execution's run is pending: it may commit, or be withdrawn.
     RivalUndecided,
     /// A run on the target is done, and its owner's status does not say so yet.
     OwnerLate,
     /// Tasks or pods that carry the target's label and name no execution are unfinished.
     Draining,
+    /// This run is being deleted and held by a finalizer, and nothing is seen of it any more.
+    Leaving(RunId),
     /// Between two attempts: tasks or pods of an earlier one, or of another run, are unfinished.
     Remains,
     /// Between two attempts: another run on the target is unfinished, or its owner has not ended.
@@ -76,10 +79,10 @@ impl Waiting {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Turn => "Turn",
+            Self::Turn(_) => "Turn",
             Self::RivalUndecided | Self::Beside => "RivalUndecided",
             Self::OwnerLate => "OwnerLate",
-            Self::Draining | Self::Remains => "Draining",
+            Self::Draining | Self::Leaving(_) | Self::Remains => "Draining",
             Self::Paused(_) | Self::PausedEverywhere(_) => "Paused",
             Self::ApiErrors(_) => "ApiErrors",
             Self::Operator(trouble) => trouble.cause.reason(),
@@ -98,11 +101,20 @@ impl Waiting {
         matches!(self, Self::ApiErrors(_) | Self::TektonUnavailable(_))
     }
 
+    /// Returns the execution that it waits for, where that is one on its target.
+    #[must_use]
+    pub fn behind(&self) -> Option<&ExecutionId> {
+        match self {
+            Self::Turn(first) => Some(first),
+            _ => None,
+        }
+    }
+
     /// Tells a person what it waits for, and what would end that.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
-            Self::Turn => "an older WorkflowExecution on the same target goes first".to_owned(),
+            Self::Turn(first) => format!("WorkflowExecution {first} on the same target goes first"),
             Self::RivalUndecided => {
                 "another WorkflowExecution has created its PipelineRun on the same target and has not decided yet"
                     .to_owned()
@@ -114,6 +126,10 @@ impl Waiting {
                 "tasks or pods with the label of this target are unfinished, and name no WorkflowExecution; end them"
                     .to_owned()
             }
+            Self::Leaving(run) => format!(
+                "PipelineRun {run} on the target is being deleted, and a finalizer holds it; the operator waits until it is \
+                 certain that nothing of the run is left"
+            ),
             Self::Remains => {
                 "tasks or pods of an earlier attempt, or of another run on the target, are still stopping".to_owned()
             }

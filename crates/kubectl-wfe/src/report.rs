@@ -242,6 +242,7 @@ impl Report {
         }
         report.facts.extend(report.common.told());
         report.facts.extend(about.plan.clone().map(|plan| ("retry", plan)));
+        report.facts.extend(answer.behind.iter().map(|line| ("goes before", line.clone())));
         report.facts.extend(about.history.clone().map(|history| ("history", history)));
         // What stands behind the rule that decides.
         let in_the_way = report.in_the_way.as_ref().map(Named::to_string);
@@ -276,6 +277,7 @@ impl Report {
             ("attempt", attempt.map(|(attempt, retry)| attempt.told(retry))),
             ("run", text("/status/pipelineRunRef/name")),
             ("started", text("/status/startTime")),
+            ("waits for", execution.run_shown.awaits.as_ref().map(|it| format!("{}: {}", it.reason, it.message))),
             ("ended", text("/status/completionTime")),
             ("reason", report.reason.clone()),
             ("why", report.message.clone()),
@@ -413,7 +415,7 @@ mod tests {
     }
 
     fn judged(verdict: Verdict, asked: Vec<(&'static str, Finding)>) -> Answer {
-        Answer { judgement: Some(Judgement { verdict, asked }), waiting: None }
+        Answer { judgement: Some(Judgement { verdict, asked }), waiting: None, behind: vec![] }
     }
 
     #[test]
@@ -433,11 +435,13 @@ mod tests {
              pause: its namespace is not paused\n  4 backoff: no failure (until 2026-01-02T03:04:05Z)\n  \
              6 otherwise: it runs\n"
         );
-        answer.waiting = Some(Waiting::Turn);
+        answer.waiting = Some(Waiting::Turn(Box::new(id())));
+        answer.behind = vec!["ns/broken: has its turn".to_owned()];
         let report = Report::of_answer(&about(Some("a"), vec![]), &answer);
         assert!(!report.is_yes());
         let text = report.to_string();
-        assert!(text.starts_with("ns/a on node/n: would wait, Turn: an older WorkflowExecution"), "{text}");
+        assert!(text.starts_with("ns/a on node/n: would wait, Turn: WorkflowExecution ns/broken on"), "{text}");
+        assert!(text.contains("  goes before  ns/broken: has its turn\n"), "{text}");
     }
 
     #[test]

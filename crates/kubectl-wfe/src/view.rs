@@ -1,6 +1,7 @@
 //! What the operator would see if it started now: the same lists, through the same reading and the same index, into the
 //! same decision.
 
+mod chain;
 mod circuits;
 
 use std::collections::BTreeMap;
@@ -73,6 +74,8 @@ pub(crate) struct Answer {
     pub(crate) judgement: Option<Judgement>,
     /// What it waits for beside that, such as its turn.
     pub(crate) waiting: Option<Waiting>,
+    /// Who goes before it, who before that, and what holds the first of them, a line each.
+    pub(crate) behind: Vec<String>,
 }
 
 impl Lookout {
@@ -252,8 +255,11 @@ impl Seen {
 
     /// Decides as the operator would, and returns what concerns one execution.
     pub(crate) fn answer(&self, target: &Target, id: &ExecutionId) -> Answer {
-        let Decision { judged, waiting, .. } = decide(target, &self.installation.policy, self.now);
+        let decision = decide(target, &self.installation.policy, self.now);
+        let behind = chain::behind(target, &decision, id);
+        let Decision { judged, waiting, .. } = decision;
         Answer {
+            behind,
             judgement: judged.into_iter().find(|(of, _)| of == id).map(|(_, judgement)| judgement),
             waiting: waiting.into_iter().find(|(of, _)| of == id).map(|(_, waiting)| waiting),
         }

@@ -284,7 +284,7 @@ impl Engine {
             return; // the list that is under way marks it again
         };
         self.metrics.decided(started.elapsed());
-        self.busy.show(&key, &entry.target, &decision.waiting);
+        self.busy.show(&key, &entry.target, &decision);
         for (execution, waiting) in &decision.waiting {
             tracing::debug!(wfe = %execution, ?waiting, "waits");
         }
@@ -330,8 +330,11 @@ impl Engine {
                 Task::Triage(step) if matches!(step.does, TriageDoes::Gather(_)) => {
                     self.index.begin_triage(&step.schedule.uid, now);
                 }
-                Task::Write(write, _) if matches!(write.says, Says::Progress { .. }) => {
-                    self.index.showed_progress(&key, &write.execution.uid, now);
+                Task::Write(write, _) if let Says::Progress { wait, .. } = write.says => {
+                    self.index.showed_progress(&key, &write.execution.uid, wait, now);
+                }
+                Task::Change(Change { run, to: RunChange::Cancelled(_) | RunChange::AskedAgain(_), .. }) => {
+                    self.index.cancel_asked(&key, &run.uid, now);
                 }
                 Task::Change(Change { run, to: RunChange::Released, .. }) => {
                     self.index.release_tried(&key, &run.uid, now);

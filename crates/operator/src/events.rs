@@ -20,6 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use wfe_api::SkipReason;
 use wfe_core::action::Skew;
+use wfe_core::awaiting::Unanswered;
 use wfe_core::ending::{Failure, Skip, Success};
 use wfe_core::execution::Clearance;
 use wfe_core::guard::WordKind;
@@ -183,6 +184,14 @@ impl Announcement {
             "the target is not free: {kind} {name} is unfinished, draining since {since}; see why it does not stop"
         );
         Self { warning: true, ..Self::normal(holder, "DrainSlow", "Drain", note) }
+    }
+
+    /// Tekton does not answer the request to stop its run, which is that of this attempt where it is a later one.
+    #[must_use]
+    pub fn cancel_unanswered(execution: &ExecutionId, unanswered: &Unanswered, attempt: Option<u32>) -> Self {
+        let run = Some(unanswered.run.clone());
+        let note = format!("the target stays locked: {}", unanswered.message());
+        Self { run, warning: true, attempt, ..Self::normal(execution, "CancelUnanswered", "Cancel", note) }
     }
 
     /// Steps of it have run a second time, in the run of this attempt where it is a later one.

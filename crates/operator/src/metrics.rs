@@ -242,8 +242,7 @@ impl Metrics {
     /// Returns the gauges of what goes on at each target.
     #[must_use]
     pub fn busy(&self) -> BusyGauges {
-        let now = &self.0.now;
-        BusyGauges::new(now.waiting.clone(), now.draining.clone(), now.retry_waits.clone())
+        BusyGauges::new(&self.0.now)
     }
 
     /// Returns the metrics of schedules.
@@ -424,6 +423,8 @@ mod tests {
             "workflowexecution_retry_stops_total{reason=\"Exhausted\"} 1",
             "workflowexecution_retry_stops_total{reason=\"Ran\"} 0",
             "workflowexecution_retry_waits 0",
+            "workflowexecution_cancels_unanswered 0",
+            "workflowexecution_operator_trouble_targets{cause=\"Examining\"} 0",
             "workflowexecution_waiting{reason=\"Paused\"} 0",
             "workflowexecution_draining_targets{slow=\"true\"} 0",
             "workflowexecution_paused 1",

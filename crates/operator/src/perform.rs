@@ -89,8 +89,8 @@ pub enum Learned {
     NumberTaken(RunNumber),
     /// An owner that is gone.
     OwnerGone(ExecutionId),
-    /// What a live look at a run has found.
-    Looked(Uid, Box<Findings>),
+    /// What a live look at a run has found, and whether nothing unfinished was left of it.
+    Looked(Uid, Box<Findings>, bool),
     /// What the conditions of a retry policy have said of an attempt of this execution.
     Answered {
         /// Whose policy.
@@ -114,6 +114,8 @@ pub enum Learned {
     Heard(Uid, Box<Heard>),
     /// It has been told that steps of a run have run again.
     ReplayTold(Uid),
+    /// It has been told that Tekton does not answer the request to stop this run.
+    CancelTold(Uid),
     /// It has been said that the target does not drain.
     DrainWarned,
     /// A status was accepted, and nothing of it was stored that was not there before.

@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use wfe_api::conditions::SUCCEEDED;
 use wfe_api::{ConditionStatus, Phase, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus, conditions, limits};
 use wfe_core::action::{Ending, Says};
+use wfe_core::awaiting::Awaiting;
 use wfe_core::chain::RunNumber;
 use wfe_core::evidence::{Proof, Started};
 use wfe_core::execution::RunShown;
@@ -22,7 +24,7 @@ use wfe_core::retry::Retry;
 use wfe_core::target::TargetName;
 use wfe_core::waiting::Waiting;
 use wfe_core::{Time, tries};
-use wfe_tekton::{Redaction, api_time};
+use wfe_tekton::{Redaction, api_time, word_of};
 
 use after::{blocked, blocked_condition, cleared, freed};
 use attempts::{Retried, retried};
@@ -95,7 +97,13 @@ pub fn says(
             retried(target, subject, &what, now)
         }
         Says::Ended { ending, draining } => ended(target, subject, ending, *draining),
-        Says::Progress { run, shown, doing, started_at } => going(target, subject, run, shown, doing, *started_at, now),
+        Says::Progress { run, shown, doing, wait, started_at } => {
+            let doing = match wait {
+                Some(wait) => word_of(*wait),
+                None => doing,
+            };
+            going(target, subject, run, shown, doing, *started_at, now)
+        }
         Says::Waiting { waiting: what, tried } => waiting(target, subject, what, *tried, now),
         Says::HeldBack { waiting } => attempts::held_back(subject, kept, waiting, now),
         Says::Freed => freed(subject, kept, now),
@@ -160,11 +168,18 @@ fn going(
     now: Time,
 ) -> WorkflowExecutionStatus {
     let mut conditions = while_running(subject, run, since);
+    let awaits = shown.awaits.as_deref();
+    if let Some((succeeded, awaits)) = conditions.iter_mut().find(|it| it.type_ == SUCCEEDED).zip(awaits) {
+        (succeeded.reason, succeeded.message) = (awaits.reason.to_string(), awaits.message.to_string());
+    }
     if let Some(proof) = &shown.proof {
         conditions.push(started_condition(subject, now, &Started::Started(*proof.clone())));
     }
     conditions.extend(attempts::runs(subject, None));
-    let run_status = run_status(ConditionStatus::Unknown, doing, "", shown.tasks);
+    // A run that is to be examined has failed.
+    let has_failed = awaits.is_some_and(|awaits| &*awaits.reason == Awaiting::EXAMINING);
+    let status = if has_failed { ConditionStatus::False } else { ConditionStatus::Unknown };
+    let run_status = run_status(status, doing, "", shown.tasks);
     WorkflowExecutionStatus { pipeline_run_status: Some(run_status), conditions, ..common(target, subject) }
 }
 
@@ -172,7 +187,7 @@ fn while_running(subject: &Subject, run: &RunId, since: Time) -> Vec<Condition> 
     let note = format!("PipelineRun {run} holds the target");
     vec![
         held(subject, since, &note),
-        condition(subject, since, conditions::SUCCEEDED, "Unknown", conditions::RUNNING, "the workflow is running"),
+        condition(subject, since, SUCCEEDED, "Unknown", conditions::RUNNING, "the workflow is running"),
     ]
 }
 
@@ -209,7 +224,7 @@ fn waiting(
     WorkflowExecutionStatus {
         phase: Some(Phase::Pending),
         // `Succeeded` says it too: the Reason column of `kubectl get` shows the reason of that condition.
-        conditions: [(conditions::SUCCEEDED, "Unknown"), (conditions::WAITING, "True")]
+        conditions: [(SUCCEEDED, "Unknown"), (conditions::WAITING, "True")]
             .map(|(type_, status)| condition(subject, since, type_, status, reason, &message))
             .into(),
         ..common(target, subject)
@@ -248,13 +263,12 @@ fn condition(subject: &Subject, at: Time, type_: &str, status: &str, reason: &st
 
 fn run_status(status: ConditionStatus, reason: &str, message: &str, tasks: Option<TaskCount>) -> PipelineRunStatus {
     let text = |text: &str, limit: u32| Some(limits::cut(text, limit)).filter(|text| !text.is_empty());
-    let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
     PipelineRunStatus {
         status,
         reason: text(reason, limits::REASON),
         message: text(message, limits::MESSAGE),
-        completed_tasks: tasks.map(|tasks| number(tasks.completed)),
-        total_tasks: tasks.map(|tasks| number(tasks.total)),
+        completed_tasks: tasks.map(|tasks| tasks.completed.into()),
+        total_tasks: tasks.map(|tasks| tasks.total.into()),
     }
 }
 

@@ -112,6 +112,7 @@ mod tests {
             deleted: false,
             draining: false,
             next: None,
+            unanswered: None,
         };
         Told::Skipped(Arc::new(Skip::ResourceBusy(conflict)), "busy".to_owned())
     }

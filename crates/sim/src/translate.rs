@@ -203,6 +203,7 @@ impl Translation {
             cancel_reason: None,
             stopped: false,
             deleting: false,
+            stop: None,
             doing: "Running".into(),
             total_tasks: None,
             skipped_tasks: 0,
@@ -212,7 +213,7 @@ impl Translation {
             memory: RunMemory {
                 seen: run::Seen::default(),
                 // Long ago: what is found of a run changes nothing in the cluster.
-                diagnosed: Some(Box::new(Look { at: moment(60), findings })),
+                diagnosed: Some(Box::new(Look { at: moment(60), since: moment(0), findings })),
                 // Long ago: that its pods may still be seen is no reason to wait, so that it is not waited for time.
                 done_seen: Some(moment(60)),
                 release_tried: None,
@@ -261,6 +262,8 @@ impl Translation {
                     .map(|(execution, version)| (self.read_execution(execution), read_version(version)))
                     .collect(),
             },
+            // It changes nothing that the model has: the run is to be cancelled already.
+            Action::Change(change) if matches!(change.to, RunChange::AskedAgain(_)) => return None,
             Action::Change(change) => self.change(change),
             Action::ReadOwner { owner } => Step::ReadOwner(self.read_execution(owner)),
             // No decision of the protocol reads what these do; and no execution here has a time to live.
@@ -324,7 +327,7 @@ impl Translation {
         let (uid, number) = (read_run(run), number_of(run));
         let request = match to {
             RunChange::Released => Request::Release { run: uid, number },
-            RunChange::Cancelled(_) => Request::Cancel { run: uid, number },
+            RunChange::Cancelled(_) | RunChange::AskedAgain(_) => Request::Cancel { run: uid, number },
             RunChange::Deleted { version, .. } => Request::Delete { run: uid, number, version: read_version(version) },
         };
         Step::Write(self.premise(facts), request)

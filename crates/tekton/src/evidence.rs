@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 
 use wfe_core::by_uid::ByUid;
 use wfe_core::evidence::Proof;
+use wfe_core::findings::Wait;
 use wfe_core::name::Uid;
 use wfe_core::run::Seen;
 
-use crate::reasons::{Meaning, RunReason, Wait};
+use crate::reasons::{Meaning, RunReason};
 pub use sighting::Sighting;
 use sighting::{Child, Pod, Shows, Waiting};
 pub use verdict::Remains;
@@ -94,8 +95,11 @@ impl Evidence {
 
     /// Takes in what Tekton says that it is doing with the run.
     pub fn see_doing(&mut self, reason: &str) {
-        if let Some(Meaning::Waits(wait)) = RunReason::parse(reason).map(RunReason::means) {
-            self.waiting = Some(Waiting { wait, step: None });
+        match RunReason::parse(reason).map(RunReason::means) {
+            Some(Meaning::Waits(wait)) => self.waiting = Some(Waiting { wait, step: None }),
+            // It has been fetched.
+            Some(_) => drop(self.waiting.take_if(|waiting| waiting.wait == Wait::Bundle)),
+            None => {}
         }
     }
 
@@ -108,6 +112,8 @@ impl Evidence {
             opaque: self.opaque.clone(),
             replayed: self.replayed.clone(),
             replay_told: false,
+            is_over: false,
+            waits: self.waiting.as_ref().map(|waiting| waiting.wait),
             completed_tasks: completed_tasks(self.children.values().map(|child| (&*child.task, child.is_done))),
         }
     }
@@ -204,12 +210,12 @@ impl Evidence {
 
 /// Counts the tasks of the pipeline of which all that was made is finished: of each thing made, its task and whether it
 /// is.
-pub(crate) fn completed_tasks<'a>(made: impl Iterator<Item = (&'a str, bool)>) -> u32 {
+pub(crate) fn completed_tasks<'a>(made: impl Iterator<Item = (&'a str, bool)>) -> u16 {
     let mut done: BTreeMap<&str, bool> = BTreeMap::new();
     for (task, is_done) in made {
         *done.entry(task).or_insert(true) &= is_done;
     }
-    u32::try_from(done.values().filter(|is_done| **is_done).count()).unwrap_or(u32::MAX)
+    u16::try_from(done.values().filter(|is_done| **is_done).count()).unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]

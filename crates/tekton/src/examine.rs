@@ -5,12 +5,13 @@ mod registry;
 
 use wfe_api::limits::cut;
 use wfe_core::evidence::{Doubt, Started};
+use wfe_core::findings::Wait;
 use wfe_core::findings::{Cause, Findings, Waited};
 use wfe_core::reason::FailureReason;
 
 use crate::evidence::{Evidence, Remains, completed_tasks};
 use crate::object::{Condition, Object, list, text};
-use crate::reasons::{Meaning, RunReason, SkipReason, Wait};
+use crate::reasons::{Meaning, RunReason, SkipReason};
 use crate::words::{BundleError, Fetch, MAX_MESSAGE, bundle_error};
 use blame::{Blamed, blame};
 

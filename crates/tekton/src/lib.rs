@@ -27,6 +27,7 @@ pub use labels::label_value;
 pub use moment::{api_time, moment, parse_moment};
 pub use object::{Object, RUN_UID_LABEL};
 pub use observe::{Descendant, belongs, cancel_annotation, observe_descendant, observe_run};
+pub use reasons::word_of;
 pub use redaction::Redaction;
 pub use render::{Defaults, Parameters, RunRequest, TARGET_PARAMETER, render_run};
 pub use results::results;

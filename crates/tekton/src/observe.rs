@@ -11,18 +11,23 @@ use wfe_api::limits::cut;
 use wfe_core::chain::ChainName;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{Residue, ResidueId, ResidueKind};
-use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, RunMemory};
+use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, StopRequest};
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 
 use crate::evidence::Sighting;
 use crate::moment::{moment, parse_moment};
 use crate::object::{Condition, Object, list, text};
+use crate::reasons::RunReason;
+use crate::redaction::Redaction;
 use crate::render::TARGET_PARAMETER;
 use crate::words::MAX_MESSAGE;
 
 /// How much is kept of what Tekton says that it is doing, in characters: a word.
 const MAX_WORD: u32 = 64;
+/// How much is kept of the finalizers of a run that is to stop, in characters: a status names them, and runs have one
+/// or two.
+const MAX_FINALIZERS: u32 = 256;
 
 /// Reads a run of a chain: one whose name is a chain's and that no controller owns. Anything else is `None`.
 ///
@@ -55,6 +60,7 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         progress,
         released_at: released_at(meta, data),
         deleting: meta.deletion_timestamp.is_some(),
+        stop: stop_request(meta, data, requested).map(Box::new),
         memory: RunMemory::default(),
     };
     Some((chain, run))
@@ -125,9 +131,9 @@ fn doing(data: &Value) -> Box<str> {
 }
 
 /// Counts the tasks of the pipeline, where Tekton has fetched it.
-fn total_tasks(data: &Value) -> Option<u32> {
+fn total_tasks(data: &Value) -> Option<u16> {
     let pipeline = data.pointer("/status/pipelineSpec").filter(|pipeline| pipeline.is_object())?;
-    u32::try_from(list(pipeline, "tasks").chain(list(pipeline, "finally")).count()).ok()
+    u16::try_from(list(pipeline, "tasks").chain(list(pipeline, "finally")).count()).ok()
 }
 
 /// Names the parameters of a run that its pipeline does not declare, the target first: Tekton does not report them. The
@@ -143,9 +149,9 @@ fn undeclared(data: &Value) -> Box<[Box<str>]> {
     undeclared.into_iter().map(Into::into).collect()
 }
 
-fn skipped_tasks(data: &Value) -> u32 {
+fn skipped_tasks(data: &Value) -> u16 {
     let names: BTreeSet<&str> = list(&data["status"], "skippedTasks").filter_map(|task| text(task, "name")).collect();
-    u32::try_from(names.len()).unwrap_or(u32::MAX)
+    u16::try_from(names.len()).unwrap_or(u16::MAX)
 }
 
 /// Reads the time-out that it was made with; none where it says nothing that is one, or has none at all (zero).
@@ -175,6 +181,36 @@ const CANCEL_REASONS: [(CancelReason, &str); 4] = [
     (CancelReason::NotStarted, labels::CANCEL_NOT_STARTED),
     (CancelReason::TimedOut, labels::CANCEL_TIMED_OUT),
 ];
+
+/// Reads the request to stop a run, where there is one and the run is not done.
+fn stop_request(meta: &ObjectMeta, data: &Value, requested: Option<&str>) -> Option<StopRequest> {
+    let is_requested =
+        matches!(requested, Some(crate::CANCELLED | crate::CANCELLED_RUN_FINALLY | crate::STOPPED_RUN_FINALLY));
+    let condition = Condition::of(&data["status"]);
+    let deleted_at = meta.deletion_timestamp.as_ref().map(moment);
+    if condition.is_done() || !is_requested && deleted_at.is_none() {
+        return None;
+    }
+    let asked_at = annotation(meta, labels::ANNOTATION_CANCELLED_AT).and_then(parse_moment);
+    let said = match (condition.reason, condition.message) {
+        (reason, "") => reason.to_owned(),
+        (reason, message) => format!("{reason}: {message}"),
+    };
+    let finalizers = meta.finalizers.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let managed_by = text(&data["spec"], "managedBy").filter(|manager| !manager.is_empty());
+    Some(StopRequest {
+        // A deletion needs no time of its own, and neither does a cancel of ours; the index knows that of a person's.
+        since: if is_requested { asked_at } else { deleted_at },
+        deleted_at,
+        // Rivals and events quote it.
+        said: cut(&Redaction::of_run(&data["spec"]).apply(&said), MAX_MESSAGE).into(),
+        runs_finally: RunReason::parse(condition.reason).is_some_and(RunReason::runs_finally),
+        managed_by: managed_by.map(|manager| cut(manager, MAX_WORD).into()),
+        finalizers: cut(&finalizers, MAX_FINALIZERS).into(),
+        asked: annotation(meta, labels::ANNOTATION_CANCEL_ASKED).and_then(|asked| asked.parse().ok()).unwrap_or(1),
+        ..StopRequest::default()
+    })
+}
 
 /// Reads when a run was released: as its annotation says, else when Tekton has started it.
 fn released_at(meta: &ObjectMeta, data: &Value) -> Option<Time> {
@@ -267,6 +303,35 @@ mod tests {
             let run = observe_run(&meta(NAME, &[]), &data, Order(1)).unwrap().1;
             assert_eq!((run.cancelled, run.stopped), (cancelled, stopped), "{data}");
         }
+    }
+
+    #[test]
+    fn reads_a_request_to_stop_a_run_and_who_should_answer_it() {
+        let stop = |meta: &ObjectMeta, data: Value| observe_run(meta, &data, Order(1)).unwrap().1.stop;
+        let asked = [(labels::ANNOTATION_CANCELLED_AT, "2026-11-21T20:52:33Z"), (labels::ANNOTATION_CANCEL_ASKED, "3")];
+        let condition = |status: &str, reason: &str, message: &str| json!([{"type": "Succeeded", "status": status, "reason": reason, "message": message}]);
+        let data = |status: &str, conditions: Value| json!({"spec": {"status": status, "managedBy": "example.com/queue"}, "status": {"conditions": conditions}});
+        let ours = stop(&meta(NAME, &asked), data("Cancelled", condition("Unknown", "PipelineRunCouldntCancel", "m")));
+        let ours = *ours.unwrap();
+        assert_eq!((ours.since, ours.asked, ours.deleted_at), (parse_moment("2026-11-21T20:52:33Z"), 3, None));
+        assert_eq!((&*ours.said, ours.runs_finally), ("PipelineRunCouldntCancel: m", false));
+        assert_eq!((ours.managed_by.as_deref(), &*ours.finalizers), (Some("example.com/queue"), ""));
+        for status in ["CancelledRunFinally", "StoppedRunFinally"] {
+            for (doing, runs_finally) in
+                [("CancelledRunningFinally", true), ("StoppedRunningFinally", true), ("Running", false)]
+            {
+                let persons = *stop(&meta(NAME, &[]), data(status, condition("Unknown", doing, ""))).unwrap();
+                assert_eq!((persons.since, persons.asked, persons.runs_finally), (None, 1, runs_finally), "{doing}");
+            }
+        }
+        assert_eq!(stop(&meta(NAME, &asked), data("Cancelled", condition("False", "Cancelled", "m"))), None, "done");
+        assert_eq!(stop(&meta(NAME, &asked), data("PipelineRunPending", Value::Null)), None, "nobody asks");
+        let mut leaving = meta(NAME, &[]);
+        leaving.deletion_timestamp = serde_json::from_value(json!("2026-11-21T20:52:40Z")).unwrap();
+        leaving.finalizers = Some(vec!["chains.tekton.dev".to_owned(), "x".repeat(300)]);
+        let leaving = *stop(&leaving, json!({"spec": {}})).unwrap();
+        assert_eq!((leaving.since, leaving.deleted_at), (leaving.deleted_at, parse_moment("2026-11-21T20:52:40Z")));
+        assert!(leaving.finalizers.starts_with("chains.tekton.dev, x") && leaving.finalizers.chars().count() == 256);
     }
 
     #[test]

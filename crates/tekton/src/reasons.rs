@@ -6,6 +6,7 @@
 //!
 //! Reasons say why something failed. They never say whether anything ran: most of them can come before and after.
 
+use wfe_core::findings::Wait;
 use wfe_core::reason::FailureReason;
 
 /// Declares an enum of words, each with the versions of Tekton that have it.
@@ -185,23 +186,6 @@ pub enum Meaning {
     Failed(FailureReason),
 }
 
-/// What a run or a task waits for before anything of it starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// The bundle.
-    Bundle,
-    /// The definition of a task.
-    Task,
-    /// Room in a quota of pods.
-    Quota,
-    /// A node with room for the pod.
-    Node,
-    /// An image.
-    Image,
-    /// The pod, for no known cause.
-    Pod,
-}
-
 impl RunReason {
     /// Says what it means.
     #[must_use]
@@ -249,6 +233,14 @@ impl RunReason {
             // All tasks have run; which of them did not leave its result is in no field.
             | Self::CouldntGetPipelineResult => Meaning::Failed(Unknown),
         }
+    }
+}
+
+impl RunReason {
+    /// Returns whether Tekton has stopped the tasks of the run, and its finally tasks run.
+    #[must_use]
+    pub fn runs_finally(self) -> bool {
+        matches!(self, Self::CancelledRunningFinally | Self::StoppedRunningFinally)
     }
 }
 
@@ -337,28 +329,17 @@ impl SkipReason {
     }
 }
 
-impl Wait {
-    /// Returns the reason of a failure for having waited for this in vain.
-    #[must_use]
-    pub fn reason(self) -> FailureReason {
-        match self {
-            Self::Bundle | Self::Image => FailureReason::ImagePullBackOff,
-            Self::Quota | Self::Node => FailureReason::ResourceExhausted,
-            Self::Task | Self::Pod => FailureReason::Unknown,
-        }
-    }
-
-    /// Names it for people.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Bundle => "the bundle to be fetched",
-            Self::Task => "the definition of a task to be fetched",
-            Self::Quota => "room in the quota of the execution namespace",
-            Self::Node => "a node with room for its pod",
-            Self::Image => "an image to be pulled",
-            Self::Pod => "its pod to start",
-        }
+/// Returns Tekton's word for what a run or a task waits for; none where it has said nothing.
+#[must_use]
+pub fn word_of(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Controller => "",
+        Wait::Bundle => RunReason::ResolvingPipelineRef.as_str(),
+        Wait::Task => RunReason::ResolvingTaskRef.as_str(),
+        Wait::Quota => TaskReason::ExceededResourceQuota.as_str(),
+        Wait::Node => TaskReason::ExceededNodeResources.as_str(),
+        Wait::Image => TaskReason::PullImageFailed.as_str(),
+        Wait::Pod => TaskReason::Pending.as_str(),
     }
 }
 

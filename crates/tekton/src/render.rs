@@ -89,6 +89,8 @@ pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) 
                 // So every key that is read from a run is there from the beginning.
                 labels::ANNOTATION_RELEASED_AT: "",
                 labels::ANNOTATION_CANCEL_REASON: "",
+                labels::ANNOTATION_CANCELLED_AT: "",
+                labels::ANNOTATION_CANCEL_ASKED: "",
             },
         },
         "spec": {
@@ -186,7 +188,9 @@ mod tests {
                     "kubernaut.ai/workflow-id": "node-disk-cleanup",
                 },
                 "annotations": {
+                    "kubernaut.ai/cancel-asked": "",
                     "kubernaut.ai/cancel-reason": "",
+                    "kubernaut.ai/cancelled-at": "",
                     "kubernaut.ai/released-at": "",
                     "kubernaut.ai/target-resource": "node/worker-node-1",
                     "kubernaut.ai/workflow-execution": "ops/fix-1",

@@ -205,7 +205,7 @@ pub(crate) const OUTCOMES: &[(&str, &str, &str, Option<Failed>)] = &[
     ("wrong-name-repaired", "False", "NoTaskRun", Some((ConfigurationError, "", false, 0))),
 ];
 
-pub(crate) type Failed = (FailureReason, &'static str, bool, u32);
+pub(crate) type Failed = (FailureReason, &'static str, bool, u16);
 
 /// What is there at some time.
 #[derive(Clone, Debug, Default)]

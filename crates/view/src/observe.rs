@@ -16,6 +16,7 @@ use wfe_api::conditions::{
     WAITING,
 };
 use wfe_api::{Phase, WorkflowExecutionSpec, is_image_reference, variable};
+use wfe_core::awaiting::{Awaiting, AwaitingShown};
 use wfe_core::bundle::Bundle;
 use wfe_core::ending::CANCELLED;
 use wfe_core::evidence::Proof;
@@ -210,12 +211,22 @@ fn waiting_shown(conditions: &[Condition]) -> Option<WaitingShown> {
 }
 
 /// Reads what a status says of the run: also a proof that another process has seen.
-fn run_shown(status: &Value, conditions: &[Condition]) -> RunShown {
+#[must_use]
+pub fn run_shown(status: &Value, conditions: &[Condition]) -> RunShown {
     let started = conditions.iter().find(|condition| condition.type_ == STARTED && condition.status == "True");
     let proof = started.and_then(|it| Proof::recorded(&it.reason, &it.message, Some(moment(&it.last_transition_time))));
-    let count = |key: &str| status["pipelineRunStatus"][key].as_u64().and_then(|count| u32::try_from(count).ok());
+    let count = |key: &str| status["pipelineRunStatus"][key].as_u64().and_then(|count| u16::try_from(count).ok());
     let tasks = count("completedTasks").zip(count("totalTasks"));
-    RunShown { proof: proof.map(Box::new), tasks: tasks.map(|(completed, total)| TaskCount { completed, total }) }
+    let awaits = conditions
+        .iter()
+        .find(|condition| condition.type_ == SUCCEEDED && Awaiting::REASONS.contains(&condition.reason.as_str()));
+    let awaits =
+        awaits.map(|it| AwaitingShown { reason: it.reason.as_str().into(), message: it.message.as_str().into() });
+    RunShown {
+        proof: proof.map(Box::new),
+        tasks: tasks.map(|(completed, total)| TaskCount { completed, total }),
+        awaits: awaits.map(Box::new),
+    }
 }
 
 fn cancellation(value: &Value, conditions: &[Condition]) -> Option<Cancellation> {

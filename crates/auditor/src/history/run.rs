@@ -55,6 +55,21 @@ pub(crate) struct Run<'a> {
     /// When its deletion began. Somebody's finalizer may hold it after that.
     deleting: Option<Moment>,
     pub(crate) gone: Option<Moment>,
+    /// What became of all that was made from it.
+    pieces: Pieces,
+}
+
+/// How long nothing of a run that is being deleted must have been left before anybody may take it for over, in
+/// milliseconds. The operator waits for 30 s; a recorder may see a deletion later than it does.
+const BARE_MS: u64 = 20_000;
+
+/// How far all is that was made from a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pieces {
+    /// Nothing was made, or all of it is over since then.
+    Over(Option<Moment>),
+    /// Something of it goes on.
+    Goes,
 }
 
 impl<'a> Run<'a> {
@@ -81,6 +96,7 @@ impl<'a> Run<'a> {
             succeeded: done.is_some_and(|(_, succeeded)| succeeded),
             deleting: when(|object| text(object, "/metadata/deletionTimestamp").is_some()),
             gone: life.gone,
+            pieces: Pieces::Over(None),
         })
     }
 
@@ -89,16 +105,31 @@ impl<'a> Run<'a> {
         if self.released.is_none_or(|released| piece.created < released) {
             self.released = Some(piece.created);
         }
+        self.pieces = match (self.pieces, piece.over) {
+            (Pieces::Over(last), Some(over)) => Pieces::Over(last.max(Some(over))),
+            _ => Pieces::Goes,
+        };
     }
 
-    /// Returns the moment from which on it does nothing more: done or gone.
+    /// Returns the moment from which on it does nothing more: done, gone, or being deleted with nothing of it left, as
+    /// Tekton makes nothing of a run that is being deleted.
     pub(crate) fn over(&self) -> Option<Moment> {
-        [self.finished, self.gone].into_iter().flatten().min()
+        [self.finished, self.gone, self.left()].into_iter().flatten().min()
     }
 
-    /// Tells whether it was there and unfinished at a moment.
+    fn left(&self) -> Option<Moment> {
+        let deleting = self.deleting.filter(|_| self.released.is_some())?;
+        match self.pieces {
+            Pieces::Over(last) => last.max(Some(deleting)),
+            Pieces::Goes => None,
+        }
+    }
+
+    /// Tells whether it was there and unfinished at a moment, as far as anybody could know by then.
     pub(crate) fn is_unfinished_at(&self, moment: Moment) -> bool {
-        self.created <= moment && self.over().is_none_or(|over| moment < over)
+        let is_over = [self.finished, self.gone].into_iter().flatten().any(|over| over <= moment);
+        let is_left = self.left().is_some_and(|left| left.at_ms.saturating_add(BARE_MS) <= moment.at_ms);
+        self.created <= moment && !is_over && !is_left
     }
 
     /// Tells whether it was on its way out at a moment and not released by then: Tekton starts nothing that is being

@@ -7,6 +7,7 @@ use crate::Time;
 use crate::chain::RunNumber;
 use crate::evidence::Proof;
 use crate::execution::{Clearance, Execution, RunShown};
+use crate::findings::Wait;
 use crate::guard::WordKind;
 use crate::name::{ExecutionId, RunId, Version};
 use crate::retry::AttemptEnd;
@@ -81,8 +82,10 @@ pub enum Says {
         run: RunId,
         /// What to say.
         shown: RunShown,
-        /// What Tekton says that the run is doing.
+        /// What Tekton says that the run is doing, or why it has failed.
         doing: Box<str>,
+        /// What the run waits for, where nothing of it has started.
+        wait: Option<Wait>,
         /// Since when the execution runs.
         started_at: Time,
     },

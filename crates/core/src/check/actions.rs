@@ -45,6 +45,7 @@ impl<'a> Check<'a> {
                 Action::Change(Change { run, facts, to }) => match to {
                     RunChange::Released => self.release(run),
                     RunChange::Cancelled(_) => self.cancel(run),
+                    RunChange::AskedAgain(count) => self.ask_again(run, *count),
                     RunChange::Deleted { .. } => {
                         self.delete(run);
                         self.reads_that_nothing_is_left(run, facts);
@@ -230,6 +231,7 @@ impl<'a> Check<'a> {
                 self.expect("9", succeeded, || format!("{execution} completed without a run that succeeded"));
             }
             Ending::Failed(failure) => {
+                self.has_been_read(execution, run);
                 let is_gone_unstarted = match &found.recall().lost_proof {
                     Some(Lost::Unreleased(_)) => true,
                     Some(Lost::Vanished(Started::NotStarted(_))) => found.run_shown.proof.is_none(),
@@ -245,12 +247,6 @@ impl<'a> Check<'a> {
                 self.expect("9", fits, || format!("{execution} is told to have run or not: {failure:?}"));
             }
         }
-    }
-
-    fn examine(&mut self, run: &RunId) {
-        let has_failed = |run: &Run| matches!(&run.progress, Progress::Done(outcome) if !outcome.succeeded);
-        let fits = self.target.runs.get(&run.uid).is_some_and(|run| has_failed(run) && self.is_committed(run));
-        self.expect("9", fits, || format!("looked at {run} for nothing"));
     }
 
     fn show_progress(&mut self, execution: &ExecutionId, shown: &RunShown) {

@@ -151,7 +151,7 @@ impl Check<'_> {
         let fits = self.target.runs.values().any(|run| {
             let elsewhere =
                 matches!(&run.owner, Owner::Execution { id, presence: Presence::Elsewhere, .. } if id == owner);
-            elsewhere && matches!(run.progress, Progress::Done(_))
+            elsewhere && (run.memory.seen.is_over || matches!(run.progress, Progress::Done(_)))
         });
         self.expect("11.4", fits && self.execution(owner).is_none(), || format!("reads {owner} for nothing"));
     }

@@ -1,6 +1,7 @@
 //! What becomes of a run that may not (SPEC sections 5 and 16).
 
 use super::actions::Check;
+use super::attempts::waiting_entry;
 use super::guard::goes_on;
 use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, RunId};
@@ -69,6 +70,60 @@ impl Check<'_> {
         let owner_known = matches!(&found.owner, Owner::Execution { id, .. } if self.execution(id).is_some());
         let allowed = self.is_committed(found) || !owner_known;
         self.expect("16.7", allowed, || format!("cancelled {run} of somebody else"));
+    }
+
+    /// A request that is not answered is made again: every ten minutes at the most, and not of a run that is being
+    /// deleted, which Tekton does not look at.
+    pub(super) fn ask_again(&mut self, run: &RunId, count: u32) {
+        let Some(found) = self.target.runs.get(&run.uid) else { return };
+        let goes_on = matches!(found.progress, Progress::Released) && !found.deleting;
+        let asked = found.stop.as_deref().filter(|_| goes_on);
+        self.expect("5", asked.is_some(), || format!("asks again to cancel {run}, which is not to be"));
+        let Some(stop) = asked else { return };
+        let is_late = stop.since.is_some_and(|since| self.now - since >= chrono::TimeDelta::minutes(1));
+        let is_due = stop.asked_at.is_none_or(|at| self.now - at >= chrono::TimeDelta::minutes(10));
+        self.expect("5", is_late && is_due && count > stop.asked.max(1), || format!("asks too early to cancel {run}"));
+        let owner_known = matches!(&found.owner, Owner::Execution { id, .. } if self.execution(id).is_some());
+        self.expect("16.7", self.is_committed(found) || !owner_known, || format!("cancelled {run} of somebody else"));
+    }
+
+    /// A look is for a run that has failed, and for one that is being deleted while it runs, when nothing of it was
+    /// seen for half a minute.
+    pub(super) fn examine(&mut self, run: &RunId) {
+        let half_a_minute = chrono::TimeDelta::seconds(30);
+        let fits = self.target.runs.get(&run.uid).is_some_and(|run| match &run.progress {
+            Progress::Done(outcome) => !outcome.succeeded && self.is_committed(run),
+            Progress::Pending => false,
+            Progress::Released => {
+                let uid = |owner: &Owner| owner.execution().map(|id| id.uid.clone());
+                let of_run = |owner: &Owner| run.owner == Owner::Nobody || uid(owner) == uid(&run.owner);
+                let is_bare = !self.target.residue.values().any(|left| of_run(&left.owner));
+                let times = run.stop.iter().flat_map(|stop| [stop.deleted_at, stop.bare_since]);
+                let lasts = run.stop.as_ref().is_some_and(|stop| stop.bare_since.is_some())
+                    && times.flatten().all(|time| self.now - time >= half_a_minute);
+                run.deleting && is_bare && lasts && !run.memory.seen.is_over
+            }
+        });
+        self.expect("9", fits, || format!("looked at {run} for nothing"));
+    }
+
+    /// No failure is written of a run that nobody has read. And what a look cannot tell, it could not tell for as long
+    /// as the API server answered: our own trouble is not the run's.
+    pub(super) fn has_been_read(&mut self, execution: &ExecutionId, run: Option<&Run>) {
+        let failed = run.filter(|run| matches!(&run.progress, Progress::Done(outcome) if !outcome.succeeded));
+        let Some(run) = failed.filter(|_| !self.waits_for_another(execution)) else { return };
+        let Some(look) = run.memory.diagnosed.as_deref() else {
+            return self.expect("9", false, || format!("{execution} ends, and nobody has read {}", run.id));
+        };
+        let is_proven = run.memory.seen.proof.is_some() || run.memory.seen.opaque.is_some();
+        let shown = self.execution(execution).is_some_and(|it| it.run_shown.proof.is_some());
+        let waited = look.at - look.since >= chrono::TimeDelta::seconds(45);
+        let may_say_more = look.findings.may_change() && !is_proven && !shown && !waited;
+        self.expect("9", !may_say_more, || format!("{execution} ends, and another look may find more of {}", run.id));
+    }
+
+    fn waits_for_another(&self, execution: &ExecutionId) -> bool {
+        self.execution(execution).and_then(waiting_entry).is_some()
     }
 
     /// Tells whether the release of a run has been refused for as long as the start deadline, by anything but a right

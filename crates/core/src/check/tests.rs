@@ -83,7 +83,7 @@ fn blocked() -> Target {
 /// Of the lock, of runs and of what is read live.
 fn mistakes_of_the_lock() -> Vec<(&'static str, Target, Mistake)> {
     let looks = || target(past(), vec![run(2, "a", Progress::Pending)]);
-    let ends = || target(vec![stalled("p", "x", 1, 0, 40), running("a", "r2")], vec![run(2, "a", done(false))]);
+    let ends = || target(vec![stalled("p", "x", 1, 0, 40), running("a", "r2")], vec![looked(run(2, "a", done(false)))]);
     let spoilt = || target(vec![stalled("p", "x", 1, 0, 40), execution("a", unusable("bad"))], vec![]);
     let both_spoilt = || target(vec![execution("a", unusable("bad")), execution("b", unusable("bad"))], vec![]);
     let one_spoilt = || target(vec![asks("a", "w"), execution("b", unusable("bad"))], vec![]);

@@ -6,11 +6,13 @@ mod next_attempt;
 
 use std::time::Duration;
 
-use super::View;
+use super::{View, cancelling};
 use crate::Time;
 use crate::action::{Action, Decision, Ending, RunChange, Says, Tell, Unneeded};
+use crate::awaiting::{Awaiting, AwaitingShown};
 use crate::evidence::Proof;
 use crate::execution::{Execution, ExecutionState, Lost, RunShown};
+use crate::findings::Wait;
 use crate::guard::{Word, WordKind};
 use crate::moment::after;
 use crate::retry::Retry;
@@ -18,10 +20,12 @@ use crate::run::{CancelReason, Progress, Run};
 use crate::verdict::Fact;
 
 #[cfg(test)]
-pub(super) use end::{DRAIN, MAX_SKEW, PATIENCE, SETTLE};
+pub(super) use end::{DRAIN, MAX_SKEW, SETTLE};
 
 /// How much time lies at least between two writes of progress, and before the first (section 9).
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(5);
+/// How long the status keeps silent about something that the run waits for, once it has said so: pods flap.
+const BETWEEN_WAITS: Duration = Duration::from_mins(1);
 /// How long after its time-out a run is cancelled by us, where Tekton has not done it (section 5, 8).
 const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
 
@@ -60,6 +64,9 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
             let message = format!("PipelineRun {run} is being deleted, and was never started");
             decision.actions.push(running.finish(Ending::Failed(running.never_started(&message, now)), None));
         }
+        Some(found) if found.memory.seen.is_over => {
+            decision.actions.push(running.finish(Ending::Failed(running.left_over(found)), None));
+        }
         Some(found) => running.follow(found, decision),
         None if target.runs.contains_key(&run.uid) => {
             let message = format!(
@@ -89,6 +96,13 @@ struct Running<'a> {
     started_at: Option<Time>,
 }
 
+/// What a run of which nothing has started waits for.
+struct Starting {
+    awaiting: Awaiting,
+    /// From when on the status is to say so.
+    due: Time,
+}
+
 impl<'a> Running<'a> {
     /// Takes the step that its run calls for.
     fn follow(self, run: &'a Run, decision: &mut Decision) {
@@ -100,7 +114,8 @@ impl<'a> Running<'a> {
             self.end(run, outcome, decision);
             return;
         }
-        self.show_progress(run, decision);
+        let awaits = self.awaits(run, decision);
+        self.show_progress(run, awaits, decision);
         if self.execution.cancelled(self.view.target.guard).is_some() {
             decision.actions.extend(cancel(run, CancelReason::Requested));
         } else if run.is_pending()
@@ -134,23 +149,71 @@ impl<'a> Running<'a> {
         decision.actions.push(run.change(RunChange::Released));
     }
 
-    /// Writes how far the run is where the status does not say so, but not all the time: a run that ends soon costs no
-    /// write for it. The proof that a step ran is written with it, as it would be lost with this process.
-    fn show_progress(self, run: &'a Run, decision: &mut Decision) {
+    /// Returns what the status is to say that the execution waits for, where its run goes on.
+    fn awaits(self, run: &'a Run, decision: &mut Decision) -> Option<AwaitingShown> {
+        let before = self.execution.run_shown.awaits.as_deref();
+        let ends_by = self.should_end(run);
+        if let Some(cancelling) = cancelling::see_to(run, &self.execution.id, ends_by, self.view.now, decision) {
+            return Some(cancelling.shown(before));
+        }
+        let says = |reason: &str| before.filter(|before| &*before.reason == reason).cloned();
+        // This process has just begun, and does not know when a person asked for the cancel: the status does.
+        let goes_on = run.stop.as_ref().is_some_and(|stop| !stop.runs_finally);
+        if let Some(said) = says(Awaiting::CANCELLING).filter(|_| goes_on) {
+            return Some(said);
+        }
+        let has_started = run.memory.seen.has_stirred || self.proof(run).is_some();
+        if has_started || run.is_pending() {
+            return None;
+        }
+        let Some(starting) = self.starting(run) else { return says(Awaiting::STARTING) };
+        decision.awaiting.push((self.execution.id.clone(), starting.awaiting.clone()));
+        if self.view.now < starting.due {
+            decision.wake_at(starting.due);
+            return says(Awaiting::STARTING);
+        }
+        Some(starting.awaiting.shown(before))
+    }
+
+    /// Returns what a run of which nothing has started waits for, and from when on the status is to say so. Not at
+    /// once: most runs start within seconds. And not again within a minute: the reasons of pods flap.
+    fn starting(self, run: &'a Run) -> Option<Starting> {
+        let (released_at, (until, _)) = (run.released_at?, self.deadline(run)?);
+        let wait = run.memory.seen.waits.or_else(|| run.doing.is_empty().then_some(Wait::Controller))?;
+        let awaiting = Awaiting::Starting { wait, until };
+        let first = after(released_at, BETWEEN_PROGRESS);
+        let before = self.execution.run_shown.awaits.as_deref();
+        let is_said = before.is_some_and(|before| *before == awaiting.shown(Some(before)));
+        let said = self.execution.recall().waits_shown.iter().find(|(said, _)| *said == wait && !is_said);
+        let due = said.map_or(first, |(_, at)| first.max(after(*at, BETWEEN_WAITS)));
+        Some(Starting { awaiting, due })
+    }
+
+    /// Writes how far the run is and what it waits for, where the status does not say so, but not all the time: a run
+    /// that ends soon costs no write for it. The proof that a step ran is written with it, as it would be lost with
+    /// this process.
+    fn show_progress(self, run: &'a Run, awaits: Option<AwaitingShown>, decision: &mut Decision) {
         let before = &self.execution.run_shown;
         // A proof that is on record stays, also that of an earlier attempt.
         let seen = || self.proof(run).cloned().map(|proof| Box::new(self.of_attempt(proof)));
         let proof = before.proof.clone().or_else(seen);
         let tasks = run.tasks(run.memory.seen.completed_tasks).or(before.tasks);
-        let shown = RunShown { proof, tasks };
-        let Some(started_at) = self.started_at.filter(|_| !run.is_pending() && shown != *before) else { return };
+        let is_starting = awaits.as_ref().is_some_and(|awaits| &*awaits.reason == Awaiting::STARTING);
+        let wait = self.starting(run).filter(|_| is_starting).and_then(|starting| starting.awaiting.wait());
+        self.show(run, &run.doing, RunShown { proof, tasks, awaits: awaits.map(Box::new) }, wait, decision);
+    }
+
+    /// Writes what the status does not say of the run, where it was not written a moment ago.
+    fn show(self, run: &Run, doing: &str, shown: RunShown, wait: Option<Wait>, decision: &mut Decision) {
+        let is_new = !run.is_pending() && shown != self.execution.run_shown;
+        let Some(started_at) = self.started_at.filter(|_| is_new) else { return };
         let due =
             after(self.execution.recall().progress_shown_at.unwrap_or(started_at).max(started_at), BETWEEN_PROGRESS);
         if self.view.now < due {
             return decision.wake_at(due);
         }
-        let (run, doing) = (run.id.clone(), run.doing.clone());
-        decision.actions.push(self.execution.says(Says::Progress { run, shown, doing, started_at }));
+        let (run, doing) = (run.id.clone(), doing.into());
+        decision.actions.push(self.execution.says(Says::Progress { run, shown, doing, wait, started_at }));
     }
 
     /// Returns the proof that a step of this run ran: the one that the status has, or the one that was seen since.
@@ -161,13 +224,17 @@ impl<'a> Running<'a> {
     /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish. They count from the
     /// release, however long ago the commit was.
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
-        let released_at = run.released_at?;
-        let finish = after(released_at, self.timeout(run).saturating_add(TIMEOUT_GRACE)).min(self.last_end());
+        let (released_at, finish) = (run.released_at?, self.should_end(run)?);
         if run.memory.seen.has_stirred || self.proof(run).is_some() {
             return Some((finish, CancelReason::TimedOut));
         }
         let start = after(released_at, self.view.policy.start_deadline);
         Some(if start < finish { (start, CancelReason::NotStarted) } else { (finish, CancelReason::TimedOut) })
+    }
+
+    /// Returns when the run should have ended by itself, and is cancelled where it has not.
+    fn should_end(self, run: &Run) -> Option<Time> {
+        Some(after(run.released_at?, self.timeout(run).saturating_add(TIMEOUT_GRACE)).min(self.last_end()))
     }
 
     /// Returns the time-out by which Tekton ends the run: a default that was changed since then does not reach it, and

@@ -1,6 +1,7 @@
 //! Clears away what nobody needs: pending runs that nobody can commit to, runs of deleted executions, expired runs. And
 //! tells somebody when a target does not drain.
 
+use super::cancelling;
 use crate::Time;
 use crate::action::{Action, Decision, RunChange, Tell, Unneeded};
 use crate::chain::RunNumber;
@@ -34,9 +35,13 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
         };
         match run.progress {
             Progress::Pending => decision.actions.extend(delete(run, Unneeded::Leftover, unproven)),
-            Progress::Released if !run.cancelled => {
-                let cancelled = RunChange::Cancelled(CancelReason::OwnerDeleted);
-                decision.actions.push(run.change_if(owner_gone(unproven), cancelled));
+            Progress::Released if run.is_unfinished() => {
+                if !run.cancelled {
+                    let cancelled = RunChange::Cancelled(CancelReason::OwnerDeleted);
+                    decision.actions.push(run.change_if(owner_gone(unproven), cancelled));
+                }
+                // No status can say so; an event, a gauge and what rivals are told do.
+                cancelling::see_to(run, id, None, now, decision);
             }
             Progress::Released => {}
             Progress::Done(_) => expire(target, policy, run, newest_unfinished, unproven, now, decision),

@@ -13,7 +13,7 @@ use crate::execution::{Execution, ExecutionState};
 use crate::fingerprint::Stage;
 use crate::history::Weight;
 use crate::moment::{after, round_up};
-use crate::name::ExecutionId;
+use crate::name::{ExecutionId, Uid};
 use crate::reason::{FailureReason, Refusal};
 use crate::rules::{self, Contender};
 use crate::run::{Owner, Presence, Run};
@@ -52,20 +52,28 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         }
         _ => true,
     });
-    let is_failing = failures.count();
-    let is_creating = decision.actions.iter().any(|action| matches!(action, Action::Create { .. }));
-    let mut turn_taken = is_failing || is_creating;
+    let failing = failures.first_that_counts().cloned();
+    let creating = decision.actions.iter().find_map(|action| match action {
+        Action::Create { execution, .. } => Some(execution.clone()),
+        _ => None,
+    });
+    // Who has the turn: nobody else gets one in this decision.
+    let mut first = failing.clone().or(creating);
     for (contender, verdict) in judged {
         let execution = contender.execution;
         match (verdict, contender.run) {
-            (Verdict::Run, Some(_)) if is_failing => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
+            (Verdict::Run, Some(_)) if let Some(failing) = &failing => {
+                decision.waiting.push((execution.id.clone(), Waiting::Turn(Box::new(failing.clone()))));
+            }
             (Verdict::Run, Some(run)) => decision.actions.push(commit(view, execution, run, Left::OfOthers)),
             (Verdict::Run, None) if has_run_to_withdraw(view.target, execution) => {
                 decision.waiting.push((execution.id.clone(), Waiting::Withdrawn));
             }
-            (Verdict::Run, None) if turn_taken => decision.waiting.push((execution.id.clone(), Waiting::Turn)),
+            (Verdict::Run, None) if let Some(first) = &first => {
+                decision.waiting.push((execution.id.clone(), Waiting::Turn(Box::new(first.clone()))));
+            }
             (Verdict::Run, None) => {
-                turn_taken = true;
+                first = Some(execution.id.clone());
                 create(&contender, &mut failures, decision);
             }
             (Verdict::Wait(waiting @ (Waiting::OwnerLate | Waiting::Guard)), _) | (Verdict::Wait(waiting), None) => {
@@ -217,6 +225,13 @@ struct Failing<'a> {
     cancelled: bool,
 }
 
+impl Failing<'_> {
+    /// Returns its place in the order that the history will have.
+    fn place(&self) -> (bool, Option<RunNumber>, &Uid) {
+        (self.number.is_none(), self.number, &self.execution.id.uid)
+    }
+}
+
 impl<'a> Failures<'a> {
     fn new(view: View<'a>) -> Self {
         Self { view, all: Vec::new() }
@@ -245,30 +260,32 @@ impl<'a> Failures<'a> {
         self.add(execution, reason, &message, Some(self.view.target.next_number()), true);
     }
 
-    /// Tells whether one of them counts for the target.
-    fn count(&self) -> bool {
-        self.all.iter().any(|failing| failing.counts)
+    /// Returns the first of them that counts for the target, where one does.
+    fn first_that_counts(&self) -> Option<&ExecutionId> {
+        let counting = self.all.iter().filter(|failing| failing.counts);
+        counting.min_by_key(|failing| failing.place()).map(|failing| &failing.execution.id)
     }
 
     /// Adds the terminal writes. What counts is written one after the other, each on a history that has the one before
     /// it: a number that counts on a write which then fails would count what never was. They go in the order that the
     /// history will have.
     fn write(mut self, decision: &mut Decision) {
-        self.all.sort_by(|a, b| {
-            let place = |it: &Failing<'_>| (it.number.is_none(), it.number);
-            (place(a), &a.execution.id.uid).cmp(&(place(b), &b.execution.id.uid))
-        });
+        self.all.sort_by(|a, b| a.place().cmp(&b.place()));
         let View { target, now, .. } = self.view;
         // As a status keeps it: what is counted from it is then the same for whoever reads it, and nothing runs early.
         let now = round_up(now);
-        let ends = |action: &Action| matches!(action, Action::Write(Write { says: Says::Ended { .. }, .. }));
-        let mut is_other_written = decision.actions.iter().any(ends);
+        let mut written = decision.actions.iter().find_map(|action| match action {
+            Action::Write(Write { execution, says: Says::Ended { .. }, .. }) => Some(execution.clone()),
+            _ => None,
+        });
         for Failing { execution, reason, message, number, stage, counts, cancelled } in self.all {
-            if counts && is_other_written {
-                decision.waiting.push((execution.id.clone(), Waiting::Turn));
+            if let Some(first) = written.as_ref().filter(|_| counts) {
+                decision.waiting.push((execution.id.clone(), Waiting::Turn(Box::new(first.clone()))));
                 continue;
             }
-            is_other_written |= counts;
+            if counts {
+                written = Some(execution.id.clone());
+            }
             let failure = Failure {
                 reason,
                 message,

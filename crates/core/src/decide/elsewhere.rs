@@ -21,7 +21,7 @@ pub(super) fn read(target: &Target, now: Time, decision: &mut Decision) {
         return;
     }
     let mut owners: BTreeMap<&Uid, &ExecutionId> = BTreeMap::new();
-    for run in target.runs.values().filter(|run| matches!(run.progress, Progress::Done(_))) {
+    for run in target.runs.values().filter(|run| run.memory.seen.is_over || matches!(run.progress, Progress::Done(_))) {
         if let Owner::Execution { id, presence: Presence::Elsewhere, .. } = &run.owner
             && target.owner_of(run).is_none()
         {

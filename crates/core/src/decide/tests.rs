@@ -2,6 +2,7 @@
 
 mod attempts;
 mod blocked;
+mod cancelling;
 mod deadlines;
 mod draining;
 mod ended;
@@ -9,6 +10,7 @@ mod expire;
 mod failures;
 mod guard;
 mod history;
+mod leaving;
 mod leftovers;
 mod look;
 mod progress;
@@ -18,7 +20,7 @@ mod schedules;
 mod steps;
 mod waiting;
 
-use super::advance::{DRAIN, MAX_SKEW, PATIENCE, SETTLE};
+use super::advance::{DRAIN, MAX_SKEW, SETTLE};
 use super::*;
 use crate::action::{Action, Change, Ending, RunChange, Tell, Unneeded, Write};
 use crate::ending::{Conflict, Skip};
@@ -46,6 +48,11 @@ fn waiting(target: &Target) -> Vec<(String, Waiting)> {
         .into_iter()
         .map(|(id, waiting)| (id.uid.to_string(), waiting))
         .collect()
+}
+
+/// It waits until this one has had its turn.
+fn behind(uid: &str) -> Waiting {
+    Waiting::Turn(Box::new(id(uid)))
 }
 
 fn create(uid: &str, number: u64) -> Action {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::awaiting::Unanswered;
 use crate::moment::shown;
 use crate::name::ExecutionId;
 use crate::retry::NextAttempt;
@@ -98,6 +99,8 @@ pub struct Conflict {
     pub draining: bool,
     /// The attempt that it waits for, where it waits for one.
     pub next: Option<Box<NextAttempt>>,
+    /// The request to stop its run that Tekton does not answer, where there is one.
+    pub unanswered: Option<Box<Unanswered>>,
 }
 
 impl Skip {
@@ -194,7 +197,7 @@ fn next(until: Option<Time>, past: &Remediation) -> String {
 
 impl Conflict {
     fn message(&self, target: &str) -> String {
-        let Self { holder, workflow_id, started_at, deleted, draining, next } = self;
+        let Self { holder, workflow_id, started_at, deleted, draining, next, unanswered } = self;
         if let Some(NextAttempt { attempt, of, not_before, ends_by }) = next.as_deref() {
             format!(
                 "{holder} (workflow {workflow_id}) holds {target} since {} and waits for attempt {attempt} of {of}, which \
@@ -202,6 +205,13 @@ impl Conflict {
                 shown(*started_at),
                 shown(*not_before),
                 shown(*ends_by),
+            )
+        } else if let Some(unanswered) = unanswered {
+            format!(
+                "{holder} (workflow {workflow_id}) holds {target} since {}, and its run does not stop: {}; when it has \
+                 stopped, a new WorkflowExecution can run",
+                shown(*started_at),
+                unanswered.message(),
             )
         } else if *draining {
             format!(

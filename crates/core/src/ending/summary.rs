@@ -187,7 +187,7 @@ impl Failure {
 
 fn place(task: &FailedTask, tasks: Option<TaskCount>) -> String {
     let number = task.index.saturating_add(1);
-    tasks.map_or(String::new(), |tasks| format!(" ({number} of {})", tasks.total.max(number)))
+    tasks.map_or(String::new(), |tasks| format!(" ({number} of {})", u32::from(tasks.total).max(number)))
 }
 
 #[cfg(test)]

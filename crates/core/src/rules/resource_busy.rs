@@ -33,7 +33,7 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
     rivals.sort_by_key(|run| run.number);
 
     let unfinished = || rivals.iter().copied().filter(|run| run.is_unfinished());
-    if let Some(verdict) = unfinished().find_map(|run| busy(contender.target, run)) {
+    if let Some(verdict) = unfinished().find_map(|run| busy(contender.target, run, contender.now)) {
         return Some(verdict);
     }
     if unfinished().next().is_some() {
@@ -72,7 +72,7 @@ fn counts_against(contender: &Contender<'_>, run: &Run) -> bool {
 }
 
 /// Says busy for an unfinished run that will not be withdrawn: a committed or a released one.
-fn busy(target: &Target, run: &Run) -> Option<Verdict> {
+fn busy(target: &Target, run: &Run, now: Time) -> Option<Verdict> {
     let committed = target.committed_to(run);
     if run.is_pending() && committed.is_none() {
         return None;
@@ -86,9 +86,19 @@ fn busy(target: &Target, run: &Run) -> Option<Verdict> {
         Some(ExecutionState::Running { started_at: Some(started_at), .. }) => *started_at,
         _ => run.created,
     };
-    let deleted = target.owner_of(run).is_none() && is_deleted(run);
-    let (holder, workflow_id) = (holder.clone(), workflow_id.into());
-    let conflict = Conflict { holder, workflow_id, started_at, deleted, draining: false, next: None };
+    if run.is_leaving() && target.is_bare(run) {
+        // It is over in a moment: that it holds the target is no fact that lasts.
+        return Some(Verdict::Wait(Waiting::Leaving(run.id.clone())));
+    }
+    let conflict = Conflict {
+        holder: holder.clone(),
+        workflow_id: workflow_id.into(),
+        started_at,
+        deleted: target.owner_of(run).is_none() && is_deleted(run),
+        draining: false,
+        next: None,
+        unanswered: run.unanswered(None, now).map(Box::new),
+    };
     Some(Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Unfinished(run.id.clone()) })
 }
 
@@ -125,7 +135,8 @@ fn holds(contender: &Contender<'_>, other: &Execution) -> Option<Verdict> {
 
 fn waits(holder: &ExecutionId, workflow_id: &str, started_at: Time, next: NextAttempt) -> Verdict {
     let (id, workflow_id, next) = (holder.clone(), workflow_id.into(), Some(Box::new(next)));
-    let conflict = Conflict { holder: id, workflow_id, started_at, deleted: false, draining: false, next };
+    let conflict =
+        Conflict { holder: id, workflow_id, started_at, deleted: false, draining: false, next, unanswered: None };
     Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Holds(holder.clone()) }
 }
 
@@ -148,6 +159,7 @@ fn draining(residue: &Residue) -> Verdict {
         return Verdict::Wait(Waiting::Draining);
     };
     let (holder, workflow_id, started_at) = (id.clone(), workflow_id.clone(), residue.created);
-    let conflict = Conflict { holder, workflow_id, started_at, deleted: false, draining: true, next: None };
+    let conflict =
+        Conflict { holder, workflow_id, started_at, deleted: false, draining: true, next: None, unanswered: None };
     Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Draining(residue.id.clone()) }
 }

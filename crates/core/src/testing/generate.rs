@@ -210,7 +210,7 @@ fn any_execution(weight_of_past: u32) -> impl Strategy<Value = Execution> {
                 paused: paused.then(|| pause("ask")),
                 blocked_shown: blocked.map(Into::into),
                 ttl: ttl.map(Duration::from_secs),
-                run_shown: RunShown { proof: proof_shown.then(|| Box::new(proof())), tasks: None },
+                run_shown: RunShown { proof: proof_shown.then(|| Box::new(proof())), tasks: None, awaits: None },
                 memory: Some(Box::new(memory)),
                 retry: retry.map(Box::new),
                 ..execution(uid, state)

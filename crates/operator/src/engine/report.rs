@@ -76,7 +76,9 @@ impl Engine {
                 Learned::Unreleased(run) => self.index.unreleased(key, &run),
                 Learned::NumberTaken(number) => self.index.number_taken(key, number),
                 Learned::OwnerGone(owner) => self.index.owner_gone(key, &owner),
-                Learned::Looked(run, findings) => self.index.looked(key, &run, *findings, self.settings.clock.now()),
+                Learned::Looked(run, findings, is_bare) => {
+                    self.index.looked(key, &run, *findings, is_bare, self.settings.clock.now());
+                }
                 Learned::Answered { execution, attempt, answers } => {
                     self.index.answered(key, &execution, attempt, *answers);
                 }
@@ -86,6 +88,7 @@ impl Engine {
                 Learned::Gathered(schedule, gathered) => self.index.gathered(key, &schedule, *gathered),
                 Learned::Heard(schedule, heard) => self.index.heard(key, &schedule, *heard),
                 Learned::ReplayTold(run) => self.index.replay_told(key, &run),
+                Learned::CancelTold(run) => self.index.cancel_told(key, &run),
                 Learned::DrainWarned => self.index.drain_warned(key),
                 Learned::NothingStored => {}
             }

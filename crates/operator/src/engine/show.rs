@@ -14,7 +14,8 @@ impl Engine {
         // What a process knew when it led says nothing any more.
         let own = || self.failures.values().filter(|_| self.leads).filter_map(|failures| failures.own.as_ref());
         self.health.own_trouble(own().count(), own().next());
-        for cause in OwnCause::ALL {
+        // Each decision shows which failed runs cannot be examined.
+        for cause in OwnCause::ALL.into_iter().filter(|cause| *cause != OwnCause::CannotExamine) {
             let waiting = own().filter(|trouble| trouble.cause == cause).count();
             // Every target waits for the CRD, and whoever makes the first one will.
             let unfit = if cause == OwnCause::CrdLacksFields && self.is_unfit() { self.index.len().max(1) } else { 0 };

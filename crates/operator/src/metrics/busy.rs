@@ -6,16 +6,21 @@
 use std::collections::HashMap;
 
 use prometheus::{IntGauge, IntGaugeVec};
-use wfe_core::name::ExecutionId;
+use wfe_core::action::Decision;
+use wfe_core::awaiting::Awaiting;
 use wfe_core::target::Target;
-use wfe_core::waiting::Waiting;
+use wfe_core::trouble::OwnCause;
 use wfe_view::index::Key;
+
+use super::now::Now;
 
 /// Shows what goes on at targets. Owned by whoever decides.
 pub struct BusyGauges {
     waiting: IntGaugeVec,
     draining: IntGaugeVec,
     retry_waits: IntGauge,
+    cancels_unanswered: IntGauge,
+    examining: IntGauge,
     /// What each target adds; one that adds nothing is not here.
     shown: HashMap<Key, Busy>,
 }
@@ -29,19 +34,33 @@ struct Busy {
     draining: Option<bool>,
     /// How many executions wait for their next attempt.
     retry_waits: usize,
+    /// How many of its runs Tekton does not stop.
+    cancels_unanswered: usize,
+    /// Whether a failed run of it cannot be examined.
+    is_examined_in_vain: bool,
 }
 
 impl BusyGauges {
-    pub(super) fn new(waiting: IntGaugeVec, draining: IntGaugeVec, retry_waits: IntGauge) -> Self {
-        Self { waiting, draining, retry_waits, shown: HashMap::new() }
+    pub(super) fn new(now: &Now) -> Self {
+        Self {
+            waiting: now.waiting.clone(),
+            draining: now.draining.clone(),
+            retry_waits: now.retry_waits.clone(),
+            cancels_unanswered: now.cancels_unanswered.clone(),
+            examining: now.own_trouble.with_label_values(&[OwnCause::CannotExamine.reason()]),
+            shown: HashMap::new(),
+        }
     }
 
-    /// Shows a target and who waits on it.
-    pub fn show(&mut self, key: &Key, target: &Target, waiting: &[(ExecutionId, Waiting)]) {
+    /// Shows a target and who waits on it, as it was decided.
+    pub fn show(&mut self, key: &Key, target: &Target, decision: &Decision) {
+        let awaiting = |reason| decision.awaiting.iter().filter(|(_, it)| it.reason() == reason).count();
         let busy = Busy {
-            waiting: waiting.iter().map(|(_, waiting)| waiting.reason()).collect(),
+            waiting: decision.waiting.iter().map(|(_, waiting)| waiting.reason()).collect(),
             draining: target.is_draining().then_some(target.memory.drain_warned),
             retry_waits: target.executions.values().filter(|it| it.next_attempt().is_some()).count(),
+            cancels_unanswered: awaiting(Awaiting::CANCELLING),
+            is_examined_in_vain: awaiting(Awaiting::EXAMINING) > 0,
         };
         if busy == *self.shown.get(key).unwrap_or(&Busy::default()) {
             return;
@@ -74,7 +93,13 @@ impl BusyGauges {
         if let Some(slow) = busy.draining {
             self.draining.with_label_values(&[slow_label(slow)]).add(count);
         }
-        self.retry_waits.add(count.saturating_mul(i64::try_from(busy.retry_waits).unwrap_or(i64::MAX)));
+        for (gauge, held) in [
+            (&self.retry_waits, busy.retry_waits),
+            (&self.cancels_unanswered, busy.cancels_unanswered),
+            (&self.examining, usize::from(busy.is_examined_in_vain)),
+        ] {
+            gauge.add(count.saturating_mul(i64::try_from(held).unwrap_or(i64::MAX)));
+        }
     }
 }
 
@@ -86,21 +111,35 @@ pub(super) fn slow_label(slow: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use prometheus::Opts;
+    use wfe_core::awaiting::Unanswered;
     use wfe_core::execution::{Execution, ExecutionState};
-    use wfe_core::name::{Uid, Version};
+    use wfe_core::findings::Wait;
+    use wfe_core::name::{ExecutionId, RunId, Uid, Version};
     use wfe_core::residue::{Residue, ResidueId, ResidueKind};
     use wfe_core::retry::{Attempt, Retry};
     use wfe_core::run::Owner;
     use wfe_core::target::{TargetMemory, TargetName};
-    use wfe_core::trouble::{OwnCause, OwnTrouble};
+    use wfe_core::trouble::OwnTrouble;
+    use wfe_core::waiting::Waiting;
 
     fn key(name: &str) -> Key {
         Key::Chain(TargetName::parse(name).unwrap().chain())
     }
 
-    fn waits(waiting: Waiting) -> (ExecutionId, Waiting) {
-        (ExecutionId { namespace: "ops".into(), name: "w".into(), uid: Uid::new("u") }, waiting)
+    fn id() -> ExecutionId {
+        ExecutionId { namespace: "ops".into(), name: "w".into(), uid: Uid::new("u") }
+    }
+
+    fn turn() -> Waiting {
+        Waiting::Turn(Box::new(id()))
+    }
+
+    fn waits(waiting: Vec<Waiting>) -> Decision {
+        Decision { waiting: waiting.into_iter().map(|waiting| (id(), waiting)).collect(), ..Decision::default() }
+    }
+
+    fn gauges() -> BusyGauges {
+        BusyGauges::new(&Now::new().unwrap())
     }
 
     fn draining(slow: bool) -> Target {
@@ -115,23 +154,21 @@ mod tests {
 
     #[test]
     fn a_target_adds_what_it_is_now_and_nothing_of_what_it_was() {
-        let gauge = |name: &str, label: &str| IntGaugeVec::new(Opts::new(name, "h"), &[label]).unwrap();
-        let retry_waits = IntGauge::new("retry_waits", "h").unwrap();
-        let mut gauges = BusyGauges::new(gauge("waiting", "reason"), gauge("draining", "slow"), retry_waits);
+        let mut gauges = gauges();
         let seen = |gauges: &BusyGauges| {
             let waiting = |reason| gauges.waiting.with_label_values(&[reason]).get();
             let draining = |slow| gauges.draining.with_label_values(&[slow]).get();
             (waiting("Turn"), waiting("Paused"), draining("false"), draining("true"))
         };
         let (a, b, idle) = (key("node/a"), key("node/b"), Target::default());
-        gauges.show(&a, &idle, &[waits(Waiting::Turn), waits(Waiting::Turn)]);
-        gauges.show(&b, &draining(false), &[waits(Waiting::PausedEverywhere("maintenance".into()))]);
+        gauges.show(&a, &idle, &waits(vec![turn(), turn()]));
+        gauges.show(&b, &draining(false), &waits(vec![Waiting::PausedEverywhere("maintenance".into())]));
         assert_eq!(seen(&gauges), (2, 1, 1, 0));
-        gauges.show(&a, &idle, &[waits(Waiting::Turn)]);
-        gauges.show(&b, &draining(true), &[]);
-        gauges.show(&b, &draining(true), &[]);
+        gauges.show(&a, &idle, &waits(vec![turn()]));
+        gauges.show(&b, &draining(true), &Decision::default());
+        gauges.show(&b, &draining(true), &Decision::default());
         assert_eq!(seen(&gauges), (1, 0, 0, 1));
-        gauges.show(&a, &idle, &[]);
+        gauges.show(&a, &idle, &Decision::default());
         gauges.forget(&b);
         assert_eq!(seen(&gauges), (0, 0, 0, 0));
         assert!(gauges.shown.is_empty());
@@ -139,30 +176,57 @@ mod tests {
 
     #[test]
     fn executions_that_wait_for_their_next_attempt_are_counted() {
-        let gauge = |name: &str| IntGaugeVec::new(Opts::new(name, "h"), &["label"]).unwrap();
-        let retry_waits = IntGauge::new("retry_waits", "h").unwrap();
-        let mut gauges = BusyGauges::new(gauge("waiting"), gauge("draining"), retry_waits);
+        let mut gauges = gauges();
         let target = |waits: bool| {
             let policy = wfe_api::retry::read(Some(&true.into())).unwrap().unwrap();
             let started_at = (!waits).then_some(wfe_core::Time::UNIX_EPOCH);
             let last = Attempt { not_before: Some(wfe_core::Time::UNIX_EPOCH), started_at, ..Attempt::default() };
-            let (id, _) = super::tests::waits(Waiting::Turn);
-            let undecided = Execution::undecided(id.clone(), Version::new("1"), wfe_core::Time::UNIX_EPOCH);
+            let undecided = Execution::undecided(id(), Version::new("1"), wfe_core::Time::UNIX_EPOCH);
             let execution = Execution {
                 state: ExecutionState::Running { run: None, started_at: None },
                 retry: Some(Box::new(Retry { policy, attempts: vec![Attempt::default(), last] })),
                 ..undecided
             };
-            Target { executions: [(id.uid, execution)].into_iter().collect(), ..Target::default() }
+            Target { executions: [(id().uid, execution)].into_iter().collect(), ..Target::default() }
         };
         let (a, b) = (key("node/a"), key("node/b"));
-        gauges.show(&a, &target(true), &[]);
-        gauges.show(&b, &target(true), &[]);
+        gauges.show(&a, &target(true), &Decision::default());
+        gauges.show(&b, &target(true), &Decision::default());
         assert_eq!(gauges.retry_waits.get(), 2);
-        gauges.show(&a, &target(false), &[]);
+        gauges.show(&a, &target(false), &Decision::default());
         assert_eq!(gauges.retry_waits.get(), 1);
         gauges.forget_all();
         assert_eq!(gauges.retry_waits.get(), 0);
+    }
+
+    #[test]
+    fn what_running_executions_wait_for_is_counted() {
+        let unanswered = Unanswered {
+            run: RunId { name: "r".into(), uid: Uid::new("r") },
+            since: wfe_core::Time::UNIX_EPOCH,
+            why: "w",
+            said: "".into(),
+            managed_by: None,
+            finalizers: "".into(),
+            deleting: false,
+        };
+        let trouble = OwnTrouble { cause: OwnCause::CannotExamine, words: "no".into() };
+        let all = [
+            Awaiting::Starting { wait: Wait::Image, until: wfe_core::Time::UNIX_EPOCH },
+            Awaiting::Cancelling(unanswered),
+            Awaiting::Examining { since: wfe_core::Time::UNIX_EPOCH, trouble },
+        ];
+        assert_eq!(all.each_ref().map(Awaiting::reason), Awaiting::REASONS);
+        let decision = Decision { awaiting: all.map(|it| (id(), it)).into(), ..Decision::default() };
+        let mut gauges = gauges();
+        let seen = |gauges: &BusyGauges| (gauges.cancels_unanswered.get(), gauges.examining.get());
+        gauges.show(&key("node/a"), &Target::default(), &decision);
+        gauges.show(&key("node/b"), &Target::default(), &decision);
+        assert_eq!(seen(&gauges), (2, 2));
+        gauges.show(&key("node/a"), &Target::default(), &Decision::default());
+        assert_eq!(seen(&gauges), (1, 1));
+        gauges.forget_all();
+        assert_eq!(seen(&gauges), (0, 0));
     }
 
     #[test]
@@ -170,7 +234,7 @@ mod tests {
         let why = || "why".into();
         let own = |cause| Waiting::Operator(OwnTrouble { cause, words: why() });
         let all = [
-            Waiting::Turn,
+            turn(),
             Waiting::RivalUndecided,
             Waiting::OwnerLate,
             Waiting::Draining,

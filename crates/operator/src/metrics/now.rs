@@ -19,6 +19,7 @@ pub(super) struct Now {
     pub(super) waiting: IntGaugeVec,
     pub(super) draining: IntGaugeVec,
     pub(super) retry_waits: IntGauge,
+    pub(super) cancels_unanswered: IntGauge,
     pub(super) paused: IntGauge,
     pub(super) paused_namespaces: IntGauge,
     pub(super) own_trouble: IntGaugeVec,
@@ -69,6 +70,10 @@ impl Now {
             retry_waits: IntGauge::new(
                 "workflowexecution_retry_waits",
                 "Executions that are Running and wait for their next attempt; each holds its target.",
+            )?,
+            cancels_unanswered: IntGauge::new(
+                "workflowexecution_cancels_unanswered",
+                "Runs that were to stop more than a minute ago, and that Tekton does not stop; each holds its target.",
             )?,
             paused: IntGauge::new(
                 "workflowexecution_paused",
@@ -128,6 +133,7 @@ impl Now {
         registry.register(Box::new(self.waiting.clone()))?;
         registry.register(Box::new(self.draining.clone()))?;
         registry.register(Box::new(self.retry_waits.clone()))?;
+        registry.register(Box::new(self.cancels_unanswered.clone()))?;
         registry.register(Box::new(self.paused.clone()))?;
         registry.register(Box::new(self.paused_namespaces.clone()))?;
         registry.register(Box::new(self.own_trouble.clone()))?;

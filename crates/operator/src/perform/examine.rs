@@ -1,9 +1,9 @@
-//! The live look at a run that has failed: the run, and all that Tekton made for it.
+//! The live look at a run that has failed, or that is deleted while it runs: the run, and all that Tekton made for it.
 
 use kube::api::{DynamicObject, ListParams};
 use wfe_core::name::RunId;
 use wfe_core::residue::ResidueKind;
-use wfe_tekton::{Evidence, Object, RUN_UID_LABEL, Remains};
+use wfe_tekton::{Evidence, Object, RUN_UID_LABEL, Remains, observe_descendant};
 
 use super::facts::is;
 use super::{Learned, Performer, Result, call};
@@ -14,21 +14,27 @@ impl Performer {
         let found = self.read_run(&run.name).await?;
         let found = found.filter(|found| is(&found.metadata, &run.uid));
         let task_runs = self.made_for(run, ResidueKind::TaskRun).await?;
-        let mut others = self.made_for(run, ResidueKind::CustomRun).await?;
-        others.extend(self.made_for(run, ResidueKind::PipelineRun).await?);
+        let custom_runs = self.made_for(run, ResidueKind::CustomRun).await?;
+        let child_runs = self.made_for(run, ResidueKind::PipelineRun).await?;
         let pods = self.made_for(run, ResidueKind::Pod).await?;
         let findings = wfe_tekton::examine(
             evidence,
             Remains {
                 run: found.as_ref().map(view),
                 task_runs: &views(&task_runs),
-                others: &views(&others),
+                others: &[views(&custom_runs), views(&child_runs)].concat(),
                 pods: &views(&pods),
             },
         );
         let (started, reason) = (findings.started.reason(), findings.cause.reason);
         tracing::debug!(%run, started, %reason, "looked at a run that failed: {}", findings.cause.message);
-        Ok(vec![Learned::Looked(run.uid.clone(), Box::new(findings))])
+        let of_kind = |kind: ResidueKind, made: &[DynamicObject]| {
+            let seen = made.iter().filter_map(|object| observe_descendant(kind, &object.metadata, &object.data));
+            seen.filter(|seen| seen.unfinished).count()
+        };
+        let is_bare = of_kind(ResidueKind::TaskRun, &task_runs) + of_kind(ResidueKind::CustomRun, &custom_runs) == 0
+            && of_kind(ResidueKind::PipelineRun, &child_runs) + of_kind(ResidueKind::Pod, &pods) == 0;
+        Ok(vec![Learned::Looked(run.uid.clone(), Box::new(findings), is_bare)])
     }
 
     /// Lists what Tekton made of one kind for a run.

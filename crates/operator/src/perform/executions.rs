@@ -184,7 +184,11 @@ fn log(execution: &ExecutionId, target: Option<&TargetName>, says: &Says) {
         Says::GaveUp { number } => tracing::info!(wfe = %execution, %target, number, "gave its pending run up"),
         Says::Progress { shown, .. } => {
             let (tasks, started) = (shown.tasks, shown.proof.as_ref().map(|proof| &*proof.words));
-            tracing::debug!(wfe = %execution, %target, ?tasks, started, "goes on");
+            if let Some(awaits) = &shown.awaits {
+                tracing::info!(wfe = %execution, %target, reason = &*awaits.reason, "waits: {}", awaits.message);
+            } else {
+                tracing::debug!(wfe = %execution, %target, ?tasks, started, "goes on");
+            }
         }
         Says::Waiting { waiting, .. } => tracing::info!(
             wfe = %execution, %target, phase = "Pending", reason = waiting.reason(), "waits: {}", waiting.message()

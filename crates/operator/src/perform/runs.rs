@@ -30,7 +30,8 @@ impl Performer {
         let mut learned = self.confirm(common, facts).await?;
         learned.extend(match to {
             RunChange::Released => self.release(run, common.now).await?,
-            RunChange::Cancelled(why) => self.cancel(run, *why).await?,
+            RunChange::Cancelled(why) => self.cancel(run, *why, common.now).await?,
+            RunChange::AskedAgain(count) => self.ask_again(run, *count).await?,
             RunChange::Deleted { version, why } => self.delete(run, version, *why).await?,
         });
         Ok(learned)
@@ -183,17 +184,35 @@ impl Performer {
 
     /// Asks Tekton to stop a run, and says why on the run, so that it is not taken for a person's cancel. The uid in
     /// the patch is its precondition.
-    async fn cancel(&self, run: &RunId, why: CancelReason) -> Result<Vec<Learned>> {
+    async fn cancel(&self, run: &RunId, why: CancelReason, now: Time) -> Result<Vec<Learned>> {
         let said = wfe_tekton::cancel_annotation(why);
-        let patch = Patch::Merge(json!({
-            "metadata": {
-                "uid": run.uid.to_string(),
-                "annotations": {wfe_api::labels::ANNOTATION_CANCEL_REASON: said},
-            },
-            "spec": {"status": wfe_tekton::CANCELLED},
-        }));
-        let cancelled = match self.send_patch(run, &patch).await {
-            Ok(cancelled) => cancelled,
+        let learned = self
+            .stop(
+                run,
+                &json!({
+                    wfe_api::labels::ANNOTATION_CANCEL_REASON: said,
+                    wfe_api::labels::ANNOTATION_CANCELLED_AT: now.to_rfc3339_opts(SecondsFormat::Millis, true),
+                }),
+                &json!({"status": wfe_tekton::CANCELLED}),
+            )
+            .await?;
+        tracing::info!(run = %run, reason = said, "cancelled");
+        Ok(learned)
+    }
+
+    /// Asks Tekton again to stop a run. The count changes the run: an identical patch is no write, and reaches nobody.
+    async fn ask_again(&self, run: &RunId, count: u32) -> Result<Vec<Learned>> {
+        let asked = json!({wfe_api::labels::ANNOTATION_CANCEL_ASKED: count.to_string()});
+        let learned = self.stop(run, &asked, &json!({})).await?;
+        tracing::info!(run = %run, count, "asked again to cancel it");
+        Ok(learned)
+    }
+
+    async fn stop(&self, run: &RunId, annotations: &Value, spec: &Value) -> Result<Vec<Learned>> {
+        let metadata = json!({"uid": run.uid.to_string(), "annotations": annotations});
+        let patch = Patch::Merge(json!({"metadata": metadata, "spec": spec}));
+        let stopped = match self.send_patch(run, &patch).await {
+            Ok(stopped) => stopped,
             // Another uid.
             Err(error) if error.code() == 422 => {
                 return Err(PerformError::Changed { what: format!("PipelineRun {run}") });
@@ -203,7 +222,6 @@ impl Performer {
                 return Err(changed_or_call(error, format!("PipelineRun {run}"), "cancel"));
             }
         };
-        tracing::info!(run = %run, reason = said, "cancelled");
-        Ok(expect_object(Kind::Run, &cancelled))
+        Ok(expect_object(Kind::Run, &stopped))
     }
 }

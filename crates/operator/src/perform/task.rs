@@ -190,7 +190,9 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
         Action::Triage(step) => Task::Triage(Box::new(step)),
         Action::Tell(tell) => {
             let of = match &tell {
-                Tell::Replay { execution, .. } => entry.target.executions.get(&execution.uid),
+                Tell::Replay { execution, .. } | Tell::CancelUnanswered { execution, .. } => {
+                    entry.target.executions.get(&execution.uid)
+                }
                 Tell::DrainSlow { .. } | Tell::HintIgnored { .. } => None,
             };
             let attempt = of.and_then(|of| of.retry.as_ref()).map(|retry| retry.current());

@@ -238,6 +238,12 @@ impl Performer {
                 self.events.announce(Announcement::steps_replayed(&execution, &run, &task_run, attempt));
                 vec![Learned::ReplayTold(run.uid)]
             }
+            Tell::CancelUnanswered { execution, unanswered } => {
+                let (run, why) = (&unanswered.run, unanswered.message());
+                tracing::warn!(wfe = %execution, %target, %run, "Tekton does not stop the run: {why}");
+                self.events.announce(Announcement::cancel_unanswered(&execution, &unanswered, attempt));
+                vec![Learned::CancelTold(unanswered.run.uid)]
+            }
             Tell::DrainSlow { holder, residue, since } => {
                 self.metrics.drain_slow();
                 let (kind, name) = (residue.kind.as_str(), &residue.name);

@@ -7,11 +7,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::Value;
 use wfe_core::Time;
-use wfe_core::ending::Charge;
-use wfe_core::ending::Remediation;
+use wfe_core::awaiting::Unanswered;
 use wfe_core::evidence::{Absence, Doubt, Proof, Ran, Started};
-use wfe_core::execution::Recorded;
-use wfe_core::findings::FailedTask;
+use wfe_core::findings::{FailedTask, Wait};
 use wfe_core::fingerprint::{Fingerprint, Origin, Stage};
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::run::Outcome;
@@ -19,10 +17,9 @@ use wfe_core::trouble::{OwnCause, OwnTrouble};
 use wfe_core::waiting::Pause;
 
 use super::*;
-use wfe_core::action::Ending;
 use wfe_core::duration;
-use wfe_core::ending::{Conflict, Failure, Skip, Tried};
-use wfe_core::execution::Clearance;
+use wfe_core::ending::{Charge, Conflict, Failure, Remediation, Skip, Tried};
+use wfe_core::execution::{Clearance, Recorded};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{Attempt, AttemptEnd, Stop};
 
@@ -145,7 +142,7 @@ fn failures() -> impl Strategy<Value = Failure> {
         let short = |text: &str| limits::cut(text, wfe_tekton::MAX_MESSAGE).into();
         Outcome { succeeded: false, reason: short(&reason), message: short(&message), completed_at }
     });
-    let tasks = prop::option::of((any::<u32>(), any::<u32>()));
+    let tasks = prop::option::of((any::<u16>(), any::<u16>()));
     (
         (prop::sample::select(FailureReason::ALL.to_vec()), texts(), verdicts(), prop::option::of(task), tasks),
         (times(), any::<u64>(), prop::option::of(any::<u64>()), prop::option::of(outcome)),
@@ -190,11 +187,13 @@ proptest! {
     #[test]
     fn any_progress_fits(
         proof in prop::option::of((texts(), prop::option::of(times()))),
-        tasks in prop::option::of((any::<u32>(), any::<u32>())),
+        tasks in prop::option::of((any::<u16>(), any::<u16>())),
         doing in "[A-Za-z]{0,64}",
+        awaits in prop::option::of(awaiting()),
         since in times(),
     ) {
         let shown = RunShown {
+            awaits: awaits.map(|awaits| Box::new(awaits.shown(None))),
             proof: proof.map(|(name, at)| Box::new(Proof::running(&name, &name, "?", at))),
             tasks: tasks.map(|(completed, total)| TaskCount { completed, total }),
         };
@@ -202,7 +201,32 @@ proptest! {
         let run = RunId { name: "wfe-x-1".into(), uid: wfe_core::name::Uid::new("u") };
         let status = going(None, &subject, &run, &shown, &doing, since, since);
         prop_assert_eq!(misfits_of(&status), Vec::<String>::new());
+        let said = wfe_view::observe::run_shown(&serde_json::to_value(&status).unwrap(), &status.conditions);
+        prop_assert_eq!(said.awaits, shown.awaits, "it would be written again and again");
     }
+}
+
+/// What a Running execution may wait for, in words as long as they can be.
+fn awaiting() -> impl Strategy<Value = Awaiting> {
+    let waits = prop::sample::select(vec![Wait::Controller, Wait::Bundle, Wait::Pod]);
+    (waits, times(), texts(), prop::option::of(texts()), texts(), any::<bool>(), 0..3_u8).prop_map(
+        |(wait, time, said, managed_by, finalizers, deleting, which)| match which {
+            0 => Awaiting::Starting { wait, until: time },
+            1 => {
+                let trouble = OwnTrouble { cause: OwnCause::CannotExamine, words: limits::cut(&said, 4096).into() };
+                Awaiting::Examining { since: time, trouble }
+            }
+            _ => Awaiting::Cancelling(Unanswered {
+                run: RunId { name: "wfe-x-1".into(), uid: Uid::new("u") },
+                since: time,
+                why: "it was not done a minute after its time-out",
+                said: limits::cut(&said, 4096).into(),
+                managed_by: managed_by.map(|manager| limits::cut(&manager, 64).into()),
+                finalizers: limits::cut(&finalizers, 256).into(),
+                deleting,
+            }),
+        },
+    )
 }
 
 fn ends() -> impl Strategy<Value = AttemptEnd> {
@@ -308,6 +332,7 @@ fn skips() -> impl Strategy<Value = Skip> {
                 deleted: !flag,
                 draining: flag,
                 next: None,
+                unanswered: None,
             }),
             1 => Skip::PreviousExecutionFailed { failed: past, is_repeated: flag },
             2 => Skip::ExhaustedRetries { latest: past, failures, limit: failures, until },
@@ -325,7 +350,11 @@ fn waits() -> impl Strategy<Value = Waiting> {
         3 => Waiting::Blind(text.into()),
         4 => Waiting::Operator(OwnTrouble { cause: OwnCause::LacksRight, words: text.into() }),
         5 => Waiting::TektonUnavailable(text.into()),
-        _ => Waiting::Turn,
+        _ => Waiting::Turn(Box::new(ExecutionId {
+            namespace: text.clone().into(),
+            name: text.into(),
+            uid: Uid::new("u"),
+        })),
     })
 }
 

@@ -2,11 +2,12 @@
 
 use wfe_api::limits::{NAME, cut};
 use wfe_core::evidence::Proof;
+use wfe_core::findings::Wait;
 use wfe_core::name::Uid;
 use wfe_core::residue::ResidueKind;
 
 use crate::object::{Object, Pod as PodObject, Step, TaskRun};
-use crate::reasons::{Meaning, TaskReason, Wait, is_about_an_image};
+use crate::reasons::{Meaning, TaskReason, is_about_an_image};
 
 /// What one version of a task or pod shows of whether steps ran.
 #[derive(Clone, Debug, PartialEq)]

@@ -221,6 +221,9 @@ fn remembers_what_was_waited_for() {
         evidence.see_doing(doing);
         assert_eq!(evidence.waiting(), waits, "{doing}");
     }
+    assert_eq!(evidence.seen().waits, Some(Wait::Bundle));
+    evidence.see_doing("Running");
+    assert_eq!(evidence.seen().waits, None, "it is there");
 }
 
 #[test]

@@ -6,12 +6,13 @@ use serde_json::Value;
 use wfe_api::limits::{NAME, cut};
 use wfe_core::Time;
 use wfe_core::findings::FailedTask;
+use wfe_core::findings::Wait;
 use wfe_core::reason::FailureReason;
 
 use super::registry::registry_of_step;
 use crate::evidence::Remains;
 use crate::object::{End, Object, Step, TaskRun, list, text};
-use crate::reasons::{CustomReason, Meaning, RunReason, StepReason, TaskReason, Wait};
+use crate::reasons::{CustomReason, Meaning, RunReason, StepReason, TaskReason};
 use crate::words::denial;
 
 /// What the `spec.statusMessage` of a TaskRun says that was cancelled because of a time-out of its run (1.9, 1.12).

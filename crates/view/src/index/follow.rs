@@ -7,7 +7,7 @@ use wfe_core::evidence::{Absence, Started};
 use wfe_core::execution::{Execution, ExecutionState, Lost};
 use wfe_core::findings::Findings;
 use wfe_core::name::Uid;
-use wfe_core::run::{Look, Owner, Progress, Run, Seen};
+use wfe_core::run::{Look, Owner, Progress, Run};
 use wfe_core::target::Target;
 use wfe_tekton::{Evidence, Sighting};
 
@@ -49,7 +49,7 @@ impl Entry {
         }
         let seen = evidence.seen();
         let Some(run) = self.target.runs.get_mut(&sighting.run) else { return false };
-        let seen = Seen { replay_told: run.memory.seen.replay_told, ..seen };
+        let seen = seen.after(&run.memory.seen);
         let is_news = seen != run.memory.seen;
         run.memory.seen = seen;
         is_news
@@ -90,7 +90,7 @@ impl Entry {
             evidence.interrupt();
         }
         evidence.see_doing(&run.doing);
-        run.memory.seen = Seen { replay_told: run.memory.seen.replay_told, ..evidence.seen() };
+        run.memory.seen = evidence.seen().after(&run.memory.seen);
     }
 
     /// Takes in that versions of tasks or pods may have gone unseen.
@@ -139,9 +139,23 @@ impl Entry {
         self.evidence.retain(|uid, _| !unneeded.contains(uid));
     }
 
-    pub(super) fn looked(&mut self, run: &Uid, findings: Findings, at: Time) {
+    pub(super) fn looked(&mut self, run: &Uid, findings: Findings, is_bare: bool, at: Time) {
         if let Some(run) = self.target.runs.get_mut(run) {
-            run.memory.diagnosed = Some(Box::new(Look { at, findings }));
+            run.memory.seen.is_over |= is_bare && run.is_leaving();
+            let since = run.memory.diagnosed.as_ref().map_or(at, |look| look.since);
+            run.memory.diagnosed = Some(Box::new(Look { at, since, findings }));
+        }
+    }
+
+    /// Records of each run that is deleted while it runs since when nothing of it has been seen.
+    pub(super) fn note_bare(&mut self, now: Time) {
+        let leaving: Vec<Uid> =
+            self.target.runs.values().filter(|run| run.is_leaving()).map(|run| run.id.uid.clone()).collect();
+        for uid in leaving {
+            let is_bare = self.target.runs.get(&uid).is_some_and(|run| self.target.is_bare(run));
+            if let Some(stop) = self.target.runs.get_mut(&uid).and_then(|run| run.stop.as_mut()) {
+                stop.bare_since = is_bare.then(|| stop.bare_since.unwrap_or(now));
+            }
         }
     }
 

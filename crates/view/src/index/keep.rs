@@ -47,7 +47,13 @@ pub(super) fn forget_tries(target: &mut Target) {
     target.memory.trouble = None;
     let remembered = target.executions.values_mut().filter_map(|execution| execution.memory.as_mut());
     remembered.for_each(|memory| memory.forget_tries());
-    target.runs.values_mut().for_each(|run| run.memory.release_tried = None);
+    for run in target.runs.values_mut() {
+        // Patience with a failed run begins anew, and so do the requests to cancel one: Tekton may not have been there.
+        (run.memory.release_tried, run.memory.diagnosed) = (None, None);
+        if let Some(stop) = &mut run.stop {
+            stop.asked_at = None;
+        }
+    }
     target.schedules.values_mut().for_each(|schedule| schedule.memory.refused = None);
 }
 
@@ -94,6 +100,19 @@ pub(super) fn keep_release(run: &mut Run, known: Option<&Run>, now: Time) {
     let said = run.released_at.filter(|at| *at <= now);
     run.released_at =
         if run.is_pending() { None } else { said.or_else(|| known.and_then(|known| known.released_at)).or(Some(now)) };
+}
+
+/// Keeps what is remembered of a request to stop a run. A person's cancel names no time: this process counts from
+/// when it first saw that.
+pub(super) fn keep_stop(run: &mut Run, known: Option<&mut Run>, now: Time) {
+    let Some(stop) = &mut run.stop else { return };
+    // A time that lies ahead is another clock's.
+    stop.since = stop.since.filter(|at| *at <= now);
+    if let Some(known) = known.and_then(|known| known.stop.take()) {
+        (stop.asked_at, stop.told, stop.bare_since) = (known.asked_at, known.told, known.bare_since);
+        stop.since = stop.since.or(known.since);
+    }
+    stop.since = stop.since.or(Some(now));
 }
 
 /// The tries to create a run have ended with one. Should it be withdrawn, they begin anew, and with them their time.

@@ -9,6 +9,7 @@ use wfe_core::by_uid::Few;
 use wfe_core::chain::RunNumber;
 use wfe_core::execution::{Execution, ExecutionState, Lost};
 use wfe_core::findings::Findings;
+use wfe_core::findings::Wait;
 use wfe_core::guard::Guard;
 use wfe_core::name::{ExecutionId, Uid};
 use wfe_core::reason::Refusal;
@@ -148,6 +149,7 @@ impl Index {
         self.waits_on(key, decision, now);
         if let Some(entry) = self.targets.get_mut(key) {
             keep::end_other_tries(&mut entry.target, decision);
+            entry.note_bare(now);
         }
     }
 
@@ -168,10 +170,26 @@ impl Index {
         }
     }
 
-    /// Records what a live look at a run has found.
-    pub fn looked(&mut self, key: &Key, run: &Uid, findings: Findings, now: Time) {
+    /// Records what a live look at a run has found, and whether nothing unfinished was left of it.
+    pub fn looked(&mut self, key: &Key, run: &Uid, findings: Findings, is_bare: bool, now: Time) {
         if let Some(entry) = self.targets.get_mut(key) {
-            entry.looked(run, findings, now);
+            entry.looked(run, findings, is_bare, now);
+        }
+    }
+
+    /// Records that Tekton was asked to cancel a run, or asked again.
+    pub fn cancel_asked(&mut self, key: &Key, run: &Uid, now: Time) {
+        let run = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run));
+        if let Some(run) = run {
+            run.stop.get_or_insert_default().asked_at = Some(now);
+        }
+    }
+
+    /// Records that people were told that Tekton does not answer a request to stop a run.
+    pub fn cancel_told(&mut self, key: &Key, run: &Uid) {
+        let run = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run));
+        if let Some(stop) = run.and_then(|run| run.stop.as_mut()) {
+            stop.told = true;
         }
     }
 
@@ -182,12 +200,17 @@ impl Index {
         }
     }
 
-    /// Records when the status of an execution was last told how far its run is.
-    pub fn showed_progress(&mut self, key: &Key, execution: &Uid, now: Time) {
+    /// Records when the status of an execution was last told how far its run is, and what that waits for.
+    pub fn showed_progress(&mut self, key: &Key, execution: &Uid, wait: Option<Wait>, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
         {
-            execution.remember().progress_shown_at = Some(now);
+            let memory = execution.remember();
+            memory.progress_shown_at = Some(now);
+            if let Some(wait) = wait {
+                memory.waits_shown.retain(|(said, _)| *said != wait);
+                memory.waits_shown.push((wait, now));
+            }
         }
     }
 

@@ -7,7 +7,9 @@ use wfe_core::run::{Order, Owner, Run};
 use wfe_core::target::Target;
 use wfe_tekton::Descendant;
 
-use super::keep::{end_tries, forget_owners, keep_presence, keep_release, mark_gone, place_owner, share_strings};
+use super::keep::{
+    end_tries, forget_owners, keep_presence, keep_release, keep_stop, mark_gone, place_owner, share_strings,
+};
 use super::pause::pause_for;
 use super::schedules::relative_of;
 use super::{Beside, ExecutionRecord, Index, Key, Kind, open};
@@ -68,6 +70,7 @@ impl Index {
         let common = self.in_common();
         let entry = open(&mut self.targets, &key, common);
         keep_release(&mut run, entry.target.runs.get(&uid), now);
+        keep_stop(&mut run, entry.target.runs.get_mut(&uid), now);
         if let Some(known) = entry.target.runs.get_mut(&uid) {
             run.order = known.order;
             run.memory = std::mem::take(&mut known.memory);

@@ -1,6 +1,7 @@
 mod attempts;
 mod circuits;
 mod schedules;
+mod stopping;
 
 use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -72,6 +73,7 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
         timeout: None,
         released_at: None,
         deleting: false,
+        stop: None,
         memory: RunMemory::default(),
     };
     Delivery::Run(target().chain(), Box::new(run))
@@ -237,7 +239,7 @@ fn a_run_that_a_list_shows_released_was_not_followed_from_the_start() {
 fn what_was_seen_and_found_of_a_run_stays_until_its_execution_has_ended() {
     let mut index = synced(vec![execution("a", "1"), run("r1", "a", "1")]);
     index.apply(seen_pod("pod", "Running"), now());
-    index.looked(&key(), &Uid::new("r1"), Findings::unread("m".into()), now());
+    index.looked(&key(), &Uid::new("r1"), Findings::unread("m".into()), false, now());
     index.replay_told(&key(), &Uid::new("r1"));
     index.apply(released(run("r1", "a", "2")), now());
     let kept = &run_of(&index).memory;
@@ -363,7 +365,7 @@ fn the_proof_that_a_run_ran_outlives_it() {
 #[test]
 fn when_progress_was_shown_stays_known_while_it_runs() {
     let mut index = synced(vec![running("1")]);
-    index.showed_progress(&key(), &Uid::new("a"), now());
+    index.showed_progress(&key(), &Uid::new("a"), None, now());
     index.apply(running("2"), now());
     let shown_at = index.entry(&key()).unwrap().target.executions[&Uid::new("a")].recall().progress_shown_at;
     assert_eq!(shown_at, Some(now()));
@@ -640,9 +642,12 @@ fn only_time_in_which_a_run_is_tried_counts() {
     };
     assert_eq!(trying(&mut index, minutes(0)), Some(minutes(0)));
     assert_eq!(trying(&mut index, minutes(4)), Some(minutes(0)), "it has gone on without a break");
-    for waiting in
-        [Waiting::PausedEverywhere("p".into()), Waiting::Turn, Waiting::Blind("b".into()), Waiting::OwnerLate]
-    {
+    for waiting in [
+        Waiting::PausedEverywhere("p".into()),
+        Waiting::Turn(Box::new(id("b"))),
+        Waiting::Blind("b".into()),
+        Waiting::OwnerLate,
+    ] {
         index.waits(&key(), &waits_for(waiting.clone()), start + minutes(5));
         assert_eq!(trying(&mut index, minutes(35)), Some(minutes(35)), "{waiting:?} ends it");
     }

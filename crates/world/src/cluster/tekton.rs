@@ -87,6 +87,7 @@ impl Tekton {
             }
             Some(run) if !is_done(run) && self.plays.contains_key(uid) => {
                 self.runs.insert(uid.to_owned(), Arc::clone(run));
+                self.lost.remove(uid);
                 if let Some(play) = self.plays.get_mut(uid) {
                     play.leave();
                 }

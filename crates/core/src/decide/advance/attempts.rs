@@ -17,23 +17,22 @@ pub(super) struct Failed<'a> {
     pub(super) failure: Failure,
     /// Who or what ended the execution with it, where somebody did.
     pub(super) ended_by: Option<Stop>,
-    /// Until when the conditions may be asked; what they ask about is read from the cluster.
-    pub(super) asked_until: Time,
 }
 
 impl<'a> Running<'a> {
-    /// Records a failed attempt and that there is another, or ends the execution.
-    pub(super) fn fail(self, failed: Failed<'_>, decision: &mut Decision) {
-        let Failed { run, failure, ended_by, asked_until } = failed;
+    /// Records a failed attempt and that there is another, or ends the execution. Returns whether it asks the
+    /// conditions of the policy first, until they were asked: what they ask about is read from the cluster.
+    pub(super) fn fail(self, failed: Failed<'_>, decision: &mut Decision) -> bool {
+        let Failed { run, failure, ended_by } = failed;
         let (now, execution) = (self.view.now, self.execution);
         let last = failure.tried.as_deref().and_then(|tried| Some((tried, tried.end.as_ref()?)));
         let (Some(retry), Some((tried, end))) = (&execution.retry, last) else {
             decision.actions.push(self.finish(Ending::Failed(failure), None));
-            return;
+            return false;
         };
         let answers = execution.recall().answers.as_deref();
         let is_open = ended_by.is_none() && retry.policy.has_conditions() && answers.is_none();
-        if is_open && now < asked_until {
+        if is_open {
             let facts = AttemptFacts {
                 attempt: tried.attempt,
                 of: tried.of,
@@ -43,7 +42,7 @@ impl<'a> Running<'a> {
                 task: failure.task.clone(),
             };
             decision.actions.push(Action::Ask { execution: execution.id.clone(), run: run.cloned(), failed: facts });
-            return decision.wake_at(asked_until);
+            return true;
         }
         let since = retry.since(self.started_at).or(run.map(|_| end.completed_at));
         let failed = FailedAttempt {
@@ -74,6 +73,7 @@ impl<'a> Running<'a> {
             }
             Next::Stop(stop) => decision.actions.push(self.finish(Ending::Failed(stopped(failure, stop)), None)),
         }
+        false
     }
 
     /// Returns who or what has asked for the end of the execution, where somebody did: the first row of the table of

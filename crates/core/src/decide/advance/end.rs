@@ -6,11 +6,13 @@ use super::Running;
 use super::attempts::Failed;
 use crate::Time;
 use crate::action::{Action, Decision, Ending};
+use crate::awaiting::Awaiting;
+use crate::decide::waiting::SHOW_AFTER;
 use crate::duration;
 use crate::ending::Charge;
 use crate::ending::{Failure, Success};
 use crate::evidence::{Absence, Doubt, Proof, Started};
-use crate::execution::Lost;
+use crate::execution::{Lost, RunShown};
 use crate::findings::Findings;
 use crate::fingerprint::Stage;
 use crate::history::Weight;
@@ -20,6 +22,7 @@ use crate::reason::FailureReason;
 use crate::retry::{AttemptEnd, Stop};
 use crate::run::{CancelReason, Look, Outcome, Run};
 use crate::tries::Trouble;
+use crate::trouble::{OwnCause, OwnTrouble};
 use crate::verdict::Fact;
 
 /// How far after now a time of the run may lie; a skewed clock is cut (section 9).
@@ -30,10 +33,10 @@ pub(in crate::decide) const SETTLE: Duration = Duration::from_secs(2);
 /// How long the tasks and pods of a run that failed may take to be finished, where a look could not tell whether
 /// anything ran: a pod may take its grace period, thirty seconds by default.
 pub(in crate::decide) const DRAIN: Duration = Duration::from_secs(32);
-/// How long it may take to look at a run that failed. After that nobody can tell whether anything ran.
-pub(in crate::decide) const PATIENCE: Duration = Duration::from_secs(45);
-/// How long after that the conditions of a retry policy may be asked: they ask about results, which are read live.
-const ASKING: Duration = Duration::from_secs(45);
+/// For how long a run that failed is looked at again where a look could not tell whether anything ran. It counts from
+/// the first look of this term that was answered, and ends with a look that was: time in which the API server answers
+/// none says nothing of the run.
+const PATIENCE: Duration = Duration::from_secs(45);
 /// How soon it is looked at again where something was not finished, or the watches were behind.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -52,34 +55,80 @@ impl<'a> Running<'a> {
         if now < settled && (drains || is_short) {
             return decision.wake_at(settled);
         }
-        let too_late = after(done_seen, PATIENCE);
-        if !outcome.succeeded && now < too_late {
-            let again = match &run.memory.diagnosed {
-                Some(look) if is_certain || !look.findings.may_change() => None,
-                // Whatever ends tells so.
-                Some(_) if self.drains() && now < after(done_seen, DRAIN) => Some(after(done_seen, DRAIN)),
-                Some(look) => Some(after(look.at, LOOK_AGAIN)),
-                None => Some(now),
-            };
-            if let Some(again) = again {
-                if again <= now {
-                    decision.actions.push(Action::Examine { run: run.id.clone() });
-                } else {
-                    decision.wake_at(again);
-                }
-                return decision.wake_at(too_late);
+        if !outcome.succeeded
+            && let Some(again) = self.examined_again(run, is_certain)
+        {
+            if now < again {
+                return decision.wake_at(again);
             }
+            decision.actions.push(Action::Examine { run: run.id.clone() });
+            return self.show_examining(run, outcome, again, decision);
         }
         match self.ending_of(run, outcome) {
             Ending::Failed(failure) if self.execution.retry.is_some() => {
                 let ended_by = self.ended_by(run);
-                self.fail(
-                    Failed { run: Some(&run.id), failure, ended_by, asked_until: after(too_late, ASKING) },
-                    decision,
-                );
+                let is_asked = self.fail(Failed { run: Some(&run.id), failure, ended_by }, decision);
+                if is_asked {
+                    let since = run.memory.diagnosed.as_ref().map_or(done_seen, |look| look.at);
+                    self.show_examining(run, outcome, since, decision);
+                }
             }
             ending => decision.actions.push(self.finish(ending, None)),
         }
+    }
+
+    /// Returns when a run that failed is looked at again, where it is: until a look was answered, and then as long as
+    /// another one may find more.
+    fn examined_again(self, run: &Run, is_certain: bool) -> Option<Time> {
+        let Some(look) = &run.memory.diagnosed else {
+            return Some(run.memory.done_seen.map_or(self.view.now, |done_seen| done_seen.min(self.view.now)));
+        };
+        let too_late = after(look.since, PATIENCE);
+        if is_certain || !look.findings.may_change() || look.at >= too_late {
+            return None;
+        }
+        let drained = after(look.since, DRAIN);
+        // Whatever ends tells so.
+        if self.drains() && self.view.now < drained {
+            return Some(drained);
+        }
+        Some(after(look.at, LOOK_AGAIN).min(too_late))
+    }
+
+    /// Says that the API server does not let the operator read why the run failed, when that lasts. `since` says from
+    /// when on it was asked in vain.
+    fn show_examining(self, run: &'a Run, outcome: &Outcome, since: Time, decision: &mut Decision) {
+        let Some(trouble) = self.view.target.memory.trouble.as_deref() else { return };
+        let due = after(since, SHOW_AFTER);
+        if self.view.now < due {
+            return decision.wake_at(due);
+        }
+        let trouble = OwnTrouble { cause: OwnCause::CannotExamine, words: trouble.words.clone() };
+        let awaiting = Awaiting::Examining { since, trouble };
+        decision.awaiting.push((self.execution.id.clone(), awaiting.clone()));
+        let before = &self.execution.run_shown;
+        let seen = || self.proof(run).cloned().map(|proof| Box::new(self.of_attempt(proof)));
+        let shown = RunShown {
+            proof: before.proof.clone().or_else(seen),
+            tasks: before.tasks,
+            awaits: Some(Box::new(awaiting.shown(before.awaits.as_deref()))),
+        };
+        self.show(run, &outcome.reason, shown, None, decision);
+    }
+
+    /// Ends an execution whose run was deleted while it ran, where nothing is left of it: what was seen and found says
+    /// whether anything ran.
+    pub(super) fn left_over(self, run: &'a Run) -> Failure {
+        let found = run.memory.diagnosed.as_ref().map(|look| look.findings.started.clone());
+        let seen = self.proof(run).cloned().map(Started::Started);
+        let started = seen.or(found).unwrap_or(Started::Unknown(Doubt::RunGone));
+        let held = run.stop.as_ref().map_or("", |stop| &stop.finalizers);
+        let message = format!(
+            "PipelineRun {} was deleted while the workflow was running, and nothing of it is left; finalizers hold it: \
+             {held}",
+            run.id
+        );
+        self.failed_as(started, &message, self.view.now)
     }
 
     /// Returns who or what ended the execution with its run, where somebody did: then it is not tried again. Our own

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::Running;
 use super::attempts::Failed;
-use crate::Time;
 use crate::action::{Action, Decision, Ending, Says};
 use crate::decide::contend;
 use crate::decide::waiting::SHOW_AFTER;
@@ -48,7 +47,9 @@ impl<'a> Running<'a> {
         decision.wake_at(next.ends_by);
         if let Some(refusal) = self.execution.recall().refusal.as_ref().filter(|_| mine.is_none()) {
             let failure = self.refused(refusal.reason, &refusal.message);
-            return self.fail(Failed { run: None, failure, ended_by: None, asked_until: Time::MAX_UTC }, decision);
+            // The conditions are asked about nothing that is read from the cluster: the run was never there.
+            self.fail(Failed { run: None, failure, ended_by: None }, decision);
+            return;
         }
         // Whatever ends what it waits for says so.
         if let Some(waiting) = self.paused() {

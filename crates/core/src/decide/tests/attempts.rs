@@ -140,8 +140,17 @@ fn conditions_are_asked_once_of_what_is_known_of_the_attempt() {
             None => assert!(matches!(&decided[..], [Action::Write(Write { says: Says::Retry { .. }, .. })])),
         }
     }
-    let late = decide(&asking, &Policy::default(), at(90)).actions;
-    assert!(matches!(tried(only_failure(&late)).stop, Stop::ConditionError(_)), "{late:?}");
+    let late = decide(&asking, &Policy::default(), at(90_000)).actions;
+    assert!(matches!(&late[..], [Action::Ask { .. }]), "what stands in the way is not the run's: {late:?}");
+    let denied = troubled(asking, Some(forbidden()));
+    let says_so = |action: &Action| match action {
+        Action::Write(Write { says: Says::Progress { shown, .. }, .. }) => {
+            shown.awaits.as_ref().is_some_and(|awaits| &*awaits.reason == "Examining")
+        }
+        _ => false,
+    };
+    assert!(!decide(&denied, &Policy::default(), at(9)).actions.iter().any(says_so), "not at once");
+    assert!(decide(&denied, &Policy::default(), at(61)).actions.iter().any(says_so));
 }
 
 #[test]
@@ -332,6 +341,7 @@ fn rivals_are_skipped_while_it_waits_also_those_that_have_a_run() {
         started_at: at(0),
         deleted: false,
         draining: false,
+        unanswered: None,
         next: Some(Box::new(next)),
     };
     let skip = Skip::ResourceBusy(conflict);
@@ -396,7 +406,7 @@ fn the_worst_answer_of_all_attempts_is_that_of_the_execution() {
         let policy = RetryPolicy { max_attempts: 2, ..retry_policy() };
         let execution = Execution {
             run_sequence: Some(2),
-            run_shown: RunShown { proof: is_shown.then(|| Box::new(shown.clone())), tasks: None },
+            run_shown: RunShown { proof: is_shown.then(|| Box::new(shown.clone())), tasks: None, awaits: None },
             ..with_retry(policy, vec![ended_attempt(earlier), begun], running("a", "r2"))
         };
         let last = looked_at(run(2, "a", done(false)), 49, current);
@@ -420,7 +430,7 @@ fn a_proof_of_an_earlier_attempt_satisfies_no_deadline_of_a_later_one() {
     let begun = Attempt { run: Some("run-r2".into()), started_at: Some(at(30)), ..next_attempt(30) };
     let with = |earlier| Execution {
         run_sequence: Some(2),
-        run_shown: RunShown { proof: Some(Box::new(proof())), tasks: None },
+        run_shown: RunShown { proof: Some(Box::new(proof())), tasks: None, awaits: None },
         ..with_retry(retry_policy(), vec![ended_attempt(earlier), begun.clone()], running("a", "r2"))
     };
     let decided = |earlier| {

@@ -137,7 +137,10 @@ fn the_message_of_a_run_that_we_cancelled_says_why() {
         (CancelReason::TimedOut, FailureReason::DeadlineExceeded, "time-out of 30m0s"),
         (CancelReason::Requested, FailureReason::Unknown, "cancelled by jo: enough"),
     ] {
-        let mut stopped = run(1, "a", done(false));
+        let mut stopped = looked(run(1, "a", done(false)));
+        if let Some(look) = &mut stopped.memory.diagnosed {
+            look.findings.was_cancelled = true;
+        }
         stopped.cancel_reason = Some(why);
         stopped.cancelled = true;
         let mut owner = running("a", "r1");

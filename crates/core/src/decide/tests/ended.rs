@@ -1,10 +1,12 @@
 //! What is found of a run that failed, and how long it is looked for.
 
 use super::*;
+use crate::awaiting::Awaiting;
 use crate::ending::Failure;
 use crate::evidence::{Absence, Doubt, Started};
 use crate::findings::{Cause, FailedTask, Findings, Waited};
 use crate::run::{Run, RunMemory};
+use crate::trouble::{OwnCause, OwnTrouble};
 
 fn examine() -> Action {
     Action::Examine { run: run_id("r1") }
@@ -29,7 +31,7 @@ fn failure(decision: &Decision) -> &Failure {
 #[test]
 fn a_run_that_failed_is_looked_at_before_it_ends_its_execution() {
     let first = decided(failed_run(50));
-    assert_eq!((first.actions, first.wake), (vec![examine()], Some(at(50) + PATIENCE)));
+    assert_eq!((first.actions, first.wake), (vec![examine()], None));
     assert_eq!(failure(&decided(looked_at(failed_run(50), 50, waited()))).started, waited());
 }
 
@@ -39,11 +41,56 @@ fn what_may_still_change_is_looked_at_again_until_it_takes_too_long() {
     let just_now = decided(looked_at(failed_run(49), 50, unfinished()));
     assert_eq!((just_now.actions, just_now.wake), (vec![], Some(at(51))));
     assert_eq!(decided(looked_at(failed_run(48), 49, unfinished())).actions, [examine()]);
-    assert_eq!(failure(&decided(looked_at(failed_run(5), 49, unfinished()))).started, unfinished());
-    assert_eq!(failure(&decided(failed_run(5))).started, Started::Unknown(Doubt::Unread));
+    assert_eq!(decided(looked_since(failed_run(4), 5, 49, unfinished())).actions, [examine()], "the last look");
+    assert_eq!(failure(&decided(looked_since(failed_run(4), 5, 50, unfinished()))).started, unfinished());
     let mut proven = looked_at(failed_run(50), 50, unfinished());
     proven.memory.seen.proof = Some(proof());
     assert_eq!(failure(&decided(proven)).started, Started::Started(proof()), "no look can change it");
+}
+
+/// What the status is made to say that an execution waits for.
+fn awaits(decision: &Decision) -> Option<(String, String)> {
+    decision.actions.iter().find_map(|action| match action {
+        Action::Write(Write { says: Says::Progress { shown, .. }, .. }) => {
+            shown.awaits.as_deref().map(|awaits| (awaits.reason.to_string(), awaits.message.to_string()))
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn a_failed_run_that_cannot_be_examined_ends_nothing_and_is_examined_again_without_an_end() {
+    for trouble in [no_answer(), forbidden()] {
+        let view = troubled(target(vec![running("a", "r1")], vec![failed_run(50)]), Some(trouble.clone()));
+        for second in [51, 59, 60, 96, 1_000, 100_000] {
+            let now = at(second);
+            let decision = decide(&view, &Policy::default(), now);
+            assert_eq!(crate::check::violations(&view, &Policy::default(), now, &decision), []);
+            assert_eq!(decision.actions.first(), Some(&examine()), "{second}");
+            let said = awaits(&decision);
+            assert_eq!(said.is_some(), second >= 60, "it is said after ten seconds: {second}");
+            assert!(said.is_none_or(|(reason, words)| reason == "Examining" && words.contains(&*trouble.words)));
+        }
+    }
+}
+
+#[test]
+fn that_a_run_cannot_be_examined_is_written_once_whatever_the_api_server_answers_next() {
+    let mut execution = running("a", "r1");
+    let trouble = OwnTrouble { cause: OwnCause::CannotExamine, words: no_answer().words };
+    let said = Awaiting::Examining { since: at(50), trouble }.shown(None);
+    execution.run_shown.awaits = Some(Box::new(said));
+    let view = troubled(target(vec![execution], vec![failed_run(50)]), Some(forbidden()));
+    let decision = decide(&view, &Policy::default(), at(1_000));
+    assert_eq!((decision.actions, decision.awaiting.len()), (vec![examine()], 1));
+}
+
+#[test]
+fn patience_with_what_a_look_cannot_tell_ends_with_a_look_that_was_answered() {
+    let unfinished = || Started::Unknown(Doubt::Unfinished("t".into()));
+    let late = |run| decide(&target(vec![running("a", "r1")], vec![run]), &Policy::default(), at(10_000));
+    assert_eq!(late(looked_since(failed_run(50), 50, 51, unfinished())).actions, [examine()], "then nobody answered");
+    assert_eq!(failure(&late(looked_since(failed_run(50), 50, 95, unfinished()))).started, unfinished());
 }
 
 #[test]
@@ -100,8 +147,7 @@ fn a_success_without_proof_is_unknown_unless_all_of_its_tasks_were_skipped() {
 #[test]
 fn a_failure_carries_the_outcome_of_its_run() {
     let Progress::Done(said) = done(false) else { panic!() };
-    assert_eq!(found(Findings::unread("".into()), |_| {}).outcome, Some(said.clone()), "after a look");
-    assert_eq!(failure(&decided(failed_run(5))).outcome, Some(said), "without a look");
+    assert_eq!(found(Findings::unread("".into()), |_| {}).outcome, Some(said));
 }
 
 fn found(findings: Findings, change: impl FnOnce(&mut Run)) -> Failure {
@@ -156,8 +202,7 @@ fn a_run_that_a_person_stops_is_cancelled_by_a_person() {
     assert_eq!((told.shown_reason(), told.charge.next_allowed_execution), ("Cancelled", None));
     let words = "the PipelineRun was stopped by somebody else (StoppedRunFinally); Tekton says ";
     assert!(told.message.starts_with(words), "{}", told.message);
-    let unread = failure(&decided(Run { stopped: true, ..failed_run(5) })).clone();
-    assert!(unread.message.starts_with(words), "{}", unread.message);
+    assert_eq!(decided(Run { stopped: true, ..failed_run(5) }).actions, [examine()], "it does not end unread");
     let by_itself = found(findings(waited(), false), stopped);
     assert_eq!(by_itself.shown_reason(), "Unknown", "a task that went on has failed");
 }

@@ -29,7 +29,7 @@ fn a_refused_create_fails_its_execution_and_the_others_wait_for_that() {
     let decided = actions(&target);
     let failure = only_failure(&decided);
     assert_eq!((failure.number, failure.was_execution_failure()), (Some(3), false));
-    assert_eq!(waiting(&target), [("b".into(), Waiting::Turn)]);
+    assert_eq!(waiting(&target), [("b".into(), behind("a"))]);
 
     let own = run(3, "a", Progress::Pending);
     target.runs.insert(own.id.uid.clone(), own);

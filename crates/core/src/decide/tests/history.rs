@@ -85,14 +85,15 @@ fn an_execution_shows_the_counter_that_it_inherits_from_its_commit_on() {
 
 #[test]
 fn the_end_of_a_run_counts_only_where_nothing_of_it_ran() {
-    let ended = |run: Run| {
+    let decided = |run: Run| {
         let past = vec![stalled("p", "x", 1, -100, -40), running("a", "r2")];
-        charge_of(&actions(&target(past, vec![run]))[0])
+        actions(&target(past, vec![run])).remove(0)
     };
+    let ended = |run: Run| charge_of(&decided(run));
     let failed = || run(2, "a", done(false));
     assert_eq!(ended(looked_at(failed(), 0, waited())), (false, 2, Some(at(40 + 120))), "counted from its end");
     assert_eq!(ended(looked(failed())), (true, 1, None));
-    assert_eq!(ended(failed()), (true, 1, None), "nobody could look");
+    assert_eq!(decided(failed()), Action::Examine { run: run_id("r2") }, "nothing ends before somebody has looked");
     let mut seen = looked_at(failed(), 0, waited());
     seen.memory.seen.proof = Some(proof());
     assert_eq!(ended(seen), (true, 1, None), "a proof stands above whatever was found");
@@ -109,7 +110,7 @@ fn failures_that_count_are_written_one_after_the_other() {
         "{decided:?}"
     );
     assert_eq!(charge_of(&decided[0]), (false, 2, Some(at(50 + 120))));
-    let waits = |uid: &str| (uid.into(), Waiting::Turn);
+    let waits = |uid: &str| (uid.into(), behind("a"));
     assert_eq!(waiting(&view), [waits("d"), waits("b"), waits("c")], "d too is judged by them when they are written");
 
     let ends = vec![spoilt("b"), running("a", "r1")];
@@ -131,7 +132,7 @@ fn who_is_at_the_look_is_judged_by_a_failure_too() {
         matches!(&decided[..], [Action::Write(Write { execution, says: Says::Ended { .. }, .. })] if *execution == id("b")),
         "{decided:?}"
     );
-    assert_eq!(waiting(&view), [("a".into(), Waiting::Turn)]);
+    assert_eq!(waiting(&view), [("a".into(), behind("b"))]);
     let view = target(vec![undecided("a"), stalled("b", "x", 0, 50, 110)], vec![run(1, "a", Progress::Pending)]);
     assert!(matches!(&actions(&view)[..], [Action::Skip { .. }]), "{view:?}");
 }

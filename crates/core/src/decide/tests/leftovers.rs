@@ -89,9 +89,12 @@ fn a_run_that_is_being_deleted_is_deleted_once_and_holds_nobody() {
     assert_eq!((actions(&withdrawn), waiting(&withdrawn)), (vec![create("a", 2)], vec![]));
     let rival = target(vec![undecided("b")], vec![held(run(1, "a", Progress::Pending))]);
     assert_eq!(actions(&rival), [create("b", 2)]);
-    // One that was released may run on: it holds the target until it is done or gone.
-    let released = target(vec![running("a", "r1"), undecided("b")], vec![held(run(1, "a", Progress::Released))]);
-    assert!(actions(&released).iter().any(|action| matches!(action, Action::Skip { .. })));
+    // One that was released may run on: it holds the target until it is done or gone, or nothing of it is left.
+    let released = || target(vec![running("a", "r1"), undecided("b")], vec![held(run(1, "a", Progress::Released))]);
+    let is_skipped = |view: &Target| actions(view).iter().any(|action| matches!(action, Action::Skip { .. }));
+    assert!(is_skipped(&left(released(), pod("a"))));
+    assert!(!is_skipped(&released()), "that is certain in a moment");
+    assert_eq!(waiting(&released()), [("b".into(), Waiting::Leaving(run_id("r1")))]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ fn of_rivals_the_oldest_goes_first_and_the_others_wait_for_their_turn() {
     old.created = at(-5);
     let target = target(vec![undecided("b"), undecided("a"), old], vec![]);
     assert_eq!(actions(&target), [create("z", 1)]);
-    assert_eq!(waiting(&target), [("a".into(), Waiting::Turn), ("b".into(), Waiting::Turn)]);
+    assert_eq!(waiting(&target), [("a".into(), behind("z")), ("b".into(), behind("z"))]);
 }
 
 #[test]
@@ -33,6 +33,7 @@ fn all_rivals_of_a_committed_run_are_skipped_in_one_batch_on_one_fact() {
             deleted: false,
             draining: false,
             next: None,
+            unanswered: None,
         };
         assert_eq!(*skip, Skip::ResourceBusy(conflict));
     }

@@ -33,7 +33,7 @@ fn a_committed_run_is_released_and_a_released_one_is_left_to_tekton() {
 
 #[test]
 fn a_finished_run_ends_its_execution_with_the_times_of_the_run() {
-    let finished = |succeeded| actions(&target(vec![running("a", "r1")], vec![run(1, "a", done(succeeded))]));
+    let finished = |succeeded| actions(&target(vec![running("a", "r1")], vec![looked(run(1, "a", done(succeeded)))]));
     let [Action::Write(Write { facts, says: Says::Ended { ending: Ending::Completed(success), .. }, .. })] =
         &finished(true)[..]
     else {
@@ -46,7 +46,7 @@ fn a_finished_run_ends_its_execution_with_the_times_of_the_run() {
         panic!("{:?}", finished(false))
     };
     assert_eq!((failure.reason, failure.was_execution_failure()), (FailureReason::Unknown, true));
-    assert_eq!((&*failure.message, failure.failed_at), ("R: m", at(40)));
+    assert_eq!((&*failure.message, failure.failed_at), ("what Tekton said", at(40)));
     assert_eq!(facts, &[], "its run is there");
 }
 
@@ -70,7 +70,7 @@ fn a_completion_far_in_the_future_is_cut() {
 fn an_end_without_a_time_is_that_of_the_decision_rounded_up() {
     for succeeded in [true, false] {
         let undated = Outcome { succeeded, reason: "R".into(), message: "m".into(), completed_at: None };
-        let view = target(vec![running("a", "r1")], vec![run(1, "a", Progress::Done(undated))]);
+        let view = target(vec![running("a", "r1")], vec![looked(run(1, "a", Progress::Done(undated)))]);
         let decided = decide(&view, &Policy::default(), at(50) + Duration::from_millis(1)).actions;
         let [Action::Write(Write { says: Says::Ended { ending, .. }, .. })] = &decided[..] else {
             panic!("{decided:?}")

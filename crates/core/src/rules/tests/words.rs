@@ -68,6 +68,7 @@ fn who_is_skipped_beside_a_run_is_told_that_the_same_workflow_cools_down_first()
         deleted: false,
         draining: false,
         next: None,
+        unanswered: None,
     };
     let message = crate::ending::Skip::ResourceBusy(conflict).message("node/n");
     let words = "; when it has ended, a new WorkflowExecution can run, of the same workflow only after the cooldown if it \

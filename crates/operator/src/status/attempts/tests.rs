@@ -174,7 +174,7 @@ fn a_later_attempt_keeps_the_start_of_the_execution() {
 #[test]
 fn progress_says_of_attempts_what_the_commit_said() {
     let shown = RunShown::default();
-    let what = Says::Progress { run: run(2), shown, doing: "Running".into(), started_at: at(0) };
+    let what = Says::Progress { run: run(2), shown, doing: "Running".into(), wait: None, started_at: at(0) };
     let second = Attempt { run: Some(run(2).name), started_at: Some(at(12)), ..waits() };
     let subject = subject(vec![ran(1, 0, Some(first_end())), second], 2);
     let (status, conditions) = written(&subject, &what, 20);

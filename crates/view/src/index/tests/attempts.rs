@@ -133,7 +133,7 @@ fn what_was_seen_of_a_run_is_forgotten_once_its_attempt_is_recorded() {
     };
     let mut index = synced(vec![running("1", 1, false), run_of(1, false)]);
     index.apply(run_of(1, true), now());
-    index.looked(&key(), &uid, Findings::unread("why".into()), now());
+    index.looked(&key(), &uid, Findings::unread("why".into()), false, now());
     assert!(run_in(&index, "r1").memory.diagnosed.is_some());
     assert_eq!(said(&index), "said");
     index.apply(running("2", 2, true), now());

@@ -1,0 +1,179 @@
+//! What a Running execution waits for, other than for its workflow to do its work.
+//!
+//! Its status says so in the condition `Succeeded`, whose status is then Unknown: the reason names the kind of wait,
+//! and the message what would end it. There is one kind of wait at a time.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::Time;
+use crate::findings::Wait;
+use crate::moment::{after, shown};
+use crate::name::RunId;
+use crate::run::{CancelReason, Run, StopRequest};
+use crate::trouble::{OwnCause, OwnTrouble};
+
+/// How long Tekton may take to answer a request to stop a run.
+const ANSWERED_WITHIN: Duration = Duration::from_mins(1);
+
+/// What a Running execution waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Awaiting {
+    /// Nothing of its run has started.
+    Starting {
+        /// What the run waits for.
+        wait: Wait,
+        /// When the run is cancelled, if nothing starts before.
+        until: Time,
+    },
+    /// Tekton does not answer the request to stop its run.
+    Cancelling(Unanswered),
+    /// The API server does not let the operator examine its failed run, or read what the conditions of its retry policy
+    /// are asked about.
+    Examining {
+        /// Since when.
+        since: Time,
+        /// What stands in the way.
+        trouble: OwnTrouble,
+    },
+}
+
+/// A request to stop a run that Tekton does not answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unanswered {
+    /// Which run.
+    pub run: RunId,
+    /// When the request was made.
+    pub since: Time,
+    /// Why it was made.
+    pub why: &'static str,
+    /// What Tekton says of the run.
+    pub said: Box<str>,
+    /// `spec.managedBy` of the run, where it is set.
+    pub managed_by: Option<Box<str>>,
+    /// The finalizers that hold the run.
+    pub finalizers: Box<str>,
+    /// Whether the run is being deleted.
+    pub deleting: bool,
+}
+
+/// What a status says that its Running execution waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitingShown {
+    /// The reason of the condition.
+    pub reason: Box<str>,
+    /// Its message.
+    pub message: Box<str>,
+}
+
+impl Awaiting {
+    /// The reason of a run of which nothing has started.
+    pub const STARTING: &str = "Starting";
+    /// The reason of a run that Tekton does not stop.
+    pub const CANCELLING: &str = "Cancelling";
+    /// The reason of a failed run that cannot be examined.
+    pub const EXAMINING: &str = OwnCause::CannotExamine.reason();
+    /// All reasons.
+    pub const REASONS: [&str; 3] = [Self::STARTING, Self::CANCELLING, Self::EXAMINING];
+
+    /// Returns the reason of the condition.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Starting { .. } => Self::STARTING,
+            Self::Cancelling(_) => Self::CANCELLING,
+            Self::Examining { .. } => Self::EXAMINING,
+        }
+    }
+
+    /// Returns what the run waits for, where nothing of it has started.
+    #[must_use]
+    pub fn wait(&self) -> Option<Wait> {
+        match self {
+            Self::Starting { wait, .. } => Some(*wait),
+            Self::Cancelling(_) | Self::Examining { .. } => None,
+        }
+    }
+
+    /// Tells a person what the execution waits for, and what would end the wait.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::Starting { wait, until } => {
+                format!("waits for {}; cancelled at {} if nothing starts", wait.as_str(), shown(*until))
+            }
+            Self::Cancelling(unanswered) => unanswered.message(),
+            Self::Examining { since, trouble } => {
+                format!("the target stays locked since {}: {}", shown(*since), trouble.message())
+            }
+        }
+    }
+
+    /// Returns what a status says of it. A status that says already that the run cannot be examined stays as it is: the
+    /// answers of a troubled API server change with every try.
+    #[must_use]
+    pub fn shown(&self, before: Option<&AwaitingShown>) -> AwaitingShown {
+        match before.filter(|before| *before.reason == *self.reason()) {
+            Some(before) if matches!(self, Self::Examining { .. }) => before.clone(),
+            _ => AwaitingShown { reason: self.reason().into(), message: self.message().into() },
+        }
+    }
+}
+
+impl Unanswered {
+    /// Tells a person what was asked for, who should answer, and what holds the run.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let Self { run, since, why, said, managed_by, finalizers, deleting } = self;
+        let mut message = format!("PipelineRun {run} was to stop at {} ({why}), and it goes on; ", shown(*since));
+        let said = if said.is_empty() { "nothing" } else { said };
+        let _ = write!(message, "Tekton says {said}");
+        if let Some(controller) = managed_by {
+            let _ = write!(message, "; spec.managedBy is {controller}, so Tekton leaves the run to that controller");
+        }
+        if *deleting {
+            message.push_str("; the run is being deleted, and Tekton neither stops nor ends such a run");
+        }
+        if !finalizers.is_empty() {
+            let _ = write!(message, "; finalizers: {finalizers}");
+        }
+        message
+    }
+}
+
+impl Run {
+    /// Returns the request to stop it, where Tekton has had the time to answer it and has not. Finally tasks that run
+    /// are an answer until the run itself should have ended; `ends_by` says when, where that is known.
+    #[must_use]
+    pub fn unanswered(&self, ends_by: Option<Time>, now: Time) -> Option<Unanswered> {
+        let stop = self.stop.as_deref().filter(|_| self.is_unfinished())?;
+        self.answer_due(stop, ends_by).filter(|due| *due <= now)?;
+        Some(Unanswered {
+            run: self.id.clone(),
+            since: stop.since?,
+            why: self.why_stopped(),
+            said: stop.said.clone(),
+            managed_by: stop.managed_by.clone(),
+            finalizers: stop.finalizers.clone(),
+            deleting: self.deleting,
+        })
+    }
+
+    /// Returns when the answer to a request to stop it is late.
+    #[must_use]
+    pub fn answer_due(&self, stop: &StopRequest, ends_by: Option<Time>) -> Option<Time> {
+        let due = after(stop.since?, ANSWERED_WITHIN);
+        if stop.runs_finally { ends_by.map(|ends_by| due.max(ends_by)) } else { Some(due) }
+    }
+
+    fn why_stopped(&self) -> &'static str {
+        match self.cancel_reason.filter(|_| self.cancelled) {
+            Some(CancelReason::OwnerDeleted) => "its WorkflowExecution was deleted",
+            Some(CancelReason::Requested) => "spec.cancellation of its WorkflowExecution asks for it",
+            Some(CancelReason::NotStarted) => "nothing of it had started within the start deadline",
+            Some(CancelReason::TimedOut) => "it was not done a minute after its time-out",
+            None if self.deleting && !self.cancelled => "somebody deleted it",
+            None => "somebody cancelled it",
+        }
+    }
+}

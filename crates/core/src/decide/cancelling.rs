@@ -1,0 +1,50 @@
+//! Sees to requests to stop a run that Tekton does not answer: says so, and asks again.
+//!
+//! Tekton works on no run while its controller is down, on no run whose `spec.managedBy` names another controller,
+//! and on no run that is being deleted. The target stays locked meanwhile, as nobody knows what the run does.
+
+use std::time::Duration;
+
+use crate::Time;
+use crate::action::{Action, Decision, RunChange, Tell};
+use crate::awaiting::Awaiting;
+use crate::moment::after;
+use crate::name::ExecutionId;
+use crate::run::Run;
+
+/// How often Tekton is asked again: six writes an hour for each run, and Tekton hears of it soon after it is back.
+pub(in crate::decide) const AGAIN: Duration = Duration::from_mins(10);
+
+/// Sees to the request to stop a run, where there is one. Returns what the execution of the run waits for, where Tekton
+/// has had the time to answer. `ends_by` says when the run should have ended by itself, where that is known.
+pub(super) fn see_to(
+    run: &Run,
+    execution: &ExecutionId,
+    ends_by: Option<Time>,
+    now: Time,
+    decision: &mut Decision,
+) -> Option<Awaiting> {
+    let stop = run.stop.as_deref().filter(|_| run.is_unfinished())?;
+    let Some(unanswered) = run.unanswered(ends_by, now) else {
+        if let Some(due) = run.answer_due(stop, ends_by) {
+            decision.wake_at(due);
+        }
+        return None;
+    };
+    if !stop.told {
+        let (execution, unanswered) = (execution.clone(), unanswered.clone());
+        decision.actions.push(Action::Tell(Tell::CancelUnanswered { execution, unanswered }));
+    }
+    if !run.deleting {
+        // At the start of a term nobody knows whether Tekton was there when the last leader asked.
+        let due = stop.asked_at.map_or(now, |asked_at| after(asked_at, AGAIN));
+        if due <= now {
+            decision.actions.push(run.change(RunChange::AskedAgain(stop.asked.max(1).saturating_add(1))));
+        } else {
+            decision.wake_at(due);
+        }
+    }
+    let awaiting = Awaiting::Cancelling(unanswered);
+    decision.awaiting.push((execution.clone(), awaiting.clone()));
+    Some(awaiting)
+}
