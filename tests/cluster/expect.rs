@@ -34,7 +34,9 @@ pub(crate) fn first_run(wfe: &Value, execution_namespace: &str, bundle: &str, pa
                 "kubernaut.ai/workflow-id": "restart",
             },
             "annotations": {
+                "kubernaut.ai/cancel-asked": "",
                 "kubernaut.ai/cancel-reason": "",
+                "kubernaut.ai/cancelled-at": "",
                 "kubernaut.ai/released-at": "",
                 "kubernaut.ai/target-resource": "payment/deployment/payment-api",
                 "kubernaut.ai/workflow-execution": format!("{}/{}", text(namespace), text(name)),

@@ -26,14 +26,24 @@ fn marks(victim: &Value) -> Value {
         "kubernaut.ai/run-sequence": "999",
         "kubernaut.ai/cancel-reason": "DeadlineExceeded",
         "kubernaut.ai/released-at": "2020-01-01T00:00:00Z",
+        "kubernaut.ai/cancelled-at": "2020-01-01T00:00:00Z",
+        "kubernaut.ai/cancel-asked": "7",
         "app.kubernetes.io/managed-by": "somebody",
     })
 }
 
 /// Which of our marks the operator reads on what a run has made.
 const LABELS: [&str; 5] = ["workflow-execution", "workflow-id", "target-resource", "source-namespace", "run-sequence"];
-const ANNOTATIONS: [&str; 6] =
-    ["workflow-execution", "workflow-execution-uid", "workflow-id", "target-resource", "released-at", "cancel-reason"];
+const ANNOTATIONS: [&str; 8] = [
+    "workflow-execution",
+    "workflow-execution-uid",
+    "workflow-id",
+    "target-resource",
+    "released-at",
+    "cancel-reason",
+    "cancelled-at",
+    "cancel-asked",
+];
 
 #[tokio::test]
 async fn a_bundle_that_carries_our_marks_passes_for_nothing_but_what_it_is() -> Result<()> {

@@ -46,6 +46,7 @@ mod tekton_words;
 mod told;
 mod tries;
 mod ttl;
+mod unanswered;
 mod unattended;
 mod unguarded;
 mod upgrade;

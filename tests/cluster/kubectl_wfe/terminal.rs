@@ -70,7 +70,7 @@ async fn whoever_is_asked_meanwhile_clears_nothing_that_was_not_shown() -> Resul
 
     let terminal = asked(&jo, "node/replaced").await?;
     world.delete_wfe("replaced").await?;
-    past(&world, "replaced", "node/replaced", "w1", 1, TimeDelta::hours(1), Past::Ran).await?;
+    world.wfe("replaced").target("node/replaced").workflow("w1").create().await?;
     has(&answered(terminal, "y", 2).await?, &["since it was shown", "nothing was written"]);
     nothing_written("replaced").await?;
 

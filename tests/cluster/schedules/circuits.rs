@@ -152,7 +152,10 @@ async fn a_shared_failure_opens_a_circuit_that_holds_schedules_alone_outlives_a_
     assert_eq!((&details["fingerprint"], &details["sharedOutage"]), (&json!(SHARED), &json!(true)), "{details:#}");
     assert!(is_open(&operator.metrics().await?), "it is open all the time");
 
-    // The next process knows what this one knew, and tells nobody anew.
+    // The next process knows what this one knew, and tells nobody anew. No probe is under way: the next process could
+    // not prove that nothing of it ran, and a failure of what may have run closes a circuit.
+    let failed = probes(&operator.metrics().await?, "failed");
+    operator.await_metrics("one more probe has failed", |metrics| probes(metrics, "failed") > failed).await?;
     operator.kill().await?;
     let operator = start(&world).await?;
     operator.await_metrics("the circuit is still open", is_open).await?;
