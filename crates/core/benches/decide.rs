@@ -122,7 +122,7 @@ fn past(number: u32) -> Execution {
             shared_outage: false,
         }),
         3 => ExecutionState::Skipped { completed_at: ended_at },
-        _ => ExecutionState::Completed { completed_at: ended_at },
+        _ => ExecutionState::Completed { started_at: None, completed_at: ended_at },
     };
     Execution { run_sequence: Some(number.into()), ..execution(number, state) }
 }

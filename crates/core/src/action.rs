@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::Time;
 use crate::awaiting::{Awaiting, Unanswered};
 use crate::chain::RunNumber;
-use crate::circuit::CircuitKey;
+use crate::circuit::Asks;
 use crate::ending::Skip;
 use crate::explain::Judgement;
 use crate::findings::FailedTask;
@@ -58,20 +58,20 @@ pub struct ScheduleJudgement {
     pub held: Option<HeldBy>,
     /// Its next run.
     pub next: Option<NextRun>,
-    /// What it is to the circuits that are open.
+    /// What it is to the open circuit that holds it.
     pub probe: Probe,
 }
 
-/// What a schedule is to the circuits that are open (section 13.5).
+/// What a schedule is to the open circuit that holds it (settled 32).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Probe {
     /// Nothing: none holds it, or something else does as well.
     #[default]
     None,
-    /// Nothing but these circuits keeps it from running now: one of them may give it its turn.
-    Awaits(Vec<CircuitKey>),
-    /// It has the turn of one of these, and makes its child now.
-    Makes(Vec<CircuitKey>),
+    /// Nothing but its circuit keeps it from running now: that may give it its turn.
+    Awaits(Asks),
+    /// It has the turn, and makes its child now.
+    Makes(Asks),
 }
 
 /// One write, or one batch of like writes, each with its precondition; or a look, or a word.

@@ -93,9 +93,10 @@ pub(crate) fn draw(key: &str, failures: u32) -> u32 {
     u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
 }
 
-/// Returns a share of a number, the same for a key for ever, and evenly spread over keys: from 0 to one less than it.
-pub(crate) fn share_of(key: &str, whole: u64) -> u64 {
-    let share = (u128::from(whole) * u128::from(draw(key, 0))) >> 32;
+/// Returns a share of a number, the same for a key and an occasion for ever, and evenly spread over both: from 0 to one
+/// less than it.
+pub(crate) fn share_of(key: &str, occasion: u32, whole: u64) -> u64 {
+    let share = (u128::from(whole) * u128::from(draw(key, occasion))) >> 32;
     u64::try_from(share).unwrap_or(0) // less than the whole
 }
 

@@ -1,96 +1,50 @@
-//! Circuits: what is known of failures that many targets share (SPEC section 13.5).
+//! Circuits: what is known of failures that many targets share (settled 31 to 36, which replace SPEC section 13.5).
 //!
-//! A circuit is open while a failure is shared: while it is, the schedules that it touches make no children, but for
-//! one probe at a time, and failures count for no target. It touches only schedules of its [`Scope`]: of the namespaces
-//! whose own executions have failed with it. [`Fold`] computes the circuits from what has ended, and [`Circuits`] is
-//! what a decision sees of them. A circuit never holds an execution: only schedules and triage.
+//! A circuit is open while a failure is shared. While it is, it holds the schedules whose own last run failed with its
+//! fingerprint: they make no children, but for one probe at a time. What has not failed is never held. Failures of
+//! executions that no schedule made count for no target meanwhile. [`Fold`] computes the circuits from what has ended,
+//! and [`Circuits`] is what a decision sees of them.
 //!
 //! This module knows no clock and no store: it is a function of events, and `view` delivers these.
 
+mod counted;
 mod event;
 mod fold;
-mod scope;
+mod share;
 mod state;
 mod turn;
 
-use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::Time;
-use crate::backoff::draw;
-use crate::fingerprint::{Fingerprint, Origin};
+use crate::backoff::share_of;
+use crate::fingerprint::Fingerprint;
+use crate::moment::after;
 use crate::name::Uid;
 
 pub use event::{End, Event, What};
 pub use fold::{Fold, Taken};
-pub use scope::Scope;
-pub use turn::{GRANTED_FOR, Turns};
-
-/// How a circuit of all failures is written.
-pub const ALL: &str = "*";
-
-/// Which failures a circuit is about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CircuitKey {
-    /// All failures: the circuit `*`.
-    All,
-    /// Those with one fingerprint.
-    Of(Fingerprint),
-}
-
-impl CircuitKey {
-    /// Returns its spelling: `*`, or the fingerprint.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::All => ALL,
-            Self::Of(fingerprint) => fingerprint.as_str(),
-        }
-    }
-
-    /// Tells whether it is about one version of a workflow.
-    #[must_use]
-    pub fn is_of_workflow(&self) -> bool {
-        matches!(self, Self::Of(fingerprint) if fingerprint.is_of_workflow())
-    }
-
-    /// Returns a number of it, the same for ever: to name what is said of it.
-    #[must_use]
-    pub fn number(&self) -> u32 {
-        draw(self.as_str(), 0)
-    }
-
-    /// Tells whether the circuit is about what has this origin, or failed with this fingerprint last, wherever it is.
-    #[must_use]
-    pub(crate) fn touches(&self, origin: &Origin, failed_last_with: Option<&Fingerprint>) -> bool {
-        match self {
-            Self::All => true,
-            Self::Of(fingerprint) => failed_last_with == Some(fingerprint) || fingerprint.touches(origin),
-        }
-    }
-}
-
-impl fmt::Display for CircuitKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+pub use share::Share;
+pub use state::PUT_OFF;
+pub use turn::{Asks, GRANTED_FOR, Turns};
 
 /// An open circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCircuit {
-    /// Which failures it is about.
-    pub key: CircuitKey,
-    /// The namespaces that it holds.
-    pub scope: Scope,
+    /// Which failure it is about.
+    pub fingerprint: Fingerprint,
     /// When the failure ended that opened it.
     pub opened_at: Time,
+    /// From when on it holds schedules and puts off triage. Later than `opened_at` where somebody's success closed the
+    /// circuit before it a short time ago (settled 33).
+    pub holds_from: Time,
     /// How many targets had failed when it opened.
     pub failed: u32,
-    /// How many targets were counted when it opened: of `*` those that finished, of a fingerprint those that failed.
-    pub of: u32,
     /// How many probes have failed since it opened.
     pub failed_probes: u32,
+    /// How many probes each namespace has made since it opened.
+    pub probes: Arc<Probes>,
     /// When the next probe may be made.
     pub next_probe_at: Time,
     /// When it closes by itself, unless a failure of its kind or a probe comes first.
@@ -99,13 +53,28 @@ pub struct OpenCircuit {
     pub turn: Option<Uid>,
 }
 
+/// How many probes each namespace has made.
+pub type Probes = std::collections::BTreeMap<Arc<str>, u32>;
+
+impl OpenCircuit {
+    /// Tells whether it is still open at a time.
+    #[must_use]
+    pub fn is_open(&self, now: Time) -> bool {
+        now < self.quiet_at
+    }
+
+    /// Tells whether it holds, at a time, the schedules that failed with it.
+    #[must_use]
+    pub fn holds(&self, now: Time) -> bool {
+        self.is_open(now) && self.holds_from <= now
+    }
+}
+
 /// A circuit that was open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedCircuit {
-    /// Which failures it was about.
-    pub key: CircuitKey,
-    /// The namespaces that it held when it closed.
-    pub scope: Scope,
+    /// Which failure it was about.
+    pub fingerprint: Fingerprint,
     /// When it opened.
     pub opened_at: Time,
     /// When it closed.
@@ -114,28 +83,13 @@ pub struct ClosedCircuit {
     pub why: Closing,
 }
 
-impl OpenCircuit {
-    /// Tells whether it touches what is asked for in this namespace, has this origin, or failed with this fingerprint
-    /// last.
-    #[must_use]
-    pub fn touches(&self, namespace: &str, origin: &Origin, failed_last_with: Option<&Fingerprint>) -> bool {
-        self.scope.has(namespace) && self.key.touches(origin, failed_last_with)
-    }
-}
-
-impl ClosedCircuit {
-    /// Tells whether it touched what is asked for in this namespace, has this origin, or failed with this fingerprint
-    /// last.
-    fn touched(&self, namespace: &str, origin: &Origin, failed_last_with: Option<&Fingerprint>) -> bool {
-        self.scope.has(namespace) && self.key.touches(origin, failed_last_with)
-    }
-}
-
 /// Why a circuit closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// An execution that began after it opened got past what it was about.
-    Past,
+    /// A probe completed.
+    Probe,
+    /// Another execution completed that uses what the circuit is about, and began after it opened.
+    Success,
     /// Neither a failure of its kind nor a probe came for long.
     Quiet,
     /// The settings or what is left of the history do not open it any more.
@@ -147,32 +101,38 @@ impl Closing {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Past => "an execution that began after it opened got past what it was about",
+            Self::Probe => "a probe completed",
+            Self::Success => "an execution that began after it opened, and uses the same, completed",
             Self::Quiet => "neither a failure of its kind nor a probe came for long",
             Self::Forgotten => "the settings, or what is left of the history, do not open it any more",
         }
     }
 }
 
-/// The circuits, as a decision sees them. The default is that none is open and none was.
+/// The circuits, as a decision sees them. The default is that none is open, none was, and few fail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Circuits(Option<Arc<Seen>>);
 
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
-    open: Vec<OpenCircuit>,
-    closed: Vec<ClosedCircuit>,
+/// What is seen of the circuits at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Those that are open, in the order of their fingerprints.
+    pub open: Vec<OpenCircuit>,
+    /// Those that closed a short time ago, at most one of each fingerprint.
+    pub closed: Vec<ClosedCircuit>,
+    /// How many targets have failed of those that finished, where that is too large a share (settled 35).
+    pub degraded: Option<Share>,
+}
+
+impl From<Seen> for Circuits {
+    fn from(seen: Seen) -> Self {
+        let is_empty = seen == Seen::default();
+        Self((!is_empty).then(|| Arc::new(seen)))
+    }
 }
 
 impl Circuits {
-    /// Makes what a decision sees: the open circuits, and those that closed a short time ago.
-    #[must_use]
-    pub fn new(open: Vec<OpenCircuit>, closed: Vec<ClosedCircuit>) -> Self {
-        let is_empty = open.is_empty() && closed.is_empty();
-        Self((!is_empty).then(|| Arc::new(Seen { open, closed })))
-    }
-
-    /// Returns the circuits that are open, in the order of their keys.
+    /// Returns the circuits that are open, in the order of their fingerprints.
     pub fn open(&self) -> impl Iterator<Item = &OpenCircuit> {
         self.0.iter().flat_map(|seen| &seen.open)
     }
@@ -182,45 +142,48 @@ impl Circuits {
         self.0.iter().flat_map(|seen| &seen.closed)
     }
 
-    /// Tells whether a failure with this fingerprint that ended at a time is shared: its circuit was open then, or that
-    /// of all. By this failure its namespace is one that the circuit holds.
+    /// Returns how many targets have failed of those that finished, while that share puts off triage.
+    #[must_use]
+    pub fn degraded(&self) -> Option<Share> {
+        self.0.as_ref().and_then(|seen| seen.degraded)
+    }
+
+    /// Tells whether a failure with this fingerprint that ended at a time is shared: its circuit was open then.
     #[must_use]
     pub fn is_open_for(&self, fingerprint: &Fingerprint, at: Time) -> bool {
-        self.open().filter(|circuit| circuit.opened_at <= at && at < circuit.quiet_at).any(|circuit| {
-            match &circuit.key {
-                CircuitKey::All => true,
-                CircuitKey::Of(other) => other == fingerprint,
-            }
-        })
+        self.of(fingerprint).is_some_and(|circuit| circuit.opened_at <= at && circuit.is_open(at))
     }
 
-    /// Returns the circuits that are open now and touch what is asked for in this namespace, has this origin, or failed
-    /// with this fingerprint last.
-    pub fn touching<'a>(
-        &'a self,
-        namespace: &'a str,
-        origin: &'a Origin,
-        failed_last_with: Option<&'a Fingerprint>,
-        now: Time,
-    ) -> impl Iterator<Item = &'a OpenCircuit> {
-        let touches = move |circuit: &&OpenCircuit| circuit.touches(namespace, origin, failed_last_with);
-        self.open().filter(move |circuit| now < circuit.quiet_at).filter(touches)
+    /// Returns the circuit that holds, at a time, what failed with this fingerprint last.
+    #[must_use]
+    pub fn holding(&self, failed_last_with: Option<&Fingerprint>, now: Time) -> Option<&OpenCircuit> {
+        self.of(failed_last_with?).filter(|circuit| circuit.holds(now))
     }
 
-    /// Returns when the circuits closed that touched what is asked for in this namespace, has this origin, or failed
-    /// with this fingerprint last.
-    pub fn closings<'a>(
-        &'a self,
-        namespace: &'a str,
-        origin: &'a Origin,
-        failed_last_with: Option<&'a Fingerprint>,
-        now: Time,
-    ) -> impl Iterator<Item = (&'a CircuitKey, Time)> {
-        let quiet = self.open().filter(move |circuit| circuit.quiet_at <= now);
-        let quiet = quiet.filter(move |circuit| circuit.touches(namespace, origin, failed_last_with));
-        let closed = self.closed().filter(move |circuit| circuit.touched(namespace, origin, failed_last_with));
-        quiet.map(|it| (&it.key, it.quiet_at)).chain(closed.map(|it| (&it.key, it.closed_at)))
+    /// Returns when the circuit closed that held what failed with this fingerprint at a time, and why.
+    #[must_use]
+    pub fn closing(&self, failed_last_with: &Fingerprint, failed_at: Time, now: Time) -> Option<(Time, Closing)> {
+        let quiet = self.of(failed_last_with).filter(|circuit| !circuit.is_open(now));
+        let quiet = quiet.map(|circuit| (circuit.quiet_at, Closing::Quiet));
+        let closed = self.closed().find(|circuit| circuit.fingerprint == *failed_last_with);
+        let last = quiet.or_else(|| closed.map(|circuit| (circuit.closed_at, circuit.why)));
+        last.filter(|(closed_at, _)| failed_at <= *closed_at)
     }
+
+    fn of(&self, fingerprint: &Fingerprint) -> Option<&OpenCircuit> {
+        let open = &self.0.as_ref()?.open;
+        let at = open.binary_search_by(|circuit| circuit.fingerprint.cmp(fingerprint)).ok()?;
+        open.get(at)
+    }
+}
+
+/// Returns when a schedule that a circuit held goes on after the circuit closed: within one base cooldown, and after each
+/// closing at another place of it.
+#[must_use]
+pub fn goes_on_at(schedule: &Uid, closed_at: Time, base: Duration) -> Time {
+    // The low half of a time says which closing it is.
+    let occasion = u32::try_from(closed_at.timestamp() & i64::from(u32::MAX)).unwrap_or_default();
+    after(closed_at, Duration::from_secs(share_of(&schedule.to_string(), occasion, base.as_secs())))
 }
 
 #[cfg(test)]

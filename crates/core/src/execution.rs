@@ -58,8 +58,7 @@ pub struct Execution {
     pub elsewhere: bool,
     /// What its status says that it waits for (the condition `Waiting`), where it does.
     pub waiting_shown: Option<Box<WaitingShown>>,
-    /// Whether its status says that its target drains (the condition `TargetLocked`), or, after the end, anything else
-    /// that is true before the end only.
+    /// Whether its status says that its target drains (`TargetLocked`), or, after the end, what is true before it only.
     pub draining_shown: bool,
     /// The reason of its condition `Blocked`, also the one that its recovery gives it
     /// ([`RECOVERED`](crate::standing::RECOVERED)).
@@ -240,6 +239,8 @@ pub enum ExecutionState {
     },
     /// Phase Completed.
     Completed {
+        /// `status.startTime`: when it was committed to its run.
+        started_at: Option<Time>,
         /// `status.completionTime`.
         completed_at: Option<Time>,
     },
@@ -252,8 +253,7 @@ pub enum ExecutionState {
     },
 }
 
-/// What the status of a Failed execution says of its failure. Every time may be missing: the status may be another
-/// version's, or somebody else's.
+/// What the status of a Failed execution says. Every time may be missing: another version may have written it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedState {
     /// `status.failureDetails.reason`.
@@ -359,7 +359,7 @@ impl Execution {
     pub fn ended_at(&self) -> Option<Time> {
         match &self.state {
             ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => None,
-            ExecutionState::Completed { completed_at } | ExecutionState::Skipped { completed_at } => *completed_at,
+            ExecutionState::Completed { completed_at, .. } | ExecutionState::Skipped { completed_at } => *completed_at,
             // Its failure counts from `failedAt`; `completionTime` is the same, but in a status of somebody else.
             ExecutionState::Failed(failed) => failed.failed_at.or(failed.completed_at),
         }

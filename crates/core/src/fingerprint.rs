@@ -2,11 +2,12 @@
 //!
 //! A fingerprint is `<reason>/<subject>`. The subject is what is to blame: a registry, the cluster, or a version of a
 //! workflow. It is computed once, when an execution ends, from what was found of its run and never from free text. It
-//! knows neither circuits nor schedules: they ask whether a fingerprint touches an origin.
+//! knows neither circuits nor schedules: circuits ask which success refutes a failure.
 
 use std::fmt;
 use std::sync::Arc;
 
+use crate::backoff::draw;
 use crate::findings::FailedTask;
 use crate::reason::FailureReason;
 
@@ -144,23 +145,25 @@ impl Fingerprint {
         self.reason() != REFUSED
     }
 
-    /// Tells whether what it blames is what this would use: its registry, the same version of the same workflow, or
-    /// the cluster.
+    /// Returns what a success has to use that refutes this failure of this origin: the same registry, the same version
+    /// of the same workflow, or the cluster.
     #[must_use]
-    pub fn touches(&self, origin: &Origin) -> bool {
-        let (reason, subject) = self.parts();
-        // As much of it as a fingerprint of this reason has room for.
-        let room = LONGEST.saturating_sub(reason.chars().count() + 1);
-        if subject.starts_with(REGISTRY) {
-            return *subject == *cut(&format!("{REGISTRY}{}", origin.registry), room);
-        }
-        if subject.starts_with(WORKFLOW) {
-            // Ids and versions may have any characters, so the subject cannot be taken apart.
-            let workflow = of_workflow(origin, None);
-            let rest = subject.strip_prefix(cut(&workflow, room));
-            return rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        }
-        subject == CLUSTER
+    pub(crate) fn refuted_by(&self, origin: &Origin) -> String {
+        let (_, subject) = self.parts();
+        // Ids and versions may have any characters, so the subject of a workflow cannot be taken apart.
+        if subject.starts_with(WORKFLOW) { of_workflow(origin, None) } else { subject.to_owned() }
+    }
+
+    /// Returns what an origin uses, as [`refuted_by`](Self::refuted_by) names it.
+    #[must_use]
+    pub(crate) fn subjects(origin: &Origin) -> [String; 3] {
+        [CLUSTER.to_owned(), format!("{REGISTRY}{}", origin.registry), of_workflow(origin, None)]
+    }
+
+    /// Returns a number of it, the same for ever: to name what is said of its circuit.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        draw(self.as_str(), 0)
     }
 
     /// Returns how many hold it: what keeps one copy of each drops those that nobody else holds.

@@ -185,8 +185,6 @@ pub enum ChildState {
         reason: Option<&'static str>,
         /// What its failure has in common with others, where its status says so.
         fingerprint: Option<Fingerprint>,
-        /// Whether it failed before anything ran, while others did too: then it does not count.
-        shared: bool,
     },
 }
 
@@ -247,16 +245,18 @@ impl Schedule {
         standing.is_some_and(|triage| self.resume.as_ref() == Some(&triage.of))
     }
 
-    /// Returns the open circuits that touch it.
-    pub fn held_by<'a>(&'a self, circuits: &'a Circuits, now: Time) -> impl Iterator<Item = &'a OpenCircuit> {
-        circuits.touching(&self.id.namespace, &self.origin, self.failed_last_with(), now)
+    /// Returns the open circuit that holds it: that of what its last run failed with (settled 31).
+    #[must_use]
+    pub fn held_by<'a>(&self, circuits: &'a Circuits, now: Time) -> Option<&'a OpenCircuit> {
+        circuits.holding(self.failed_last().map(|(fingerprint, _)| fingerprint), now)
     }
 
-    /// Returns what it failed with last in this plan, where its last run failed.
+    /// Returns what its last run in this plan failed with, and when, where that has failed.
     #[must_use]
-    pub fn failed_last_with(&self) -> Option<&Fingerprint> {
+    pub fn failed_last(&self) -> Option<(&Fingerprint, Time)> {
         let last = self.status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Failed))?;
-        last.fingerprint.as_ref().filter(|_| Some(last.slot) > self.status.planned_from)
+        let in_this_plan = Some(last.slot) > self.status.planned_from;
+        last.fingerprint.as_ref().filter(|_| in_this_plan).map(|it| (it, last.ended_at.unwrap_or(last.slot)))
     }
 
     /// Returns the child of a slot, where it is there.

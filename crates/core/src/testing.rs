@@ -1,5 +1,6 @@
 //! Builders of views for tests: small names, whole seconds after one moment, all in one namespace.
 
+mod circuits;
 pub(crate) mod generate;
 
 use std::sync::Arc;
@@ -27,6 +28,8 @@ use crate::target::{Target, TargetMemory};
 use crate::tries::{Trouble, TroubleKind};
 use crate::trouble::OwnCause;
 use crate::waiting::Pause;
+
+pub(crate) use circuits::{circuits, closed_circuit, open_circuit};
 
 pub(crate) fn at(seconds: i64) -> Time {
     Time::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
@@ -134,7 +137,7 @@ pub(crate) fn past(uid: &str, workflow: &str, number: u64, state: ExecutionState
 
 /// It completed at a second.
 pub(crate) fn completed(uid: &str, workflow: &str, number: u64, at_second: i64) -> Execution {
-    past(uid, workflow, number, ExecutionState::Completed { completed_at: Some(at(at_second)) })
+    past(uid, workflow, number, ExecutionState::Completed { started_at: None, completed_at: Some(at(at_second)) })
 }
 
 /// It is to repair what another execution left behind.
@@ -367,7 +370,7 @@ pub(crate) fn child(slot: i64) -> Child {
 /// The child of a slot, ended at a second.
 pub(crate) fn ended_child(slot: i64, outcome: crate::schedule::Outcome, second: i64) -> Child {
     let reason = (outcome != crate::schedule::Outcome::Completed).then_some("Unknown");
-    let state = ChildState::Ended { outcome, at: Some(at(second)), reason, fingerprint: None, shared: false };
+    let state = ChildState::Ended { outcome, at: Some(at(second)), reason, fingerprint: None };
     Child { state, ..child(slot) }
 }
 

@@ -271,13 +271,15 @@ pub enum Suppressed {
     Cooldown,
     /// What fails, fails elsewhere too: the circuit paces the schedule.
     CircuitOpen,
+    /// Too large a share of all targets fails: whatever is wrong is not this schedule's alone.
+    Degraded,
     /// Too many began within the hour.
     TooMany,
 }
 
 impl Suppressed {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Cooldown, Self::CircuitOpen, Self::TooMany];
+    pub const ALL: [Self; 4] = [Self::Cooldown, Self::CircuitOpen, Self::Degraded, Self::TooMany];
 
     /// Returns the label for metrics.
     #[must_use]
@@ -285,6 +287,7 @@ impl Suppressed {
         match self {
             Self::Cooldown => "Cooldown",
             Self::CircuitOpen => "CircuitOpen",
+            Self::Degraded => "Degraded",
             Self::TooMany => "TooMany",
         }
     }

@@ -127,7 +127,7 @@ impl Translation {
             Phase::Running(run) => {
                 ExecutionState::Running { run: Some(run_id(run, execution.sequence)), started_at: Some(moment(50)) }
             }
-            Phase::Completed => ExecutionState::Completed { completed_at: Some(moment(60)) },
+            Phase::Completed => ExecutionState::Completed { started_at: None, completed_at: Some(moment(60)) },
             Phase::Failed { ran } => failed(ran),
             Phase::Skipped => ExecutionState::Skipped { completed_at: None },
         };

@@ -273,7 +273,7 @@ fn decided_state(status: &Value, conditions: &[Condition], phase: &str) -> Execu
         let run = text("name").zip(text("uid")).map(|(name, uid)| RunId { name: name.into(), uid: Uid::new(uid) });
         ExecutionState::Running { run, started_at: time("startTime") }
     } else if phase == Phase::Completed.as_str() {
-        ExecutionState::Completed { completed_at: time("completionTime") }
+        ExecutionState::Completed { started_at: time("startTime"), completed_at: time("completionTime") }
     } else if phase == Phase::Failed.as_str() {
         let reason = status.pointer("/failureDetails/reason").and_then(Value::as_str);
         let reason = FailureReason::ALL.into_iter().find(|known| Some(known.as_str()) == reason);

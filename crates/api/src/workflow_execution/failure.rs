@@ -114,7 +114,8 @@ pub struct FailureDetails {
     #[schemars(length(min = 1, max = limits::FINGERPRINT))]
     pub fingerprint: Option<String>,
     /// Whether many targets failed in the same way at the same time, so that the target is not to blame: the failure
-    /// makes the next execution wait, but does not count towards ExhaustedRetries. Absent: false.
+    /// makes the next execution wait, but does not count towards ExhaustedRetries. Never of what a schedule made, whose
+    /// failures count for the schedule. Absent: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared_outage: Option<bool>,
 }

@@ -58,7 +58,7 @@ pub struct WorkflowScheduleStatus {
     pub adjust: Option<Adjustment>,
     /// Standing facts. Ready: the next run can be planned; False says what to change (reasons InvalidSpec,
     /// ChildRefused). Held: something keeps it from running now; the reason says what, e.g. Suspended, ResourceBusy,
-    /// TriagePaused (a triage has paused it; see spec.resume) or CircuitOpen (its failure is shared by many, and one of
+    /// TriagePaused (a triage has paused it; see spec.resume) or CircuitOpen (many failed as it did, and one of
     /// them tries), and the message what ends that; False: Released.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]

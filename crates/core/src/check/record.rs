@@ -218,7 +218,7 @@ pub(super) fn next_allowed(policy: &Policy, key: &str, failures: usize, failed_a
 
 fn ended_at(it: &Execution) -> Option<Time> {
     match &it.state {
-        ExecutionState::Completed { completed_at } => *completed_at,
+        ExecutionState::Completed { completed_at, .. } => *completed_at,
         ExecutionState::Failed(failed) => failed.failed_at.or(failed.completed_at),
         _ => None,
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::actions::Check;
 use crate::Time;
 use crate::action::{Action, Decision, Probe, Tell};
-use crate::circuit::{CircuitKey, OpenCircuit, Scope};
+use crate::circuit::goes_on_at;
 use crate::execution::{Execution, ExecutionState};
 use crate::name::{ExecutionId, Uid, Version};
 use crate::run::{Owner, Presence, Progress, Run};
@@ -157,35 +157,34 @@ impl Check<'_> {
         self.no_circuit_holds(it);
     }
 
-    /// While a circuit is open that touches a schedule, it makes a child by its turn alone; after that, in its share of
-    /// a base cooldown.
+    /// While the circuit of what it failed with last is open, a schedule makes a child by its turn alone; after that, in
+    /// its share of a base cooldown.
     fn no_circuit_holds(&mut self, it: &Schedule) {
         let (now, circuits) = (self.now, &self.target.circuits);
         let is_failed = |last: &&crate::schedule::LastRun| {
             last.outcome == Some(Outcome::Failed) && it.status.planned_from.is_none_or(|from| from < last.slot)
         };
-        let last = it.status.last_run.as_ref().filter(is_failed).and_then(|last| last.fingerprint.as_ref());
-        let holds = |scope: &Scope| scope.namespaces().is_none_or(|names| names.contains(&&*it.id.namespace));
-        let is_alike = |key: &CircuitKey| match key {
-            CircuitKey::All => true,
-            CircuitKey::Of(fingerprint) => last == Some(fingerprint) || fingerprint.touches(&it.origin),
-        };
-        let touches = |key: &CircuitKey, scope: &Scope| holds(scope) && is_alike(key);
-        let is_touching = |one: &&OpenCircuit| touches(&one.key, &one.scope);
-        let open: Vec<_> = circuits.open().filter(is_touching).filter(|one| now < one.quiet_at).collect();
-        let has_turn = open.iter().any(|one| one.turn.as_ref() == Some(&it.id.uid) && now >= one.next_probe_at);
-        self.expect("13.5", open.is_empty() || has_turn, || {
-            format!("makes a child of {}, which is held by {:?}", it.id, open[0])
+        let Some(last) = it.status.last_run.as_ref().filter(is_failed) else { return };
+        let Some(mine) = &last.fingerprint else { return };
+        let open = circuits.open().find(|one| one.fingerprint == *mine);
+        let holds = open.filter(|one| one.holds_from <= now && now < one.quiet_at);
+        let has_turn = holds.is_some_and(|one| one.turn.as_ref() == Some(&it.id.uid) && now >= one.next_probe_at);
+        self.expect("13.5", holds.is_none() || has_turn, || {
+            format!("makes a child of {}, which is held by {holds:?}", it.id)
         });
         let Ok(plan) = &it.plan else { return };
         let due = hinted(it, now).map(|(slot, _)| slot).or_else(|| usual(it, plan));
-        let share = whole(offset(&it.id.uid, self.policy.backoff.base));
-        let closed = circuits.closed().filter(|one| touches(&one.key, &one.scope)).map(|one| secs(one.closed_at));
-        let quiet = circuits.open().filter(is_touching).map(|one| one.quiet_at).filter(|at| now >= *at).map(secs);
-        let is_early = |closed: i128| due.is_some_and(|due| due <= closed) && secs(now) < closed + share;
-        let early = closed.chain(quiet).find(|closed| is_early(*closed));
-        self.expect("13.5", has_turn || early.is_none(), || {
-            format!("makes a child of {} less than {share} after a circuit closed at {early:?}", it.id)
+        let quiet = open.map(|one| one.quiet_at).filter(|at| now >= *at);
+        let closed = circuits.closed().filter(|one| one.fingerprint == *mine).map(|one| one.closed_at);
+        let failed_at = last.ended_at.unwrap_or(last.slot);
+        let closed = quiet.or_else(|| closed.max()).filter(|closed| failed_at <= *closed);
+        let is_early = |closed: &Time| {
+            let share = goes_on_at(&it.id.uid, *closed, self.policy.backoff.base);
+            due.is_some_and(|due| due <= secs(*closed)) && now < share
+        };
+        let early = closed.filter(is_early);
+        self.expect("13.5", holds.is_some() || early.is_none(), || {
+            format!("makes a child of {} too soon after a circuit closed at {early:?}", it.id)
         });
     }
 

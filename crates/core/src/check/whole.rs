@@ -127,9 +127,10 @@ impl Check<'_> {
         let is_excused = failure.was_execution_failure() || failure.cancelled || is_late && !had_its_turn;
         let is_open = self.target.circuits.open().any(|circuit| {
             let was_open = circuit.opened_at <= failure.failed_at && failure.failed_at < circuit.quiet_at;
-            was_open && ["*", fingerprint.as_str()].contains(&circuit.key.as_str())
+            was_open && circuit.fingerprint == *fingerprint
         });
-        let expected = is_open && !is_excused;
+        let is_child = self.execution(execution).is_some_and(|it| it.child.is_some());
+        let expected = is_open && !is_excused && !is_child;
         self.expect("13.5", failure.shared_outage == expected, || {
             format!("{execution} is shared: {}, with {fingerprint}", failure.shared_outage)
         });

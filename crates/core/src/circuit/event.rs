@@ -27,14 +27,13 @@ pub struct Event {
 /// What happened to an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// It was made for a schedule. While a circuit is open, it may be a probe.
+    /// It was made for a schedule. While a circuit holds that schedule, it is a probe.
     Made,
     /// It ended, and was neither skipped nor cancelled nor too late. What a triage runs is no event.
     Ended {
         /// The target that it ran on.
         target: ChainName,
-        /// When it was made. Whether it began after a circuit opened is judged by this: an execution that was made
-        /// before and began after counts as begun before, which closes no circuit.
+        /// When it was made.
         created: Time,
         /// How it ended.
         end: End,
@@ -45,11 +44,17 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// It completed.
-    Succeeded,
-    /// It failed before anything of it ran; none where its status has no fingerprint that circuits know.
-    FailedBefore(Option<Fingerprint>),
-    /// It failed after something of it ran, or nobody can tell.
-    FailedAfter,
+    Succeeded {
+        /// When it was committed to its run (`status.startTime`).
+        began: Time,
+    },
+    /// It failed.
+    Failed {
+        /// With what; none where its status has no fingerprint that circuits know.
+        with: Option<Fingerprint>,
+        /// Whether nothing of it had run: only such failures open a circuit.
+        before: bool,
+    },
 }
 
 /// The place of an event in the order in which events are folded.

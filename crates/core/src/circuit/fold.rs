@@ -1,27 +1,32 @@
 //! The circuits as a fold over what happened: in the order of times, whatever the order in which it is delivered.
 //!
-//! The newest events are kept beside the state before them, so that an event which comes somewhat late costs one pass
-//! over these. For one that is older than all of them, everything that is known must be folded anew.
+//! The events of the last half minute are kept beside the state before them, so that an event which comes somewhat late
+//! costs one pass over these. For one that is older, everything that is known must be folded anew; one that is older
+//! than the window changes nothing any more (settled 34).
 
-use std::mem;
+use std::time::Duration;
 
-use super::event::{Event, Place};
+use super::event::{Event, Place, What};
+use super::share::Newest;
 use super::state::{Settings, State};
-use super::{Circuits, ClosedCircuit, Closing, OpenCircuit};
+use super::{Circuits, End, Seen};
 use crate::Time;
 use crate::fingerprint::Fingerprint;
+use crate::moment::before;
 use crate::name::Uid;
 use crate::policy::Policy;
 
-/// How many of the newest events are kept, at the least; twice as many at the most. At a hundred executions a second
-/// they reach back for a minute and a half, in 2 MB, and a pass over them takes about a millisecond.
-const KEPT: usize = 8_192;
+/// How late an event may come without all being folded anew: what a busy API server takes to accept a status, and its
+/// watch to deliver it.
+const LATE: Duration = Duration::from_secs(30);
+/// How many events are folded before the state is moved on without a late one, so that there are not ever more of them.
+const MOST_KEPT: usize = 16_384;
 
 /// What became of what was said to have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Taken {
-    /// It counts, or was known.
+    /// It counts, was known, or changes nothing.
     Yes,
     /// Some of it is older than what is kept: all events must be folded anew.
     TooOld,
@@ -37,9 +42,10 @@ pub struct Fold {
     before: Option<Place>,
     /// The newest events, in order.
     events: Vec<(Place, Event)>,
-    /// Where the circuits stand after the first so many of them.
+    /// Where the circuits stand after the first so many of them; none where these have changed since.
     current: State,
-    folded: usize,
+    folded: Option<usize>,
+    newest: Newest,
 }
 
 impl Fold {
@@ -52,17 +58,17 @@ impl Fold {
             before: None,
             events: Vec::new(),
             current: State::default(),
-            folded: 0,
+            folded: Some(0),
+            newest: Newest::default(),
         }
     }
 
     /// Makes a fold of all that is known.
     #[must_use]
     pub fn of(policy: &Policy, events: impl IntoIterator<Item = Event>) -> Self {
-        let mut events: Vec<_> = events.into_iter().map(|event| (event.place(), event)).collect();
-        events.sort_by(|(a, _), (b, _)| a.cmp(b));
-        events.dedup_by(|(a, _), (b, _)| a == b);
-        let mut fold = Self { events, ..Self::new(policy) };
+        let mut fold = Self::new(policy);
+        // Nothing is older than what is kept, as nothing is folded yet.
+        let (Taken::Yes | Taken::TooOld) = fold.take(events);
         fold.settle();
         fold
     }
@@ -76,16 +82,25 @@ impl Fold {
     /// Takes in events, in any order. They are folded with the next question.
     pub fn take(&mut self, events: impl IntoIterator<Item = Event>) -> Taken {
         let known = self.events.len();
-        self.events.extend(events.into_iter().map(|event| (event.place(), event)));
-        let Some(first) = self.events[known..].iter().map(|(place, _)| place).min().cloned() else { return Taken::Yes };
+        let mut taken = Taken::Yes;
+        let old = self.before.as_ref().map(|(at, ..)| before(*at, self.settings.circuits.outage_window));
+        for event in events {
+            if let What::Ended { target, end, .. } = &event.what {
+                self.newest.put(*target, event.at, matches!(end, End::Succeeded { .. }));
+            }
+            let place = event.place();
+            if self.before.as_ref().is_none_or(|before| *before < place) {
+                self.events.push((place, event));
+            } else if old < Some(event.at) {
+                taken = Taken::TooOld;
+            }
+        }
+        let Some(first) = self.events[known..].iter().map(|(place, _)| place).min().cloned() else { return taken };
         let from = self.events[..known].partition_point(|(place, _)| *place < first);
         self.events[from..].sort_by(|(a, _), (b, _)| a.cmp(b));
         self.events.dedup_by(|(a, _), (b, _)| a == b);
         self.undo(from);
-        let Some(before) = self.before.as_ref().filter(|before| first <= **before) else { return Taken::Yes };
-        let late = self.events.partition_point(|(place, _)| place <= before);
-        self.events.drain(..late);
-        Taken::TooOld
+        taken
     }
 
     /// Forgets that a child was made: it was deleted before its end, so nobody knows what became of the probe.
@@ -102,58 +117,55 @@ impl Fold {
         }
     }
 
-    /// Returns the fingerprint that a schedule failed with last, by what has been folded. None where its newest child
-    /// got further. A probe is one of the circuits that this touches, whatever the probe itself comes to.
+    /// Returns the circuit that a child of a schedule is a probe of which was made at a time, by what has been folded.
     #[must_use]
-    pub fn failed_last(&self, schedule: &Uid) -> Option<&Fingerprint> {
-        self.current.failed_last(schedule)
+    pub fn probed(&self, schedule: &Uid, created: Time) -> Option<&Fingerprint> {
+        self.current.probed(schedule, created, &self.settings)
     }
 
-    /// Returns the circuits that are open at a time, and those that have closed up to it.
-    pub fn seen(&mut self, now: Time) -> (Vec<OpenCircuit>, Vec<ClosedCircuit>) {
+    /// Returns the circuits that are open at a time, without turns, those that closed a short time before, and whether
+    /// too many targets fail.
+    pub fn seen(&mut self, now: Time) -> Seen {
         self.settle();
-        let (open, mut closed) = self.current.seen(&self.settings, now);
-        let (quiet, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|circuit| circuit.quiet_at <= now);
-        closed.extend(quiet.into_iter().map(|circuit| ClosedCircuit {
-            key: circuit.key,
-            scope: circuit.scope,
-            opened_at: circuit.opened_at,
-            closed_at: circuit.quiet_at,
-            why: Closing::Quiet,
-        }));
-        (open, closed)
+        let (open, closed) = self.current.seen(&self.settings, now);
+        Seen { open, closed, degraded: self.newest.degraded(&self.settings.circuits, now) }
     }
 
     /// Returns the circuits as a decision sees them, without turns.
     #[must_use]
     pub fn circuits(&mut self, now: Time) -> Circuits {
-        let (open, closed) = self.seen(now);
-        Circuits::new(open, closed)
+        self.seen(now).into()
     }
 
     /// Notes that the events from this place on have changed.
     fn undo(&mut self, from: usize) {
-        if from < self.folded {
-            self.folded = 0;
-        }
+        self.folded = self.folded.filter(|folded| from >= *folded);
     }
 
     /// Folds what is not folded yet.
     fn settle(&mut self) {
-        if self.folded == 0 {
-            self.current = self.base.clone();
-        }
-        for (_, event) in &self.events[self.folded..] {
+        let folded = match self.folded {
+            Some(folded) if self.events.len() <= MOST_KEPT => folded,
+            _ => {
+                self.move_on();
+                self.current = self.base.clone();
+                0
+            }
+        };
+        for (_, event) in &self.events[folded..] {
             self.current.take(event, &self.settings);
         }
-        self.folded = self.events.len();
-        if self.folded > 2 * KEPT {
-            let rest = self.events.split_off(self.events.len() - KEPT);
-            for (place, event) in mem::replace(&mut self.events, rest) {
-                self.base.take(&event, &self.settings);
-                self.before = Some(place);
-            }
-            self.folded = self.events.len();
+        self.folded = Some(self.events.len());
+    }
+
+    /// Moves the base on to where the newest event is no longer late.
+    fn move_on(&mut self) {
+        let Some(((newest, ..), _)) = self.events.last() else { return };
+        let begins = before(*newest, LATE);
+        let settled = self.events.partition_point(|((at, ..), _)| *at < begins);
+        for (place, event) in self.events.drain(..settled) {
+            self.base.take(&event, &self.settings);
+            self.before = Some(place);
         }
     }
 }
@@ -163,5 +175,9 @@ impl Fold {
     pub(super) fn state(&mut self) -> &State {
         self.settle();
         &self.current
+    }
+
+    pub(super) fn targets(&self) -> usize {
+        self.newest.len()
     }
 }

@@ -1,7 +1,6 @@
-//! The circuits by table: how they open, how they close, and when they are probed (SPEC section 13.5).
+//! The circuits by table: how they open, how they close, and when they are probed (settled 31 to 34).
 
 mod folds;
-mod scopes;
 mod turns;
 
 use std::time::Duration;
@@ -40,12 +39,21 @@ fn ended(second: i64, target: u64, created: i64, end: End) -> Event {
     }
 }
 
-fn pulls(second: i64, target: u64) -> Event {
-    ended(second, target, second - 5, End::FailedBefore(Some(pull())))
+fn before(with: Fingerprint) -> End {
+    End::Failed { with: Some(with), before: true }
 }
 
-fn succeeds(second: i64, target: u64, created: i64) -> Event {
-    ended(second, target, created, End::Succeeded)
+/// A failure after something ran.
+fn half_way() -> End {
+    End::Failed { with: Some(set_up("disk")), before: false }
+}
+
+fn pulls(second: i64, target: u64) -> Event {
+    ended(second, target, second - 5, before(pull()))
+}
+
+fn succeeds(second: i64, target: u64, began: i64) -> Event {
+    ended(second, target, began, End::Succeeded { began: at(began) })
 }
 
 /// An event of a child of a schedule.
@@ -74,7 +82,7 @@ fn fold(events: impl IntoIterator<Item = Event>) -> Fold {
 
 /// Returns the keys that are open at a second.
 fn open(events: impl IntoIterator<Item = Event>, second: i64) -> Vec<String> {
-    fold(events).seen(at(second)).0.iter().map(|circuit| circuit.key.to_string()).collect()
+    fold(events).seen(at(second)).open.iter().map(|circuit| circuit.fingerprint.to_string()).collect()
 }
 
 const PULL: &str = "ImagePullBackOff/registry/r.example";
@@ -95,36 +103,46 @@ fn a_circuit_opens_when_enough_targets_agree_within_the_window() {
             &[],
         ),
         (
-            "a success between them",
+            "a success between them that began before them",
             [many(&[1, 2, 3]), vec![succeeds(3, 9, 0)], vec![pulls(4, 4), pulls(5, 5)]].concat(),
-            &[],
-        ),
-        (
-            "a success of what it does not touch",
-            [many(&[1, 2, 3]), vec![elsewhere(succeeds(3, 9, 0))], vec![pulls(4, 4), pulls(5, 5)]].concat(),
             &[PULL],
         ),
         (
-            "failures after something ran",
-            (1..=5).map(|n| ended(n, n.unsigned_abs(), 0, End::FailedAfter)).collect(),
+            "a success between them that began after the second",
+            [many(&[1, 2, 5]), vec![succeeds(6, 9, 3)], vec![pulls(7, 4), pulls(8, 5), pulls(9, 6)]].concat(),
             &[],
         ),
         (
+            "and two more after it",
+            [many(&[1, 2, 5]), vec![succeeds(6, 9, 3)], (7..11).map(|n| pulls(n, n.unsigned_abs())).collect()].concat(),
+            &[PULL],
+        ),
+        (
+            "a success elsewhere between them",
+            [many(&[1, 2, 3]), vec![elsewhere(succeeds(4, 9, 4))], vec![pulls(5, 4), pulls(5, 5)]].concat(),
+            &[PULL],
+        ),
+        ("failures after something ran", (1..=5).map(|n| ended(n, n.unsigned_abs(), 0, half_way())).collect(), &[]),
+        (
             "failures without a fingerprint",
-            (1..=5).map(|n| ended(n, n.unsigned_abs(), 0, End::FailedBefore(None))).collect(),
+            (1..=5).map(|n| ended(n, n.unsigned_abs(), 0, End::Failed { with: None, before: true })).collect(),
             &[],
         ),
         (
             "different fingerprints",
-            (1..=5).map(|n| ended(n, n.unsigned_abs(), 0, End::FailedBefore(Some(set_up(&n.to_string()))))).collect(),
+            (1..=5).map(|n| ended(n, n.unsigned_abs(), 0, before(set_up(&n.to_string())))).collect(),
             &[],
         ),
         ("a later success that began before it opened", with(vec![succeeds(9, 9, 5)]), &[PULL]),
         ("a later success that began after it opened", with(vec![succeeds(9, 9, 6)]), &[]),
+        (
+            "one that was made before and began after it opened",
+            with(vec![ended(9, 9, 0, End::Succeeded { began: at(6) })]),
+            &[],
+        ),
         ("a success elsewhere", with(vec![elsewhere(succeeds(9, 9, 6))]), &[PULL]),
-        ("a failure after something ran that began after it opened", with(vec![ended(9, 9, 6, End::FailedAfter)]), &[]),
-        ("a failure after something ran that began before", with(vec![ended(9, 9, 5, End::FailedAfter)]), &[PULL]),
-        ("another failure of its kind", with(vec![ended(9, 9, 6, End::FailedBefore(Some(pull())))]), &[PULL]),
+        ("a failure after something ran that began after it opened", with(vec![ended(9, 9, 6, half_way())]), &[PULL]),
+        ("another failure of its kind", with(vec![ended(9, 9, 6, before(pull()))]), &[PULL]),
         (
             "a success of a schedule that failed with it, and fetches its bundle elsewhere",
             [vec![child(1, elsewhere(pulls(1, 1)))], outage(), vec![child(1, elsewhere(succeeds(9, 1, 6)))]].concat(),
@@ -135,10 +153,7 @@ fn a_circuit_opens_when_enough_targets_agree_within_the_window() {
             [
                 vec![child(1, elsewhere(pulls(1, 1)))],
                 outage(),
-                vec![
-                    child(1, elsewhere(ended(8, 1, 6, End::FailedBefore(Some(set_up("x")))))),
-                    child(1, elsewhere(succeeds(9, 1, 6))),
-                ],
+                vec![child(1, elsewhere(ended(8, 1, 6, before(set_up("x"))))), child(1, elsewhere(succeeds(9, 1, 6)))],
             ]
             .concat(),
             &[PULL],
@@ -159,78 +174,74 @@ fn a_circuit_opens_when_enough_targets_agree_within_the_window() {
     }
 }
 
+/// Returns the share of targets that failed, where it is too large at a second.
+fn degraded(events: impl IntoIterator<Item = Event>, second: i64) -> Option<(u32, u32)> {
+    fold(events).seen(at(second)).degraded.map(|share| (share.failed, share.of))
+}
+
 #[test]
-fn the_circuit_of_all_opens_by_the_share_of_targets_that_failed_last() {
-    let failed = |n: u64| ended(10, n, 0, End::FailedBefore(Some(set_up(&n.to_string()))));
-    let ran = |n: u64| ended(10, n, 0, End::FailedAfter);
-    let well = |n: u64| succeeds(10, n, 0);
-    let mixed =
-        |bad: u64, good: u64| -> Vec<Event> { (0..bad).map(failed).chain((bad..bad + good).map(well)).collect() };
-    let again = |event: Event, second| Event { at: at(second), ..event };
+fn the_share_is_of_targets_that_only_failed_within_the_window() {
+    let failed = |n: u64| ended(10, n, 0, before(set_up(&n.to_string())));
+    let ran = |n: u64| ended(10, n, 0, half_way());
+    let mixed = |bad: u64, good: u64| -> Vec<Event> {
+        (0..bad).map(failed).chain((bad..bad + good).map(|n| succeeds(10, n, 0))).collect()
+    };
     let with = |events: Vec<Event>, extra: Vec<Event>| [events, extra].concat();
-    let rows: Vec<(&str, Vec<Event>, bool)> = vec![
-        ("ten of twenty", mixed(10, 10), true),
-        ("nine of twenty", mixed(9, 11), false),
-        ("all of nineteen", mixed(19, 0), false),
-        ("twenty failures after something ran", (0..20).map(ran).collect(), true),
-        ("twenty failures of one target", (0..20).map(|n| again(failed(1), n)).collect(), false),
-        ("one that failed, and then not", with(mixed(9, 10), vec![failed(30), again(well(30), 11)]), true),
-        ("a success that began before it opened", with(mixed(10, 10), vec![again(well(99), 11)]), true),
-        ("a success that began after it opened", with(mixed(10, 10), vec![succeeds(15, 99, 11)]), false),
-        (
-            "a failure after something ran that began after it opened",
-            with(mixed(10, 10), vec![ended(15, 99, 11, End::FailedAfter)]),
-            true,
-        ),
-        (
-            "spread over more than the window",
-            (0..20).map(|n| again(failed(n), i64::try_from(n).unwrap() * 16)).collect(),
-            false,
-        ),
+    // The tenth succeeded long before the others ended, and failed with them.
+    let flaky = || -> Vec<Event> {
+        let others = (0..20).map(|n| if n < 10 { pulls(200, n) } else { succeeds(200, n, 190) });
+        others.chain([succeeds(10, 9, 0)]).collect()
+    };
+    let rows = [
+        ("ten of twenty", mixed(10, 10), 20, Some((10, 20))),
+        ("nine of twenty", mixed(9, 11), 20, None),
+        ("all of nineteen", mixed(19, 0), 20, None),
+        ("twenty failures after something ran", (0..20).map(ran).collect(), 20, Some((20, 20))),
+        ("twenty failures of one target", (0..20).map(|n| ended(n, 1, 0, half_way())).collect(), 20, None),
+        ("one that failed, and then not", with(mixed(10, 10), vec![succeeds(11, 1, 0)]), 20, None),
+        ("one that did not fail, and then did", with(mixed(9, 11), vec![pulls(11, 9)]), 20, None),
+        ("the same, as long as its success is in the window", flaky(), 310, None),
+        ("the same, after that", flaky(), 311, Some((10, 20))),
+        ("at the end of the window", mixed(10, 10), 310, Some((10, 20))),
+        ("after the window", mixed(10, 10), 311, None),
     ];
-    for (what, events, expected) in rows {
-        // The sick ones come last, so that the share is reached only when all have finished.
-        let mut events = events;
-        events.sort_by_key(|event| {
-            matches!(event.what, What::Ended { end: End::FailedBefore(_) | End::FailedAfter, .. })
-        });
-        for (event, n) in events.iter_mut().zip(0..) {
-            event.uid = Uid::new(&format!("{n:04}"));
-        }
-        let is_open = open(events, 330) == ["*"];
-        if what != "one that failed, and then not" {
-            assert_eq!(is_open, expected, "{what}");
-        }
+    for (what, events, second, expected) in rows {
+        assert_eq!(degraded(events.clone(), second), expected, "{what}");
+        assert_eq!(degraded(events.into_iter().rev(), second), expected, "{what}, in the other order");
     }
 }
 
 #[test]
-fn a_share_or_a_number_of_nothing_opens_no_circuit() {
+fn a_share_or_a_number_of_nothing_says_nothing() {
     let off = CircuitPolicy {
         outage_targets: 0,
         breaker_threshold: crate::backoff::Thousandths::ZERO,
         ..CircuitPolicy::default()
     };
     let events: Vec<Event> = (0..200).map(|n| pulls(1, n)).collect();
-    let open = |circuits| {
-        let policy = Policy { circuits, ..Policy::default() };
-        Fold::of(&policy, events.clone()).seen(at(2)).0.iter().map(|it| it.key.to_string()).collect::<Vec<_>>()
+    let seen = |circuits| {
+        let seen = Fold::of(&Policy { circuits, ..Policy::default() }, events.clone()).seen(at(2));
+        (seen.open.len(), seen.degraded.is_some())
     };
-    assert_eq!(open(off), [""; 0]);
-    assert_eq!(open(CircuitPolicy { outage_targets: 5, ..off }), [PULL]);
-    assert_eq!(open(CircuitPolicy { outage_targets: 0, ..CircuitPolicy::default() }), ["*"]);
+    assert_eq!(seen(off), (0, false));
+    assert_eq!(seen(CircuitPolicy { outage_targets: 5, ..off }), (1, false));
+    assert_eq!(seen(CircuitPolicy { outage_targets: 0, ..CircuitPolicy::default() }), (0, true));
 }
 
-/// Returns the minutes after its opening at which an open circuit is probed, where each probe fails with its kind.
+/// Five schedules that fail at the seconds 1 to 5, each on its own target.
+fn schedules_fail() -> Vec<Event> {
+    (1..=5_i64).map(|n| child(n.unsigned_abs(), pulls(n, n.unsigned_abs()))).collect()
+}
+
+/// Returns the minutes after its opening at which an open circuit is probed, by ends of the probes.
 fn minutes_of_probes(count: usize, end: impl Fn(usize) -> Option<End>) -> Vec<i64> {
-    let mut events = outage();
+    let mut events = schedules_fail();
     let mut minutes = Vec::new();
     for n in 0..count {
-        let (seen, _) = fold(events.clone()).seen(at(5));
-        let next = seen[0].next_probe_at;
+        let next = fold(events.clone()).seen(at(5)).open[0].next_probe_at;
         minutes.push((next - at(5)).num_minutes());
         let created = (next - at(0)).num_seconds();
-        let [made, ended] = probe(u64::try_from(n).unwrap() % 3, created, end(n).unwrap_or(End::Succeeded));
+        let [made, ended] = probe(u64::try_from(n).unwrap() % 5 + 1, created, end(n).unwrap_or(before(pull())));
         events.push(made);
         if end(n).is_some() {
             events.push(ended);
@@ -241,72 +252,92 @@ fn minutes_of_probes(count: usize, end: impl Fn(usize) -> Option<End>) -> Vec<i6
 
 #[test]
 fn probes_are_as_far_apart_as_the_backoff_says() {
-    let fails = |_| Some(End::FailedBefore(Some(pull())));
+    let fails = |_| Some(before(pull()));
     assert_eq!(minutes_of_probes(8, fails), [1, 3, 7, 15, 25, 35, 45, 55]);
-    // Who is sick by itself does not probe for ever: its failure counts like any other.
-    let is_sick = |n| Some(End::FailedBefore(Some(if n == 1 { set_up("disk") } else { pull() })));
-    assert_eq!(minutes_of_probes(8, is_sick), [1, 3, 7, 15, 25, 35, 45, 55]);
+    // One that fails with something else says nothing of this, and took its wait.
+    let is_sick = |n| Some(before(if n == 1 { set_up("disk") } else { pull() }));
+    assert_eq!(minutes_of_probes(5, is_sick), [1, 3, 5, 9, 17]);
     // The first one hangs, and delays the next by one wait.
-    let hangs = |n| (n > 0).then_some(End::FailedBefore(Some(pull())));
+    let hangs = |n| (n > 0).then_some(before(pull()));
     assert_eq!(minutes_of_probes(5, hangs), [1, 2, 4, 8, 16]);
 }
 
 #[test]
-fn what_was_under_way_when_a_circuit_opened_is_no_probe() {
-    let late = [probe(1, 6, End::FailedBefore(Some(pull()))), probe(2, 64, End::FailedBefore(Some(pull())))].concat();
-    let (open, _) = fold([outage(), late].concat()).seen(at(80));
-    assert_eq!((open[0].failed_probes, open[0].next_probe_at), (0, at(65)));
+fn only_a_child_of_what_was_held_is_a_probe() {
+    let probes = |extra: Vec<Event>| {
+        let open = fold([schedules_fail(), extra].concat()).seen(at(200)).open.remove(0);
+        (open.failed_probes, (open.next_probe_at - at(0)).num_seconds(), open.probes.get("ops").copied())
+    };
+    let fails = |schedule, created| probe(schedule, created, before(pull())).to_vec();
+    assert_eq!(probes(vec![]), (0, 65, None));
+    assert_eq!(probes(fails(1, 65)), (1, 65 + 120, Some(1)));
+    assert_eq!(probes(fails(1, 64)), (0, 65, None), "it was under way when the opening became known");
+    assert_eq!(probes(fails(9, 65)), (0, 65, None), "it had not failed with it");
+    let elsewhere = vec![child(1, ended(30, 1, 6, before(set_up("x"))))];
+    assert_eq!(probes([elsewhere, fails(1, 65)].concat()), (0, 65, None), "it had failed with something else since");
+    let executions: Vec<Event> = (60..90).map(|n| pulls(n, n.unsigned_abs())).collect();
+    assert_eq!(probes(executions), (0, 65, None), "no schedule made it");
+}
+
+#[test]
+fn after_the_success_of_another_a_circuit_that_opens_again_holds_nobody_for_a_while() {
+    let again = |closes: Event| {
+        let five: Vec<Event> = (100..105).map(|n| pulls(n, n.unsigned_abs())).collect();
+        let open = fold([schedules_fail(), vec![closes], five].concat()).seen(at(110)).open.remove(0);
+        ((open.opened_at - at(0)).num_seconds(), (open.holds_from - at(0)).num_seconds())
+    };
+    assert_eq!(again(succeeds(90, 9, 80)), (104, 90 + 600));
+    let [_, probe] = probe(1, 80, End::Succeeded { began: at(80) });
+    assert_eq!(again(probe), (104, 104));
+    let closings = |events: Vec<Event>| fold(events).seen(at(110)).closed.iter().map(|it| it.why).collect::<Vec<_>>();
+    assert_eq!(closings([schedules_fail(), vec![succeeds(90, 9, 80)]].concat()), [Closing::Success]);
 }
 
 #[test]
 fn a_probe_that_was_deleted_before_its_end_is_forgotten() {
-    let mut fold = fold(outage());
-    let [made, _] = probe(1, 65, End::Succeeded);
+    let mut fold = fold(schedules_fail());
+    let [made, _] = probe(1, 65, before(pull()));
     assert_eq!(fold.take([made.clone()]), Taken::Yes);
-    assert_eq!(fold.seen(at(70)).0[0].next_probe_at, at(125));
+    assert_eq!(fold.seen(at(70)).open[0].next_probe_at, at(125));
     assert_eq!(fold.forget(at(65), &made.uid), Taken::Yes);
-    assert_eq!(fold.seen(at(70)).0[0].next_probe_at, at(65));
+    assert_eq!(fold.seen(at(70)).open[0].next_probe_at, at(65));
 }
 
 #[test]
 fn a_circuit_closes_when_nothing_is_heard_of_it_for_long() {
     let quiet = 5 + 20 * 60;
-    let [made, _] = probe(1, 600, End::Succeeded);
+    let [made, _] = probe(1, 600, before(pull()));
     let rows: Vec<(&str, Vec<Event>, i64)> = vec![
         ("nothing", vec![], quiet),
         ("a failure of its kind", vec![pulls(100, 9)], 100 + 20 * 60),
-        ("another failure", vec![ended(100, 9, 90, End::FailedBefore(Some(set_up("x"))))], quiet),
+        ("another failure", vec![ended(100, 9, 90, before(set_up("x")))], quiet),
         ("a probe that hangs", vec![made], 600 + 20 * 60),
         ("a failure of its kind after that", vec![pulls(quiet + 1, 9)], quiet),
     ];
     for (what, extra, expected) in rows {
-        let mut fold = fold([outage(), extra].concat());
+        let mut fold = fold([schedules_fail(), extra].concat());
         // Its events may be later than that moment: what comes after a closing says nothing of what is closed.
         let is_earlier = !what.ends_with("after that");
-        assert_eq!(fold.seen(at(expected - 1)).0.len(), usize::from(is_earlier), "{what}");
-        let (open, closed) = fold.seen(at(expected));
-        let closed: Vec<_> = closed.iter().map(|it| (it.opened_at, it.closed_at, it.why)).collect();
-        assert_eq!((open.len(), closed), (0, vec![(at(5), at(expected), Closing::Quiet)]), "{what}");
+        assert_eq!(fold.seen(at(expected - 1)).open.len(), usize::from(is_earlier), "{what}");
+        let seen = fold.seen(at(expected));
+        let closed: Vec<_> = seen.closed.iter().map(|it| (it.opened_at, it.closed_at, it.why)).collect();
+        assert_eq!((seen.open.len(), closed), (0, vec![(at(5), at(expected), Closing::Quiet)]), "{what}");
     }
 }
 
 #[test]
-fn what_a_decision_sees_says_what_is_touched() {
+fn what_a_decision_sees_says_what_is_held() {
     let circuits = fold(outage()).circuits(at(10));
-    let touching = |registry: &str, last: Option<&Fingerprint>, second: i64| {
-        circuits.touching("ops", &origin(registry), last, at(second)).count()
-    };
     let quiet = 5 + 20 * 60;
     let is_open = |fingerprint: &Fingerprint, second| circuits.is_open_for(fingerprint, at(second));
     assert_eq!([4, 5, quiet - 1, quiet].map(|second| is_open(&pull(), second)), [false, true, true, false]);
     assert!(!is_open(&set_up("disk"), 10));
-    assert_eq!(touching("r.example", None, 10), 1);
-    assert_eq!(touching("other.example", None, 10), 0);
-    assert_eq!(touching("other.example", Some(&pull()), 10), 1);
-    assert_eq!(touching("other.example", Some(&set_up("disk")), 10), 0);
-    let quiet = 5 + 20 * 60;
-    assert_eq!(touching("r.example", None, quiet), 0);
-    let closings: Vec<_> = circuits.closings("ops", &origin("r.example"), None, at(quiet)).map(|(_, at)| at).collect();
-    assert_eq!(closings, [at(quiet)]);
+    let holds = |last: Option<Fingerprint>, second| circuits.holding(last.as_ref(), at(second)).is_some();
+    assert_eq!([holds(Some(pull()), 10), holds(Some(set_up("x")), 10), holds(None, 10)], [true, false, false]);
+    assert!(!holds(Some(pull()), quiet));
+    let closing = |failed, second| circuits.closing(&pull(), at(failed), at(second));
+    assert_eq!(closing(9, 10), None);
+    assert_eq!(closing(9, quiet), Some((at(quiet), Closing::Quiet)));
+    assert_eq!(closing(quiet + 1, quiet), None, "it failed later");
     assert_eq!(Circuits::default(), fold([]).circuits(at(10)));
 }

@@ -24,7 +24,8 @@ impl View<'_> {
     fn identify(self, execution: &Execution, failure: Failure) -> Failure {
         let fingerprint = Fingerprint::of(failure.symptoms(), &execution.origin);
         let is_open = |fingerprint| self.target.circuits.is_open_for(fingerprint, failure.failed_at);
-        let shared_outage = failure.may_be_shared() && is_open(&fingerprint);
+        // A child's failure never counts for its target, and always for its schedule (settled 32).
+        let shared_outage = execution.child.is_none() && failure.may_be_shared() && is_open(&fingerprint);
         let counts = failure.charge.next_allowed_execution.is_some();
         let charge =
             if shared_outage && counts { self.charge(failure.failed_at, Weight::Waits) } else { failure.charge };

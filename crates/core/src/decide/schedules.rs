@@ -167,8 +167,7 @@ impl Case<'_> {
         let Self { schedule, view, next, .. } = self;
         let slot = self.slot();
         asked.push((OTHERWISE, "a child is made for the slot".into()));
-        let circuits = || self.circuits().map(|circuit| circuit.key.clone()).collect();
-        let probe = if self.probes() { Probe::Makes(circuits()) } else { Probe::None };
+        let probe = self.probes();
         decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: None, next, probe }));
         let deadline = schedule.plan.as_ref().ok().and_then(|plan| plan.deadline);
         let start_before = deadline.map_or(after(view.now, START_WITHIN), |deadline| after(slot, deadline));

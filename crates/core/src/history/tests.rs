@@ -29,7 +29,7 @@ fn executions_are_in_the_order_of_their_numbers_then_of_their_ends_then_of_their
         completed("a", "w", 2, 5),
         without_number(stalled("X", "w", 0, 5, 6)),
         without_number(stalled("y", "w", 0, 4, 5)),
-        without_number(past("odd", "w", 0, ExecutionState::Completed { completed_at: None })),
+        without_number(past("odd", "w", 0, ExecutionState::Completed { started_at: None, completed_at: None })),
         without_number(past(
             "late",
             "w",

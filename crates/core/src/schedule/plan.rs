@@ -235,7 +235,7 @@ fn most_missed(plan: &Plan) -> u32 {
 /// Returns by how much all slots of a schedule are later: the same share of the spread for ever.
 #[must_use]
 pub fn offset(uid: &Uid, spread: Duration) -> Duration {
-    Duration::from_secs(share_of(&uid.to_string(), spread.as_secs()))
+    Duration::from_secs(share_of(&uid.to_string(), 0, spread.as_secs()))
 }
 
 impl Schedule {

@@ -94,7 +94,7 @@ fn state(weight_of_past: u32) -> impl Strategy<Value = ExecutionState> {
             run: named.then(|| run_id(run)),
             started_at: Some(at(0)),
         }),
-        weight_of_past => maybe_at().prop_map(|completed_at| ExecutionState::Completed { completed_at }),
+        weight_of_past => maybe_at().prop_map(|completed_at| ExecutionState::Completed { started_at: None, completed_at }),
         2 * weight_of_past => failed_state().prop_map(ExecutionState::Failed),
         1 => maybe_at().prop_map(|completed_at| ExecutionState::Skipped { completed_at }),
     ]

@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 use wfe_core::Time;
-use wfe_core::circuit::{CircuitKey, Circuits};
+use wfe_core::circuit::Circuits;
 use wfe_core::decide::decide;
+use wfe_core::fingerprint::Fingerprint;
 use wfe_core::name::ScheduleId;
 use wfe_core::policy::Policy;
 use wfe_core::schedule::HeldBy;
@@ -11,8 +12,8 @@ use wfe_view::index::{Index, Key, Kind};
 
 use super::{Lookout, Seen};
 
-/// The schedules that circuits hold, and which circuits hold each.
-pub(crate) type HeldByCircuits = Vec<(ScheduleId, Vec<CircuitKey>)>;
+/// The schedules that circuits hold though their slot is due, each with its circuit.
+pub(crate) type HeldByCircuits = Vec<(ScheduleId, Fingerprint)>;
 
 impl Lookout {
     /// Lists what the operator would list, for its circuits. Without the schedules, nobody has a turn.
@@ -41,8 +42,8 @@ impl Seen {
             for (id, judgement) in decide(&entry.target, &self.installation.policy, self.now).schedules {
                 let Some(schedule) = entry.target.schedules.get(&id.uid) else { continue };
                 if judgement.held == Some(HeldBy::CircuitOpen) {
-                    let circuits = schedule.held_by(&entry.target.circuits, self.now);
-                    held.push((id, circuits.map(|circuit| circuit.key.clone()).collect()));
+                    let circuit = schedule.held_by(&entry.target.circuits, self.now);
+                    held.extend(circuit.map(|circuit| (id, circuit.fingerprint.clone())));
                 }
             }
         }

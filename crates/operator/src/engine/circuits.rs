@@ -2,12 +2,64 @@
 //!
 //! The index folds them; a follower does so too, and tells nobody.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use wfe_core::Time;
+use wfe_core::fingerprint::Fingerprint;
 use wfe_view::index::CircuitNews;
 
 use super::Engine;
 use crate::events::Announcement;
+
+/// How long after an opening that people were told of they are told of the next one of the same circuit (settled 34). A
+/// registry that answers now and then opens and closes its circuit many times in a minute.
+const TOLD_AGAIN_AFTER: Duration = Duration::from_mins(10);
+/// How many circuits are remembered so: ten times as many as can be open.
+const MOST_TOLD: usize = 1_000;
+
+/// What people were told of circuits. Whoever follows keeps it as well, so that a new leader tells nothing twice.
+#[derive(Debug, Default)]
+pub(super) struct Told(BTreeMap<Fingerprint, ToldOf>);
+
+#[derive(Clone, Copy, Debug)]
+struct ToldOf {
+    /// When the circuit opened of which they were told.
+    opened_at: Time,
+    /// Whether they have not been told of a closing since.
+    is_open: bool,
+}
+
+impl Told {
+    /// Tells whether people are told of this, and notes that they are.
+    fn takes(&mut self, news: &CircuitNews) -> bool {
+        match news {
+            CircuitNews::Opened(circuit) => {
+                let last = self.0.get(&circuit.fingerprint);
+                if last.is_some_and(|last| circuit.opened_at < last.opened_at + TOLD_AGAIN_AFTER) {
+                    return false;
+                }
+                let told = ToldOf { opened_at: circuit.opened_at, is_open: true };
+                self.0.insert(circuit.fingerprint.clone(), told);
+                if self.0.len() > MOST_TOLD {
+                    let oldest = self.0.iter().min_by_key(|(_, told)| told.opened_at).map(|(it, _)| it.clone());
+                    oldest.map(|oldest| self.0.remove(&oldest));
+                }
+                true
+            }
+            CircuitNews::Closed(circuit) => {
+                let told = self.0.get_mut(&circuit.fingerprint).filter(|told| told.is_open);
+                told.map(|told| told.is_open = false).is_some()
+            }
+            CircuitNews::Probed { .. } => false,
+        }
+    }
+
+    fn is_of(&self, fingerprint: &Fingerprint, opened_at: Time) -> bool {
+        self.0.get(fingerprint).is_some_and(|told| told.opened_at == opened_at)
+    }
+}
 
 impl Engine {
     /// Takes the policy that is in force for what circuits open by.
@@ -19,28 +71,35 @@ impl Engine {
     /// Folds what has happened, and tells what became of the circuits. What they change is dirty then.
     pub(super) fn settle_circuits(&mut self) {
         let news = self.index.settle_circuits(self.settings.clock.now());
-        if !self.leads {
-            return;
+        if self.leads {
+            self.circuits.show(self.index.circuits());
         }
-        self.circuits.show(self.index.circuits());
         for news in news {
-            match &news {
-                CircuitNews::Opened(circuit) => tracing::warn!(
-                    circuit = %circuit.key, failed = circuit.failed, of = circuit.of, since = %circuit.opened_at,
-                    holds = %circuit.scope,
-                    "a circuit is open: the schedules that it touches wait, but for one probe at a time"
-                ),
-                CircuitNews::Closed(circuit) => tracing::info!(
-                    circuit = %circuit.key, since = %circuit.opened_at, held = %circuit.scope,
-                    why = circuit.why.as_str(),
-                    "a circuit has closed: what it held goes on"
-                ),
-                CircuitNews::Probed { key, got_past } => {
-                    self.metrics.circuits().probed(*got_past);
-                    tracing::info!(circuit = %key, got_past, "a probe has ended");
+            let is_told = self.told_of_circuits.takes(&news);
+            if self.leads {
+                self.log_circuit(&news);
+                if is_told {
+                    self.announce_circuit(&news);
                 }
             }
-            self.announce_circuit(&news);
+        }
+    }
+
+    fn log_circuit(&self, news: &CircuitNews) {
+        match news {
+            CircuitNews::Opened(circuit) => tracing::warn!(
+                circuit = %circuit.fingerprint, failed = circuit.failed, since = %circuit.opened_at,
+                holds_from = %circuit.holds_from,
+                "a circuit is open: the schedules that failed with it wait, but for one probe at a time"
+            ),
+            CircuitNews::Closed(circuit) => tracing::info!(
+                circuit = %circuit.fingerprint, since = %circuit.opened_at, why = circuit.why.as_str(),
+                "a circuit has closed: what it held goes on"
+            ),
+            CircuitNews::Probed { fingerprint, completed } => {
+                self.metrics.circuits().probed(*completed);
+                tracing::info!(circuit = %fingerprint, completed, "a probe has ended");
+            }
         }
     }
 
@@ -51,7 +110,14 @@ impl Engine {
         let opened = self.index.circuits().open().cloned().map(CircuitNews::Opened);
         let closed = self.index.circuits().closed().cloned().map(CircuitNews::Closed);
         for news in opened.chain(closed) {
-            self.announce_circuit(&news);
+            let (fingerprint, opened_at) = match &news {
+                CircuitNews::Opened(circuit) => (&circuit.fingerprint, circuit.opened_at),
+                CircuitNews::Closed(circuit) => (&circuit.fingerprint, circuit.opened_at),
+                CircuitNews::Probed { .. } => continue,
+            };
+            if self.told_of_circuits.is_of(fingerprint, opened_at) {
+                self.announce_circuit(&news);
+            }
         }
     }
 
@@ -65,5 +131,59 @@ impl Engine {
             CircuitNews::Probed { .. } => return,
         };
         self.performer.announce(announcement);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wfe_core::circuit::{ClosedCircuit, Closing, OpenCircuit};
+
+    use super::*;
+
+    #[test]
+    fn people_are_told_of_a_circuit_that_flaps_once_in_ten_minutes() {
+        let at = |second| Time::from_timestamp(second, 0).unwrap();
+        let opened = |fingerprint: &str, second| {
+            CircuitNews::Opened(OpenCircuit {
+                fingerprint: Fingerprint::parse(fingerprint).unwrap(),
+                opened_at: at(second),
+                holds_from: at(second),
+                failed: 5,
+                failed_probes: 0,
+                probes: Arc::default(),
+                next_probe_at: at(second),
+                quiet_at: at(second),
+                turn: None,
+            })
+        };
+        let closed = |fingerprint: &str, second| {
+            CircuitNews::Closed(ClosedCircuit {
+                fingerprint: Fingerprint::parse(fingerprint).unwrap(),
+                opened_at: at(second),
+                closed_at: at(second),
+                why: Closing::Success,
+            })
+        };
+        let (one, other) = ("Forbidden/cluster", "ImagePullBackOff/registry/r.example");
+        let mut told = Told::default();
+        for (news, expected) in [
+            (opened(one, 0), true),
+            (closed(one, 0), true),
+            (opened(one, 20), false),
+            (opened(other, 20), true),
+            (closed(one, 20), false),
+            (opened(one, 599), false),
+            (closed(one, 599), false),
+            (opened(one, 600), true),
+            (closed(other, 25), true),
+        ] {
+            assert_eq!(told.takes(&news), expected, "{news:?}");
+        }
+        let fingerprint = Fingerprint::parse(one).unwrap();
+        assert!(told.is_of(&fingerprint, at(600)) && !told.is_of(&fingerprint, at(599)));
+        for n in 0..2 * MOST_TOLD {
+            told.takes(&opened(&format!("Unknown/workflow/w{n}@1"), 1_000));
+        }
+        assert!(told.0.len() <= MOST_TOLD);
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
-use wfe_core::circuit::{CircuitKey, Circuits};
+use wfe_core::circuit::Circuits;
+use wfe_core::fingerprint::Fingerprint;
 
 use super::series::LimitedSeries;
 
@@ -25,7 +26,7 @@ impl CircuitMetrics {
             open: IntGaugeVec::new(
                 Opts::new(
                     "workflow_circuit_open",
-                    "1 for each circuit that is open, by the fingerprint of what many targets share; * is all failures.",
+                    "1 for each circuit that is open, by the fingerprint of the failure that many targets share.",
                 ),
                 &["fingerprint"],
             )?,
@@ -34,8 +35,8 @@ impl CircuitMetrics {
                 &["outcome"],
             )?,
         };
-        for got_past in [true, false] {
-            let _ = all.probes.with_label_values(&[outcome(got_past)]);
+        for completed in [true, false] {
+            let _ = all.probes.with_label_values(&[outcome(completed)]);
         }
         Ok(all)
     }
@@ -46,8 +47,8 @@ impl CircuitMetrics {
     }
 
     /// Counts a probe that has ended.
-    pub fn probed(&self, got_past: bool) {
-        self.probes.with_label_values(&[outcome(got_past)]).inc();
+    pub fn probed(&self, completed: bool) {
+        self.probes.with_label_values(&[outcome(completed)]).inc();
     }
 
     /// Returns the gauge of the circuits that are open.
@@ -59,21 +60,21 @@ impl CircuitMetrics {
     }
 }
 
-fn outcome(got_past: bool) -> &'static str {
-    if got_past { "succeeded" } else { "failed" }
+fn outcome(completed: bool) -> &'static str {
+    if completed { "succeeded" } else { "failed" }
 }
 
 /// Shows which circuits are open. Owned by whoever decides.
 pub struct CircuitGauges {
     open: LimitedSeries<1>,
     /// What is shown, and whether it has a series of its own.
-    shown: BTreeMap<CircuitKey, bool>,
+    shown: BTreeMap<Fingerprint, bool>,
 }
 
 impl CircuitGauges {
     /// Shows the circuits that are open now.
     pub fn show(&mut self, circuits: &Circuits) {
-        let is_open = |key: &CircuitKey| circuits.open().any(|circuit| circuit.key == *key);
+        let is_open = |key: &Fingerprint| circuits.open().any(|circuit| circuit.fingerprint == *key);
         for (key, has_series) in self.shown.extract_if(.., |key, _| !is_open(key)) {
             if has_series {
                 self.open.remove([key.as_str()]);
@@ -82,9 +83,9 @@ impl CircuitGauges {
             }
         }
         for circuit in circuits.open() {
-            if !self.shown.contains_key(&circuit.key) {
-                let has_series = self.open.add([circuit.key.as_str()], 1);
-                self.shown.insert(circuit.key.clone(), has_series);
+            if !self.shown.contains_key(&circuit.fingerprint) {
+                let has_series = self.open.add([circuit.fingerprint.as_str()], 1);
+                self.shown.insert(circuit.fingerprint.clone(), has_series);
             }
         }
     }
@@ -100,23 +101,22 @@ mod tests {
     use super::*;
     use prometheus::core::Collector;
     use wfe_core::Time;
-    use wfe_core::circuit::{OpenCircuit, Scope};
-    use wfe_core::fingerprint::Fingerprint;
+    use wfe_core::circuit::{OpenCircuit, Seen};
 
-    fn circuits(keys: &[&str]) -> Circuits {
+    fn circuits(fingerprints: &[&str]) -> Circuits {
         let at = Time::UNIX_EPOCH;
-        let open = keys.iter().map(|key| OpenCircuit {
-            key: Fingerprint::parse(key).map_or(CircuitKey::All, CircuitKey::Of),
-            scope: Scope::default(),
+        let open = fingerprints.iter().map(|fingerprint| OpenCircuit {
+            fingerprint: Fingerprint::parse(fingerprint).unwrap(),
             opened_at: at,
+            holds_from: at,
             failed: 5,
-            of: 5,
             failed_probes: 0,
+            probes: std::sync::Arc::default(),
             next_probe_at: at,
             quiet_at: at,
             turn: None,
         });
-        Circuits::new(open.collect(), vec![])
+        Seen { open: open.collect(), ..Seen::default() }.into()
     }
 
     #[test]
@@ -129,11 +129,11 @@ mod tests {
             all.sort();
             all
         };
-        let (one, two) = ("Forbidden/cluster", "ImagePullBackOff/registry/r.example");
-        gauges.show(&circuits(&["*", one]));
-        assert_eq!(series(&gauges), ["*", one]);
-        gauges.show(&circuits(&["*", one, two]));
-        assert_eq!(series(&gauges), ["*", one, "overflow"]);
+        let (zero, one, two) = ("Forbidden/cluster", "ImagePullBackOff/registry/r.example", "Unknown/cluster");
+        gauges.show(&circuits(&[zero, one]));
+        assert_eq!(series(&gauges), [zero, one]);
+        gauges.show(&circuits(&[zero, one, two]));
+        assert_eq!(series(&gauges), [zero, one, "overflow"]);
         gauges.show(&circuits(&[one, two]));
         assert_eq!(series(&gauges), [one, "overflow"]);
         gauges.show(&circuits(&[one]));

@@ -58,7 +58,7 @@ pub struct PolicyArgs {
     pub cooldown_period: Duration,
 
     /// How many different targets must fail with the same fingerprint, before anything ran, for this to be a failure
-    /// that they share: a circuit opens, and schedules that it touches wait. 2 to 1000; 0: no circuit opens so.
+    /// that they share: a circuit opens, and schedules that failed with it wait. 2 to 1000; 0: no circuit opens.
     #[arg(long, env = "WFE_OUTAGE_TARGETS", value_name = "NUMBER", default_value = "5", value_parser = parse_number)]
     pub outage_targets: u32,
 
@@ -66,8 +66,8 @@ pub struct PolicyArgs {
     #[arg(long, env = "WFE_OUTAGE_WINDOW", value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub outage_window: Duration,
 
-    /// Which share of the targets that finish within outage-window must fail, for whatever reason, to open the circuit
-    /// of all schedules, from 0 to 1. 0: no share does.
+    /// Which share of the targets that finish within outage-window must only fail, for whatever reason, for triages to
+    /// wait, an hour at most, from 0 to 1. 0: no share does.
     #[arg(long, env = "WFE_BREAKER_THRESHOLD", value_name = "SHARE", default_value = "0.5", value_parser = parse_share)]
     pub breaker_threshold: Thousandths,
 

@@ -1,15 +1,14 @@
-//! The circuits: what has ended of all targets, folded, and whose turn it is to probe (SPEC section 13.5).
+//! The circuits: what has ended of all targets, folded, and whose turn it is to probe (settled 31 to 36).
 //!
 //! The rules are those of `wfe_core::circuit`. Here it is known which events an execution brings, when all must be
 //! folded anew, and whose decisions a change of the circuits may change.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use wfe_core::action::{Decision, Probe};
 use wfe_core::chain::ChainName;
-use wfe_core::circuit::{
-    CircuitKey, Circuits, ClosedCircuit, Closing, End, Event, Fold, OpenCircuit, Taken, Turns, What,
-};
+use wfe_core::circuit::{Circuits, ClosedCircuit, Closing, End, Event, Fold, OpenCircuit, Taken, Turns, What};
 use wfe_core::execution::{Execution, ExecutionState, FailedState};
 use wfe_core::fingerprint::Fingerprint;
 use wfe_core::name::Uid;
@@ -35,9 +34,9 @@ pub enum CircuitNews {
     /// A probe of it has ended.
     Probed {
         /// Which circuit.
-        key: CircuitKey,
-        /// Whether the probe got past what the circuit is about.
-        got_past: bool,
+        fingerprint: Fingerprint,
+        /// Whether it completed.
+        completed: bool,
     },
 }
 
@@ -109,8 +108,8 @@ impl Index {
         for (schedule, judgement) in &decision.schedules {
             match &judgement.probe {
                 Probe::None => breakers.turns.leave(&schedule.uid),
-                Probe::Awaits(circuits) => breakers.turns.wait(&schedule.uid, circuits.clone()),
-                Probe::Makes(circuits) => breakers.turns.make(&schedule.uid, circuits.clone(), now),
+                Probe::Awaits(asks) => breakers.turns.wait(schedule, asks.clone()),
+                Probe::Makes(asks) => breakers.turns.make(schedule, asks.clone(), now),
             }
         }
     }
@@ -123,31 +122,37 @@ impl Index {
         }
         self.fold_pending(now);
         let breakers = &mut self.breakers;
-        let (mut open, closed) = breakers.fold.seen(now);
-        breakers.turns.give(&mut open, now);
+        let mut seen = breakers.fold.seen(now);
+        breakers.turns.give(&mut seen.open, now);
         let was: Vec<OpenCircuit> = breakers.shown.open().cloned().collect();
-        let closing = |was: &OpenCircuit| closed.iter().find(|it| it.key == was.key && it.opened_at == was.opened_at);
+        let closing = |was: &OpenCircuit| {
+            let is_it = |it: &&ClosedCircuit| it.fingerprint == was.fingerprint && it.opened_at == was.opened_at;
+            seen.closed.iter().find(is_it)
+        };
         // An event that comes late moves the moment of an opening, and nothing has closed by that.
         let is_same = |was: &OpenCircuit, is: &OpenCircuit| {
-            was.key == is.key && (was.opened_at == is.opened_at || closing(was).is_none())
+            was.fingerprint == is.fingerprint && (was.opened_at == is.opened_at || closing(was).is_none())
         };
         let mut news = std::mem::take(&mut breakers.probed);
-        for gone in was.iter().filter(|was| !open.iter().any(|is| is_same(was, is))) {
+        let mut forgotten = Vec::new();
+        for gone in was.iter().filter(|was| !seen.open.iter().any(|is| is_same(was, is))) {
             let closed = closing(gone).cloned().unwrap_or_else(|| {
-                let (key, scope, opened_at) = (gone.key.clone(), gone.scope.clone(), gone.opened_at);
-                let closed = ClosedCircuit { key, scope, opened_at, closed_at: now, why: Closing::Forgotten };
-                breakers.forgotten.push(closed.clone());
+                let (fingerprint, opened_at) = (gone.fingerprint.clone(), gone.opened_at);
+                let closed = ClosedCircuit { fingerprint, opened_at, closed_at: now, why: Closing::Forgotten };
+                forgotten.push(closed.clone());
                 closed
             });
             news.push(CircuitNews::Closed(closed));
         }
-        let opened = open.iter().filter(|is| !was.iter().any(|was| is_same(was, is)));
+        let opened = seen.open.iter().filter(|is| !was.iter().any(|was| is_same(was, is)));
         news.extend(opened.cloned().map(CircuitNews::Opened));
-        // Closings spread what was held for one base cooldown, and say nothing after that.
+        // A closing that the fold does not know spreads what was held, and says nothing after that.
+        breakers.forgotten.extend(forgotten);
         let spreads = |it: &ClosedCircuit| now < it.closed_at + breakers.policy.backoff.base;
-        breakers.forgotten.retain(spreads);
-        let closed = closed.into_iter().filter(spreads).chain(breakers.forgotten.iter().cloned()).collect();
-        let shown = Circuits::new(open, closed);
+        let is_known = |it: &ClosedCircuit| seen.closed.iter().any(|known| known.fingerprint == it.fingerprint);
+        breakers.forgotten.retain(|it| spreads(it) && !is_known(it));
+        seen.closed.extend(breakers.forgotten.iter().cloned());
+        let shown = Circuits::from(seen);
         if shown == breakers.shown {
             return news;
         }
@@ -167,16 +172,10 @@ impl Index {
         let made = made(execution).filter(|_| was_terminal.is_none());
         let breakers = &mut self.breakers;
         if let Some(ended) = ended.as_ref().filter(|_| was_terminal.is_some()) {
-            let is_probe = |circuit: &&OpenCircuit| is_probe(circuit, execution, &breakers.fold, &breakers.policy);
-            let probed = breakers.shown.open().filter(is_probe);
-            let got_past = |circuit: &OpenCircuit| match &ended.what {
-                What::Ended { end: End::Succeeded, .. } => true,
-                What::Ended { end: End::FailedAfter, .. } => circuit.key != CircuitKey::All,
-                _ => false,
-            };
-            let probed =
-                probed.map(|circuit| CircuitNews::Probed { key: circuit.key.clone(), got_past: got_past(circuit) });
-            breakers.probed.extend(probed);
+            let schedule = ended.schedule.as_ref();
+            let probed = schedule.and_then(|schedule| breakers.fold.probed(schedule, execution.created));
+            let completed = matches!(&ended.what, What::Ended { end: End::Succeeded { .. }, .. });
+            breakers.probed.extend(probed.cloned().map(|fingerprint| CircuitNews::Probed { fingerprint, completed }));
         }
         breakers.pending.extend(made.into_iter().chain(ended));
         if breakers.pending.len() > MOST_PENDING {
@@ -230,57 +229,44 @@ impl Index {
         breakers.pending.clear();
     }
 
-    /// Marks the targets of the schedules that a circuit touches which has opened or closed or holds other namespaces
-    /// now, and of those whose turn it is or was.
+    /// Marks the targets of the schedules that failed last with a circuit that has opened, closed or changed whom it
+    /// holds; of those whose turn it is or was; and, where the share of failures has become large or small, of all that
+    /// failed last.
     fn mark_held(&mut self, was: &Circuits, is: &Circuits) {
         let is_in = |all: &Circuits, one: &OpenCircuit| {
-            let is_one = |it: &OpenCircuit| it.key == one.key && it.opened_at == one.opened_at && it.scope == one.scope;
+            let is_one = |it: &OpenCircuit| {
+                it.fingerprint == one.fingerprint && it.opened_at == one.opened_at && it.holds_from == one.holds_from
+            };
             all.open().any(is_one)
         };
-        // Both what held a schedule before and what holds it now: a failure that comes late may narrow a scope.
         let gone = was.open().filter(|one| !is_in(is, one));
-        let changed: Vec<_> = gone.chain(is.open().filter(|one| !is_in(was, one))).collect();
-        let turns = |circuits: &Circuits| -> Vec<(Uid, CircuitKey, Time)> {
-            let turns = circuits.open().filter_map(|it| Some((it.turn.clone()?, it.key.clone(), it.next_probe_at)));
+        let changed: BTreeSet<_> =
+            gone.chain(is.open().filter(|one| !is_in(was, one))).map(|it| &it.fingerprint).collect();
+        let turns = |circuits: &Circuits| -> BTreeSet<(Uid, Fingerprint, Time)> {
+            let turns =
+                circuits.open().filter_map(|it| Some((it.turn.clone()?, it.fingerprint.clone(), it.next_probe_at)));
             turns.collect()
         };
-        let (before, after) = (turns(was), turns(is));
-        let moved =
-            before.iter().filter(|it| !after.contains(it)).chain(after.iter().filter(|it| !before.contains(it)));
-        for (uid, _, _) in moved {
+        for (uid, _, _) in turns(was).symmetric_difference(&turns(is)) {
             if let Some(key) = self.places[&Kind::Schedule].get(uid) {
                 self.dirty.insert(key.clone());
             }
         }
-        if changed.is_empty() {
+        let turned = was.degraded().is_some() != is.degraded().is_some();
+        if changed.is_empty() && !turned {
             return;
         }
         for (uid, key) in &self.places[&Kind::Schedule] {
             let schedule = self.targets.get(key).and_then(|entry| entry.target.schedules.get(uid));
-            let is_touched = |it: &Schedule| {
-                let last = it.failed_last_with();
-                changed.iter().any(|circuit| circuit.touches(&it.id.namespace, &it.origin, last))
+            let is_concerned = |it: &Schedule| {
+                it.failed_last().is_some_and(|(with, _)| changed.contains(with))
+                    || turned && it.status.failure_count > 0
             };
-            if schedule.is_some_and(is_touched) {
+            if schedule.is_some_and(is_concerned) {
                 self.dirty.insert(key.clone());
             }
         }
     }
-}
-
-/// Tells whether an execution that has ended was a probe of a circuit: what its schedule failed with before makes it
-/// one too, since a probe that succeeds has no fingerprint of its own.
-fn is_probe(circuit: &OpenCircuit, execution: &Execution, fold: &Fold, policy: &Policy) -> bool {
-    let Some(child) = execution.child.as_deref().filter(|child| !child.analyses) else { return false };
-    let failed_with = match &execution.state {
-        ExecutionState::Failed(failed) => failed.fingerprint.as_ref(),
-        _ => None,
-    };
-    let namespace = &execution.id.namespace;
-    let touches = |fingerprint| circuit.touches(namespace, &execution.origin, fingerprint);
-    let first = circuit.opened_at + policy.backoff.after(1);
-    let is_held = circuit.scope.since(namespace).is_some_and(|since| since <= execution.created);
-    is_held && execution.created >= first && (touches(failed_with) || touches(fold.failed_last(&child.schedule)))
 }
 
 /// Returns the event that an execution was made for a schedule, where it was.
@@ -302,12 +288,14 @@ fn ended(target: ChainName, execution: &Execution) -> Option<Event> {
         return None;
     }
     let end = match &execution.state {
-        ExecutionState::Completed { .. } => End::Succeeded,
-        ExecutionState::Failed(failed) if failed.cancelled || is_too_late(execution, failed) => return None,
-        ExecutionState::Failed(failed) if failed.was_execution_failure => End::FailedAfter,
-        ExecutionState::Failed(failed) => {
-            End::FailedBefore(failed.fingerprint.clone().filter(Fingerprint::may_be_shared))
+        ExecutionState::Completed { started_at, .. } => {
+            End::Succeeded { began: started_at.unwrap_or(execution.created) }
         }
+        ExecutionState::Failed(failed) if failed.cancelled || is_too_late(execution, failed) => return None,
+        ExecutionState::Failed(failed) => End::Failed {
+            with: failed.fingerprint.clone().filter(Fingerprint::may_be_shared),
+            before: !failed.was_execution_failure,
+        },
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } | ExecutionState::Skipped { .. } => {
             return None;
         }

@@ -324,11 +324,11 @@ pub(super) fn relative_of(execution: &Execution) -> Option<(Uid, Relative)> {
 }
 
 fn child_of(execution: &Execution, slot: Time) -> Child {
-    let (fingerprint, shared) = match &execution.state {
-        ExecutionState::Failed(failed) => (failed.fingerprint.clone(), failed.shared_outage),
-        _ => (None, false),
+    let fingerprint = match &execution.state {
+        ExecutionState::Failed(failed) => failed.fingerprint.clone(),
+        _ => None,
     };
-    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason, fingerprint, shared };
+    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason, fingerprint };
     let state = match &execution.state {
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => ChildState::AtWork,
         ExecutionState::Completed { .. } => ended(Outcome::Completed, None),

@@ -14,7 +14,7 @@ use crate::index::{EndPhase, EndShown};
 pub(super) fn end_shown(data: &Value, conditions: &[Condition], state: &ExecutionState) -> Option<EndShown> {
     let (phase, at) = match state {
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => return None,
-        ExecutionState::Completed { completed_at } => (EndPhase::Completed, (*completed_at)?),
+        ExecutionState::Completed { completed_at, .. } => (EndPhase::Completed, (*completed_at)?),
         ExecutionState::Failed(failed) => (EndPhase::Failed, failed.completed_at.or(failed.failed_at)?),
         ExecutionState::Skipped { completed_at } => {
             let text = |path| data.pointer(path).and_then(Value::as_str).unwrap_or_default();

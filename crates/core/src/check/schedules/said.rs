@@ -157,8 +157,7 @@ impl Check<'_> {
         let is_past = |time: Option<crate::Time>| time.is_none_or(|time| secs(time) <= secs(self.now));
         let dated = is_past(run.ended_at);
         self.expect("12.6.2", dated, || format!("{id} ended at {:?}", run.ended_at));
-        let shared = matches!(state, Some(ChildState::Ended { shared: true, .. }));
-        let counts = Some(run.slot) > was.planned_from && !(shared && run.outcome == Some(Outcome::Failed));
+        let counts = Some(run.slot) > was.planned_from;
         let blamed = match (run.outcome, state) {
             (Some(Outcome::Refused), None) => run.fingerprint.as_ref().is_some_and(|it| !it.may_be_shared()),
             (Some(Outcome::Deleted), _) => true,

@@ -54,6 +54,10 @@ impl Check<'_> {
     /// What forbids a triage to begin.
     fn may_begin(&mut self, it: &Schedule, of: &str) {
         let (status, policy, now) = (&it.status, self.policy.triage, secs(self.now));
+        // Later failures say nothing of when it was due.
+        let due = status.last_run.as_ref().filter(|_| status.failure_count == it.triage.after);
+        let open = due.and_then(|last| self.target.circuits.holding(last.fingerprint.as_ref(), self.now));
+        let is_late = due.is_some_and(|last| secs(last.ended_at.unwrap_or(last.slot)) + 3600 <= now);
         let mut demand = |holds: bool, why: &str| {
             self.expect("16.13", holds, || format!("a triage of {} begins for {of}, but {why}", it.id));
         };
@@ -64,6 +68,7 @@ impl Check<'_> {
         let cold = |triage: &Triage| secs(triage.at) + whole(policy.cooldown) <= now;
         demand(status.triage.as_deref().is_none_or(cold), "the last one has just begun");
         demand(status.triage.as_deref().is_none_or(|triage| *triage.of != *of), "that has had its own");
+        demand(open.is_none() || is_late, "a circuit holds it");
         demand(policy.max_per_hour > 0, "the policy lets none begin");
         demand(it.memory.others_begun.free_at(policy.max_per_hour).is_none(), "too many have begun");
     }

@@ -2,12 +2,20 @@
 
 use super::*;
 use crate::action::{Probe, Record};
-use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit, Scope};
+use crate::circuit::{Asks, Closing, OpenCircuit};
+use crate::fingerprint::Fingerprint;
 use crate::name::Uid;
 use crate::schedule::{
     Child, Held, HeldBy, Keep, LastRun, Missed, Outcome, Planned, PlannedBy, Revision, Schedule, ScheduleStatus,
 };
 use std::time::Duration;
+
+/// What the schedules fail with that a circuit holds.
+const PULL: &str = "ImagePullBackOff/registry/registry.example";
+
+fn fingerprint() -> Fingerprint {
+    Fingerprint::parse(PULL).unwrap()
+}
 
 fn said(decision: &mut Decision, change: fn(&mut ScheduleStatus)) {
     for action in &mut decision.actions {
@@ -43,27 +51,16 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
         scheduled(target(vec![], vec![]), vec![due])
     };
     let due = || with(|_| {});
-    let own = || Scope::of(["ops".into()], at(0));
-    let open = |turn: Option<&str>| {
-        let circuit = OpenCircuit {
-            key: CircuitKey::All,
-            scope: own(),
-            opened_at: at(0),
-            failed: 20,
-            of: 20,
-            failed_probes: 0,
-            next_probe_at: at(NOW),
-            quiet_at: at(NOW + 600),
-            turn: turn.map(Uid::new),
-        };
-        Target { circuits: Circuits::new(vec![circuit], vec![]), ..due() }
+    // What its last run failed with.
+    let failed = || {
+        with(|it| {
+            let fingerprint = Some(fingerprint());
+            it.status.last_run = Some(LastRun { fingerprint, ..last_run(-10, Some((Outcome::Failed, -5))) });
+        })
     };
-    let closed = || ClosedCircuit {
-        key: CircuitKey::All,
-        scope: own(),
-        opened_at: at(0),
-        closed_at: at(NOW),
-        why: Closing::Past,
+    let open = |turn| {
+        let circuit = OpenCircuit { next_probe_at: at(NOW), ..open_circuit(PULL, 0, NOW + 600, turn) };
+        Target { circuits: circuits(vec![circuit], vec![]), ..failed() }
     };
     let beside = |executions| Target { executions: target(executions, vec![]).executions, ..due() };
     let ahead = || with(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Completed, 5)))));
@@ -103,11 +100,11 @@ fn blunders_of_making() -> Vec<(&'static str, Target, Mistake)> {
         ("makes one while a circuit is open", open(None), makes_instead),
         ("makes one with the turn of another", open(Some("t")), makes_instead),
         ("waits for a turn that it cannot use", with(|it| it.paused = Some(pause("x"))), |it| {
-            it.schedules[0].1.probe = Probe::Awaits(vec![CircuitKey::All]);
+            it.schedules[0].1.probe = Probe::Awaits(Asks { circuit: fingerprint(), failures: 0 });
         }),
         (
             "makes all at once after a closing",
-            Target { circuits: Circuits::new(vec![], vec![closed()]), ..due() },
+            Target { circuits: circuits(vec![], vec![closed_circuit(PULL, NOW, Closing::Probe)]), ..failed() },
             makes_instead,
         ),
         ("makes one blindly", Target { blind_to_schedules: true, ..due() }, makes_instead),

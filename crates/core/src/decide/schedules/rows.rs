@@ -93,13 +93,12 @@ fn outcome(case: Case<'_>) -> Row {
             ..last.clone()
         };
         let gone = Some(child_name(&schedule.id.name, last.slot).into());
-        return Row::Decides(Step { gone, ..Step::says(case.recorded(run, Outcome::Deleted, false), what) });
+        return Row::Decides(Step { gone, ..Step::says(case.recorded(run, Outcome::Deleted), what) });
     }
     if let Some(child) = case.open_child() {
-        let Some((run, outcome, shared)) = case.outcome_of(child) else { return passes("no child has ended") };
-        let likewise = if shared { ", as others do" } else { "" };
-        let because = format!("{} ended: {}{likewise}", case.name(run.slot), outcome.as_str());
-        return Row::Decides(Step::says(case.recorded(run, outcome, shared), because));
+        let Some((run, outcome)) = case.outcome_of(child) else { return passes("no child has ended") };
+        let because = format!("{} ended: {}", case.name(run.slot), outcome.as_str());
+        return Row::Decides(Step::says(case.recorded(run, outcome), because));
     }
     let refused = schedule.memory.refused.as_deref();
     // Recorded for a slot far ahead, it would make the plan begin anew, and be recorded again.
@@ -116,7 +115,7 @@ fn outcome(case: Case<'_>) -> Row {
         message: Some(refused.message.clone()),
     };
     let because = format!("its child was refused: {}", refused.message);
-    Row::Decides(Step::says(case.recorded(run, Outcome::Refused, false), because))
+    Row::Decides(Step::says(case.recorded(run, Outcome::Refused), because))
 }
 
 /// Row 3: a person has suspended it. Its slots are lost until it is resumed.

@@ -86,12 +86,11 @@ impl<'a> Case<'a> {
         self.with_next(anew)
     }
 
-    /// Returns what the status says when a slot has an outcome: outcome, count and next in one write. A failure that is
-    /// shared changes no count: the circuit paces the schedule.
-    pub(super) fn recorded(self, run: LastRun, outcome: Outcome, shared: bool) -> ScheduleStatus {
+    /// Returns what the status says when a slot has an outcome: outcome, count and next in one write.
+    pub(super) fn recorded(self, run: LastRun, outcome: Outcome) -> ScheduleStatus {
         let status = self.status();
         // What was made before the plan began says nothing of this plan.
-        let counts = Some(run.slot) > status.planned_from && !(shared && outcome == Outcome::Failed);
+        let counts = Some(run.slot) > status.planned_from;
         let ready = match &run.message {
             Some(message) if outcome == Outcome::Refused => Ready::ChildRefused(message.clone()),
             _ => Ready::Yes,
@@ -157,9 +156,9 @@ impl<'a> Case<'a> {
         format!("WorkflowExecution {}/{}", id.namespace, child_name(&id.name, slot))
     }
 
-    /// Returns what came of a child that has ended, and whether others fail likewise.
-    pub(super) fn outcome_of(self, child: &Child) -> Option<(LastRun, Outcome, bool)> {
-        let ChildState::Ended { outcome, at, reason, fingerprint, shared } = &child.state else { return None };
+    /// Returns what came of a child that has ended.
+    pub(super) fn outcome_of(self, child: &Child) -> Option<(LastRun, Outcome)> {
+        let ChildState::Ended { outcome, at, reason, fingerprint } = &child.state else { return None };
         let now = round_up(self.view.now);
         let message = reason.map(|reason| format!("{}: {reason}", self.name(child.slot)).into());
         let run = LastRun {
@@ -171,7 +170,7 @@ impl<'a> Case<'a> {
             fingerprint: fingerprint.clone(),
             message,
         };
-        Some((run, *outcome, *shared))
+        Some((run, *outcome))
     }
 }
 

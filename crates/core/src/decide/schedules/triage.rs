@@ -4,11 +4,13 @@
 //! goes on wherever the last process stopped. It never delays the schedule itself: evidence is read and an analyst
 //! works beside the children.
 
+mod suppress;
+
 use super::{Case, Row, Step};
 use crate::Time;
 use crate::action::{Action, Analyse, Decision, Gather, TriageDoes, TriageStep};
-use crate::moment::{after, round_up, shown};
-use crate::schedule::{ChildState, Every, Held, HeldBy, LastRun, Outcome, ScheduleStatus, child_name};
+use crate::moment::{after, round_up};
+use crate::schedule::{Child, ChildState, Every, Held, HeldBy, LastRun, Outcome, ScheduleStatus, child_name};
 use crate::text::cut;
 use crate::triage::apply::{Applied, apply};
 use crate::triage::{
@@ -186,7 +188,7 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
     if schedule.paused.is_some() || view.policy.paused_by.is_some() {
         return rests("no triage begins during a pause".to_owned());
     }
-    let in_the_way = suppressors(case, status);
+    let in_the_way = suppress::suppressors(case, status);
     if let Some((why, because, first)) = in_the_way.first() {
         let last = in_the_way.iter().map(|(.., until)| *until).max().unwrap_or(*first);
         return Stage::Suppressed { why: *why, because: because.clone(), first: *first, last };
@@ -195,30 +197,6 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
         Some(gathered) if gathered.of == of => Stage::Begin(gathered),
         _ => Stage::Gather(None),
     }
-}
-
-/// Returns what speaks against a triage that would begin otherwise, in the order in which it is told, and until when.
-fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppressed, String, Time)> {
-    let Case { schedule, view, .. } = case;
-    let (now, policy) = (view.now, view.policy.triage);
-    let cooldown = status.triage.as_ref().map(|triage| after(triage.at, policy.cooldown)).filter(|until| *until > now);
-    let cooldown = cooldown.map(|until| {
-        let because = format!("no other triage begins before {} (triage-cooldown)", shown(until));
-        (Suppressed::Cooldown, because, until)
-    });
-    // By what the status will say: the failure that is being recorded may be the shared one.
-    let failed_with = status.last_run.as_ref().and_then(|last| last.fingerprint.as_ref());
-    let circuits = view.target.circuits.touching(&schedule.id.namespace, &schedule.origin, failed_with, now);
-    let circuits = circuits.max_by_key(|circuit| circuit.quiet_at).map(|circuit| {
-        let because = format!("no triage while the circuit {} is open", circuit.key);
-        (Suppressed::CircuitOpen, because, circuit.quiet_at)
-    });
-    let too_many = schedule.memory.others_begun.free_at(policy.max_per_hour).filter(|until| *until > now);
-    let too_many = too_many.map(|until| {
-        let because = format!("no other triage begins before {} (triage-max-per-hour)", shown(until));
-        (Suppressed::TooMany, because, until)
-    });
-    [cooldown, circuits, too_many].into_iter().flatten().collect()
 }
 
 /// Tells what comes next of an analyst that is a workflow.
@@ -253,7 +231,7 @@ fn analysing<'a>(case: Case<'a>, triage: &'a Triage) -> Stage<'a> {
     }
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
     /// Returns the name of its last child, where that has failed, or was refused.
     fn failed_child(self, status: &ScheduleStatus) -> Option<Box<str>> {
         if let Some(triage) = status.triage.as_ref().filter(|triage| triage.state == State::Analysing) {
@@ -266,14 +244,23 @@ impl Case<'_> {
         Some(child_name(&self.schedule.id.name, last.slot).into())
     }
 
+    /// Returns its children that have failed in a row in this plan, the newest first, and when each ended.
+    fn failures(self, status: &ScheduleStatus) -> impl Iterator<Item = (&'a Child, Option<Time>)> {
+        let (from, success) = (status.planned_from, status.last_success);
+        let newest_first = self.schedule.children.iter().rev().filter(move |child| Some(child.slot) > from);
+        newest_first.filter_map(move |child| match &child.state {
+            ChildState::Ended { outcome: Outcome::Failed, at, .. } if *at > success => Some((child, *at)),
+            _ => None,
+        })
+    }
+
     /// Says what evidence is to be read.
     fn gather(self) -> Gather {
         let Self { schedule, view, .. } = self;
         let status = &schedule.status;
-        let is_failed = |state: &ChildState| matches!(state, ChildState::Ended { outcome: Outcome::Failed, .. });
-        let of_this_plan = |slot: Time| Some(slot) > status.planned_from;
-        let failed = schedule.children.iter().rev().filter(|it| is_failed(&it.state) && of_this_plan(it.slot));
         let refused = status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Refused));
+        // What the API server refuses never ran: how other children failed says nothing of it.
+        let failed = self.failures(status).filter(|_| refused.is_none());
         Gather {
             target: view.target.label().into(),
             failure_count: status.failure_count,
@@ -283,11 +270,11 @@ impl Case<'_> {
                 .target
                 .circuits
                 .open()
-                .filter(|circuit| !circuit.key.is_of_workflow())
-                .map(|circuit| circuit.key.as_str().into())
+                .filter(|circuit| !circuit.fingerprint.is_of_workflow())
+                .map(|circuit| circuit.fingerprint.as_str().into())
                 .collect(),
             default_timeout: view.policy.default_timeout,
-            children: failed.take(MOST_FAILURES).map(|it| (it.slot, it.uid.clone())).collect(),
+            children: failed.take(MOST_FAILURES).map(|(it, _)| (it.slot, it.uid.clone())).collect(),
             refused: refused.map(|last| FailureSeen {
                 name: child_name(&schedule.id.name, last.slot).into(),
                 failed_at: last.ended_at,

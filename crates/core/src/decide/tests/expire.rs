@@ -174,7 +174,7 @@ fn what_blocks_counts_or_is_the_newest_stays_and_so_does_what_mends_it() {
 }
 
 fn completed_undated(uid: &str) -> Execution {
-    past(uid, "w", 1, ExecutionState::Completed { completed_at: None })
+    past(uid, "w", 1, ExecutionState::Completed { started_at: None, completed_at: None })
 }
 
 /// Their statuses say who blocks, so that nothing else is to be written.

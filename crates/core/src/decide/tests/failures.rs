@@ -1,7 +1,6 @@
 //! Failures without a run.
 
 use super::*;
-use crate::circuit::{CircuitKey, Circuits, OpenCircuit, Scope};
 use crate::schedule::Keep;
 
 #[test]
@@ -58,22 +57,9 @@ fn a_failure_without_a_run_is_shown_as_cancelled_only_where_a_cancellation_cause
     }
 }
 
-/// Also that of an analyst, whose failure opens no circuit: it says so to whoever reads it, and counts for nobody
-/// anyway.
+/// But for what a schedule made: that never counts for its target, and always for the schedule.
 #[test]
 fn a_failure_while_a_circuit_of_its_kind_is_open_says_that_it_is_shared() {
-    let open = |opened: i64, quiet: i64| OpenCircuit {
-        key: CircuitKey::All,
-        // Not of this one's namespace: by this very failure that is held too.
-        scope: Scope::of(["elsewhere".into()], at(opened)),
-        opened_at: at(opened),
-        failed: 20,
-        of: 20,
-        failed_probes: 0,
-        next_probe_at: at(80),
-        quiet_at: at(quiet),
-        turn: None,
-    };
     let late = || execution("a", ExecutionState::Undecided { unusable: None, start_before: Some(at(0)) });
     let bad = || execution("a", unusable("bad"));
     let made = |analyses: bool| {
@@ -81,16 +67,20 @@ fn a_failure_while_a_circuit_of_its_kind_is_open_says_that_it_is_shared() {
         made.child.iter_mut().for_each(|child| child.analyses = analyses);
         made
     };
+    let decided = actions(&target(vec![bad()], vec![]));
+    let mine = only_failure(&decided).fingerprint.clone().unwrap();
+    let open = |opened: i64, quiet: i64| open_circuit(mine.as_str(), opened, quiet, None);
     for (name, failing, open, shared) in [
         ("no circuit", bad(), vec![], false),
         ("an open circuit", bad(), vec![open(20, 1220)], true),
         ("one that opened later", bad(), vec![open(51, 1220)], false),
         ("one of which nothing was heard for long", bad(), vec![open(20, 50)], false),
-        ("a child of a schedule", made(false), vec![open(20, 1220)], true),
-        ("an analyst", made(true), vec![open(20, 1220)], true),
+        ("another one", bad(), vec![open_circuit("Unknown/cluster", 20, 1220, None)], false),
+        ("a child of a schedule", made(false), vec![open(20, 1220)], false),
+        ("an analyst", made(true), vec![open(20, 1220)], false),
         ("one that came too late", late(), vec![open(20, 1220)], false),
     ] {
-        let view = Target { circuits: Circuits::new(open, vec![]), ..target(vec![failing], vec![]) };
+        let view = Target { circuits: circuits(open, vec![]), ..target(vec![failing], vec![]) };
         let decided = actions(&view);
         assert_eq!(only_failure(&decided).shared_outage, shared, "{name}");
     }

@@ -27,7 +27,7 @@ fn cancelled(number: u64, second: i64) -> Execution {
 }
 
 fn undated(workflow: &str) -> Execution {
-    past("s", workflow, 1, ExecutionState::Completed { completed_at: None })
+    past("s", workflow, 1, ExecutionState::Completed { started_at: None, completed_at: None })
 }
 
 pub(super) fn rows() -> Vec<Row> {

@@ -78,7 +78,7 @@ fn who_is_skipped_beside_a_run_is_told_that_the_same_workflow_cools_down_first()
 
 #[test]
 fn the_execution_at_fault_is_named_with_what_is_odd_about_it() {
-    let undated = past("odd", "w", 1, ExecutionState::Completed { completed_at: None });
+    let undated = past("odd", "w", 1, ExecutionState::Completed { started_at: None, completed_at: None });
     let text = said(&row("", vec![undated], 0, COOLDOWN));
     assert!(
         text.contains("ops/wfe-odd (workflow w) completed on node/n at a time that its status does not say"),

@@ -2,7 +2,7 @@
 
 use super::triages::{any_adjust, any_analyst_run, any_gathered, any_heard, any_triage, any_triage_spec, with_triage};
 use super::*;
-use crate::circuit::{CircuitKey, Circuits, ClosedCircuit, Closing, OpenCircuit, Scope};
+use crate::circuit::{Circuits, Closing, OpenCircuit, Seen, Share};
 use crate::fingerprint::Fingerprint;
 use crate::schedule::cron::Cron;
 use crate::schedule::{
@@ -114,16 +114,13 @@ fn any_status() -> impl Strategy<Value = ScheduleStatus> {
 
 /// A child on another target, or one whose execution this target does not hold any more.
 fn any_child() -> impl Strategy<Value = Child> {
-    let ended = (outcome(), prop::option::weighted(0.9, slot()), prop::bool::weighted(0.3));
+    let ended = (outcome(), prop::option::weighted(0.9, slot()));
     (slot(), prop::option::weighted(0.7, ended)).prop_map(|(slot, end)| match end {
         None => child(slot),
-        Some((outcome, ended, shared)) => {
+        Some((outcome, ended)) => {
             let reason = (outcome != Outcome::Completed).then_some("Unknown");
             let fingerprint = (outcome == Outcome::Failed).then(|| Fingerprint::parse("Unknown/cluster")).flatten();
-            Child {
-                state: ChildState::Ended { outcome, at: ended.map(at), reason, fingerprint, shared },
-                ..child(slot)
-            }
+            Child { state: ChildState::Ended { outcome, at: ended.map(at), reason, fingerprint }, ..child(slot) }
         }
     })
 }
@@ -193,44 +190,36 @@ pub(super) fn any_schedules() -> BoxedStrategy<Schedules> {
     prop_oneof![1 => none, 2 => (both, made, prop::bool::weighted(0.05), any_circuits())].boxed()
 }
 
-/// Circuits that are open or have closed, some of which touch the schedules, or failed last as they did.
+/// Circuits that are open or have closed, some of what the schedules failed with last.
 fn any_circuits() -> impl Strategy<Value = Circuits> {
-    let said = prop::sample::select(vec![
-        "ConfigurationError/workflow/wf@1",
-        "ConfigurationError/workflow/w1@1",
-        "ConfigurationError/workflow/w9@1",
-        "ImagePullBackOff/registry/registry.example",
-    ]);
-    let key = prop_oneof![1 => Just(CircuitKey::All), 3 => said.prop_map(|it| CircuitKey::Of(Fingerprint::parse(it).unwrap()))];
-    let scope =
-        prop::sample::select(vec![vec!["ops"], vec!["ops", "shop"], vec!["shop"], vec!["a", "b", "c", "d", "e"]]);
-    let scope = scope.prop_map(|names| Scope::of(names.into_iter().map(Into::into), at(-200)));
-    let turn = prop::option::weighted(0.7, prop::sample::select(vec!["s", "s", "t", "else"]).prop_map(Uid::new));
+    let said = || {
+        prop::sample::select(vec![
+            "Unknown/cluster",
+            "Unknown/workflow/wf@1",
+            "ConfigurationError/workflow/wf@1",
+            "ImagePullBackOff/registry/registry.example",
+        ])
+    };
+    let turn = prop::option::weighted(0.7, prop::sample::select(vec!["s", "s", "t", "else"]));
     let due = prop::sample::select(vec![-100, NOW - 1, NOW, NOW + 1, NOW + 40, NOW + 500]);
     let quiet = prop::sample::select(vec![NOW - 40, NOW, NOW + 1, NOW + 600, NOW + 1200]);
-    let open = (key.clone(), scope.clone(), turn, due, quiet, 0..4_u32).prop_map(
-        |(key, scope, turn, due, quiet, failed_probes)| OpenCircuit {
-            key,
-            scope,
-            opened_at: at(-200),
-            failed: 5,
-            of: 5,
-            failed_probes,
-            next_probe_at: at(due),
-            quiet_at: at(quiet),
-            turn,
-        },
-    );
+    let holds = prop::sample::select(vec![-200, -200, NOW - 1, NOW, NOW + 1]);
+    let open =
+        (said(), turn, due, quiet, holds, 0..4_u32).prop_map(|(said, turn, due, quiet, holds, failed_probes)| {
+            let (holds_from, next_probe_at) = (at(holds), at(due));
+            OpenCircuit { holds_from, failed_probes, next_probe_at, ..open_circuit(said, -200, quiet, turn) }
+        });
     let closed = prop::sample::select(vec![-100, -60, 0, 20, 30, NOW - 1, NOW]);
-    let closed = (key, scope, closed).prop_map(|(key, scope, second)| ClosedCircuit {
-        key,
-        scope,
-        opened_at: at(-300),
-        closed_at: at(second),
-        why: Closing::Past,
+    let why = prop::sample::select(vec![Closing::Probe, Closing::Success, Closing::Quiet]);
+    let closed = (said(), closed, why).prop_map(|(said, second, why)| closed_circuit(said, second, why));
+    let share = prop::option::weighted(0.2, Just(Share { failed: 12, of: 20 }));
+    let some = (prop::collection::vec(open, 0..3), prop::collection::vec(closed, 0..2), share);
+    let some = some.prop_map(|(mut open, closed, degraded)| {
+        open.sort_by(|a, b| a.fingerprint.cmp(&b.fingerprint));
+        open.dedup_by(|a, b| a.fingerprint == b.fingerprint);
+        Circuits::from(Seen { open, closed, degraded })
     });
-    let some = (prop::collection::vec(open, 0..3), prop::collection::vec(closed, 0..2));
-    prop_oneof![1 => Just(Circuits::default()), 1 => some.prop_map(|(open, closed)| Circuits::new(open, closed))]
+    prop_oneof![1 => Just(Circuits::default()), 1 => some]
 }
 
 /// Puts schedules beside what a target has, and lets some of its executions be their children.
@@ -265,11 +254,11 @@ pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen, c
 }
 
 fn state_of(execution: &Execution) -> ChildState {
-    let (fingerprint, shared) = match &execution.state {
-        ExecutionState::Failed(failed) => (failed.fingerprint.clone(), failed.shared_outage),
-        _ => (None, false),
+    let fingerprint = match &execution.state {
+        ExecutionState::Failed(failed) => failed.fingerprint.clone(),
+        _ => None,
     };
-    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason, fingerprint, shared };
+    let ended = |outcome, reason| ChildState::Ended { outcome, at: execution.ended_at(), reason, fingerprint };
     match &execution.state {
         ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => ChildState::AtWork,
         ExecutionState::Completed { .. } => ended(Outcome::Completed, None),

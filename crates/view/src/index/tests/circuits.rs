@@ -1,12 +1,11 @@
 //! Circuits in the index: what is fed, what is folded anew, and whose decision a change marks.
 
-use wfe_core::backoff::Thousandths;
-use wfe_core::circuit::{CircuitKey, Closing};
+use wfe_core::circuit::{Asks, Closing};
 use wfe_core::execution::FailedState;
 use wfe_core::fingerprint::{Fingerprint, Origin};
 use wfe_core::policy::{CircuitPolicy, Policy};
 use wfe_core::reason::FailureReason;
-use wfe_core::schedule::{ChildOf, Keep};
+use wfe_core::schedule::{ChildOf, Keep, LastRun, Outcome};
 
 use super::*;
 use crate::index::CircuitNews;
@@ -56,11 +55,11 @@ fn pulls(n: u32, second: i64) -> Delivery {
 }
 
 fn completes(n: u32, uid: &str, second: i64) -> Delivery {
-    on(n, uid, second, ExecutionState::Completed { completed_at: Some(at(second)) })
+    on(n, uid, second, ExecutionState::Completed { started_at: None, completed_at: Some(at(second)) })
 }
 
-fn schedule(uid: &str, n: u32, registry: &str) -> Delivery {
-    let workflow = json!({"workflowId": uid, "version": "1", "containerImage": format!("{registry}/w:1")});
+fn schedule(uid: &str, n: u32) -> Delivery {
+    let workflow = json!({"workflowId": uid, "version": "1", "containerImage": "r.example/w:1"});
     let object = json!({
         "metadata": {"name": uid, "namespace": "ops", "uid": uid, "resourceVersion": "1", "generation": 1},
         "spec": {"interval": "60s",
@@ -69,13 +68,20 @@ fn schedule(uid: &str, n: u32, registry: &str) -> Delivery {
     read(Kind::Schedule, serde_json::from_value(object).unwrap(), "runs").unwrap()
 }
 
-/// The same execution or schedule, in another namespace.
-fn in_namespace(namespace: &str, mut delivery: Delivery) -> Delivery {
-    match &mut delivery {
-        Delivery::Execution(record) => record.execution.id.namespace = namespace.into(),
-        Delivery::Schedule(record) => record.schedule.id.namespace = namespace.into(),
-        other => panic!("neither an execution nor a schedule: {other:?}"),
-    }
+/// A schedule whose last run failed as those of [`outage`] do.
+fn failed(uid: &str, n: u32) -> Delivery {
+    let mut delivery = schedule(uid, n);
+    let Delivery::Schedule(record) = &mut delivery else { panic!("no schedule") };
+    let last = LastRun {
+        slot: at(0),
+        started_at: Some(at(0)),
+        ended_at: Some(at(1)),
+        outcome: Some(Outcome::Failed),
+        reason: Some("ImagePullBackOff".into()),
+        fingerprint: Fingerprint::parse(PULL),
+        message: None,
+    };
+    (record.schedule.status.failure_count, record.schedule.status.last_run) = (1, Some(last));
     delivery
 }
 
@@ -95,15 +101,15 @@ fn outage() -> Vec<Delivery> {
 fn news(index: &mut Index, second: i64) -> Vec<String> {
     let news = index.settle_circuits(at(second));
     let word = |news| match news {
-        CircuitNews::Opened(circuit) => format!("opened {}", circuit.key),
-        CircuitNews::Closed(circuit) => format!("closed {} {:?}", circuit.key, circuit.why),
-        CircuitNews::Probed { got_past, .. } => format!("probed {got_past}"),
+        CircuitNews::Opened(circuit) => format!("opened {}", circuit.fingerprint),
+        CircuitNews::Closed(circuit) => format!("closed {} {:?}", circuit.fingerprint, circuit.why),
+        CircuitNews::Probed { completed, .. } => format!("probed {completed}"),
     };
     news.into_iter().map(word).collect()
 }
 
 fn open(index: &Index) -> Vec<(String, Time)> {
-    index.circuits().open().map(|circuit| (circuit.key.to_string(), circuit.opened_at)).collect()
+    index.circuits().open().map(|circuit| (circuit.fingerprint.to_string(), circuit.opened_at)).collect()
 }
 
 fn apply(index: &mut Index, deliveries: impl IntoIterator<Item = Delivery>) {
@@ -180,7 +186,7 @@ fn what_ended_in_the_future_says_nothing() {
 fn another_policy_folds_all_anew_and_what_it_closes_is_spread() {
     let mut index = synced(outage());
     assert_eq!(news(&mut index, 10).len(), 1);
-    let off = CircuitPolicy { outage_targets: 0, breaker_threshold: Thousandths::ZERO, ..CircuitPolicy::default() };
+    let off = CircuitPolicy { outage_targets: 0, ..CircuitPolicy::default() };
     index.rule_circuits(&Policy { circuits: off, ..Policy::default() });
     assert_eq!(news(&mut index, 11), [format!("closed {PULL} Forgotten")]);
     let closed: Vec<_> = index.circuits().closed().map(|it| (it.closed_at, it.why)).collect();
@@ -192,67 +198,65 @@ fn another_policy_folds_all_anew_and_what_it_closes_is_spread() {
 }
 
 #[test]
-fn an_opening_and_a_closing_mark_the_schedules_that_they_touch() {
-    let schedules = || vec![schedule("touched", 20, "r.example"), schedule("other", 21, "other.example")];
-    let mut index = synced(schedules());
+fn an_opening_and_a_closing_mark_the_schedules_that_failed_with_it() {
+    let mut index = synced(vec![failed("failed", 20), schedule("healthy", 21)]);
     index.settle_circuits(now());
-    index.take_dirty();
     apply(&mut index, outage());
     index.take_dirty();
-    let touched = [Key::Chain(node(20).chain())];
-    assert_eq!(news(&mut index, 10).len(), 1);
-    assert_eq!(index.take_dirty(), touched);
+    let failed = [Key::Chain(node(20).chain())];
+    assert_eq!(news(&mut index, 10), [format!("opened {PULL}")]);
+    assert_eq!(index.take_dirty(), failed);
     assert_eq!(news(&mut index, 11).len(), 0);
     assert!(index.take_dirty().is_empty());
-    apply(&mut index, [completes(9, "well", 100)]);
+    apply(&mut index, [completes(9, "later", 100)]);
     index.take_dirty();
-    assert_eq!(news(&mut index, 101), [format!("closed {PULL} Past")]);
-    assert_eq!(index.take_dirty(), touched);
+    assert_eq!(news(&mut index, 101), [format!("closed {PULL} Success")]);
+    assert_eq!(index.take_dirty(), failed);
 }
 
 #[test]
-fn a_scope_that_widens_marks_the_schedules_that_are_held_by_now() {
-    let schedule = |uid: &str, n: u32| in_namespace(uid, schedule(uid, n, "r.example"));
-    let mut index = synced(vec![schedule("ops", 20), schedule("shop", 21), schedule("third", 22)]);
-    index.settle_circuits(now());
-    let mut marked = |delivery: Vec<Delivery>, second: i64, told: &[String]| {
-        apply(&mut index, delivery);
+fn a_share_of_failures_that_grows_large_or_small_marks_the_schedules_that_fail() {
+    let degraded = |index: &mut Index, second: i64| {
         index.take_dirty();
-        assert_eq!(news(&mut index, second), told);
-        let dirty = index.take_dirty();
-        [20, 21, 22].map(|n| dirty.contains(&Key::Chain(node(n).chain())))
+        index.settle_circuits(at(second));
+        let marked = index.take_dirty();
+        assert!(marked.iter().all(|key| *key == Key::Chain(node(20).chain())), "{marked:?}");
+        (index.circuits().degraded().is_some(), !marked.is_empty())
     };
-    assert_eq!(marked(outage(), 10, &[format!("opened {PULL}")]), [true, false, false]);
-    assert_eq!(marked(vec![in_namespace("shop", pulls(6, 20))], 21, &[])[1..], [true, false]);
-    assert_eq!(marked(vec![in_namespace("shop", pulls(7, 30))], 31, &[]), [false; 3], "it is held already");
-    assert_eq!(marked(vec![in_namespace("third", completes(8, "elsewhere", 100))], 101, &[]), [false; 3]);
-    let closed = format!("closed {PULL} Past");
-    assert_eq!(marked(vec![in_namespace("shop", completes(9, "well", 102))], 103, &[closed]), [true, true, false]);
+    let mut index = synced(vec![failed("failing", 20), schedule("healthy", 30)]);
+    let off = CircuitPolicy { outage_targets: 0, breaker_minimum: 4, ..CircuitPolicy::default() };
+    index.rule_circuits(&Policy { circuits: off, ..Policy::default() });
+    index.settle_circuits(now());
+    apply(&mut index, outage());
+    assert_eq!(degraded(&mut index, 10), (true, true));
+    assert_eq!(degraded(&mut index, 11), (true, false));
+    assert_eq!(degraded(&mut index, 1000), (false, true));
 }
 
 #[test]
-fn only_children_of_namespaces_that_are_held_are_told_as_probes() {
+fn only_children_of_what_is_held_are_told_as_probes() {
     let mut index = synced(vec![]);
-    apply(&mut index, outage());
+    apply(&mut index, outage().into_iter().enumerate().map(|(n, it)| child_of(&format!("s{}", n + 1), it)));
     assert_eq!(news(&mut index, 10), [format!("opened {PULL}")]);
-    let mut told = |n: u32, uid: &str, ended: i64| {
+    let mut told = |of: &str, n: u32, uid: &str, ended: i64| {
         let undecided = ExecutionState::Undecided { unusable: None, start_before: None };
         let Delivery::Execution(failed) = pulls(n, ended) else { panic!("no execution") };
         for state in [undecided, failed.execution.state] {
-            apply(&mut index, [in_namespace("shop", child_of("s", on(n, uid, ended, state)))]);
+            apply(&mut index, [child_of(of, on(n, uid, ended, state))]);
         }
         news(&mut index, ended)
     };
-    assert_eq!(told(20, "first", 80), [""; 0], "nobody held it");
-    assert_eq!(told(21, "under-way", 85), [""; 0], "it was made before its namespace was held");
-    assert_eq!(told(22, "second", 95), ["probed false"]);
+    assert_eq!(told("new", 20, "first", 80), [""; 0], "it had not failed");
+    assert_eq!(told("s1", 1, "under-way", 70), [""; 0], "it was made before the first probe was due");
+    assert_eq!(told("s1", 1, "second", 95), ["probed false"]);
 }
 
 #[test]
 fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     use wfe_core::action::{Probe, ScheduleJudgement};
-    let mut index = synced(vec![schedule("a", 20, "r.example"), schedule("b", 21, "r.example")]);
+    let mut index = synced(vec![schedule("a", 20), schedule("b", 21)]);
     apply(&mut index, outage());
+    apply(&mut index, [child_of("a", pulls(20, 5)), child_of("b", pulls(21, 5))]);
     index.settle_circuits(at(10));
     index.take_dirty();
     let judged = |uid: &str, n: u32, index: &Index, probe: Probe| {
@@ -266,15 +270,15 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
         let turn = index.circuits().open().next().and_then(|circuit| circuit.turn.clone());
         turn.map(|uid| uid.to_string())
     };
-    let circuits = || vec![CircuitKey::Of(Fingerprint::parse(PULL).unwrap())];
+    let asks = || Asks { circuit: Fingerprint::parse(PULL).unwrap(), failures: 1 };
     assert_eq!(turn(&mut index, 11), None);
-    let waits = judged("a", 20, &index, Probe::Awaits(circuits()));
+    let waits = judged("a", 20, &index, Probe::Awaits(asks()));
     index.line_up(&waits, at(11));
     assert_eq!(turn(&mut index, 11).as_deref(), Some("a"));
     assert_eq!(index.take_dirty(), [Key::Chain(node(20).chain())]);
-    let makes = judged("a", 20, &index, Probe::Makes(circuits()));
+    let makes = judged("a", 20, &index, Probe::Makes(asks()));
     index.line_up(&makes, at(65));
-    let waits = judged("b", 21, &index, Probe::Awaits(circuits()));
+    let waits = judged("b", 21, &index, Probe::Awaits(asks()));
     index.line_up(&waits, at(66));
     assert_eq!(turn(&mut index, 70).as_deref(), Some("a"));
     // The child is seen: the next probe is due a wait later.
@@ -298,8 +302,8 @@ fn the_turn_is_given_marked_and_kept_until_the_child_is_seen() {
     assert_eq!(next(&deleted), Some(at(65)));
     apply(&mut deleted, [child(ExecutionState::Undecided { unusable: None, start_before: None })]);
     deleted.settle_circuits(at(78));
-    apply(&mut deleted, [child(ExecutionState::Completed { completed_at: Some(at(80)) })]);
-    assert_eq!(news(&mut deleted, 81), ["probed true".to_owned(), format!("closed {PULL} Past")]);
+    apply(&mut deleted, [child(ExecutionState::Completed { started_at: None, completed_at: Some(at(80)) })]);
+    assert_eq!(news(&mut deleted, 81), ["probed true".to_owned(), format!("closed {PULL} Probe")]);
 }
 
 /// A step has its image from a registry that no bundle names: only what its schedule failed with says who is touched.
@@ -323,7 +327,7 @@ fn a_probe_that_succeeds_is_told_though_its_bundle_is_elsewhere() {
         apply(&mut index, [child(on(1, uid, 80, undecided()), schedule)]);
         index.settle_circuits(at(80));
         apply(&mut index, [child(completes(1, uid, 80), schedule)]);
-        let all = ["probed true".to_owned(), format!("closed {STEP} Past")];
+        let all = ["probed true".to_owned(), format!("closed {STEP} Probe")];
         assert_eq!(news(&mut index, 81), told.map_or_else(Vec::new, |()| all.to_vec()), "{uid}");
     }
 }

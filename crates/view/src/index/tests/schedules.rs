@@ -147,12 +147,11 @@ fn the_end_of_a_child_is_told_in_the_words_of_the_schedule() {
         let index = synced(vec![schedule("s", 1, TARGET, 0), child("s", 60, 2, TARGET, &status)]);
         let details = &status["failureDetails"];
         let fingerprint = details["fingerprint"].as_str().and_then(Fingerprint::parse);
-        let shared = details["sharedOutage"] == true;
         let expected = Child {
             uid: Uid::new("s-60"),
             slot: slot(60),
             created: slot(60),
-            state: ChildState::Ended { outcome, at, reason, fingerprint, shared },
+            state: ChildState::Ended { outcome, at, reason, fingerprint },
         };
         assert_eq!(find(&index, "s").unwrap().1.children, [expected], "{status}");
     }

@@ -94,20 +94,19 @@ fn what_was_missed_is_said_with_the_next_write() {
 }
 
 #[test]
-fn a_failure_that_others_share_changes_no_count_and_is_named() {
+fn a_failure_counts_and_is_named_also_while_others_fail_alike() {
     let fingerprint = Fingerprint::parse("ImagePullBackOff/registry/registry.example");
-    for (outcome, shared, failures, expected) in [
-        (Outcome::Failed, true, 0, 0),
-        (Outcome::Failed, true, 3, 3),
-        (Outcome::Failed, false, 3, 4),
-        (Outcome::Completed, true, 3, 0),
-        (Outcome::Skipped, true, 3, 3),
-    ] {
+    for (outcome, failures, expected) in
+        [(Outcome::Failed, 0, 1), (Outcome::Failed, 3, 4), (Outcome::Completed, 3, 0), (Outcome::Skipped, 3, 3)]
+    {
         let reason = (outcome != Outcome::Completed).then_some("ImagePullBackOff");
         let fingerprint = fingerprint.clone().filter(|_| outcome == Outcome::Failed);
-        let state = ChildState::Ended { outcome, at: Some(at(70)), reason, fingerprint: fingerprint.clone(), shared };
-        let status = said(&open(failures, vec![Child { state, ..child(60) }]), 75);
-        assert_eq!(status.failure_count, expected, "{outcome:?} after {failures}, shared: {shared}");
+        let state = ChildState::Ended { outcome, at: Some(at(70)), reason, fingerprint: fingerprint.clone() };
+        let schedule = open(failures, vec![Child { state, ..child(60) }]);
+        let open = open_circuit("ImagePullBackOff/registry/registry.example", 20, 1220, None);
+        let target = Target { circuits: circuits(vec![open], vec![]), ..scheduled(Target::default(), vec![schedule]) };
+        let status = only_record(&decide(&target, &Policy::default(), at(75))).status.clone();
+        assert_eq!(status.failure_count, expected, "{outcome:?} after {failures}");
         assert_eq!(status.last_run.unwrap().fingerprint, fingerprint);
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::*;
 use crate::action::{Analyse, TriageDoes, TriageStep};
-use crate::circuit::{CircuitKey, Circuits, OpenCircuit, Scope};
+use crate::circuit::{Circuits, Closing, OpenCircuit, Seen, Share};
 use crate::fingerprint::Fingerprint;
 use crate::name::ExecutionId;
 use crate::policy::TriagePolicy;
 use crate::reason::FailureReason;
-use crate::schedule::Heard;
+use crate::schedule::{Child, Heard};
 use crate::triage::{
     Adjust, Analyst, AnalystRun, AnalystState, Begun, Every as Written, Evidence, FailureSeen, Field, Gathered,
     Judgement, State, Suppressed, Triage, TriageSpec, Verdict, WHY, Wanted,
@@ -21,6 +21,7 @@ const OF: &str = "wfs-s-1800000000";
 fn failing(change: impl FnOnce(&mut Schedule)) -> Schedule {
     with(|it| {
         it.status.failure_count = 3;
+        it.status.last_success = None;
         it.status.last_run = Some(last_run(0, Some((Outcome::Failed, 10))));
         it.status.next = Some(Planned { at: at(490), why: PlannedBy::Backoff });
         it.children = vec![ended_child(0, Outcome::Failed, 10)];
@@ -212,29 +213,77 @@ fn a_triage_is_suppressed_in_the_cooldown_and_when_too_many_began() {
 }
 
 #[test]
-fn a_triage_is_suppressed_by_a_circuit_that_holds_its_namespace() {
-    let circuit = |namespaces: &[&str]| OpenCircuit {
-        key: CircuitKey::All,
-        scope: Scope::of(namespaces.iter().map(|name| (*name).into()), at(0)),
-        opened_at: at(0),
-        failed: 20,
-        of: 20,
-        failed_probes: 0,
-        next_probe_at: at(60),
-        quiet_at: at(1200),
-        turn: None,
+fn what_others_fail_with_puts_a_triage_off_by_an_hour_at_most() {
+    let mine = "Unknown/workflow/wf@1";
+    let fails_with = |it: &mut Schedule| {
+        it.status.last_run.as_mut().unwrap().fingerprint = Fingerprint::parse(mine);
     };
-    for (namespaces, begins) in [
-        (vec!["ops"], false),
-        (vec!["shop"], true),
-        (vec!["ops", "shop"], false),
-        (vec!["a", "b", "c", "d", "e"], false),
+    let seen = |open, closed| circuits(open, closed);
+    let young = OpenCircuit { holds_from: at(100), ..open_circuit(mine, 0, 9000, None) };
+    let degraded: Circuits = Seen { degraded: Some(Share { failed: 12, of: 20 }), ..Seen::default() }.into();
+    let by = |why| seen(vec![], vec![closed_circuit(mine, 15, why)]);
+    let open = || seen(vec![open_circuit(mine, 0, 9000, None)], vec![]);
+    for (what, circuits, second, begins) in [
+        ("nothing", Circuits::default(), 20, true),
+        ("its own circuit", open(), 20, false),
+        ("for an hour", open(), 3609, false),
+        ("and no longer", open(), 3610, true),
+        ("another circuit", seen(vec![open_circuit("Unknown/cluster", 0, 9000, None)], vec![]), 20, true),
+        ("one that holds nobody yet", seen(vec![young.clone()], vec![]), 20, true),
+        ("and then does", seen(vec![young], vec![]), 100, false),
+        ("its circuit closed by a probe", by(Closing::Probe), 20, false),
+        ("for an hour, too", by(Closing::Probe), 3610, true),
+        ("its circuit closed otherwise", by(Closing::Success), 20, true),
+        ("most targets fail", degraded.clone(), 20, false),
+        ("for an hour, likewise", degraded, 3610, true),
     ] {
-        let circuits = Circuits::new(vec![circuit(&namespaces)], vec![]);
-        let target = Target { circuits, ..scheduled(Target::default(), vec![failing(|_| {})]) };
-        let actions = decide(&target, &Policy::default(), at(20)).actions;
-        assert_eq!(actions.iter().any(|action| matches!(action, Action::Triage(_))), begins, "{namespaces:?}");
+        let target = Target { circuits, ..scheduled(Target::default(), vec![failing(fails_with)]) };
+        let decision = decide(&target, &Policy::default(), at(second));
+        let has_begun = decision.actions.iter().any(|action| matches!(action, Action::Triage(_)));
+        assert_eq!(has_begun, begins, "{what}, at {second}");
+        assert!(begins || decision.wake.is_some_and(|wake| wake <= at(3610)), "{what}: {:?}", decision.wake);
     }
+}
+
+/// However often it fails meanwhile: the hour begins with the failure that made the triage due.
+#[test]
+fn further_failures_do_not_put_a_triage_off_any_longer() {
+    let degraded: Circuits = Seen { degraded: Some(Share { failed: 12, of: 20 }), ..Seen::default() }.into();
+    let begins = |children: Vec<Child>, second| {
+        let failing = failing(|it| {
+            it.status.failure_count = 5;
+            it.status.last_run = Some(last_run(3000, Some((Outcome::Failed, 3010))));
+            it.status.next = None;
+            it.children = children;
+        });
+        let target = Target { circuits: degraded.clone(), ..scheduled(Target::default(), vec![failing]) };
+        let actions = decide(&target, &Policy::default(), at(second)).actions;
+        actions.iter().any(|action| matches!(action, Action::Triage(_)))
+    };
+    let failed = |slot| ended_child(slot, Outcome::Failed, slot + 10);
+    let all = || vec![failed(0), failed(600), failed(3000)];
+    assert_eq!([begins(all(), 3609), begins(all(), 3610)], [false, true]);
+    // Where the history of the schedule does not go back so far, it was long ago.
+    assert!(begins(vec![failed(3000)], 3020));
+}
+
+/// What failed before a success, and what is refused beside what failed, is no evidence.
+#[test]
+fn the_evidence_is_the_failures_in_a_row_and_nothing_else() {
+    let failed = |slot| ended_child(slot, Outcome::Failed, slot + 10);
+    let asked = |change: fn(&mut Schedule)| {
+        let schedule = failing(|it| {
+            it.children = [-300, -200, -100, 0].map(failed).into();
+            change(it);
+        });
+        let Some(TriageDoes::Gather(gather)) = step(&schedule, 20) else { panic!("nothing is gathered") };
+        (gather.children.iter().map(|(slot, _)| (*slot - at(0)).num_seconds()).collect::<Vec<_>>(), gather.refused)
+    };
+    assert_eq!(asked(|_| {}).0, [0, -100, -200, -300]);
+    assert_eq!(asked(|it| it.status.last_success = Some(at(-150))).0, [0, -100]);
+    assert_eq!(asked(|it| it.status.planned_from = Some(at(-200))).0, [0, -100]);
+    let (children, refused) = asked(|it| it.status.last_run = Some(last_run(0, Some((Outcome::Refused, 10)))));
+    assert!(children.is_empty() && refused.is_some(), "{children:?}");
 }
 
 #[test]
