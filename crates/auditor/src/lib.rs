@@ -27,7 +27,7 @@
 //! | 10 | `slot-twice`: two executions at once for a slot of a schedule |
 //! | 11 | `child-leaving`, `child-suspended`, `child-plan`, `child-used`, `child-unrecorded`, `child-at-work`, `child-slot`, `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`, `child-triage-paused`, `child-circuit`: a child made while section 12.6 forbids it on every view that is not older than [`Options::lag`] |
 //! | 12 | `failure-count`: a count that is not the fold of the outcomes. `outcome`, `outcome-time`, `outcome-twice`, `outcome-order`, `outcome-lost`: an outcome that is not what became of the child, is recorded twice, out of order or never. `plan-anew`: a plan that begins anew for no reason |
-//! | 13 | `triage-analyst`, `triage-idle`, `triage-early`, `triage-of`, `triage-cooldown`, `triage-circuit`, `triage-many`: a triage that begins while section 13.2 forbids it. `triage-fixed`, `triage-over`: a record that changes after its end, is lost, or outlives its plan. `verdict`, `adjusted`: an effect that the verdict has not, or that the schedule does not allow. `analyst`: an execution made for no triage that awaits one |
+//! | 13 | `triage-analyst`, `triage-idle`, `triage-early`, `triage-of`, `triage-cooldown`, `triage-circuit`, `triage-degraded`, `triage-many`: a triage that begins while section 13.2 or what others fail with forbids it. `triage-fixed`, `triage-over`: a record that changes after its end, is lost, or outlives its plan. `verdict`, `adjusted`: an effect that the verdict has not, or that the schedule does not allow. `analyst`: an execution made for no triage that awaits one |
 //! | 15 | `spec`: an operator changed the spec of a schedule |
 //!
 //! # What it cannot judge
@@ -35,7 +35,8 @@
 //!   where executions of a namespace take part that was not recorded. Waiting too long is no violation either.
 //! - What `retryWhen` and `stopWhen` answer, and whether a create was really refused for good.
 //! - Which of the last moments before a write its writer has seen: what some view allows that it may rest on is right.
-//! - Whose turn a probe of a circuit was, how what one held is spread, and what an analyst has said. That no circuit
+//! - Whose turn a probe of a circuit was, how what one held is spread, that what a probe let go on is triaged after a new
+//!   failure only, and what an analyst has said. That no circuit
 //!   holds an execution (invariant 14): waiting too long is no violation, and nothing but section 6 forbids a turn.
 //! - Slots of a cron expression in another zone than UTC, or with a spread; a pause of everything; whether a child was
 //!   really refused. Whether a schedule waits too long: nothing says that a child was due but the plan.

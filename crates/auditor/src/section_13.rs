@@ -1,4 +1,4 @@
-//! Section 13.5, read anew: which circuits are open, by what is known of the executions at a moment.
+//! Circuits (settled 31 to 35), read anew: which are open, by what is known of the executions at a moment.
 //!
 //! [`Shared`] lists what circuits are computed from, over the whole recording; [`Circuits`] is the fold of what an
 //! operator may have known of that. What was deleted may be known to one process and forgotten by the next, which has
@@ -7,10 +7,9 @@
 mod fingerprint;
 mod fold;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use serde_json::Value;
 use wfe_api::{FailureReason, Phase};
 
 use crate::Policy;
@@ -18,16 +17,13 @@ use crate::history::{Execution, History, phase, text};
 use crate::moment::{Seconds, seconds};
 use crate::record::{Past, is_cancelled};
 use crate::report::Moment;
-use crate::section_7::wait;
-use fingerprint::touches;
+use crate::section_7::{wait, whole};
 use fold::State;
 
-/// The circuit of all.
-pub(crate) const ALL: &str = "*";
 /// The reason of what was refused: no circuit knows it.
 const REFUSED: &str = "Refused/";
 
-/// What an execution runs, or what the children of a schedule would run.
+/// What an execution runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Runs<'a> {
     workflow: &'a str,
@@ -44,8 +40,6 @@ struct Event<'e> {
     known: Moment,
     /// When its execution was deleted.
     gone: Option<Moment>,
-    /// The namespace of its execution.
-    asked_in: &'e str,
     runs: Runs<'e>,
     /// The uid of the schedule that it was made for.
     schedule: Option<&'e str>,
@@ -68,10 +62,16 @@ enum What<'e> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End<'e> {
-    Succeeded,
-    /// Before anything ran; with its fingerprint, where circuits know that.
-    FailedBefore(Option<&'e str>),
-    FailedAfter,
+    Succeeded {
+        /// When it was committed to its run.
+        began: Seconds,
+    },
+    Failed {
+        /// With what, where circuits know that.
+        with: Option<&'e str>,
+        /// Whether nothing of it had run.
+        before: bool,
+    },
 }
 
 /// All that circuits are computed from, in the order in which it is folded.
@@ -96,11 +96,10 @@ enum Forgets {
 /// An open circuit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenCircuit {
-    /// `*`, or a fingerprint.
-    pub(crate) key: String,
-    /// The namespaces whose schedules it holds. None: those of all.
-    pub(crate) holds: Option<BTreeSet<String>>,
+    pub(crate) fingerprint: String,
     pub(crate) opened: Seconds,
+    /// From when on it holds the schedules that failed with it.
+    pub(crate) holds_from: Seconds,
     /// From when on a probe may be made.
     pub(crate) next_probe: Seconds,
     /// When it closes by itself.
@@ -109,17 +108,11 @@ pub(crate) struct OpenCircuit {
 
 /// The circuits that are open, as they may be known at a moment.
 #[derive(Debug)]
-pub(crate) struct Circuits(pub(crate) Vec<OpenCircuit>);
+pub(crate) struct Circuits(Vec<OpenCircuit>);
 
 // === impl Runs ===
 
 impl<'a> Runs<'a> {
-    /// Reads what a `workflowRef` names.
-    pub(crate) fn read(reference: &'a Value) -> Self {
-        let of = |field: &str| reference[field].as_str().unwrap_or_default();
-        Self { workflow: of("workflowId"), version: of("version"), image: of("containerImage") }
-    }
-
     fn of(execution: &Execution<'a>) -> Self {
         let of = |field: &str| execution.workflow(field);
         Self { workflow: of("workflowId"), version: of("version"), image: of("containerImage") }
@@ -164,40 +157,57 @@ impl<'e> Shared<'e> {
 
     /// Folds what was known at a moment.
     fn at(&self, view: Moment, forgets: Forgets) -> Circuits {
-        let is_known = |event: &&Event<'_>| {
-            let is_gone = event.gone.is_some_and(|gone| gone <= view);
-            let is_lost = matches!(event.what, What::Made { ends: false });
-            event.known <= view && !(is_gone && (is_lost || forgets == Forgets::Deleted))
-        };
         let mut state = State::new(self.policy);
-        for event in self.events.iter().filter(is_known) {
+        for event in self.known(view, forgets) {
             state.take(event);
         }
         Circuits(state.open())
+    }
+
+    fn known(&self, view: Moment, forgets: Forgets) -> impl Iterator<Item = &Event<'e>> {
+        self.events.iter().filter(move |event| {
+            let is_gone = event.gone.is_some_and(|gone| gone <= view);
+            let is_lost = matches!(event.what, What::Made { ends: false });
+            event.known <= view && !(is_gone && (is_lost || forgets == Forgets::Deleted))
+        })
+    }
+
+    /// Tells how many targets only failed, of how many that finished, where that share puts triages off on both readings
+    /// of a view.
+    pub(crate) fn degraded(&self, view: Moment, now: Seconds) -> Option<(u64, u64)> {
+        let [known, listed] = [Forgets::Little, Forgets::Deleted].map(|forgets| self.share(view, forgets, now));
+        known.and(listed)
+    }
+
+    fn share(&self, view: Moment, forgets: Forgets, now: Seconds) -> Option<(u64, u64)> {
+        let begins = now - whole(self.policy.outage_window.as_nanos());
+        let mut only_failed: BTreeMap<&str, bool> = BTreeMap::new();
+        for event in self.known(view, forgets).filter(|event| (begins..=now).contains(&event.at)) {
+            if let What::Ended { target, end, .. } = &event.what {
+                *only_failed.entry(target).or_insert(true) &= matches!(end, End::Failed { .. });
+            }
+        }
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let (failed, of) = (count(only_failed.values().filter(|it| **it).count()), count(only_failed.len()));
+        let threshold = u64::from(self.policy.breaker_threshold);
+        let is_large = threshold > 0 && of >= u64::from(self.policy.breaker_minimum) && failed * 1000 >= of * threshold;
+        is_large.then_some((failed, of))
     }
 }
 
 // === impl Circuits ===
 
 impl Circuits {
-    /// Lists those that are open at a time, hold this namespace, and touch what runs this, or failed with this
-    /// fingerprint last.
-    pub(crate) fn touching<'c>(
-        &'c self,
-        namespace: &'c str,
-        runs: Runs<'c>,
-        failed_last_with: Option<&'c str>,
-        now: Seconds,
-    ) -> impl Iterator<Item = &'c OpenCircuit> {
-        let is_held = move |circuit: &OpenCircuit| circuit.holds.as_ref().is_none_or(|some| some.contains(namespace));
-        let open = self.0.iter().filter(move |circuit| now < circuit.quiet && is_held(circuit));
-        open.filter(move |circuit| failed_last_with == Some(&circuit.key) || touches(&circuit.key, runs))
+    /// Returns the circuit that holds, at a time, the schedules that failed with this fingerprint last.
+    pub(crate) fn holding(&self, failed_last_with: &str, now: Seconds) -> Option<&OpenCircuit> {
+        let is_it = |it: &&OpenCircuit| it.fingerprint == failed_last_with && it.holds_from <= now && now < it.quiet;
+        self.0.iter().find(is_it)
     }
 
     /// Tells whether a failure with this fingerprint that ended at a time is shared.
     pub(crate) fn share(&self, fingerprint: &str, ended: Seconds) -> bool {
-        let is_of = |circuit: &&OpenCircuit| circuit.key == ALL || circuit.key == fingerprint;
-        self.0.iter().filter(is_of).any(|circuit| circuit.opened <= ended && ended < circuit.quiet)
+        let is_open = |it: &OpenCircuit| it.fingerprint == fingerprint && it.opened <= ended && ended < it.quiet;
+        self.0.iter().any(is_open)
     }
 }
 
@@ -209,7 +219,6 @@ fn made<'e>(execution: &'e Execution<'e>) -> Option<Event<'e>> {
         uid: &execution.object.uid,
         known: execution.created,
         gone: execution.gone,
-        asked_in: &execution.object.namespace,
         runs: Runs::of(execution),
         schedule: Some(child.schedule),
         what: What::Made { ends: execution.ended().is_some() },
@@ -225,17 +234,20 @@ fn ended<'e>(execution: &'e Execution<'e>) -> Option<Event<'e>> {
         && details["wasExecutionFailure"] == false
         && ended.status["runSequence"].is_null();
     let end = match phase(ended.status)? {
-        Phase::Completed => End::Succeeded,
+        Phase::Completed => {
+            End::Succeeded { began: seconds(ended.status, "/startTime").or_else(|| created(execution))? }
+        }
         _ if is_cancelled(ended.status) || is_late => return None,
-        _ if details["wasExecutionFailure"] != false => End::FailedAfter,
-        _ => End::FailedBefore(text(details, "/fingerprint").filter(|text| !text.starts_with(REFUSED))),
+        _ => End::Failed {
+            with: text(details, "/fingerprint").filter(|text| !text.starts_with(REFUSED)),
+            before: details["wasExecutionFailure"] == false,
+        },
     };
     Some(Event {
         at: past.ended?,
         uid: &execution.object.uid,
         known: ended.at,
         gone: execution.gone,
-        asked_in: &execution.object.namespace,
         runs: Runs::of(execution),
         schedule: execution.child.map(|child| child.schedule),
         what: What::Ended { target: execution.target.as_ref()?.as_str(), created: created(execution)?, end },

@@ -1,6 +1,6 @@
 //! Invariant 8, of failures that are shared: `sharedOutage` stands in those that end while a circuit of their kind is
-//! open (section 13.5), and in no others. Such a failure counts for nobody, so one that is wrongly called shared would
-//! keep a target from being exhausted.
+//! open (settled 32), and in no others; in none of what a schedule has made. Such a failure counts for nobody, so one
+//! that is wrongly called shared would keep a target from being exhausted.
 
 use wfe_api::FailureReason;
 
@@ -44,6 +44,9 @@ fn flaw(
     let may_be = details["wasExecutionFailure"] == false && !is_cancelled(ended.status) && !is_late;
     if !may_be {
         return said.then(|| "that is none which others can share".to_owned());
+    }
+    if execution.child.is_some() || execution.analyses.is_some() {
+        return said.then(|| "a schedule made it".to_owned());
     }
     let failed = seconds(details, "/failedAt")?;
     // What was told when all was known says the same.

@@ -1,22 +1,21 @@
-//! What a fingerprint touches (section 13.1).
+//! What a fingerprint is about (section 13.1), and so what success refutes it (settled 33).
 
-use super::{ALL, Runs};
+use super::Runs;
 
-/// The most characters of a fingerprint.
-const LONGEST: usize = 320;
+/// Returns what a success has to use to refute a failure of what runs this: the same registry, the same version of its
+/// workflow, or the cluster.
+pub(super) fn subject(fingerprint: &str, runs: Runs<'_>) -> String {
+    let subject = fingerprint.split_once('/').map_or("", |(_, subject)| subject);
+    if subject.starts_with("workflow/") { workflow(runs) } else { subject.to_owned() }
+}
 
-/// Tells whether a circuit touches what runs this: its registry, the same version of its workflow, or everything.
-pub(super) fn touches(key: &str, runs: Runs<'_>) -> bool {
-    let Some((reason, subject)) = key.split_once('/') else { return key == ALL };
-    let cut = |whole: String| whole.chars().take(LONGEST).collect::<String>();
-    if subject.starts_with("registry/") {
-        return key == cut(format!("{reason}/registry/{}", host(runs.image)));
-    }
-    if subject.starts_with("workflow/") {
-        let mine = cut(format!("{reason}/workflow/{}@{}", runs.workflow, runs.version));
-        return key.strip_prefix(&mine).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    }
-    subject == "cluster"
+/// Tells whether what runs this uses a subject.
+pub(super) fn uses(subject: &str, runs: Runs<'_>) -> bool {
+    subject == "cluster" || subject == format!("registry/{}", host(runs.image)) || subject == workflow(runs)
+}
+
+fn workflow(runs: Runs<'_>) -> String {
+    format!("workflow/{}@{}", runs.workflow, runs.version)
 }
 
 /// Returns the host of a reference to an image; that of Docker where it names none.

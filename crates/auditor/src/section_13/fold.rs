@@ -3,59 +3,35 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::{ALL, End, Event, OpenCircuit, What, touches, wait};
+use super::fingerprint::{subject, uses};
+use super::{End, Event, OpenCircuit, What, wait};
 use crate::Policy;
 use crate::moment::Seconds;
 use crate::section_7::whole;
 
-/// So many namespaces that failed alike hold all the others with them (ADR 15).
-const PARTIES: usize = 5;
-
 /// Where the circuits stand.
 pub(super) struct State<'e> {
     policy: &'e Policy,
-    open: BTreeMap<String, Open<'e>>,
+    open: BTreeMap<&'e str, Open>,
     /// From when to when circuits were open.
     closed: Vec<RangeInclusive<Seconds>>,
-    /// When the circuit of all closed last.
-    all_closed: Option<Seconds>,
-    /// Which targets failed with a fingerprint, when, and in executions of which namespace.
-    failed: BTreeMap<&'e str, Vec<(&'e str, Seconds, &'e str)>>,
-    /// Of each target when it ended last, and in an execution of which namespace, where it failed then.
-    newest: BTreeMap<&'e str, (Seconds, Option<&'e str>)>,
-    /// What each schedule failed with last, where it failed before anything ran.
+    /// When the success of somebody else closed a circuit, where nothing else has closed it since.
+    refuted: BTreeMap<&'e str, Seconds>,
+    /// Which targets failed with a fingerprint, when, and what they used.
+    failed: BTreeMap<&'e str, Vec<(&'e str, Seconds, String)>>,
+    /// What each schedule failed with last.
     failed_last: BTreeMap<&'e str, &'e str>,
 }
 
-struct Open<'e> {
+struct Open {
     since: Seconds,
-    /// The namespaces whose executions have failed with it, in the order in which they did, and when each did first.
-    /// There are never more than hold all.
-    parties: Vec<(&'e str, Seconds)>,
+    holds_from: Seconds,
+    /// What somebody's success has to use to close it.
+    subject: String,
     failed_probes: u64,
     newest_probe: Option<Seconds>,
-    /// When it opened, something of its kind failed, or it was probed last.
+    /// When it opened, something failed with it, or it was probed last.
     active: Seconds,
-}
-
-impl<'e> Open<'e> {
-    /// Returns from when on it holds the schedules of a namespace.
-    fn holds_from(&self, namespace: &str) -> Option<Seconds> {
-        let own = self.parties.iter().find(|(party, _)| *party == namespace);
-        own.or_else(|| self.parties.get(PARTIES - 1)).map(|(_, since)| *since)
-    }
-
-    /// Notes that an execution of a namespace failed with it.
-    fn fails_in(&mut self, namespace: &'e str, at: Seconds) {
-        if self.holds_from(namespace).is_none() {
-            self.parties.push((namespace, at));
-        }
-    }
-
-    /// Returns when it closes by itself.
-    fn quiet(&self, policy: &Policy) -> Seconds {
-        self.active + 2 * wait(policy, u64::MAX)
-    }
 }
 
 impl<'e> State<'e> {
@@ -64,24 +40,22 @@ impl<'e> State<'e> {
             policy,
             open: BTreeMap::new(),
             closed: Vec::new(),
-            all_closed: None,
+            refuted: BTreeMap::new(),
             failed: BTreeMap::new(),
-            newest: BTreeMap::new(),
             failed_last: BTreeMap::new(),
         }
     }
 
     /// Returns the circuits that are open, unless they close by themselves meanwhile.
     pub(super) fn open(self) -> Vec<OpenCircuit> {
-        let of = |(key, open): (&String, &Open<'_>)| {
-            let some = (open.parties.len() < PARTIES).then_some(&open.parties);
+        let of = |(fingerprint, open): (&&str, &Open)| {
             let probed = open.newest_probe.map_or(open.since, |newest| newest.max(open.since));
             OpenCircuit {
-                key: key.clone(),
-                holds: some.map(|some| some.iter().map(|(namespace, _)| (*namespace).to_owned()).collect()),
+                fingerprint: (*fingerprint).to_owned(),
                 opened: open.since,
+                holds_from: open.holds_from,
                 next_probe: probed + wait(self.policy, open.failed_probes + 1),
-                quiet: open.quiet(self.policy),
+                quiet: self.quiet(open),
             }
         };
         self.open.iter().map(of).collect()
@@ -97,115 +71,99 @@ impl<'e> State<'e> {
     pub(super) fn take(&mut self, event: &Event<'e>) {
         self.close_quiet(event.at);
         let failed_last = event.schedule.and_then(|schedule| self.failed_last.get(schedule).copied());
-        let is_touched = |key: &str| failed_last == Some(key) || touches(key, event.runs);
-        let first_probe = wait(self.policy, 1);
         let What::Ended { target, created, end } = &event.what else {
-            for (key, open) in &mut self.open {
-                let is_held = open.holds_from(event.asked_in).is_some();
-                if is_held && is_touched(key) && event.at >= open.since + first_probe {
+            if let Some(probed) = failed_last.filter(|with| self.is_probe(with, event.at)) {
+                self.open.entry(probed).and_modify(|open| {
                     open.newest_probe = open.newest_probe.max(Some(event.at));
                     open.active = open.active.max(event.at);
-                }
+                });
             }
             return;
         };
-        let mut past = Vec::new();
-        for (key, open) in &mut self.open {
-            let is_of_its_kind = match end {
-                End::Succeeded => false,
-                End::FailedBefore(with) => key == ALL || *with == Some(key),
-                End::FailedAfter => key == ALL,
-            };
-            let held_from = open.holds_from(event.asked_in);
-            if is_of_its_kind {
-                open.active = open.active.max(event.at);
-                open.fails_in(event.asked_in, event.at);
+        let probed = failed_last.filter(|with| self.is_probe(with, *created));
+        match end {
+            End::Succeeded { began } => {
+                if let Some(probed) = probed {
+                    self.close(probed, event.at);
+                    self.refuted.remove(probed);
+                }
+                self.succeeds(event, failed_last, *began);
             }
-            // Outside of what it holds nothing probes or closes it.
-            let Some(held_from) = held_from.filter(|_| is_of_its_kind || is_touched(key)) else { continue };
-            let gets_past = *end == End::Succeeded || *end == End::FailedAfter && key != ALL;
-            if gets_past && *created > open.since {
-                past.push(key.clone());
-            } else if !gets_past && event.schedule.is_some() && *created >= held_from.max(open.since + first_probe) {
-                open.failed_probes += 1;
+            End::Failed { with: Some(with), before } => {
+                if let Some(open) = self.open.get_mut(with) {
+                    open.active = open.active.max(event.at);
+                    open.failed_probes += u64::from(probed == Some(with));
+                } else if *before {
+                    self.count(event, target, with);
+                }
             }
+            End::Failed { with: None, .. } => {}
         }
-        for key in past {
-            self.close(&key, event.at);
-        }
-        self.count(event, target, *end);
-        self.count_all(target, (*end != End::Succeeded).then_some(event.asked_in), event.at);
         let Some(schedule) = event.schedule else { return };
-        if let End::FailedBefore(Some(with)) = end {
+        if let End::Failed { with: Some(with), .. } = end {
             self.failed_last.insert(schedule, with);
-        } else if let Some(with) = self.failed_last.remove(schedule)
-            && *end == End::Succeeded
-        {
-            self.failed.remove(with);
+        } else {
+            self.failed_last.remove(schedule);
         }
+    }
+
+    /// Tells whether what a schedule makes at a time probes the circuit of what it failed with last.
+    fn is_probe(&self, with: &str, created: Seconds) -> bool {
+        let first = wait(self.policy, 1);
+        self.open.get(with).is_some_and(|open| created >= open.holds_from && created >= open.since + first)
+    }
+
+    fn quiet(&self, open: &Open) -> Seconds {
+        open.active + 2 * wait(self.policy, u64::MAX)
     }
 
     fn close_quiet(&mut self, now: Seconds) {
-        let quiet = self.open.iter().map(|(key, open)| (key.clone(), open.quiet(self.policy)));
-        let quiet: Vec<(String, Seconds)> = quiet.filter(|(_, at)| *at <= now).collect();
-        for (key, at) in quiet {
-            self.close(&key, at);
+        let quiet = self.open.iter().map(|(fingerprint, open)| (*fingerprint, self.quiet(open)));
+        let quiet: Vec<(&str, Seconds)> = quiet.filter(|(_, at)| *at <= now).collect();
+        for (fingerprint, at) in quiet {
+            self.close(fingerprint, at);
+            self.refuted.remove(fingerprint);
         }
     }
 
-    fn close(&mut self, key: &str, at: Seconds) {
-        let Some(open) = self.open.remove(key) else { return };
-        self.closed.push(open.since..=at);
-        if key == ALL {
-            self.all_closed = Some(at);
+    fn close(&mut self, fingerprint: &str, at: Seconds) {
+        self.closed.extend(self.open.remove(fingerprint).map(|open| open.since..=at));
+    }
+
+    /// What failed before a success began, and used the same, is refuted.
+    fn succeeds(&mut self, event: &Event<'e>, failed_last: Option<&str>, began: Seconds) {
+        for (fingerprint, targets) in &mut self.failed {
+            let is_its_own = failed_last == Some(fingerprint);
+            targets.retain(|(_, at, subject)| *at >= began || !(is_its_own || uses(subject, event.runs)));
+        }
+        let is_refuted = |(fingerprint, open): &(&&str, &Open)| {
+            let uses_it = failed_last == Some(**fingerprint) || uses(&open.subject, event.runs);
+            uses_it && began > open.since
+        };
+        let refuted: Vec<&str> = self.open.iter().filter(is_refuted).map(|(it, _)| *it).collect();
+        for fingerprint in refuted {
+            self.close(fingerprint, event.at);
+            self.refuted.insert(fingerprint, event.at);
         }
     }
 
-    /// Counts the targets that failed with one fingerprint since the last success that it touches.
-    fn count(&mut self, event: &Event<'e>, target: &'e str, end: End<'e>) {
-        match end {
-            End::Succeeded => self.failed.retain(|with, _| !touches(with, event.runs)),
-            End::FailedBefore(Some(with)) if self.policy.outage_targets > 0 && !self.open.contains_key(with) => {
-                let begins = event.at - self.window();
-                let targets = self.failed.entry(with).or_default();
-                targets.retain(|(other, at, _)| *other != target && *at >= begins);
-                targets.push((target, event.at, event.asked_in));
-                if targets.len() >= usize::try_from(self.policy.outage_targets).unwrap_or(usize::MAX) {
-                    let namespaces = self.failed.remove(with).into_iter().flatten().map(|(.., namespace)| namespace);
-                    self.open_at(with, event.at, namespaces.collect());
-                }
-            }
-            End::FailedBefore(_) | End::FailedAfter => {}
-        }
-    }
-
-    /// Counts the targets that ended, for the circuit of all.
-    fn count_all(&mut self, target: &'e str, failed_in: Option<&'e str>, at: Seconds) {
-        let threshold = u64::from(self.policy.breaker_threshold);
-        if threshold == 0 || self.open.contains_key(ALL) || self.all_closed.is_some_and(|closed| closed >= at) {
+    /// Counts the targets that failed with one fingerprint within the window.
+    fn count(&mut self, event: &Event<'e>, target: &'e str, with: &'e str) {
+        if self.policy.outage_targets == 0 {
             return;
         }
-        let begins = at - self.window();
-        self.newest.insert(target, (at, failed_in));
-        self.newest.retain(|_, (at, _)| *at >= begins);
-        let finished = u64::try_from(self.newest.len()).unwrap_or(u64::MAX);
-        let failed_in: Vec<&str> = self.newest.values().filter_map(|(_, failed_in)| *failed_in).collect();
-        let failed = u64::try_from(failed_in.len()).unwrap_or(u64::MAX);
-        if finished >= u64::from(self.policy.breaker_minimum) && failed > 0 && failed * 1000 >= finished * threshold {
-            self.newest.clear();
-            self.open_at(ALL, at, failed_in);
+        let begins = event.at - whole(self.policy.outage_window.as_nanos());
+        let about = subject(with, event.runs);
+        let targets = self.failed.entry(with).or_default();
+        targets.retain(|(other, at, _)| *other != target && *at >= begins);
+        targets.push((target, event.at, about.clone()));
+        if targets.len() < usize::try_from(self.policy.outage_targets).unwrap_or(usize::MAX) {
+            return;
         }
-    }
-
-    fn open_at(&mut self, key: &str, since: Seconds, failed_in: Vec<&'e str>) {
-        let mut open = Open { since, parties: Vec::new(), failed_probes: 0, newest_probe: None, active: since };
-        for namespace in failed_in {
-            open.fails_in(namespace, since);
-        }
-        self.open.insert(key.to_owned(), open);
-    }
-
-    fn window(&self) -> Seconds {
-        whole(self.policy.outage_window.as_nanos())
+        self.failed.remove(with);
+        let (since, longest) = (event.at, wait(self.policy, u64::MAX));
+        let holds_from = self.refuted.get(with).map_or(since, |closed| since.max(closed + longest));
+        let open = Open { since, holds_from, subject: about, failed_probes: 0, newest_probe: None, active: since };
+        self.open.insert(with, open);
     }
 }

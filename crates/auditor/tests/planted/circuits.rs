@@ -1,4 +1,4 @@
-//! Circuits: what they hold, and which failures are shared (section 13.5).
+//! Circuits: what they hold, which failures are shared, and what they put off (settled 31 to 35).
 
 use serde_json::json;
 use wfe_auditor::Policy;
@@ -7,182 +7,219 @@ use crate::story::{NAMESPACE, Story, uid};
 
 /// What all failures here come from.
 const REGISTRY: &str = "ImagePullBackOff/registry/registry.example";
+/// The interval of all schedules here, in seconds.
+const INTERVAL: u64 = 30;
 
 fn clean() -> Vec<String> {
     Vec::new()
 }
 
-fn name(number: u64) -> String {
+fn name(number: usize) -> String {
     format!("s{number}")
 }
 
-impl Story {
-    /// The child of a schedule fails before anything ran, and its schedule says so. Returns when it ended.
-    fn pulls_nothing(&mut self, number: u64, slot: u64, shared: bool) -> u64 {
-        let schedule = name(number);
-        let child = self.child(&schedule, slot);
-        self.names(&schedule, slot);
-        let ended = self.is_refused_uncounted(&child, 1);
-        self.correct(&child, |status| {
+/// Twelve schedules of one registry, each on a target of its own.
+struct Outage {
+    story: Story,
+    /// From when the slots of each are counted, and how often it has failed.
+    slots: Vec<(u64, u64)>,
+}
+
+/// So many of the schedules have failed once.
+fn failed(failures: usize) -> Outage {
+    let mut story = Story::by(Policy::default());
+    let begun = (0..12).map(|number| {
+        let (name, target) = (name(number), format!("node/n{number}"));
+        let spec = json!({"interval": "30s", "triage": {"after": 1}});
+        story.schedule_in(NAMESPACE, &name, &target, &spec);
+        story.begin_plan(&name)
+    });
+    let slots = begun.map(|begun| (begun + INTERVAL, 0)).collect();
+    let mut outage = Outage { story, slots };
+    (0..failures).for_each(|number| outage.fails(number));
+    outage
+}
+
+impl Outage {
+    /// Returns the next slot of a schedule from a time on.
+    fn slot(&self, number: usize, from: u64) -> u64 {
+        let (first, _) = self.slots[number];
+        first + from.saturating_sub(first).div_ceil(INTERVAL) * INTERVAL
+    }
+
+    /// Makes the next child of a schedule, not before a time. Returns its slot.
+    fn makes(&mut self, number: usize, from: u64) -> u64 {
+        let slot = self.slot(number, from.max(self.story.version + 1));
+        self.story.child(&name(number), slot);
+        slot
+    }
+
+    /// The next child of a schedule fails before anything ran, and its schedule says so.
+    fn fails(&mut self, number: usize) {
+        self.fails_from(number, 0);
+    }
+
+    fn fails_from(&mut self, number: usize, from: u64) {
+        let slot = self.makes(number, from);
+        let (schedule, child) = (name(number), Story::child_name(&name(number), slot));
+        self.story.names(&schedule, slot);
+        let ended = self.story.is_refused_uncounted(&child, 1 + self.slots[number].1);
+        self.story.correct(&child, |status| {
             status["failureDetails"]["reason"] = json!("ImagePullBackOff");
             status["failureDetails"]["fingerprint"] = json!(REGISTRY);
-            if shared {
-                status["failureDetails"]["sharedOutage"] = json!(true);
-            }
         });
-        self.records(&schedule, slot, "Failed", u64::from(!shared));
-        self.correct(&schedule, |status| status["lastRun"]["fingerprint"] = json!(REGISTRY));
-        ended
+        let count = self.slots[number].1 + 1;
+        self.story.records(&schedule, slot, "Failed", count);
+        self.story.correct(&schedule, |status| status["lastRun"]["fingerprint"] = json!(REGISTRY));
+        self.slots[number] = (ended + (INTERVAL << count), count);
     }
-}
 
-/// Nine schedules of one registry, each on a target of its own; so many of them have failed. Returns the slot of the
-/// first, after which the others have theirs two seconds apart, and when the last failure ended.
-fn failed(failures: u64) -> (Story, u64, u64) {
-    failed_in(failures, |_| NAMESPACE)
-}
-
-/// The same, with schedules in several namespaces.
-fn failed_in(failures: u64, namespace: impl Fn(u64) -> &'static str) -> (Story, u64, u64) {
-    let mut story = Story::by(Policy::default());
-    let begun: Vec<u64> = (0..9)
-        .map(|number| {
-            let (name, target) = (name(number), format!("node/n{number}"));
-            story.schedule_in(namespace(number), &name, &target, &json!({"interval": "1m"}));
-            story.begin_plan(&name)
-        })
-        .collect();
-    let ended = (0..failures).map(|number| story.pulls_nothing(number, begun[0] + 60 + 2 * number, false)).last();
-    (story, begun[0] + 60, ended.unwrap_or(0))
-}
-
-impl Story {
-    /// The child of a schedule completes, and its schedule says so.
-    fn completes(&mut self, number: u64, slot: u64) {
+    /// The next child of a schedule completes, and its schedule says so.
+    fn completes(&mut self, number: usize, from: u64) {
+        let slot = self.makes(number, from);
         let (schedule, child) = (name(number), Story::child_name(&name(number), slot));
-        self.child_now(&schedule, slot);
-        self.names(&schedule, slot);
-        self.start(&child, 1);
-        self.work(&child, 1);
-        self.work_ends(&child, 1, "True");
-        self.complete(&child);
-        self.records(&schedule, slot, "Completed", 0);
+        self.story.names(&schedule, slot);
+        let run = 1 + self.slots[number].1;
+        self.story.start(&child, run);
+        self.story.work(&child, run);
+        self.story.work_ends(&child, run, "True");
+        self.story.complete(&child);
+        self.story.records(&schedule, slot, "Completed", 0);
+        self.slots[number] = (slot + INTERVAL, self.slots[number].1);
+    }
+
+    /// When the circuit opened: with the end of the fifth failure.
+    fn opened(&self) -> u64 {
+        self.slots[4].0 - (INTERVAL << 1)
+    }
+
+    /// A schedule has its first failure triaged.
+    fn triages(&mut self, number: usize) {
+        let last = self.story.object(&uid(&name(number)))["status"]["lastRun"]["name"].clone();
+        let triage = json!({
+            "of": last, "at": self.story.now(), "analyst": "BuiltIn", "state": "Noted", "verdict": "DoNothing",
+        });
+        self.story.write(&name(number), &json!({"triage": triage}));
     }
 }
 
 #[test]
-fn what_the_fifth_failure_opens_holds_the_others_until_one_probes() {
-    let (mut story, first, opened) = failed(5);
-    // A minute later one probes, and completes; then all are free.
-    story.go_on_to(opened + 61);
-    let slot = first + 2 * 5 + 60;
-    assert!(slot <= opened + 62, "{slot} {opened}");
-    story.completes(5, slot);
-    story.child(&name(6), first + 2 * 6 + 60);
-    let report = story.report(false);
+fn what_the_fifth_failure_opens_holds_what_failed_until_one_probes() {
+    let mut outage = failed(5);
+    // Whoever has not failed goes on. A minute later one probes, and completes; then all are free.
+    outage.makes(8, 0);
+    let probed = outage.opened() + 60;
+    outage.completes(4, probed);
+    outage.makes(3, 0);
+    let report = outage.story.report(false);
     assert!(report.is_clean(), "{report}");
-    assert_eq!(["children", "probes", "shared"].map(|name| report.counts.of(name)), [7, 1, 0]);
+    assert_eq!(["children", "probes", "shared"].map(|name| report.counts.of(name)), [8, 1, 0]);
 }
 
 #[test]
 fn a_child_that_an_open_circuit_holds() {
     for (failures, expected) in [(4, clean()), (5, vec!["11 child-circuit".to_owned()])] {
-        let (mut story, first, _) = failed(failures);
-        story.child(&name(8), first + 2 * 8);
-        assert_eq!(story.found(), expected, "{failures}");
+        let mut outage = failed(failures);
+        outage.makes(0, 0);
+        assert_eq!(outage.story.found(), expected, "{failures}");
     }
 }
 
 #[test]
-fn a_child_in_a_namespace_that_has_not_failed() {
-    let held = || vec!["11 child-circuit".to_owned()];
-    for (failed, of_ninth, expected) in [
-        (["a", "a", "a", "a", "a"], "b", clean()),
-        (["a", "b", "a", "b", "a"], "b", held()),
-        (["a", "b", "c", "d", "d"], "e", clean()),
-        (["a", "b", "c", "d", "e"], "f", held()),
-    ] {
-        let namespace = |number| usize::try_from(number).ok().and_then(|number| failed.get(number).copied());
-        let (mut story, first, _) = failed_in(5, |number| namespace(number).unwrap_or(of_ninth));
-        story.child(&name(8), first + 2 * 8);
-        assert_eq!(story.found(), expected, "{failed:?}, and then {of_ninth}");
+fn a_second_probe_beside_the_first_and_one_too_soon_after_it() {
+    let mut outage = failed(5);
+    let probed = outage.opened() + 60;
+    outage.makes(4, probed);
+    outage.makes(3, 0);
+    assert_eq!(outage.story.found(), ["11 child-circuit"]);
+    outage.story.lag = std::time::Duration::from_secs(40);
+    assert_eq!(outage.story.found(), clean(), "the first may have come unseen");
+    for (wait, expected) in [(80, vec!["11 child-circuit".to_owned()]), (121, clean())] {
+        let mut outage = failed(5);
+        outage.fails_from(4, probed);
+        outage.makes(3, probed + wait);
+        assert_eq!(outage.story.found(), expected, "{wait}");
     }
 }
 
 #[test]
-fn a_child_in_a_namespace_that_has_failed_since() {
-    let (mut story, first, _) = failed_in(5, |number| if number < 5 { NAMESPACE } else { "shop" });
-    story.pulls_nothing(5, first + 2 * 5, true);
-    assert_eq!(story.found(), clean());
-    story.child(&name(6), first + 2 * 6);
-    assert_eq!(story.found(), ["11 child-circuit"]);
-}
-
-#[test]
-fn a_namespace_that_a_circuit_does_not_hold_neither_closes_nor_probes_it() {
-    let others = |number| if number == 8 { "shop" } else { NAMESPACE };
-    let (mut story, first, opened) = failed_in(5, others);
-    story.go_on_to(opened + 20);
-    story.completes(8, first + 2 * 8);
-    let held = story.child(&name(7), first + 2 * 7);
-    assert_eq!(story.found(), ["11 child-circuit"], "{held} after a success elsewhere");
-    let (mut story, first, opened) = failed_in(5, others);
-    story.go_on_to(opened + 61);
-    story.child_now(&name(8), first + 2 * 8 + 60);
-    story.child_now(&name(6), first + 2 * 6 + 60);
-    assert_eq!(story.found(), clean(), "one elsewhere is no probe, and the first probe may be made beside it");
-}
-
-#[test]
-fn a_second_probe_beside_the_first() {
-    let (mut story, first, opened) = failed(5);
-    story.go_on_to(opened + 61);
-    story.child_now(&name(5), first + 2 * 5 + 60);
-    story.child_now(&name(6), first + 2 * 6 + 60);
-    assert_eq!(story.found(), ["11 child-circuit"]);
-    story.lag = std::time::Duration::from_secs(1);
-    assert_eq!(story.found(), clean(), "the first may have come unseen");
+fn what_others_successes_close_holds_nobody_for_a_while() {
+    let mut outage = failed(5);
+    let opened = outage.opened();
+    outage.completes(8, opened + 2);
+    outage.makes(0, 0);
+    assert_eq!(outage.story.found(), clean(), "the registry answers");
+    let mut outage = failed(5);
+    outage.completes(8, opened + 2);
+    for number in [5, 6, 7, 9, 10] {
+        outage.fails(number);
+    }
+    outage.makes(5, 0);
+    assert_eq!(outage.story.found(), clean(), "it is open again, and holds nobody");
 }
 
 #[test]
 fn a_policy_that_opens_no_circuit_holds_nothing() {
-    let (mut story, first, _) = failed(5);
-    story.child(&name(8), first + 2 * 8);
-    story.policy.outage_targets = 0;
-    assert_eq!(story.found(), clean());
-    story.policy.breaker_minimum = 5;
-    assert_eq!(story.found(), ["11 child-circuit"], "all that finished have failed");
-    story.policy.breaker_threshold = 0;
-    assert_eq!(story.found(), clean());
+    let mut outage = failed(5);
+    outage.makes(0, 0);
+    outage.story.policy.outage_targets = 0;
+    assert_eq!(outage.story.found(), clean());
 }
 
 #[test]
-fn a_shared_failure_counts_for_nobody() {
-    for (shared, expected) in [(true, clean()), (false, vec!["8 shared-outage".to_owned()])] {
-        let (mut story, first, opened) = failed(5);
-        story.go_on_to(opened + 61);
-        story.pulls_nothing(5, first + 2 * 5 + 60, shared);
-        assert_eq!(story.found(), expected, "{shared}");
+fn a_failure_of_a_child_is_shared_with_nobody_and_counts_for_its_schedule() {
+    let probe = |shared: bool, count: u64| {
+        let mut outage = failed(5);
+        let probed = outage.opened() + 60;
+        outage.fails_from(4, probed);
+        outage.story.correct(&name(4), |status| status["failureCount"] = json!(count));
+        if !shared {
+            return outage.story.found();
+        }
+        let slot = outage.makes(9, 0);
+        let child = Story::child_name(&name(9), slot);
+        outage.story.is_refused_uncounted(&child, 1);
+        outage.story.correct(&child, |status| {
+            status["failureDetails"]["fingerprint"] = json!(REGISTRY);
+            status["failureDetails"]["sharedOutage"] = json!(true);
+        });
+        outage.story.found()
+    };
+    assert_eq!(probe(false, 2), clean());
+    assert_eq!(probe(false, 1), ["12 failure-count"]);
+    assert_eq!(probe(true, 2), ["8 shared-outage"]);
+}
+
+#[test]
+fn a_triage_that_others_failures_put_off() {
+    let found = |failures: usize, change: fn(&mut Policy)| {
+        let mut outage = failed(failures);
+        outage.triages(0);
+        change(&mut outage.story.policy);
+        outage.story.found()
+    };
+    assert_eq!(found(4, |_| {}), clean());
+    assert_eq!(found(5, |_| {}), ["13 triage-circuit"]);
+    assert_eq!(found(5, |policy| policy.outage_targets = 0), clean());
+    let degraded = |policy: &mut Policy| (policy.outage_targets, policy.breaker_minimum) = (0, 5);
+    assert_eq!(found(5, degraded), ["13 triage-degraded"]);
+    assert_eq!(found(4, degraded), clean(), "too few have finished");
+    // An hour after the failure that made it due it begins, whatever fails.
+    for (number, expected) in [(0, clean()), (5, vec!["13 triage-degraded".to_owned()])] {
+        let mut outage = failed(5);
+        let soon = outage.opened() + 3_500;
+        (5..10).for_each(|number| outage.fails_from(number, soon));
+        outage.story.go_on_to(soon + 250);
+        outage.triages(number);
+        degraded(&mut outage.story.policy);
+        assert_eq!(outage.story.found(), expected, "{number}");
     }
-    let (mut story, first, _) = failed(3);
-    story.pulls_nothing(3, first + 2 * 3, true);
-    assert_eq!(story.found(), ["8 shared-outage"], "no circuit is open");
-}
-
-#[test]
-fn a_count_of_a_schedule_that_a_shared_failure_changes() {
-    let (mut story, first, opened) = failed(5);
-    story.go_on_to(opened + 61);
-    let slot = first + 2 * 5 + 60;
-    story.pulls_nothing(5, slot, true);
-    story.correct(&name(5), |status| status["failureCount"] = json!(1));
-    assert_eq!(story.found(), ["12 failure-count"]);
 }
 
 #[test]
 fn an_execution_of_a_person_runs_and_its_shared_failure_is_waited_for() {
     for (number, expected) in [(0, clean()), (1, vec!["8 counter".to_owned()])] {
-        let (mut story, _, _) = failed(5);
+        let mut story = failed(5).story;
         story.wfe("person", "node/person");
         story.is_refused("person", 1);
         story.correct("person", |status| {
@@ -193,7 +230,7 @@ fn an_execution_of_a_person_runs_and_its_shared_failure_is_waited_for() {
         assert_eq!(story.found(), expected, "{number}");
     }
     // Shared failures exhaust no target, and the next one waits for them.
-    let (mut story, _, _) = failed(5);
+    let mut story = failed(5).story;
     story.wfe("person", "node/person");
     story.is_refused("person", 1);
     story.correct("person", |status| {

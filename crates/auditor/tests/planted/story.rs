@@ -30,7 +30,7 @@ pub(crate) struct Story {
     /// By uid, as they are now.
     objects: BTreeMap<String, Value>,
     /// Also the time, in seconds: each write takes one.
-    version: u64,
+    pub(crate) version: u64,
     /// The policy of the operator.
     pub(crate) policy: Policy,
     /// How far views may have been behind.

@@ -17,7 +17,7 @@ use crate::record::Ledger;
 use crate::report::{Counts, Moment, Violation};
 use crate::section_6::Reading;
 use crate::section_12::{Plan, State};
-use crate::section_13::{Circuits, OpenCircuit, Runs, Shared};
+use crate::section_13::{Circuits, OpenCircuit, Shared};
 
 /// What a plan is made of: another one begins anew (section 12.2).
 const PLANNED_BY: [&str; 4] = ["interval", "cron", "timeZone", "template"];
@@ -99,22 +99,17 @@ impl Birth<'_, '_> {
         self.views(shared.changes()).into_iter().flat_map(|view| shared.known_at(view)).collect()
     }
 
-    /// Row 8: an open circuit that touches it lets nothing through but a probe whose time has come. Whose turn that is
-    /// nobody knows here; with one that is made the time of the next begins.
+    /// Row 8: the open circuit of what its schedule failed with last lets nothing through but a probe whose time has
+    /// come. Whose turn that is nobody knows here; with one that is made the time of the next begins.
     fn by_circuits(&self, at: Moment, circuits: &[Circuits]) -> Option<Ban> {
         let object = self.schedule.object_at(at);
         let now = *self.now()?.end();
-        let holds = |circuits: &Circuits| {
-            let open: Vec<_> = holding(circuits, object, now).collect();
-            let is_probe = open.iter().any(|circuit| circuit.next_probe <= now);
-            open.first().filter(|_| !is_probe).map(|circuit| {
-                let (key, since) = (&circuit.key, circuit.next_probe);
-                ("child-circuit", format!("circuit {key} was open, which may be probed from {since} on"))
-            })
-        };
         let mut newest = None;
         for circuits in circuits {
-            newest.get_or_insert(holds(circuits)?);
+            let circuit = holding(circuits, object, now).filter(|circuit| now < circuit.next_probe)?;
+            let (fingerprint, from) = (&circuit.fingerprint, circuit.next_probe);
+            let what = format!("circuit {fingerprint} was open, which may be probed from {from} on");
+            newest.get_or_insert(("child-circuit", what));
         }
         newest
     }
@@ -123,7 +118,7 @@ impl Birth<'_, '_> {
     fn is_held_by(&self, circuits: &Circuits) -> bool {
         let newest = self.views(self.schedule.versions.iter().map(|(at, _)| *at));
         let object = newest.first().map_or(&Value::Null, |at| self.schedule.object_at(*at));
-        self.now().is_some_and(|now| holding(circuits, object, *now.end()).next().is_some())
+        self.now().is_some_and(|now| holding(circuits, object, *now.end()).is_some())
     }
 
     /// Rows 0, 1, 3, 4, 6 and 9: what the schedule itself forbids.
@@ -228,18 +223,12 @@ impl Birth<'_, '_> {
     }
 }
 
-/// Lists the circuits that hold a schedule at a time.
-pub(super) fn holding<'c>(
-    circuits: &'c Circuits,
-    schedule: &'c Value,
-    now: Seconds,
-) -> impl Iterator<Item = &'c OpenCircuit> {
-    let (template, status) = (&schedule["spec"]["template"]["spec"], &schedule["status"]);
-    let namespace = text(schedule, "/metadata/namespace").unwrap_or_default();
-    let last = LastRun::read(status).filter(|last| last.outcome == Some("Failed"));
-    let last = last.filter(|last| Some(last.slot) > planned_from(status));
-    let failed_with = last.and_then(|_| text(status, "/lastRun/fingerprint"));
-    circuits.touching(namespace, Runs::read(&template["workflowRef"]), failed_with, now)
+/// Returns the circuit that holds a schedule at a time: that of what its last run failed with.
+pub(super) fn holding<'c>(circuits: &'c Circuits, schedule: &Value, now: Seconds) -> Option<&'c OpenCircuit> {
+    let status = &schedule["status"];
+    let last = LastRun::read(status).filter(|last| last.outcome == Some("Failed"))?;
+    let failed_with = text(status, "/lastRun/fingerprint").filter(|_| Some(last.slot) > planned_from(status))?;
+    circuits.holding(failed_with, now)
 }
 
 /// Tells whether an execution asked for its turn: it is not on its way out.

@@ -84,7 +84,6 @@ impl Step<'_, '_> {
         let expected = match outcome {
             _ if !is_of_plan => count,
             "Completed" => 0,
-            "Failed" if self.is_shared(after.slot) => count,
             "Failed" | "Refused" => count + 1,
             _ => count,
         };
@@ -95,11 +94,6 @@ impl Step<'_, '_> {
         let said = failure_count(self.after);
         (said != expected)
             .then(|| ("failure-count", format!("says failureCount {said}, and the outcomes say {expected}")))
-    }
-
-    /// Tells whether the child of a slot failed as others did: its circuit paces the schedule (section 13.5).
-    fn is_shared(&self, slot: Seconds) -> bool {
-        self.made_for(slot).is_some_and(|child| child.at(self.at)["failureDetails"]["sharedOutage"] == true)
     }
 
     /// Returns the newest child that was made for a slot.
@@ -198,7 +192,7 @@ impl Step<'_, '_> {
 }
 
 /// Returns what came of a child; none while it is at work.
-fn came_of(status: &Value) -> Option<&'static str> {
+pub(super) fn came_of(status: &Value) -> Option<&'static str> {
     let details = &status["failureDetails"];
     let is_late = details["reason"] == FailureReason::DeadlineExceeded.as_str()
         && details["wasExecutionFailure"] == false

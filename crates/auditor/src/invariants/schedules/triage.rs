@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use wfe_core::duration;
 
 use super::children::holding;
-use super::fold::is_lifted;
-use super::{Finding, replaced, views};
+use super::fold::{came_of, is_lifted};
+use super::{Finding, made_for, replaced, views};
 use crate::history::{ANALYST, Execution, LastRun, Schedule, failure_count, planned_from, text};
 use crate::moment::{Seconds, seconds};
 use crate::report::{Counts, Moment, Violation};
@@ -132,8 +132,8 @@ impl Step<'_, '_> {
         if let Some(until) = until.filter(|until| at < *until) {
             return flaw("triage-cooldown", format!("the one before it lets none begin for {} s more", until - at));
         }
-        if let Some(key) = self.circuit(at) {
-            return flaw("triage-circuit", format!("circuit {key} was open"));
+        if let Some((rule, what)) = self.put_off(at, count - least) {
+            return flaw(rule, what);
         }
         self.too_many(policy, at).and_then(|what| flaw("triage-many", what))
     }
@@ -146,17 +146,37 @@ impl Step<'_, '_> {
         failed.is_some_and(|last| is["of"] == format!("{}-{}", self.schedule.object.name, last.slot))
     }
 
-    /// Names a circuit that touches the schedule and is open on every view that the write may rest on.
-    fn circuit(&self, at: Seconds) -> Option<String> {
-        let shared = self.shared.filter(|shared| shared.is_open_at(at))?;
-        let mut newest = None;
+    /// Says what others had to do with its failure, where that put its triage off on every view that the write may rest
+    /// on: for an hour after the failure that made the triage due, after which there were so many more.
+    fn put_off(&self, at: Seconds, more: u64) -> Option<Flaw> {
+        let shared = self.shared.filter(|_| at < self.due_since(more).unwrap_or(Seconds::MIN).saturating_add(HOUR))?;
+        let mut newest: Option<Flaw> = None;
         for view in views(self.evidence, self.at, shared.changes()) {
+            if let Some((failed, of)) = shared.degraded(view, at) {
+                newest.get_or_insert(("triage-degraded", format!("{failed} of {of} targets failed")));
+                continue;
+            }
             for circuits in shared.known_at(view) {
-                let held = holding(&circuits, self.object, at).next().map(|circuit| circuit.key.clone());
-                newest.get_or_insert(held?);
+                let circuit = holding(&circuits, self.object, at)?;
+                newest.get_or_insert(("triage-circuit", format!("circuit {} was open", circuit.fingerprint)));
             }
         }
         newest
+    }
+
+    /// Returns when the child ended whose failure made the triage due: so many failures before the last. A refusal is
+    /// no child, and only makes it earlier than it was.
+    fn due_since(&self, more: u64) -> Option<Seconds> {
+        let (from, success) = (planned_from(self.after), seconds(self.after, "/lastSuccessTime"));
+        let made = made_for(self.evidence, self.schedule).filter(|(slot, _)| Some(*slot) > from);
+        let failed = made.filter_map(|(slot, child)| {
+            let status = child.at(self.at);
+            let ended = seconds(status, "/completionTime").or_else(|| seconds(status, "/failureDetails/failedAt"));
+            (came_of(status) == Some("Failed") && ended > success).then_some((slot, ended?))
+        });
+        let mut failed: Vec<(Seconds, Seconds)> = failed.collect();
+        failed.sort_unstable();
+        failed.iter().rev().nth(usize::try_from(more).ok()?).map(|(_, ended)| *ended)
     }
 
     /// Counts the triages of other schedules that had begun within the hour, and that every view shows.
