@@ -79,7 +79,7 @@ bench: versions-rust assets $(if $(QUICK),,bench-micro) ## Measure what the oper
 # What criterion measures is below target/criterion, and what the index holds in target/memory.jsonl.
 .PHONY: bench-micro
 bench-micro: versions-rust ## Measure decisions, index, reading, and the bytes of the index (two minutes, and the build)
-	cargo bench --package wfe-core --package wfe-tekton --package wfe-view --bench decide --bench parsing --bench index
+	cargo bench --package wfe-core --package wfe-tekton --package wfe-view --bench circuits --bench decide --bench parsing --bench index
 	WFE_MEMORY_REPORT=$(CURDIR)/target/memory.jsonl cargo test --release --package wfe-view --test memory -- --nocapture
 
 .PHONY: fixtures

@@ -212,6 +212,18 @@ pub(crate) const BUDGETS: &[Budget] = &[
         value: |results| Some(quotient(results, "micro/decide/judge/1000", "micro/decide/judge/100")? / 10.0),
     },
     Budget {
+        what: "circuits, fifty ends a second with a hundred fingerprints",
+        limit: Limit::AtMost(5.0),
+        unit: "% of a core",
+        value: |results| Some(median(results, "micro/circuits/second/100")? / 1e7),
+    },
+    Budget {
+        what: "circuits, folding 50,000 executions",
+        limit: Limit::AtMost(100.0),
+        unit: "ms",
+        value: |results| Some(median(results, "micro/circuits/fold/50000")? / 1e6),
+    },
+    Budget {
         what: "the operator's binary, stripped",
         limit: Limit::AtMost(20.0),
         unit: "MB",

@@ -1,0 +1,66 @@
+//! What circuits cost (settled 34). Budgets: with a hundred fingerprints that fail, fifty ends a second take less than
+//! 5 % of a core; fifty thousand executions are folded within 100 ms.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use criterion::{BatchSize, BenchmarkId, Criterion};
+use wfe_core::Time;
+use wfe_core::circuit::{End, Event, Fold, Taken, What};
+use wfe_core::fingerprint::{Fingerprint, Origin};
+use wfe_core::name::Uid;
+use wfe_core::policy::Policy;
+use wfe_core::target::TargetName;
+
+const FINGERPRINTS: u32 = 100;
+const ENDS_A_SECOND: u32 = 50;
+const TARGETS: u32 = 5_000;
+
+fn main() {
+    let short = Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(1));
+    let mut criterion = short.configure_from_args();
+    let mut group = criterion.benchmark_group("circuits");
+    let policy = Policy::default();
+    // One second of ends, and the question that follows each, after a window of them.
+    let window: Vec<Event> = (0..300 * ENDS_A_SECOND).map(ended).collect();
+    let second: Vec<Event> = (300 * ENDS_A_SECOND..301 * ENDS_A_SECOND).map(ended).collect();
+    let known = Fold::of(&policy, window);
+    group.bench_function(BenchmarkId::new("second", FINGERPRINTS), |bencher| {
+        let end = |mut fold: Fold| {
+            for event in &second {
+                let at = event.at;
+                let (Taken::Yes | Taken::TooOld) = fold.take([event.clone()]);
+                black_box(fold.seen(at));
+            }
+            fold
+        };
+        bencher.iter_batched(|| known.clone(), end, BatchSize::LargeInput);
+    });
+    let all: Vec<Event> = (0..50_000).map(ended).collect();
+    group.sample_size(10);
+    group.bench_function(BenchmarkId::new("fold", all.len()), |bencher| {
+        bencher.iter_batched(|| all.clone(), |all| Fold::of(&policy, all), BatchSize::LargeInput);
+    });
+    group.finish();
+    criterion.final_summary();
+}
+
+/// The end of an execution of one of five thousand schedules: nine of ten failed, each with one of a hundred
+/// fingerprints.
+fn ended(number: u32) -> Event {
+    let at = Time::UNIX_EPOCH + TimeDelta::seconds(i64::from(number / ENDS_A_SECOND));
+    let (of, workflow) = (number % TARGETS, number % FINGERPRINTS);
+    let with = Fingerprint::parse(&format!("ConfigurationError/workflow/w{workflow}@1"));
+    let end = if number % 10 == 3 { End::Succeeded { began: at } } else { End::Failed { with, before: true } };
+    let target = TargetName::parse(&format!("node/n{of}")).map(|target| target.chain());
+    Event {
+        at,
+        uid: Uid::new(&format!("{number:08}")),
+        namespace: "ops".into(),
+        origin: Arc::new(Origin::new(&format!("w{workflow}"), "1", "r.example/w:1")),
+        schedule: Some(Uid::new(&format!("s{of}"))),
+        what: What::Ended { target: target.unwrap_or_else(|_| unreachable!("a node")), created: at, end },
+    }
+}
