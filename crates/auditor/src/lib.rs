@@ -14,20 +14,43 @@
 //! # What it judges
 //! | invariant | rules |
 //! |---|---|
-//! | 1 | `overlap`: two released, unfinished runs on a target. `drain`: a run released while something of an earlier one is unfinished. `held`: one released while another execution, which has a retry policy and had a run released, was Running and its run there |
-//! | 2 | `second-run`: two released runs of an execution; of one with a retry policy, a released run that not exactly one attempt names, or released before the end of the attempt before it was recorded. `ran-after-all`: one that was Skipped, or failed before it had a run, has a released run. `steps-ran`: steps ran of one that says that nothing did, or of an attempt that says so |
-//! | 2 | `attempt-many`: more attempts or released runs than `maxAttempts`. `attempt-early`: an attempt begun before its `notBefore`. `attempt-after`: one added or begun after the end, a cancellation, the begin of a deletion or `maxDuration`, or after an attempt that succeeded, ran (without `retryExecutionFailures`) or failed by its configuration (without `retryWhen`). `attempt-delay`: a `delay` that is not of the formula, a `notBefore` that is not that long after the write, or either written anew |
+//! | 1 | `overlap`: two released, unfinished runs on a target. `drain`: a run released while something of an earlier
+//! one is unfinished. `held`: one released while another execution, which has a retry policy and had a run released,
+//! was Running and its run there |
+//! | 2 | `second-run`: two released runs of an execution; of one with a retry policy, a released run that not exactly
+//! one attempt names, or released before the end of the attempt before it was recorded. `ran-after-all`: one that was
+//! Skipped, or failed before it had a run, has a released run. `steps-ran`: steps ran of one that says that nothing
+//! did, or of an attempt that says so |
+//! | 2 | `attempt-many`: more attempts or released runs than `maxAttempts`. `attempt-early`: an attempt begun before
+//! its `notBefore`. `attempt-after`: one added or begun after the end, a cancellation, the begin of a deletion or
+//! `maxDuration`, or after an attempt that succeeded, ran (without `retryExecutionFailures`) or failed by its
+//! configuration (without `retryWhen`). `attempt-delay`: a `delay` that is not of the formula, a `notBefore` that is
+//! not that long after the write, or either written anew |
 //! | 3 | `phase`, `final`, `fixed`, `shape`: what a status may become, and what stands in it |
-//! | 4 | `unusable-target`, `busy`, `order`, `previous-execution-failed`, `exhausted-retries`, `backoff`, `cooldown`: a commit while rules 0 to 5 of section 6 forbid it; that of a further attempt is judged by rules 0 and 1 and by what its own execution has left |
-//! | 5 | `no-fact`, `wrong-fact`, `earlier-rule`: a skip without what makes its rule decide, that names it wrongly, or while a rule before it decides |
-//! | 6 | `undecided`, `leftover`, `abandoned`, `unrecorded`: what is left when faults have stopped ([`Options::settled`]) |
-//! | 7 | by the audit log: `foreign`, `create`, `child`, `patch`, `release`, `status`, `delete`, `deleted-early`, `deleted-committed`, `deleted-needed`, `removed-early` |
-//! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row. `shared-outage`: a failure that is called shared while no circuit of its kind is open, or the reverse |
+//! | 4 | `unusable-target`, `busy`, `order`, `previous-execution-failed`, `exhausted-retries`, `backoff`, `cooldown`: a
+//! commit while rules 0 to 5 of section 6 forbid it; that of a further attempt is judged by rules 0 and 1 and by what
+//! its own execution has left |
+//! | 5 | `no-fact`, `wrong-fact`, `earlier-rule`: a skip without what makes its rule decide, that names it wrongly, or
+//! while a rule before it decides |
+//! | 6 | `undecided`, `leftover`, `abandoned`, `unrecorded`: what is left when faults have stopped
+//! ([`Options::settled`]) |
+//! | 7 | by the audit log: `foreign`, `create`, `child`, `patch`, `release`, `status`, `delete`, `deleted-early`,
+//! `deleted-committed`, `deleted-needed`, `removed-early` |
+//! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row. `shared-outage`: a failure that is
+//! called shared while no circuit of its kind is open, or the reverse |
 //! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
 //! | 10 | `slot-twice`: two executions at once for a slot of a schedule |
-//! | 11 | `child-leaving`, `child-suspended`, `child-plan`, `child-used`, `child-unrecorded`, `child-at-work`, `child-slot`, `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`, `child-triage-paused`, `child-circuit`: a child made while section 12.6 forbids it on every view that is not older than [`Options::lag`] |
-//! | 12 | `failure-count`: a count that is not the fold of the outcomes. `outcome`, `outcome-time`, `outcome-twice`, `outcome-order`, `outcome-lost`: an outcome that is not what became of the child, is recorded twice, out of order or never. `plan-anew`: a plan that begins anew for no reason |
-//! | 13 | `triage-analyst`, `triage-idle`, `triage-early`, `triage-of`, `triage-cooldown`, `triage-circuit`, `triage-degraded`, `triage-many`: a triage that begins while section 13.2 or what others fail with forbids it. `triage-fixed`, `triage-over`: a record that changes after its end, is lost, or outlives its plan. `verdict`, `adjusted`: an effect that the verdict has not, or that the schedule does not allow. `analyst`: an execution made for no triage that awaits one |
+//! | 11 | `child-leaving`, `child-suspended`, `child-plan`, `child-used`, `child-unrecorded`, `child-at-work`,
+//! `child-slot`, `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`, `child-triage-paused`,
+//! `child-circuit`: a child made while section 12.6 forbids it on every view that is not older than [`Options::lag`] |
+//! | 12 | `failure-count`: a count that is not the fold of the outcomes. `outcome`, `outcome-time`, `outcome-twice`,
+//! `outcome-order`, `outcome-lost`: an outcome that is not what became of the child, is recorded twice, out of order or
+//! never. `plan-anew`: a plan that begins anew for no reason |
+//! | 13 | `triage-analyst`, `triage-idle`, `triage-early`, `triage-of`, `triage-cooldown`, `triage-circuit`,
+//! `triage-degraded`, `triage-many`: a triage that begins while section 13.2 or what others fail with forbids it.
+//! `triage-fixed`, `triage-over`: a record that changes after its end, is lost, or outlives its plan. `verdict`,
+//! `adjusted`: an effect that the verdict has not, or that the schedule does not allow. `analyst`: an execution made
+//! for no triage that awaits one |
 //! | 15 | `spec`: an operator changed the spec of a schedule |
 //!
 //! # What it cannot judge
@@ -35,9 +58,9 @@
 //!   where executions of a namespace take part that was not recorded. Waiting too long is no violation either.
 //! - What `retryWhen` and `stopWhen` answer, and whether a create was really refused for good.
 //! - Which of the last moments before a write its writer has seen: what some view allows that it may rest on is right.
-//! - Whose turn a probe of a circuit was, how what one held is spread, that what a probe let go on is triaged after a new
-//!   failure only, and what an analyst has said. That no circuit
-//!   holds an execution (invariant 14): waiting too long is no violation, and nothing but section 6 forbids a turn.
+//! - Whose turn a probe of a circuit was, how what one held is spread, that what a probe let go on is triaged after a
+//!   new failure only, and what an analyst has said. That no circuit holds an execution (invariant 14): waiting too
+//!   long is no violation, and nothing but section 6 forbids a turn.
 //! - Slots of a cron expression in another zone than UTC, or with a spread; a pause of everything; whether a child was
 //!   really refused. Whether a schedule waits too long: nothing says that a child was due but the plan.
 //! - Clocks: a time that an operator wrote is taken for the time at which it decided.

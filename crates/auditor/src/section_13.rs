@@ -172,8 +172,8 @@ impl<'e> Shared<'e> {
         })
     }
 
-    /// Tells how many targets only failed, of how many that finished, where that share puts triages off on both readings
-    /// of a view.
+    /// Tells how many targets only failed, of how many that finished, where that share puts triages off on both
+    /// readings of a view.
     pub(crate) fn degraded(&self, view: Moment, now: Seconds) -> Option<(u64, u64)> {
         let [known, listed] = [Forgets::Little, Forgets::Deleted].map(|forgets| self.share(view, forgets, now));
         known.and(listed)

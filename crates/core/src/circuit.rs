@@ -177,8 +177,8 @@ impl Circuits {
     }
 }
 
-/// Returns when a schedule that a circuit held goes on after the circuit closed: within one base cooldown, and after each
-/// closing at another place of it.
+/// Returns when a schedule that a circuit held goes on after the circuit closed: within one base cooldown, and after
+/// each closing at another place of it.
 #[must_use]
 pub fn goes_on_at(schedule: &Uid, closed_at: Time, base: Duration) -> Time {
     // The low half of a time says which closing it is.

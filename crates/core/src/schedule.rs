@@ -238,10 +238,12 @@ impl Schedule {
         last.max(self.status.planned_from)
     }
 
-    /// Tells whether a person has lifted the pause or the values of its triage, and its plan has not begun anew since.
+    /// Tells whether a person has lifted the pause of its triage, or the values of that or an earlier one, and its plan
+    /// has not begun anew since.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
-        let standing = self.status.triage.as_ref().filter(|triage| triage.state.is_standing());
+        let has_values = self.status.adjust.is_some();
+        let standing = self.status.triage.as_ref().filter(|triage| triage.state.is_standing() || has_values);
         standing.is_some_and(|triage| self.resume.as_ref() == Some(&triage.of))
     }
 

@@ -65,11 +65,19 @@ pub struct TriageSpec {
     pub timeout: Duration,
     /// What a verdict may change by itself. Parameters that the template does not have are left out.
     pub allow_adjust: Vec<Field>,
+    /// The time-out of the template, where a verdict may change that: none makes it shorter. None: the default.
+    pub template_timeout: Option<Duration>,
 }
 
 impl Default for TriageSpec {
     fn default() -> Self {
-        Self { analyst: Analyst::BuiltIn, after: 3, timeout: Duration::from_mins(10), allow_adjust: Vec::new() }
+        Self {
+            analyst: Analyst::BuiltIn,
+            after: 3,
+            timeout: Duration::from_mins(10),
+            allow_adjust: Vec::new(),
+            template_timeout: None,
+        }
     }
 }
 

@@ -330,7 +330,7 @@ impl Engine {
                     self.index.schedule_tried(&key, &creation.schedule.uid, creation.slot);
                 }
                 Task::Triage(step) if matches!(step.does, TriageDoes::Gather(_)) => {
-                    self.index.begin_triage(&step.schedule.uid, now);
+                    self.index.begin_triage(&key, &step.schedule.uid, now);
                 }
                 Task::Write(write, _) if let Says::Progress { wait, .. } = write.says => {
                     self.index.showed_progress(&key, &write.execution.uid, wait, now);

@@ -211,7 +211,7 @@ async fn a_pipeline_may_pause_its_schedule_and_adjust_what_that_lists_until_a_pe
     let recording = world.record_all().await?;
     let bundle = world.push_pipeline("held", &Pipeline::new().param("LEVEL").task("apply", Outcome::Hold)).await?;
     let _operator = world.operator().start().await?;
-    let adjust = r#"{"verdict":"AdjustConfig","why":"slow","adjust":{"interval":"2h","timeout":"7m","parameters":{"LEVEL":"2"}}}"#;
+    let adjust = r#"{"verdict":"AdjustConfig","why":"slow","adjust":{"interval":"2h","timeout":"47m","parameters":{"LEVEL":"2"}}}"#;
     let pause = r#"{"verdict":"PauseAndNotify","why":"it does harm"}"#;
     let listed = json!({"allowAdjust": ["interval", "timeout", "parameters.LEVEL"]});
     for (name, verdict) in [("adjusts", adjust), ("pauses", pause)] {
@@ -226,7 +226,7 @@ async fn a_pipeline_may_pause_its_schedule_and_adjust_what_that_lists_until_a_pe
 
     let adjusted = await_triage(&world, "adjusts", "Adjusted").await?;
     let values = &adjusted["status"]["adjust"];
-    assert_eq!((&values["parameters"], &values["timeout"]), (&json!({"LEVEL": "2"}), &json!("7m0s")), "{values:#}");
+    assert_eq!((&values["parameters"], &values["timeout"]), (&json!({"LEVEL": "2"}), &json!("47m0s")), "{values:#}");
     assert_eq!(adjusted["spec"]["template"]["spec"]["parameters"], json!({"LEVEL": "1"}), "the spec stays as it is");
     world.await_event("adjusts", "Adjusted").await?;
     let of = adjusted["status"]["triage"]["of"].clone();
@@ -235,7 +235,7 @@ async fn a_pipeline_may_pause_its_schedule_and_adjust_what_that_lists_until_a_pe
     let child = super::await_at_work(&world, "adjusts").await?;
     let taken = world.await_wfe(&child, "is there", |_| true).await?;
     let spec = &taken["spec"];
-    assert_eq!((&spec["parameters"], &spec["executionConfig"]["timeout"]), (&json!({"LEVEL": "2"}), &json!("7m0s")));
+    assert_eq!((&spec["parameters"], &spec["executionConfig"]["timeout"]), (&json!({"LEVEL": "2"}), &json!("47m0s")));
     end_child(&world, &child, "ok").await?;
     let well = await_outcome(&world, "adjusts", "Completed").await?;
     let status = &well["status"];

@@ -163,18 +163,25 @@ fn a_second_triage_within_the_cooldown() {
 }
 
 #[test]
-fn more_triages_within_an_hour_than_are_allowed() {
-    let (mut story, slot) = failing(&json!({}));
-    story.policy.triage_max_per_hour = 1;
-    story.schedule("other", "node/other", &json!({}));
-    story.begin_plan("other");
-    let other =
-        json!({"of": "other-1", "at": story.now(), "analyst": "BuiltIn", "state": "Noted", "verdict": "DoNothing"});
-    story.write_by(PERSON, "other", &json!({"triage": other}));
-    story.judged(slot, "Noted", "DoNothing");
-    assert_eq!(story.found(), ["13 triage-many"]);
-    story.policy.triage_max_per_hour = 2;
-    assert_eq!(story.found(), clean());
+fn more_triages_by_workflows_within_an_hour_than_are_allowed() {
+    for (mine, others, most, expected) in [
+        ("Pipeline", "Pipeline", 1, vec!["13 triage-many".to_owned()]),
+        ("Pipeline", "Pipeline", 2, clean()),
+        ("Pipeline", "BuiltIn", 1, clean()),
+        ("BuiltIn", "Pipeline", 1, clean()),
+    ] {
+        let spec = if mine == "Pipeline" { by_pipeline() } else { json!({}) };
+        let (mut story, slot) = failing(&spec);
+        story.policy.triage_max_per_hour = most;
+        story.schedule("other", "node/other", &json!({}));
+        story.begin_plan("other");
+        let other =
+            json!({"of": "other-1", "at": story.now(), "analyst": others, "state": "Noted", "verdict": "DoNothing"});
+        story.write_by(PERSON, "other", &json!({"triage": other}));
+        let (state, verdict) = if mine == "Pipeline" { ("Analysing", None) } else { ("Noted", Some("DoNothing")) };
+        story.triage(&Story::child_name(NIGHTLY, slot), mine, state, verdict);
+        assert_eq!(story.found(), expected, "{mine} beside {others}, {most}");
+    }
 }
 
 #[test]

@@ -157,8 +157,8 @@ impl Check<'_> {
         self.no_circuit_holds(it);
     }
 
-    /// While the circuit of what it failed with last is open, a schedule makes a child by its turn alone; after that, in
-    /// its share of a base cooldown.
+    /// While the circuit of what it failed with last is open, a schedule makes a child by its turn alone; after that,
+    /// in its share of a base cooldown.
     fn no_circuit_holds(&mut self, it: &Schedule) {
         let (now, circuits) = (self.now, &self.target.circuits);
         let is_failed = |last: &&crate::schedule::LastRun| {

@@ -1,9 +1,9 @@
 //! Whose turn it is to probe an open circuit (settled 32).
 //!
 //! Of the schedules that nothing but their circuit keeps from running now, one makes the next probe: one of the
-//! namespace that has probed this circuit least, so that a crowd of somebody else's cannot keep a namespace from finding
-//! out; in it the one that has failed least often, as one that is broken by itself fails most often; else by a draw.
-//! Decisions say which schedules wait so; what is kept of them here is forgotten at a restart.
+//! namespace that has probed this circuit least, so that a crowd of somebody else's cannot keep a namespace from
+//! finding out; in it the one that has failed least often, as one that is broken by itself fails most often; else by a
+//! draw. Decisions say which schedules wait so; what is kept of them here is forgotten at a restart.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub struct Asks {
     pub failures: u32,
 }
 
-/// Where a schedule is in the line for a probe: behind those that have not missed it yet, by how often its namespace has
-/// probed, by how often it has failed, by its draw, by its uid.
+/// Where a schedule is in the line for a probe: behind those that have not missed it yet, by how often its namespace
+/// has probed, by how often it has failed, by its draw, by its uid.
 type Place = (bool, u32, u32, u32, Uid);
 
 /// The schedules that wait for their turn. A line is kept in order for each circuit: there may be thousands of them,

@@ -23,11 +23,18 @@ pub struct Applied {
     pub refused: Vec<Box<str>>,
 }
 
-/// The shortest and the longest time-out that a verdict may set (SPEC section 13.4).
-const TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+/// The longest time-out that a verdict may set (SPEC section 13.4).
+const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// The intervals that a schedule allows; none where it runs by cron.
-pub type Intervals = Option<RangeInclusive<Duration>>;
+/// What bounds the values that a verdict may set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The intervals that the schedule allows; none where it runs by cron.
+    pub intervals: Option<RangeInclusive<Duration>>,
+    /// The time-out of the template, or the default: a verdict may lengthen it, and never makes it shorter (settled
+    /// 29).
+    pub timeout: Duration,
+}
 
 /// Applies a judgement within the rights that a schedule gives. `so_far` is what applies already in the place of what a
 /// person wrote. A schedule that does not fail any more only notes what was said.
@@ -35,7 +42,7 @@ pub type Intervals = Option<RangeInclusive<Duration>>;
 pub fn apply(
     judgement: &Judgement,
     spec: &TriageSpec,
-    intervals: &Intervals,
+    bounds: &Bounds,
     so_far: Option<&Adjust>,
     fails: bool,
 ) -> Applied {
@@ -54,7 +61,7 @@ pub fn apply(
         Verdict::FileFix => Applied { state: State::Filed, ..applied },
         Verdict::PauseAndNotify => Applied { state: State::Paused, ..applied },
         Verdict::AdjustConfig => {
-            let (adjust, refused) = adjusted(&judgement.adjust, spec, intervals, so_far);
+            let (adjust, refused) = adjusted(&judgement.adjust, spec, bounds, so_far);
             let changes = Some(&adjust) != so_far && adjust != Adjust::default();
             let state = if changes { State::Adjusted } else { State::Noted };
             Applied { state, adjust: if changes { Some(adjust) } else { so_far.cloned() }, refused, ..applied }
@@ -63,23 +70,21 @@ pub fn apply(
 }
 
 /// Merges what may be changed into what applies already, and says what may not be, and why.
-fn adjusted(
-    wanted: &Wanted,
-    spec: &TriageSpec,
-    intervals: &Intervals,
-    so_far: Option<&Adjust>,
-) -> (Adjust, Vec<Box<str>>) {
+fn adjusted(wanted: &Wanted, spec: &TriageSpec, bounds: &Bounds, so_far: Option<&Adjust>) -> (Adjust, Vec<Box<str>>) {
     let mut adjust = so_far.cloned().unwrap_or_default();
     let mut refused = Vec::new();
     let Wanted { interval, timeout, parameters } = wanted;
     if let Some(text) = interval {
-        match allowed(spec, &Field::Interval).and_then(|()| read_interval(text, intervals)) {
+        match allowed(spec, &Field::Interval).and_then(|()| read_interval(text, bounds)) {
             Ok(interval) => adjust.interval = Some(interval),
             Err(why) => refused.push(format!("interval: {why}")),
         }
     }
     if let Some(text) = timeout {
-        let read = || seconds(text, &TIMEOUT).ok_or("must be a duration in whole seconds from 1s to 24h");
+        let read = || {
+            seconds(text, &(bounds.timeout..=LONGEST_TIMEOUT))
+                .ok_or("must be a duration in whole seconds, from the time-out of the template to 24h")
+        };
         match allowed(spec, &Field::Timeout).and_then(|()| read()) {
             Ok(timeout) => adjust.timeout = Some(timeout),
             Err(why) => refused.push(format!("timeout: {why}")),
@@ -108,8 +113,8 @@ fn allowed(spec: &TriageSpec, field: &Field) -> Result<(), &'static str> {
         .ok_or("is not in spec.triage.allowAdjust, or not in the template; edit the schedule by hand")
 }
 
-fn read_interval(text: &str, intervals: &Intervals) -> Result<Duration, &'static str> {
-    let intervals = intervals.as_ref().ok_or("the schedule runs by cron, which no verdict changes")?;
+fn read_interval(text: &str, bounds: &Bounds) -> Result<Duration, &'static str> {
+    let intervals = bounds.intervals.as_ref().ok_or("the schedule runs by cron, which no verdict changes")?;
     seconds(text, intervals).ok_or("must be a duration in whole seconds from minInterval to maxInterval")
 }
 

@@ -4,9 +4,13 @@
 use super::{Evidence, FailureSeen, Judgement, Verdict, Wanted};
 use crate::duration;
 use crate::reason::FailureReason;
+use crate::text::cut;
 
 /// The longest time-out that an execution may have, in seconds (24 h).
 const LONGEST_TIMEOUT: u64 = 24 * 3600;
+
+/// How much of a name the advice quotes, in characters.
+const NAMED: usize = 200;
 
 /// A line of the table.
 pub struct Line {
@@ -140,7 +144,10 @@ impl Line {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         match self.says {
             Says::Wait(why) => plain(Verdict::DoNothing, why, None),
-            Says::Fix(why, fix) => plain(Verdict::FileFix, why, Some(fix)),
+            Says::Fix(why, fix) => {
+                let named = evidence.failures.iter().find_map(|it| named(&it.message)).unwrap_or_default();
+                plain(Verdict::FileFix, why, Some(&format!("{fix}{named}")))
+            }
             Says::Pause(why, fix) => plain(Verdict::PauseAndNotify, why, Some(fix)),
             Says::LongerTimeout => longer_timeout(evidence),
         }
@@ -175,5 +182,26 @@ fn is_pull(failure: &FailureSeen) -> bool {
 
 fn says(failure: &FailureSeen, words: &[&str]) -> bool {
     let message = failure.message.to_ascii_lowercase();
-    words.iter().any(|word| message.contains(word))
+    words.iter().any(|word| has_word(&message, word))
+}
+
+/// Says which image, quota or right a message names, in the words of Kubernetes: the advice points at that.
+fn named(message: &str) -> Option<String> {
+    let after = |words: &str| message.split_once(words).map(|(_, rest)| rest);
+    let image = || after("image \"")?.split('"').next();
+    let quota = || after("exceeded quota: ")?.split([',', ' ']).next();
+    let right = || after(" cannot ")?.split(['\n', ';']).next();
+    let told = |what: &str, name: &str| format!(" {what} {}.", cut(name, NAMED));
+    let of_right = || right().map(|it| told("It cannot", it.trim_end_matches('.')));
+    let of_quota = || quota().map(|it| told("The quota is", it)).or_else(of_right);
+    image().map(|it| told("The image is", it)).or_else(of_quota)
+}
+
+/// Tells whether a text has a word by itself: a digest or a name may have its letters or digits within.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == '_');
+    text.match_indices(word).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        !is_part(before.chars().next_back()) && !is_part(after.chars().next())
+    })
 }

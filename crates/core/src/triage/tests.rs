@@ -1,6 +1,6 @@
 //! The tables of SPEC sections 13.3 and 13.4.
 
-use super::apply::{Applied, Intervals, apply};
+use super::apply::{Applied, Bounds, apply};
 use super::*;
 use crate::fingerprint::Fingerprint;
 use crate::reason::FailureReason;
@@ -55,7 +55,7 @@ fn each_line_of_the_built_in_analyst_has_its_verdict() {
         ConfigurationError, DeadlineExceeded, Forbidden, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown,
     };
     use Verdict::{AdjustConfig, DoNothing, FileFix, PauseAndNotify};
-    let rows: [Row; 24] = [
+    let rows: [Row; 26] = [
         (Some(ImagePullBackOff), false, "pull access denied", None, FileFix, "denies"),
         (Some(ImagePullBackOff), false, "401 Unauthorized", None, FileFix, "denies"),
         (Some(ImagePullBackOff), true, "403", None, FileFix, "denies"),
@@ -66,6 +66,8 @@ fn each_line_of_the_built_in_analyst_has_its_verdict() {
         (Some(ImagePullBackOff), false, "i/o timeout", None, DoNothing, "cannot be reached"),
         (Some(ImagePullBackOff), false, "x509: certificate", None, DoNothing, "cannot be reached"),
         (Some(ImagePullBackOff), false, "manifest unknown", None, FileFix, "cannot be pulled"),
+        (Some(ImagePullBackOff), false, "sha256:a403f429c401e unknown", None, FileFix, "cannot be pulled"),
+        (Some(ImagePullBackOff), false, "timeouts_denied", None, FileFix, "cannot be pulled"),
         (Some(ConfigurationError), false, "no such pipeline", None, FileFix, "as it is written"),
         (None, false, "the API server refused it", None, FileFix, "as it is written"),
         (Some(Forbidden), true, "cannot get nodes", Some(1), FileFix, "right"),
@@ -127,7 +129,28 @@ fn a_timeout_is_doubled_up_to_a_day_and_then_a_person_is_asked() {
     }
 }
 
-const INTERVALS: Intervals = Some(Duration::from_mins(1)..=Duration::from_hours(24));
+#[test]
+fn advice_names_the_image_the_quota_or_the_right_that_the_message_names() {
+    use FailureReason::{Forbidden, ImagePullBackOff, ResourceExhausted};
+    for (reason, message, named) in [
+        (ImagePullBackOff, "Back-off pulling image \"r.example/w:1\": not found", " The image is r.example/w:1."),
+        (ResourceExhausted, "pods \"p\" is forbidden: exceeded quota: small, requested: cpu=1", " The quota is small."),
+        (
+            Forbidden,
+            "User \"u\" cannot create resource \"pods\" in API group",
+            " It cannot create resource \"pods\" in API group.",
+        ),
+        (Forbidden, "no", "admit the workflow."),
+    ] {
+        let failure = FailureSeen { reason: Some(reason), message: message.into(), ..failure() };
+        let fix = builtin::judge(&evidence(vec![failure])).fix.unwrap();
+        assert!(fix.ends_with(named), "{fix}");
+    }
+}
+
+const BOUNDS: Bounds =
+    Bounds { intervals: Some(Duration::from_mins(1)..=Duration::from_hours(24)), timeout: Duration::from_mins(30) };
+const BY_CRON: Bounds = Bounds { intervals: None, ..BOUNDS };
 
 fn judgement(verdict: Verdict, adjust: Wanted) -> Judgement {
     Judgement { verdict, why: "so".into(), fix: Some("do that".into()), adjust }
@@ -153,9 +176,9 @@ fn a_verdict_has_the_effect_that_it_may_have_and_no_other() {
     {
         // Values that are named beside another verdict are nothing.
         let said = judgement(verdict, wanted(Some("10m"), None, &[]));
-        let applied = apply(&said, &all(), &INTERVALS, None, true);
+        let applied = apply(&said, &all(), &BOUNDS, None, true);
         assert_eq!((applied.state, &applied.adjust, applied.refused.len()), (state, &None, 0), "{applied:?}");
-        let over = apply(&said, &all(), &INTERVALS, None, false);
+        let over = apply(&said, &all(), &BOUNDS, None, false);
         assert_eq!((over.state, over.adjust), (State::Noted, None), "the failures have ended meanwhile");
     }
 }
@@ -172,14 +195,15 @@ fn values_are_adjusted_where_the_schedule_lists_them_and_within_their_limits() {
         (wanted(Some("soon"), None, &[]), all(), None, "interval: must be"),
         (wanted(None, Some("24h"), &[]), all(), Some((None, seconds(86_400), 0)), ""),
         (wanted(None, Some("24h1s"), &[]), all(), None, "timeout: must be"),
-        (wanted(None, Some("0s"), &[]), all(), None, "timeout: must be"),
+        (wanted(None, Some("29m59s"), &[]), all(), None, "timeout: must be a duration in whole seconds, from the"),
+        (wanted(None, Some("30m"), &[]), all(), Some((None, seconds(1_800), 0)), ""),
         (wanted(None, Some("1s"), &[]), TriageSpec::default(), None, "timeout: is not in"),
         (wanted(None, None, &[("LEVEL", "2")]), all(), Some((None, None, 1)), ""),
         (wanted(None, None, &[("SECRET", "hunter2")]), all(), None, "parameters.SECRET: is not in"),
         (wanted(Some("10m"), Some("9999h"), &[("X", "y")]), all(), Some((seconds(600), None, 0)), "timeout: must be"),
         (Wanted::default(), all(), None, "adjust: the verdict names no value"),
     ] {
-        let applied = apply(&judgement(Verdict::AdjustConfig, asked.clone()), &spec, &INTERVALS, None, true);
+        let applied = apply(&judgement(Verdict::AdjustConfig, asked.clone()), &spec, &BOUNDS, None, true);
         let is = applied.adjust.as_ref().map(|it| (it.interval, it.timeout, it.parameters.len()));
         assert_eq!(is, adjusted, "{asked:?}: {applied:?}");
         let state = if adjusted.is_some() { State::Adjusted } else { State::Noted };
@@ -194,11 +218,11 @@ fn values_are_adjusted_where_the_schedule_lists_them_and_within_their_limits() {
 fn cron_is_never_adjusted_and_what_was_adjusted_before_stays() {
     let asked = judgement(Verdict::AdjustConfig, wanted(Some("10m"), Some("2h"), &[]));
     let before = Adjust { parameters: [("LEVEL".into(), "1".into())].into(), ..Adjust::default() };
-    let Applied { adjust, refused, .. } = apply(&asked, &all(), &None, Some(&before), true);
+    let Applied { adjust, refused, .. } = apply(&asked, &all(), &BY_CRON, Some(&before), true);
     let expected = Adjust { timeout: Some(Duration::from_hours(2)), ..before.clone() };
     assert_eq!((adjust, refused.len()), (Some(expected), 1));
     let nothing = judgement(Verdict::AdjustConfig, wanted(None, None, &[("LEVEL", "1")]));
-    let applied = apply(&nothing, &all(), &None, Some(&before), true);
+    let applied = apply(&nothing, &all(), &BY_CRON, Some(&before), true);
     assert_eq!((applied.state, applied.adjust), (State::Noted, Some(before)), "that is so already");
 }
 
@@ -212,7 +236,7 @@ fn texts_of_an_analyst_are_cut_to_what_a_status_holds() {
         fix: Some("ü".repeat(5_000).into()),
         adjust: wanted(None, None, &parameters),
     };
-    let applied = apply(&said, &all(), &INTERVALS, None, true);
+    let applied = apply(&said, &all(), &BOUNDS, None, true);
     assert_eq!((applied.why.chars().count(), applied.fix.unwrap().chars().count()), (WHY, FIX));
     assert_eq!(applied.refused.len(), REFUSED);
 }

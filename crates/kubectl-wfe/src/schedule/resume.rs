@@ -15,7 +15,8 @@ use crate::cli::ClusterArgs;
 use crate::output::{line, output};
 use crate::view::{connect, who_am_i};
 
-/// A triage that has paused a schedule, or put other values in place of those of its spec.
+/// The triage of a schedule, where that has paused it, or values of it or an earlier one apply in place of those of the
+/// spec.
 #[derive(Debug, PartialEq)]
 struct Standing<'a> {
     /// Its name: that of the failed child that it is about.
@@ -43,9 +44,6 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: Option<&str>)
     let standing = standing.filter(|it| !it.is_resumed);
     if !is_suspended && standing.is_none() {
         writeln!(out, "{shown} is neither suspended nor paused or adjusted by a triage; nothing was written.")?;
-        if found.data["status"]["adjust"].is_object() {
-            writeln!(out, "Values of an earlier triage apply still: an edit of its plan or template ends them.")?;
-        }
         return Ok(true);
     }
     let lifted = match (&standing, reason) {
@@ -69,11 +67,16 @@ pub(super) async fn run(cluster: &ClusterArgs, name: &str, reason: Option<&str>)
 }
 
 impl<'a> Standing<'a> {
-    /// Reads it from the status. None where no triage has paused or adjusted the schedule.
+    /// Reads it from the status. None where no triage has paused the schedule, and no value of one applies.
     fn of(schedule: &'a DynamicObject) -> Option<Self> {
         let triage = &schedule.data["status"]["triage"];
         let (of, state) = (triage["of"].as_str()?, triage["state"].as_str()?);
-        let state = [TriageState::Paused, TriageState::Adjusted].into_iter().find(|it| it.as_str() == state)?;
+        let state = match state {
+            _ if state == TriageState::Paused.as_str() => TriageState::Paused,
+            _ if state == TriageState::Adjusted.as_str() => TriageState::Adjusted,
+            _ if schedule.data["status"]["adjust"].is_object() => TriageState::Adjusted,
+            _ => return None,
+        };
         let is_resumed = schedule.data["spec"]["resume"]["triage"] == of;
         Some(Self { of, state, why: triage["why"].as_str(), is_resumed })
     }
@@ -95,7 +98,7 @@ impl<'a> Standing<'a> {
         let of = line(self.of);
         match self.state {
             TriageState::Paused => format!("The pause by the triage of {of} is lifted."),
-            _ => format!("The values that the triage of {of} had set are gone: it runs as its spec says."),
+            _ => format!("The values that triages up to that of {of} had set are gone: it runs as its spec says."),
         }
     }
 }
@@ -142,6 +145,10 @@ mod tests {
             assert_eq!(Standing::of(&found), expected, "{state}");
         }
         assert_eq!(Standing::of(&schedule(&json!({}), &Value::Null)), None);
+        // Values of an earlier triage are lifted by naming the latest.
+        let mut noted = schedule(&json!({}), &json!({"of": "a-2", "state": "Noted"}));
+        noted.data["status"]["adjust"] = json!({"timeout": "1h"});
+        assert_eq!(Standing::of(&noted).map(|it| (it.of, it.state)), Some(("a-2", TriageState::Adjusted)));
     }
 
     #[test]

@@ -1,27 +1,29 @@
-//! When triages begin in the whole cluster, and what this process has learned for one (SPEC section 13.2).
+//! When triages by a workflow begin in the whole cluster (settled 30), and what this process has learned for one.
 //!
-//! Each schedule's status says when its latest triage began. One that was asked for counts from then on, so that
-//! targets that are decided on at the same moment do not begin too many together.
+//! Each schedule's status says when its latest triage began, and by which analyst. One that was asked for counts from
+//! then on, so that targets that are decided on at the same moment do not begin too many together.
 
 use wfe_core::Time;
 use wfe_core::name::Uid;
 use wfe_core::schedule::{Heard, Schedule};
-use wfe_core::triage::{Begun, Gathered, HOUR};
+use wfe_core::triage::{Analyst, Begun, Gathered, HOUR};
 
 use super::{Index, Key};
 
 impl Index {
     /// Notes when the latest triage of a schedule began, as its status says.
     pub(super) fn note_triage(&mut self, schedule: &Schedule) {
-        if let Some(triage) = &schedule.status.triage {
+        if let Some(triage) = schedule.status.triage.as_ref().filter(|triage| triage.analyst == Analyst::Pipeline) {
             let known = self.triages.entry(schedule.id.uid.clone()).or_insert(triage.at);
             *known = triage.at.max(*known);
         }
     }
 
     /// Notes that a triage of a schedule is asked for.
-    pub fn begin_triage(&mut self, schedule: &Uid, now: Time) {
-        self.triages.insert(schedule.clone(), now);
+    pub fn begin_triage(&mut self, key: &Key, schedule: &Uid, now: Time) {
+        if self.schedule_at(key, schedule).is_some_and(|it| it.triage.analyst == Analyst::Pipeline) {
+            self.triages.insert(schedule.clone(), now);
+        }
     }
 
     /// Tells the schedules of a target when triages of others began, before it is decided on.

@@ -38,7 +38,7 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
 /// Tells whether a person has ended what a triage had done.
 pub(super) fn is_lifted(spec: &Value, status: &Value) -> bool {
     let (triage, named) = (&status["triage"], &spec["resume"]["triage"]);
-    let is_standing = triage["state"] == "Paused" || triage["state"] == "Adjusted";
+    let is_standing = triage["state"] == "Paused" || triage["state"] == "Adjusted" || status["adjust"].is_object();
     is_standing && named.is_string() && triage["of"] == *named
 }
 

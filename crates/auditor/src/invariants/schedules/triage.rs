@@ -135,7 +135,8 @@ impl Step<'_, '_> {
         if let Some((rule, what)) = self.put_off(at, count - least) {
             return flaw(rule, what);
         }
-        self.too_many(policy, at).and_then(|what| flaw("triage-many", what))
+        let is_counted = analyst == "Pipeline";
+        self.too_many(policy, at).filter(|_| is_counted).and_then(|what| flaw("triage-many", what))
     }
 
     /// A triage is of the child that failed last, and of no other execution.
@@ -186,7 +187,10 @@ impl Step<'_, '_> {
         let others: Vec<_> = schedules.filter(|it| it.object.uid != self.schedule.object.uid).collect();
         let had_begun = |other: &&&Schedule<'_>| {
             let views = views(self.evidence, self.at, versions(other).into_iter().chain(other.gone));
-            let begun = |view: &Moment| seconds(&other.object_at(*view)["status"]["triage"], "/at");
+            let begun = |view: &Moment| {
+                let triage = &other.object_at(*view)["status"]["triage"];
+                seconds(triage, "/at").filter(|_| triage["analyst"] == "Pipeline")
+            };
             views.iter().all(|view| begun(view).is_some_and(|begun| at - HOUR < begun && begun <= at))
         };
         let begun = u64::try_from(others.iter().filter(had_begun).count()).unwrap_or(u64::MAX);

@@ -78,7 +78,8 @@ impl Check<'_> {
     /// A person has lifted what the triage of a schedule has done.
     fn is_lifted(it: &Schedule) -> bool {
         it.status.triage.as_ref().is_some_and(|triage| {
-            matches!(triage.state, State::Paused | State::Adjusted) && it.resume.as_ref() == Some(&triage.of)
+            let stands = matches!(triage.state, State::Paused | State::Adjusted) || it.status.adjust.is_some();
+            stands && it.resume.as_ref() == Some(&triage.of)
         })
     }
 

@@ -70,7 +70,8 @@ impl Check<'_> {
         demand(status.triage.as_deref().is_none_or(|triage| *triage.of != *of), "that has had its own");
         demand(open.is_none() || is_late, "a circuit holds it");
         demand(policy.max_per_hour > 0, "the policy lets none begin");
-        demand(it.memory.others_begun.free_at(policy.max_per_hour).is_none(), "too many have begun");
+        let is_free = it.memory.others_begun.free_at(policy.max_per_hour).is_none();
+        demand(it.triage.analyst != Analyst::Pipeline || is_free, "too many have begun");
     }
 
     /// A record changes by one step, and what a person wrote is replaced only where the schedule allows it.
@@ -129,7 +130,9 @@ impl Check<'_> {
         let within = is.interval.is_none_or(|interval| {
             plan.is_some_and(|plan| (plan.min_interval..=plan.max_interval).contains(&interval))
         });
-        let short = is.timeout.is_none_or(|timeout| (1..=86_400).contains(&timeout.as_secs()));
+        let least = it.triage.template_timeout.unwrap_or(self.policy.default_timeout).as_secs();
+        let short =
+            is.timeout == was.timeout || is.timeout.is_none_or(|timeout| (least..=86_400).contains(&timeout.as_secs()));
         self.expect("13.4", within && short, || format!("{id} is adjusted too far: {is:?}"));
     }
 }

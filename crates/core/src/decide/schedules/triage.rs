@@ -12,7 +12,7 @@ use crate::action::{Action, Analyse, Decision, Gather, TriageDoes, TriageStep};
 use crate::moment::{after, round_up};
 use crate::schedule::{Child, ChildState, Every, Held, HeldBy, LastRun, Outcome, ScheduleStatus, child_name};
 use crate::text::cut;
-use crate::triage::apply::{Applied, apply};
+use crate::triage::apply::{Applied, Bounds, apply};
 use crate::triage::{
     Analyst, AnalystRun, AnalystState, FailureSeen, Gathered, Judgement, MOST_FAILURES, State, Suppressed, Triage,
     builtin,
@@ -326,8 +326,10 @@ impl<'a> Case<'a> {
             Every::Interval(_) => Some(plan.min_interval..=plan.max_interval),
             Every::Cron(_) => None,
         };
+        let timeout = schedule.triage.template_timeout.unwrap_or(self.view.policy.default_timeout);
+        let bounds = Bounds { intervals, timeout };
         let Applied { state, why, fix, adjust, refused } =
-            apply(judgement, &schedule.triage, &intervals, status.adjust.as_deref(), is_failing);
+            apply(judgement, &schedule.triage, &bounds, status.adjust.as_deref(), is_failing);
         let triage = Triage { verdict: Some(judgement.verdict), why: Some(why), fix, refused, state, ..triage };
         let because = format!("the verdict of its triage is {}: {}", judgement.verdict.as_str(), state.as_str());
         let adjust = adjust.map(Box::new);

@@ -21,12 +21,16 @@ pub(super) fn any_triage_spec() -> impl Strategy<Value = TriageSpec> {
     let all = vec![Field::Interval, Field::Timeout, Field::Parameter("A".into())];
     let allow = prop::sample::subsequence(all, 0..=3);
     let timeout = prop::sample::select(vec![10, 60, 600]).prop_map(Duration::from_secs);
-    (analyst(), 1..5_u32, timeout, allow).prop_map(|(analyst, after, timeout, allow_adjust)| TriageSpec {
-        analyst,
-        after,
-        timeout,
-        allow_adjust,
-    })
+    let template = prop::option::of(Just(Duration::from_mins(45)));
+    (analyst(), 1..5_u32, timeout, allow, template).prop_map(
+        |(analyst, after, timeout, allow_adjust, template_timeout)| TriageSpec {
+            analyst,
+            after,
+            timeout,
+            allow_adjust,
+            template_timeout,
+        },
+    )
 }
 
 pub(super) fn any_triage() -> impl Strategy<Value = Triage> {

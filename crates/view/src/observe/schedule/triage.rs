@@ -31,11 +31,15 @@ pub(super) fn spec(spec: &Value) -> TriageSpec {
     let has = |key: &str| parameters.is_some_and(|all| all.contains_key(key));
     let listed = given["allowAdjust"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let is_there = |field: &Field| !matches!(field, Field::Parameter(key) if !has(key));
+    let allow_adjust: Vec<Field> = listed.filter_map(Field::parse).filter(is_there).take(FIELDS).collect();
+    let template = spec.pointer("/template/spec/executionConfig/timeout").unwrap_or(&Value::Null);
+    let template_timeout = whole_seconds(template, &(SECOND..=TIMEOUT));
     TriageSpec {
         analyst,
         after: after.filter(|after| (1..=10).contains(after)).unwrap_or(default.after),
         timeout: whole_seconds(&given["timeout"], &(MINUTE..=Duration::from_hours(1))).unwrap_or(default.timeout),
-        allow_adjust: listed.filter_map(Field::parse).filter(is_there).take(FIELDS).collect(),
+        template_timeout: template_timeout.filter(|_| allow_adjust.contains(&Field::Timeout)),
+        allow_adjust,
     }
 }
 

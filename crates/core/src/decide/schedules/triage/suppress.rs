@@ -1,12 +1,12 @@
-//! What speaks against a triage that would begin otherwise: its cooldown, the limit of an hour, and what others fail with
-//! (settled 35).
+//! What speaks against a triage that would begin otherwise: its cooldown, the limit of an hour, and what others fail
+//! with (settled 35).
 
 use super::Case;
 use crate::Time;
 use crate::circuit::{Closing, PUT_OFF, Share};
 use crate::moment::{after, shown};
 use crate::schedule::{Outcome, ScheduleStatus};
-use crate::triage::Suppressed;
+use crate::triage::{Analyst, Suppressed};
 
 /// Returns what speaks against a triage that would begin otherwise, in the order in which it is told, and until when.
 pub(super) fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppressed, String, Time)> {
@@ -18,7 +18,10 @@ pub(super) fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppr
         (Suppressed::Cooldown, because, until)
     });
     let others = put_off(case, status);
-    let too_many = schedule.memory.others_begun.free_at(policy.max_per_hour).filter(|until| *until > now);
+    // The table in the operator costs nothing.
+    let is_counted = schedule.triage.analyst == Analyst::Pipeline;
+    let too_many = schedule.memory.others_begun.free_at(policy.max_per_hour);
+    let too_many = too_many.filter(|until| is_counted && *until > now);
     let too_many = too_many.map(|until| {
         let because = format!("no other triage begins before {} (triage-max-per-hour)", shown(until));
         (Suppressed::TooMany, because, until)
@@ -26,8 +29,8 @@ pub(super) fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppr
     [cooldown, others, too_many].into_iter().flatten().collect()
 }
 
-/// Tells what others have to do with its failure, where that puts its triage off: an hour at most after the failure that
-/// made the triage due (settled 35).
+/// Tells what others have to do with its failure, where that puts its triage off: an hour at most after the failure
+/// that made the triage due (settled 35).
 fn put_off(case: Case<'_>, status: &ScheduleStatus) -> Option<(Suppressed, String, Time)> {
     let (now, circuits) = (case.view.now, &case.view.target.circuits);
     // By what the status will say: the failure that is being recorded may be the shared one.

@@ -187,10 +187,15 @@ fn a_triage_is_suppressed_in_the_cooldown_and_when_too_many_began() {
     let cold = failing(|it| of(it, 20 - 86_400));
     assert!(matches!(step(&cold, 20), Some(TriageDoes::Gather(_))));
     assert_eq!(step(&cold, 19), None);
-    let busy = failing(|it| it.memory.others_begun = Begun::within_the_hour([at(15); 10], at(20)));
-    assert_eq!(step(&busy, 20), None);
-    let free = failing(|it| it.memory.others_begun = Begun::within_the_hour([at(15); 9], at(20)));
-    assert!(step(&free, 20).is_some());
+    let busy = |analyst: Analyst, begun: usize| {
+        let schedule = failing(|it| {
+            it.memory.others_begun = Begun::within_the_hour(vec![at(15); begun], at(20));
+            spec(it).analyst = analyst;
+        });
+        step(&schedule, 20).is_none()
+    };
+    assert!(busy(Analyst::Pipeline, 10) && !busy(Analyst::Pipeline, 9));
+    assert!(!busy(Analyst::BuiltIn, 10), "the table costs nothing");
     // That is counted with the failure that would have begun one.
     let fails = |change: fn(&mut Schedule)| {
         let schedule = failing(|it| {
@@ -202,7 +207,10 @@ fn a_triage_is_suppressed_in_the_cooldown_and_when_too_many_began() {
     };
     assert_eq!(fails(|_| {}), None);
     assert_eq!(
-        fails(|it| it.memory.others_begun = Begun::within_the_hour([at(15); 10], at(20))),
+        fails(|it| {
+            it.memory.others_begun = Begun::within_the_hour([at(15); 10], at(20));
+            spec(it).analyst = Analyst::Pipeline;
+        }),
         Some(Suppressed::TooMany)
     );
     let cooldown = |it: &mut Schedule| {
@@ -480,6 +488,11 @@ fn an_adjusted_interval_paces_the_schedule_until_its_plan_begins_anew() {
     assert_eq!(next.at, at(10 + 90 * 8), "three failures double it three times");
     let edited = Schedule { revision: Revision(8), ..adjusted.clone() };
     let anew = said(&edited, 50);
+    assert_eq!((anew.adjust, anew.triage.unwrap().state), (None, State::Over));
+    // A resume that names the latest triage ends the values, too, whatever that one came to.
+    let mut noted = Schedule { resume: Some(OF.into()), ..adjusted.clone() };
+    noted.status.triage.as_mut().unwrap().state = State::Noted;
+    let anew = said(&noted, 50);
     assert_eq!((anew.adjust, anew.triage.unwrap().state), (None, State::Over));
     let lifted = Schedule { resume: Some(OF.into()), ..adjusted };
     let anew = said(&lifted, 50);

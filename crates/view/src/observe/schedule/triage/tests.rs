@@ -19,6 +19,19 @@ fn a_verdict_may_change_only_parameters_that_the_template_has() {
     }));
     assert_eq!((read.analyst, read.after, read.timeout), (Analyst::Pipeline, 5, MINUTE));
     assert_eq!(read.allow_adjust, [Field::Interval, Field::Parameter("LEVEL".into())]);
+    assert_eq!(read.template_timeout, None);
+}
+
+#[test]
+fn the_time_out_of_the_template_is_kept_where_a_verdict_may_change_it() {
+    let read = |allowed: &str| {
+        spec(&json!({
+            "triage": {"allowAdjust": [allowed]},
+            "template": {"spec": {"executionConfig": {"timeout": "45m"}}},
+        }))
+    };
+    assert_eq!(read("timeout").template_timeout, Some(Duration::from_mins(45)));
+    assert_eq!(read("interval").template_timeout, None);
 }
 
 #[test]
