@@ -332,13 +332,6 @@ impl Execution {
         self.workflow_id == other.workflow_id || self.bundle.is_same(other.bundle)
     }
 
-    /// Tells whether another one was made by the same schedule.
-    #[must_use]
-    pub fn is_sibling_of(&self, other: &Self) -> bool {
-        let schedule = |it: &Self| it.child.as_ref().map(|child| child.schedule.clone());
-        schedule(self).is_some_and(|mine| schedule(other) == Some(mine))
-    }
-
     /// Tells whether it analyses why others failed: it says nothing of whether workflows can run.
     #[must_use]
     pub fn analyses(&self) -> bool {

@@ -120,9 +120,37 @@ impl Default for HistoryLimits {
     }
 }
 
-/// What a plan is made of, as a number: the first 64 bits of a digest over uid, interval, cron, zone and template.
+/// What a plan is made of, in three digests: of the uid (16 bits), of interval, cron, zone and spread (20 bits), and of
+/// what the template makes run (20 bits). An edit of which the digest stays the same, one in a million, is not noticed:
+/// its plan goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Revision(pub u64);
+
+impl Revision {
+    /// How many bits the digests of plan and template have each.
+    const BITS: u32 = 20;
+    const MASK: u64 = (1 << Self::BITS) - 1;
+
+    /// Makes a revision of three digests, of which it takes as many bits as it holds.
+    #[must_use]
+    pub fn of(uid: u64, plan: u64, template: u64) -> Self {
+        Self((uid & 0xffff) << (2 * Self::BITS) | (plan & Self::MASK) << Self::BITS | template & Self::MASK)
+    }
+
+    /// Returns the digests of uid, plan and template.
+    #[must_use]
+    pub fn parts(self) -> (u64, u64, u64) {
+        (self.0 >> (2 * Self::BITS), self.0 >> Self::BITS & Self::MASK, self.0 & Self::MASK)
+    }
+}
+
+/// The spelling of the API.
+impl std::fmt::Display for Revision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (uid, plan, template) = self.parts();
+        write!(f, "{uid:04x}-{plan:05x}-{template:05x}")
+    }
+}
 
 /// What this process remembers of a schedule. A process that begins remembers nothing.
 #[derive(Clone, Debug, Default, PartialEq)]

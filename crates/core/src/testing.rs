@@ -331,6 +331,7 @@ pub(crate) fn schedule(uid: &str) -> Schedule {
             observed_generation: Some(1),
             revision: Some(Revision(7)),
             planned_from: Some(at(-1000)),
+            phase: None,
             failure_count: 0,
             last_run: Some(last_run(0, Some((crate::schedule::Outcome::Completed, 10)))),
             last_success: Some(at(10)),
@@ -353,6 +354,7 @@ pub(crate) fn schedule(uid: &str) -> Schedule {
 pub(crate) fn last_run(slot: i64, end: Option<(crate::schedule::Outcome, i64)>) -> LastRun {
     LastRun {
         slot: at(slot),
+        again: false,
         started_at: Some(at(slot)),
         ended_at: end.map(|(_, second)| at(second)),
         outcome: end.map(|(outcome, _)| outcome),
@@ -364,7 +366,8 @@ pub(crate) fn last_run(slot: i64, end: Option<(crate::schedule::Outcome, i64)>) 
 
 /// The child of a slot, at work.
 pub(crate) fn child(slot: i64) -> Child {
-    Child { uid: Uid::new(&format!("c{slot}")), slot: at(slot), created: at(slot), state: ChildState::AtWork }
+    let (uid, slot) = (Uid::new(&format!("c{slot}")), at(slot));
+    Child { uid, slot, created: slot, state: ChildState::AtWork }
 }
 
 /// The child of a slot, ended at a second.

@@ -248,6 +248,7 @@ mod tests {
     fn last_run(outcome: Option<Outcome>) -> LastRun {
         let slot = DateTime::UNIX_EPOCH;
         LastRun {
+            again: false,
             slot,
             started_at: Some(slot),
             ended_at: None,

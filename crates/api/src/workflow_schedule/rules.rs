@@ -10,9 +10,14 @@ use crate::limits;
 /// Whole seconds, and few digits: hours, minutes and seconds in this order, at least one of them.
 const DURATION: &str = "^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$";
 
-/// Five groups of characters: what a group means is judged elsewhere.
-const CRON: &str = "^[0-9*,/-]+ [0-9*,/-]+ [0-9*,/-]+ ([0-9*,/-]|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)+ \
-     ([0-9*,/-]|SUN|MON|TUE|WED|THU|FRI|SAT)+$";
+/// The values of the five fields of a cron expression.
+const CRON_VALUES: [&str; 5] = [
+    "[0-5]?[0-9]",
+    "([01]?[0-9]|2[0-3])",
+    "(0?[1-9]|[12][0-9]|3[01])",
+    "(0?[1-9]|1[0-2]|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)",
+    "(0?[0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)",
+];
 
 /// Key of a label or annotation, but for the length of its prefix.
 const KEY: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
@@ -49,11 +54,19 @@ pub(super) fn years(field: &str) -> Rule {
         .message(format!("{field}: must lie in the years 1970 to 9998, e.g. 2026-01-02T03:04:05Z").as_str())
 }
 
-/// Demands the form of a cron expression.
+/// Demands a cron expression whose values are in their ranges. Whether a range ascends, and whether a day of the month
+/// is ever there, the operator says in the condition Ready.
 pub(super) fn cron() -> Rule {
-    Rule::new(format!("self.matches(r'{CRON}')")).message(
-        "spec.cron: must be five fields (minute, hour, day of month, month, day of week) of digits and * , - /, with \
-         one blank between two of them; months may be JAN to DEC, days of the week SUN to SAT, e.g. 0 2 * * MON-FRI",
+    let field = |value: &str| {
+        let step = "(/0?[1-9]|/[1-9][0-9])?";
+        let item = format!("([*]{step}|{value}(-{value}{step})?)");
+        format!("{item}(,{item})*")
+    };
+    let form = CRON_VALUES.map(field).join(" ");
+    Rule::new(format!("self.matches(r'^{form}$')")).message(
+        "spec.cron: must be five fields with one blank between two of them: minute (0-59), hour (0-23), day of month \
+         (1-31), month (1-12 or JAN-DEC), day of week (0-7 or SUN-SAT, 0 and 7 are Sunday), e.g. 0 2 * * MON-FRI; a step \
+         follows * or a range, so write 10-59/15 and not 10/15; @daily is 0 0 * * *, names are in capitals, and ? is *",
     )
 }
 

@@ -16,8 +16,9 @@ use super::{
 use crate::limits;
 use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
 
-/// When to run which workflow on which target. All of it may change; an edit of interval, cron, timeZone or template
-/// begins the plan anew, and never runs anything at once.
+/// When to run which workflow on which target. All of it may change. An edit of interval, cron, timeZone or spread
+/// begins the plan anew; one of what the template runs begins failureCount anew, and moves no slot. No edit runs a slot
+/// that has passed.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "kubernaut.ai",
@@ -44,6 +45,8 @@ use crate::workflow_execution::{ExecutionConfig, MOMENT, WorkflowRef};
         description = "When it runs next"),
     printcolumn(name = "Why", type_ = "string", json_path = ".status.nextRunReason",
         description = "What the next time follows from"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status",
+        description = "Whether its next run can be planned"),
     printcolumn(name = "Held", type_ = "string", json_path = ".status.conditions[?(@.type==\"Held\")].reason",
         description = "What keeps it from running"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp",
@@ -97,7 +100,7 @@ pub struct WorkflowScheduleSpec {
     #[x_kube(validation = rules::duration("spec.spread", "0s", "24h"))]
     pub spread: Option<String>,
     /// How close to the last slot a hint may bring the next run, in whole seconds from 1s to 720h, not above interval.
-    /// Absent: 1m, or interval where that is shorter.
+    /// Absent: a tenth of interval, but at least 1m, or interval where that is shorter; with cron 1m.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::DURATION))]
     #[x_kube(validation = rules::duration("spec.minInterval", "1s", "720h"))]

@@ -16,14 +16,20 @@ pub struct WorkflowScheduleStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// What the plan follows from: a digest of uid, interval, cron, timeZone and template, in 16 hexadecimal digits.
-    /// When it changes, the plan begins anew.
+    /// What the plan follows from, as digests in hexadecimal digits: of the uid; of interval, cron, timeZone, spread;
+    /// and of template.spec without rationale and ttlSecondsAfterFinished. When one changes, failureCount begins anew;
+    /// when the first or second changes, the slots do too.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::REVISION))]
     pub revision: Option<String>,
     /// When the plan began: no slot up to this time runs or counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_from: Option<Time>,
+    /// What the slots of an interval are counted from, where that is not the last run: neither an edit of the template
+    /// nor a run that a hint asked for moves the others. Of cron, no slot runs whose time before spread is not later.
+    /// Absent: the last run, or plannedFrom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Time>,
     /// Failures in a row since the last success, or since the plan began. A Skipped or cancelled run neither counts nor
     /// resets it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +50,7 @@ pub struct WorkflowScheduleStatus {
     pub next_run_time: Option<Time>,
     /// What nextRunTime follows from: Interval, Cron, Backoff (a longer wait after failures), Hint, ClampedMin (a hint,
     /// put off by minInterval), ClampedMax (a wait or hint, cut by maxInterval), CatchUp (of several missed slots the
-    /// latest). Absent where nextRunTime is.
+    /// latest), Again (the last run was Skipped or TooLate, and is made up for once). Absent where nextRunTime is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "NextRunReason")] // The schema of an optional enum loses the words above.
     pub next_run_reason: Option<NextRunReason>,
@@ -75,6 +81,9 @@ pub struct LastRun {
     pub name: Option<String>,
     /// The slot.
     pub slot: Time,
+    /// Whether it made up for the slot before it, whose execution was Skipped or TooLate. Absent: it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again: Option<bool>,
     /// When the execution was made. Absent where creating it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
@@ -177,14 +186,24 @@ pub enum NextRunReason {
     ClampedMax,
     /// Several slots were missed, and the latest of them runs.
     CatchUp,
+    /// The last run lost a race for the target, and is made up for once.
+    Again,
 }
 
 // === impl NextRunReason ===
 
 impl NextRunReason {
     /// Lists every reason.
-    pub const ALL: [Self; 7] =
-        [Self::Interval, Self::Cron, Self::Backoff, Self::Hint, Self::ClampedMin, Self::ClampedMax, Self::CatchUp];
+    pub const ALL: [Self; 8] = [
+        Self::Interval,
+        Self::Cron,
+        Self::Backoff,
+        Self::Hint,
+        Self::ClampedMin,
+        Self::ClampedMax,
+        Self::CatchUp,
+        Self::Again,
+    ];
 
     /// Spells the reason as the API does.
     #[must_use]
@@ -197,6 +216,7 @@ impl NextRunReason {
             Self::ClampedMin => "ClampedMin",
             Self::ClampedMax => "ClampedMax",
             Self::CatchUp => "CatchUp",
+            Self::Again => "Again",
         }
     }
 }

@@ -58,9 +58,10 @@ fn full() -> Value {
             "observedGeneration": 2,
             "revision": "0123456789abcdef",
             "plannedFrom": time,
+            "phase": time,
             "failureCount": 1,
             "lastRun": {
-                "name": "nightly-1767323045", "slot": time, "startedAt": time, "endedAt": time, "outcome": "Failed",
+                "name": "nightly-1767323045", "slot": time, "again": true, "startedAt": time, "endedAt": time, "outcome": "Failed",
                 "reason": "ImagePullBackOff", "fingerprint": "ImagePullBackOff/registry/registry.example",
                 "message": "no such image",
             },
@@ -171,7 +172,7 @@ fn a_duration_is_in_whole_seconds_and_has_few_digits() {
 }
 
 #[test]
-fn a_cron_expression_has_five_groups_of_its_characters() {
+fn a_cron_expression_has_five_fields_of_values_in_their_ranges() {
     let form = pattern(&rules::cron());
     for good in [
         "* * * * *",
@@ -179,8 +180,10 @@ fn a_cron_expression_has_five_groups_of_its_characters() {
         "0 2 * * MON-FRI",
         "0,30 8-18/2 1,15 JAN,JUL *",
         "0 0 31 2 *",
-        "61 * * * *",
         "0 0 * DEC SUN",
+        "05 23 09 12 7",
+        "10-59/15 0-23/05 1-31 JAN-MAR SUN-SAT/2",
+        "0 0 1,15-20/2,*/3 * 1,3,5",
     ] {
         assert!(form.is_match(good), "{good}");
     }
@@ -206,6 +209,21 @@ fn a_cron_expression_has_five_groups_of_its_characters() {
         "0 0 * * JAN",
         "+1 * * * *",
         "* * * * *\n",
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * 32 * *",
+        "* * * 0 *",
+        "* * * 13 *",
+        "* * * * 8",
+        "10/15 * * * *",
+        "* * * * MON/2",
+        "*/0 * * * *",
+        "*/100 * * * *",
+        "1,,2 * * * *",
+        "1-5-9 * * * *",
+        "*-5 * * * *",
+        "001 * * * *",
     ] {
         assert!(!form.is_match(bad), "{bad:?}");
     }

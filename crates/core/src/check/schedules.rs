@@ -98,8 +98,8 @@ impl Check<'_> {
         self.expect("12.6.3", !schedule.suspended, || format!("{} is suspended, and is not held", schedule.id));
         let Some(usual) = usual(schedule, plan) else { return };
         let now = secs(self.now);
-        let due = match (hinted(schedule, self.now), &plan.every) {
-            (Some((slot, until)), _) => slot.min(until),
+        let due = match (moved(schedule, self.now), &plan.every) {
+            (Some(Moved { slot, until, .. }), _) => slot.min(until),
             (None, _) if usual > now => usual,
             // It was late for that one.
             (None, Every::Interval(written)) => now + whole(interval(schedule, *written)),
@@ -173,7 +173,7 @@ impl Check<'_> {
             format!("makes a child of {}, which is held by {holds:?}", it.id)
         });
         let Ok(plan) = &it.plan else { return };
-        let due = hinted(it, now).map(|(slot, _)| slot).or_else(|| usual(it, plan));
+        let due = moved(it, now).map(|moved| moved.due).or_else(|| usual(it, plan));
         let quiet = open.map(|one| one.quiet_at).filter(|at| now >= *at);
         let closed = circuits.closed().filter(|one| one.fingerprint == *mine).map(|one| one.closed_at);
         let failed_at = last.ended_at.unwrap_or(last.slot);
@@ -192,11 +192,12 @@ impl Check<'_> {
     fn is_time(&mut self, it: &Schedule, slot: Time, start_before: Time) {
         let Ok(plan) = &it.plan else { return };
         let (now, at) = (secs(self.now), secs(slot));
-        let ends = plan.deadline.map_or(now + 3600, |deadline| at + whole(deadline));
+        let again = again(it, plan, self.now).filter(|_| hinted(it, self.now).is_none()).and_then(|_| last_slot(it));
+        let ends = plan.deadline.map_or(now + 3600, |deadline| again.unwrap_or(at) + whole(deadline));
         let fits = secs(start_before) == ends.min(secs(Time::MAX_UTC)) && start_before >= self.now;
         self.expect("12.5", fits, || format!("the child of {} may start before {start_before}", it.id));
-        if let Some((hinted, _)) = hinted(it, self.now) {
-            self.expect("12.2", at == hinted, || format!("makes {} run at {at}, not at the hint's {hinted}", it.id));
+        if let Some(Moved { slot: moved, .. }) = moved(it, self.now) {
+            self.expect("12.2", at == moved, || format!("makes {} run at {at}, not at {moved}", it.id));
             return;
         }
         let Some(earliest) = usual(it, plan) else { return };
@@ -294,20 +295,55 @@ fn usual(it: &Schedule, plan: &Plan) -> Option<i128> {
         Every::Interval(written) => whole(interval(it, *written)),
         Every::Cron(cron) => {
             let used = status.last_run.as_ref().map(|last| last.slot).max(status.planned_from)?;
-            return cron.first_after(used - share).map(|slot| secs(slot) + whole(share));
+            let used = (used - share).max(status.phase.unwrap_or(Time::MIN_UTC));
+            return cron.first_after(used).map(|slot| secs(slot) + whole(share));
         }
     };
-    let Some(last) = last_slot(it) else { return Some(since + whole(share) + every) };
     let failures = status.failure_count.min(5);
-    if failures == 0 {
-        return Some(last + every);
-    }
+    let Some(last) = last_slot(it).filter(|_| failures > 0) else {
+        let first = phase(it, plan)? + every;
+        let used = last_slot(it).unwrap_or(since);
+        return Some(if used < first { first } else { first + ((used - first) / every + 1) * every });
+    };
     let ended = status.last_run.as_ref().and_then(|last| last.ended_at).map_or(last, secs);
     Some(ended.max(last) + (every << failures).min(every.max(whole(plan.max_interval))))
 }
 
+/// What the slots of an interval count from.
+fn phase(it: &Schedule, plan: &Plan) -> Option<i128> {
+    let since = secs(it.status.planned_from?) + whole(offset(&it.id.uid, plan.spread));
+    Some(it.status.phase.map(secs).or(last_slot(it)).unwrap_or(since))
+}
+
+/// A slot that does not follow from the plan alone.
+struct Moved {
+    /// The first that was due.
+    due: i128,
+    /// The latest that is.
+    slot: i128,
+    /// Until when it counts.
+    until: i128,
+}
+
+/// The slot that makes up for another, or that a hint asks for.
+fn moved(it: &Schedule, now: Time) -> Option<Moved> {
+    hinted(it, now).or_else(|| again(it, it.plan.as_ref().ok()?, now))
+}
+
+/// What was skipped or came too late is made up for once, before the next slot and within the deadline.
+fn again(it: &Schedule, plan: &Plan, now: Time) -> Option<Moved> {
+    let (slot, last) = (last_slot(it)?, it.status.last_run.as_ref()?);
+    let is_lost = matches!(last.outcome, Some(Outcome::Skipped | Outcome::TooLate)) && !last.again;
+    let due = last.ended_at.map_or(slot, secs).max(slot + 1);
+    let late = plan.deadline.map_or(i128::MAX, |deadline| slot + whole(deadline) + 1);
+    let until = late.min(usual(it, plan).unwrap_or(i128::MAX));
+    // A time that rounds up to the end has not reached it.
+    let is_over = if until == late { secs(now) >= until } else { i128::from(now.timestamp()) >= until };
+    (is_lost && !is_over && due < until).then_some(Moved { due, slot: due, until })
+}
+
 /// The slot that a hint asks for within the clamps, and until when it counts, where it does.
-fn hinted(it: &Schedule, now: Time) -> Option<(i128, i128)> {
+fn hinted(it: &Schedule, now: Time) -> Option<Moved> {
     let (hint, plan) = (it.hint.as_ref()?, it.plan.as_ref().ok()?);
     let since = secs(it.status.planned_from?);
     let (last, from) = (last_slot(it), last_slot(it).unwrap_or(since));
@@ -318,7 +354,19 @@ fn hinted(it: &Schedule, now: Time) -> Option<(i128, i128)> {
     };
     let not_before = last.map_or(wish, |last| last + whole(plan.min_interval));
     let not_after = (from + whole(plan.max_interval)).max(usual(it, plan).unwrap_or(i128::MIN));
-    let slot = wish.max(not_before).min(not_after);
-    let late = plan.deadline.map_or(i128::MAX, |deadline| slot + whole(deadline) + 1);
-    (now < hint.expires_at && secs(now) < late).then(|| (slot, late.min(secs(hint.expires_at))))
+    let due = wish.max(not_before).min(not_after);
+    let late = |slot: i128| plan.deadline.map_or(i128::MAX, |deadline| slot + whole(deadline) + 1);
+    let expires = secs(hint.expires_at);
+    let (slot, ends) = match hint.wish {
+        Wish::At(_) => (due, late(due)),
+        Wish::Interval(_) => {
+            let step = (due - from).max(1);
+            let passed = (i128::from(now.timestamp()) - due).max(0) / step;
+            let latest = due + passed * step;
+            (if secs(now) < late(latest) { latest } else { latest + step }, i128::MAX)
+        }
+    };
+    // Of an interval, one that has come too late is followed by another.
+    let due = if slot > secs(now) { slot } else { due };
+    (now < hint.expires_at && secs(now) < ends).then_some(Moved { due, slot, until: ends.min(expires) })
 }

@@ -1,7 +1,7 @@
 //! Removes executions that are over, as `ttlSecondsAfterFinished` asks for (section 3.1), where nothing rests on them
 //! any more (section 7): what is removed changes no later decision.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::View;
@@ -27,12 +27,13 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     if !view.target.executions.values().any(ends_by_time) {
         return; // as on most targets
     }
+    let (all, in_order_from) = (view.history.all(), view.history.in_order_from());
     let keeps = Keeps::of(view);
+    let newest = newest_successes(all);
     // Whether a failure stays that a later success or clearance has made harmless: then that stays too.
     let mut failure_stays = false;
     // The latest time of the failures that stay since the last success.
     let mut latest_time: Option<Time> = None;
-    let (all, in_order_from) = (view.history.all(), view.history.in_order_from());
     for (at, past) in all.iter().enumerate() {
         let mends = past.end == End::Completed || past.execution.clearance.is_some();
         let failed_at = past.ended_at.unwrap_or(Time::MAX_UTC);
@@ -41,7 +42,7 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
         let ends_row = past.backs_off() && latest_time.is_some_and(|latest| latest > failed_at);
         let is_needed = failure_stays && mends || ends_row || keeps.past(past) || places_next(all, at, in_order_from);
         let free = !is_needed && keeps.is_free(past.execution);
-        let not_before = cools_until(view, past).max(keeps.waited_for(past));
+        let not_before = cools_until(view, past, &newest).max(keeps.waited_for(past));
         if !(free && remove(view, past.execution, not_before, decision)) {
             failure_stays |= past.end != End::Completed;
             latest_time = match past.end {
@@ -93,9 +94,26 @@ fn time_to_live(view: View<'_>, execution: &Execution) -> Option<Duration> {
     }
 }
 
+/// The successes that a cooldown may rest on: the one of each workflow that ended last, and the last that no schedule
+/// made, as rule 5 does not hold between schedules.
+fn newest_successes<'a>(all: &[Past<'a>]) -> BTreeSet<&'a Uid> {
+    let successes = || all.iter().filter(|past| past.end == End::Completed);
+    let of_all = successes().map(|past| (true, past));
+    let of_no_schedule = successes().filter(|past| past.execution.child.is_none()).map(|past| (false, past));
+    let mut newest: HashMap<(&str, bool), &Past<'a>> = HashMap::new();
+    for (all, past) in of_all.chain(of_no_schedule) {
+        let known = newest.entry((&past.execution.workflow_id, all)).or_insert(past);
+        if known.ended_at <= past.ended_at {
+            *known = past;
+        }
+    }
+    newest.into_values().map(|past| &past.execution.id.uid).collect()
+}
+
 /// Tells until when a success keeps its workflow from running again.
-fn cools_until(view: View<'_>, past: &Past<'_>) -> Option<Time> {
-    (past.end == End::Completed).then_some(after(past.ended_at?, view.policy.cooldown_period))
+fn cools_until(view: View<'_>, past: &Past<'_>, newest: &BTreeSet<&Uid>) -> Option<Time> {
+    let cools = past.end == End::Completed && newest.contains(&past.execution.id.uid);
+    cools.then_some(after(past.ended_at?, view.policy.cooldown_period))
 }
 
 /// What stays whatever its time.

@@ -16,7 +16,7 @@ use crate::execution::Execution;
 use crate::moment::{MAX_AHEAD, after};
 use crate::name::ScheduleId;
 use crate::schedule::plan::{NextRun, ignored};
-use crate::schedule::{ChildState, HeldBy, Schedule, ScheduleStatus};
+use crate::schedule::{ChildState, HeldBy, PlannedBy, Schedule, ScheduleStatus};
 
 pub use rows::ROWS;
 use status::hold;
@@ -139,10 +139,6 @@ impl Case<'_> {
         if *status != schedule.status {
             let fails = status.failure_count > schedule.status.failure_count;
             let suppressed = if fails { triage::suppressed(self, &status) } else { None };
-            if let Some((_, until)) = suppressed {
-                decision.wake_at(until);
-            }
-            let suppressed = suppressed.map(|(why, _)| why);
             decision.actions.push(Action::Record(Record {
                 schedule: schedule.id.clone(),
                 version: schedule.version.clone(),
@@ -170,7 +166,10 @@ impl Case<'_> {
         let probe = self.probes();
         decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: None, next, probe }));
         let deadline = schedule.plan.as_ref().ok().and_then(|plan| plan.deadline);
-        let start_before = deadline.map_or(after(view.now, START_WITHIN), |deadline| after(slot, deadline));
+        // What makes up for a slot begins within the deadline of that one.
+        let again = next.filter(|next| next.planned.why == PlannedBy::Again);
+        let counts_from = again.and(schedule.status.last_run.as_ref()).map_or(slot, |last| last.slot);
+        let start_before = deadline.map_or(after(view.now, START_WITHIN), |deadline| after(counts_from, deadline));
         let in_doubt = |tried: &Time| *tried != slot && Some(*tried) > schedule.used_up_to();
         decision.actions.push(Action::CreateChild {
             schedule: schedule.id.clone(),

@@ -47,6 +47,16 @@ pub enum CronError {
         /// The values that the field may have.
         range: &'static str,
     },
+    /// A step follows one value, which other tools read in two ways.
+    #[error("spec.cron has {text:?} for the {field}: a step follows \"*\" or a range, so write {instead:?}")]
+    Step {
+        /// The name of the field.
+        field: &'static str,
+        /// The item of the field as written.
+        text: String,
+        /// The spelling with a range.
+        instead: String,
+    },
     /// No day of the calendar matches.
     #[error(
         "spec.cron {0:?} has no slot within 8 years: no such day of the month exists, so change the day or the month"
@@ -86,6 +96,9 @@ impl Cron {
             // croner's errors do not name the field, so each field is parsed once without the others.
             let mut alone = ["*"; 5];
             alone[index] = text;
+            if let Some((text, instead)) = field.step_of_a_value(text) {
+                return Err(CronError::Step { field: field.name, text, instead });
+            }
             if !field.allows(text) || clock(&alone.join(" ")).is_none() {
                 return Err(CronError::Field { field: field.name, text: text.into(), range: field.range });
             }
@@ -149,26 +162,40 @@ fn clock(expression: &str) -> Option<croner::Cron> {
 struct Field {
     name: &'static str,
     range: &'static str,
+    /// Its last value.
+    last: &'static str,
     names: &'static [&'static str],
 }
 
 const FIELDS: [Field; 5] = [
-    Field { name: "minute", range: "from 0 to 59", names: &[] },
-    Field { name: "hour", range: "from 0 to 23", names: &[] },
-    Field { name: "day of month", range: "from 1 to 31", names: &[] },
+    Field { name: "minute", range: "from 0 to 59", last: "59", names: &[] },
+    Field { name: "hour", range: "from 0 to 23", last: "23", names: &[] },
+    Field { name: "day of month", range: "from 1 to 31", last: "31", names: &[] },
     Field {
         name: "month",
         range: "from 1 to 12 or names from JAN to DEC",
+        last: "12",
         names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
     },
     Field {
         name: "day of week",
         range: "from 0 (Sunday) to 7 (Sunday) or names from SUN to SAT",
+        last: "6",
         names: &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"],
     },
 ];
 
 impl Field {
+    /// Finds a step that follows one value, and says how it is written with a range.
+    fn step_of_a_value(&self, text: &str) -> Option<(String, String)> {
+        let number = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.split(',').find_map(|item| {
+            let (value, step) = item.split_once('/')?;
+            let is_value = number(value) || self.names.contains(&value);
+            (is_value && number(step)).then(|| (item.to_owned(), format!("{value}-{}/{step}", self.last)))
+        })
+    }
+
     /// Refuses what croner accepts beyond section 12.1: `L`, `W`, `#`, `?` and `+`, empty items of a list, names of
     /// another field, small letters and names that stick together (`JANFEB` would be December).
     fn allows(&self, text: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Child, ChildState, Outcome, Schedule};
+use crate::moment::{MAX_AHEAD, after};
 use crate::name::Uid;
 
 /// Whether a child that has ended stays, as far as its schedule is concerned.
@@ -21,7 +22,10 @@ impl Schedule {
     /// Tells of each child whether it stays.
     #[must_use]
     pub fn keeps(&self) -> HashMap<Uid, Keep> {
-        let needed: Vec<&Uid> = self.unrecorded().map(|child| &child.uid).collect();
+        // A slot that lies after the creation of its child is of a clock that was wrong. It is recorded when its time
+        // comes, if the child is still there: nothing rests on that.
+        let is_true = |child: &&Child| child.slot <= after(child.created, MAX_AHEAD);
+        let needed: Vec<&Uid> = self.unrecorded().filter(is_true).map(|child| &child.uid).collect();
         let (mut successful, mut failed) = (self.history.successful, self.history.failed);
         let mut keeps = HashMap::with_capacity(self.children.len());
         // The newest first, so that the limits count them.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::{Every, Hint, Missed, Plan, Schedule, ScheduleStatus, Wish};
+use super::{Every, Hint, Missed, Outcome, Plan, Schedule, ScheduleStatus, Wish};
 use crate::Time;
 use crate::backoff::{Backoff, share_of};
 use crate::moment::{after, before, just_after, round_up};
@@ -44,12 +44,22 @@ pub enum PlannedBy {
     ClampedMax,
     /// Several slots were missed, and this is the latest of them.
     CatchUp,
+    /// The child of the last slot lost a race for its target, and another one makes up for it.
+    Again,
 }
 
 impl PlannedBy {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Interval, Self::Cron, Self::Backoff, Self::Hint, Self::ClampedMin, Self::ClampedMax, Self::CatchUp];
+    pub const ALL: [Self; 8] = [
+        Self::Interval,
+        Self::Cron,
+        Self::Backoff,
+        Self::Hint,
+        Self::ClampedMin,
+        Self::ClampedMax,
+        Self::CatchUp,
+        Self::Again,
+    ];
 
     /// Returns the spelling of the API.
     #[must_use]
@@ -62,6 +72,7 @@ impl PlannedBy {
             Self::ClampedMin => "ClampedMin",
             Self::ClampedMax => "ClampedMax",
             Self::CatchUp => "CatchUp",
+            Self::Again => "Again",
         }
     }
 }
@@ -71,6 +82,8 @@ impl PlannedBy {
 pub struct Past {
     /// Where the plan begins: no slot up to this one runs.
     pub since: Time,
+    /// What slots count from, where that is neither the last slot nor the begin of the plan (`status.phase`).
+    pub phase: Option<Time>,
     /// The last slot of this plan that was used.
     pub last: Option<Last>,
     /// How many failures there are in a row.
@@ -86,6 +99,8 @@ pub struct Last {
     pub slot: Time,
     /// When its child ended, where it has.
     pub ended_at: Option<Time>,
+    /// Whether its child lost a race for the target, and was not made to make up for another that did.
+    pub lost: bool,
 }
 
 /// The next slot of a schedule.
@@ -100,19 +115,38 @@ pub struct NextRun {
     pub missed: Option<Missed>,
     /// Whether it is due for longer than `startingDeadlineSeconds` allows; then the slot that comes after it.
     pub late: Option<Option<Planned>>,
-    /// Until when a hint counts that asks for this slot. None where no hint does.
-    pub hinted_until: Option<Time>,
+    /// Until when this slot is the next one: the hint that asks for it expires, or it is too late to make up for the
+    /// one before. None where time alone does not end it.
+    pub until: Option<Time>,
 }
 
 /// Plans the next run. None only for a cron expression that has no slot any more.
 #[must_use]
 pub fn plan_next_run(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<NextRun> {
+    let next = planned(plan, hint, past, now);
+    again(plan, past, next.as_ref(), now).or(next)
+}
+
+/// Plans to make up for a slot whose child lost a race for the target: once, within `startingDeadlineSeconds` and
+/// before the next slot is due (settled 24). A hint that counts says when it runs next.
+fn again(plan: &Plan, past: Past, next: Option<&NextRun>, now: Time) -> Option<NextRun> {
+    let is_hinted = next.is_some_and(|next| next.until.is_some());
+    let last = past.last.filter(|last| last.lost && !is_hinted)?;
+    let at = last.ended_at.map_or(last.slot, round_up).max(after(last.slot, SECOND));
+    let late = plan.deadline.map(|deadline| just_after(after(last.slot, deadline)));
+    let until = late.into_iter().chain(next.map(|next| next.due)).min();
+    let planned = Planned { at, why: PlannedBy::Again };
+    let counts = until.is_none_or(|until| now.max(at) < until);
+    counts.then_some(NextRun { planned, due: at, missed: None, late: None, until })
+}
+
+fn planned(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<NextRun> {
     let usual = without_hint(plan, past);
     if let Some(next) = hint.and_then(|hint| hinted(plan, hint, past, usual, now)) {
         return Some(next);
     }
     let due = usual?;
-    let ahead = NextRun { planned: due, due: due.at, missed: None, late: None, hinted_until: None };
+    let ahead = NextRun { planned: due, due: due.at, missed: None, late: None, until: None };
     if now < due.at {
         return Some(ahead);
     }
@@ -127,8 +161,8 @@ pub fn plan_next_run(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) ->
     Some(NextRun { missed: Some(Missed { slot: at, count }), late: Some(following(plan, at, past)), ..next })
 }
 
-/// Plans the one slot that a hint asks for. None where the hint does not count: a slot that is late is spent too, so
-/// that what is due without the hint goes on.
+/// Plans the slot that a hint asks for. None where the hint does not count. A time that is too late for its slot is
+/// spent too, so that what is due without the hint goes on; of an interval the slot after that comes.
 fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Time) -> Option<NextRun> {
     if ignored(hint, past, now).is_some() {
         return None;
@@ -146,10 +180,30 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
         None if wished > latest => Planned { at: latest, why: PlannedBy::ClampedMax },
         None => Planned { at: wished, why: PlannedBy::Hint },
     };
-    let late = plan.deadline.map(|deadline| just_after(after(planned.at, deadline)));
-    let until = late.map_or(hint.expires_at, |late| late.min(hint.expires_at));
-    let next = NextRun { planned, due: planned.at, missed: None, late: None, hinted_until: Some(until) };
-    (now < until).then_some(next)
+    let is_late = |at: Time| plan.deadline.is_some_and(|deadline| after(at, deadline) < now);
+    let asked = NextRun { planned, due: planned.at, missed: None, late: None, until: Some(hint.expires_at) };
+    match hint.wish {
+        Wish::At(_) => {
+            let late = plan.deadline.map(|deadline| just_after(after(planned.at, deadline)));
+            let until = late.map_or(hint.expires_at, |late| late.min(hint.expires_at));
+            (now < until).then_some(NextRun { until: Some(until), ..asked })
+        }
+        Wish::Interval(_) => {
+            // Several that passed are one run, as without a hint (settled 23).
+            let step = (planned.at - from).to_std().unwrap_or(SECOND).max(SECOND);
+            let (at, missed) = latest_of(planned.at, step, now);
+            let why = if missed.is_some() { PlannedBy::CatchUp } else { planned.why };
+            Some(if at <= now && is_late(at) {
+                let planned = Planned { at: after(at, step), ..planned };
+                NextRun { planned, due: planned.at, ..asked }
+            } else {
+                // What is held past its deadline gives way to the next one, unless that has come by then.
+                let late = plan.deadline.filter(|deadline| *deadline < step).map(|it| just_after(after(at, it)));
+                let until = late.map_or(hint.expires_at, |late| late.min(hint.expires_at));
+                NextRun { planned: Planned { at, why }, missed, until: Some(until), ..asked }
+            })
+        }
+    }
 }
 
 /// Says why a hint does not count, where it does not.
@@ -168,24 +222,68 @@ pub fn ignored(hint: &Hint, past: Past, now: Time) -> Option<&'static str> {
 fn without_hint(plan: &Plan, past: Past) -> Option<Planned> {
     match &plan.every {
         Every::Interval(interval) => {
-            let failures = past.last.map_or(0, |_| past.failures);
+            let failures = past.failures;
             let longest = plan.max_interval.max(*interval);
+            let usual = |from: Time| Planned { at: on_grid(past, *interval, from), why: PlannedBy::Interval };
+            let Some(last) = past.last else { return Some(usual(past.since)) };
+            if failures == 0 {
+                return Some(usual(last.slot));
+            }
+            // It rests after a failure.
+            let base = last.ended_at.map_or(last.slot, |ended_at| round_up(ended_at).max(last.slot));
             let wait = Backoff::doubling(*interval, longest, MAX_EXPONENT).after(failures.saturating_add(1));
             let unlimited = Backoff::doubling(*interval, Duration::MAX, MAX_EXPONENT).after(failures.saturating_add(1));
-            let base = match past.last {
-                None => after(past.since, past.offset),
-                Some(last) if failures == 0 => last.slot,
-                // It rests after a failure.
-                Some(last) => last.ended_at.map_or(last.slot, |ended_at| round_up(ended_at).max(last.slot)),
-            };
-            let why = match failures {
-                0 => PlannedBy::Interval,
-                _ if wait < unlimited => PlannedBy::ClampedMax,
-                _ => PlannedBy::Backoff,
-            };
+            let why = if wait < unlimited { PlannedBy::ClampedMax } else { PlannedBy::Backoff };
             Some(Planned { at: after(base, wait), why })
         }
         Every::Cron(_) => following(plan, past.last.map_or(past.since, |last| last.slot), past),
+    }
+}
+
+/// Returns what the slots of an interval count from: they are whole intervals later.
+fn phase(past: Past) -> Time {
+    past.phase.or(past.last.map(|last| last.slot)).unwrap_or_else(|| after(past.since, past.offset))
+}
+
+/// Returns the first slot of an interval after a time, but none before the first of all.
+fn on_grid(past: Past, interval: Duration, from: Time) -> Time {
+    let first = after(phase(past), interval);
+    let every = interval.as_secs().max(1);
+    let passed = (from - first).num_seconds();
+    if passed < 0 {
+        return first;
+    }
+    after(first, Duration::from_secs((passed.unsigned_abs() / every + 1).saturating_mul(every)))
+}
+
+/// Returns what slots count from when the plan goes on with another template at a time: the last slot that has passed,
+/// so that the next one comes when it would have come anyway (settled 22).
+#[must_use]
+pub fn phase_kept(plan: &Plan, past: Past, now: Time) -> Option<Time> {
+    match &plan.every {
+        Every::Interval(interval) => {
+            let every = i64::try_from(interval.as_secs().max(1)).unwrap_or(i64::MAX);
+            let phase = phase(past);
+            let passed = (now - phase).num_seconds().div_euclid(every);
+            let shift = chrono::TimeDelta::try_seconds(passed.saturating_mul(every))?;
+            phase.checked_add_signed(shift)
+        }
+        Every::Cron(_) => None,
+    }
+}
+
+/// Returns what slots count from after a run of this slot, where that is not the slot itself: a run that a hint has
+/// brought does not move the others. `past` is what came before.
+#[must_use]
+pub fn phase_after(plan: &Plan, past: Past, slot: Time) -> Option<Time> {
+    match &plan.every {
+        Every::Interval(interval) => {
+            let usual = without_hint(plan, past)?.at;
+            let is_usual =
+                slot >= usual && (slot - usual).num_seconds().unsigned_abs().is_multiple_of(interval.as_secs().max(1));
+            phase_kept(plan, past, slot).filter(|_| !is_usual)
+        }
+        Every::Cron(_) => past.phase.filter(|phase| before(slot, past.offset) <= *phase),
     }
 }
 
@@ -194,7 +292,9 @@ fn following(plan: &Plan, slot: Time, past: Past) -> Option<Planned> {
     match &plan.every {
         Every::Interval(interval) => Some(Planned { at: after(slot, *interval), why: PlannedBy::Interval }),
         Every::Cron(cron) => {
-            let at = after(cron.first_after(before(slot, past.offset))?, past.offset);
+            // No slot runs again that ran before the spread was changed (settled 22).
+            let from = before(slot, past.offset).max(past.phase.unwrap_or(Time::MIN_UTC));
+            let at = after(cron.first_after(from)?, past.offset);
             Some(Planned { at, why: PlannedBy::Cron })
         }
     }
@@ -203,13 +303,7 @@ fn following(plan: &Plan, slot: Time, past: Past) -> Option<Planned> {
 /// Returns the latest slot that is not later than now, and those that passed before it since the first that was due.
 fn latest(plan: &Plan, due: Planned, past: Past, now: Time) -> (Time, Option<Missed>) {
     match &plan.every {
-        Every::Interval(interval) => {
-            let every = interval.as_secs().max(1);
-            let passed = (now - due.at).num_seconds().max(0).unsigned_abs() / every;
-            let at = after(due.at, Duration::from_secs(passed * every)); // no later than now
-            let count = u32::try_from(passed).unwrap_or(u32::MAX);
-            (at, (count > 0).then(|| Missed { slot: before(at, *interval), count }))
-        }
+        Every::Interval(interval) => latest_of(due.at, *interval, now),
         Every::Cron(cron) => {
             // The last slot that is later than `from` and not later than `until`, with how many there are.
             let last_in = |from: Time, until: Time| {
@@ -223,6 +317,15 @@ fn latest(plan: &Plan, due: Planned, past: Past, now: Time) -> (Time, Option<Mis
             (at, Some(Missed { slot, count: between.saturating_add(1).min(MOST_MISSED) }))
         }
     }
+}
+
+/// Returns the same of slots that come every so often.
+fn latest_of(due: Time, interval: Duration, now: Time) -> (Time, Option<Missed>) {
+    let every = interval.as_secs().max(1);
+    let passed = (now - due).num_seconds().max(0).unsigned_abs() / every;
+    let at = after(due, Duration::from_secs(passed * every)); // no later than now
+    let count = u32::try_from(passed).unwrap_or(u32::MAX);
+    (at, (count > 0).then(|| Missed { slot: before(at, interval), count }))
 }
 
 fn most_missed(plan: &Plan) -> u32 {
@@ -253,7 +356,12 @@ impl Schedule {
         let spread = self.plan.as_ref().map_or(Duration::ZERO, |plan| plan.spread);
         Past {
             since,
-            last: last.map(|last| Last { slot: last.slot, ended_at: last.ended_at }),
+            phase: status.phase,
+            last: last.map(|last| Last {
+                slot: last.slot,
+                ended_at: last.ended_at,
+                lost: !last.again && matches!(last.outcome, Some(Outcome::Skipped | Outcome::TooLate)),
+            }),
             failures: status.failure_count,
             offset: offset(&self.id.uid, spread),
         }

@@ -67,6 +67,9 @@ pub struct ScheduleStatus {
     pub revision: Option<Revision>,
     /// `plannedFrom`: no earlier slot runs or counts.
     pub planned_from: Option<Time>,
+    /// `phase`: what slots count from, where that is neither the last slot nor the begin of the plan. Of a cron
+    /// expression: no slot whose time before the spread is not later runs.
+    pub phase: Option<Time>,
     /// `failureCount`: the length of the streak.
     pub failure_count: u32,
     /// `lastRun`.
@@ -104,6 +107,8 @@ impl ScheduleStatus {
 pub struct LastRun {
     /// The slot. The name of the child follows from it.
     pub slot: Time,
+    /// Whether it made up for the slot before, whose child lost a race for the target.
+    pub again: bool,
     /// When the child was made. None where the API server refused it.
     pub started_at: Option<Time>,
     /// When it ended; when that was seen, where nothing says when.

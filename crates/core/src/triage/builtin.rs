@@ -62,12 +62,36 @@ pub const LINES: &[Line] = &[
         ),
     },
     Line {
+        name: "refused, quota",
+        fits: |it| is_refused(it) && says(it, &["exceeded quota"]),
+        says: Says::Fix(
+            "a quota of the schedule's namespace has no room for the execution",
+            "Raise the quota, or delete executions of the namespace that are over.",
+        ),
+    },
+    Line {
+        name: "refused, name",
+        fits: |it| is_refused(it) && says(it, &["another workflowexecution has the name"]),
+        says: Says::Fix(
+            "the name of the execution is taken by one that the schedule has not made",
+            "Delete the execution that the message names, or make the schedule again under another name.",
+        ),
+    },
+    Line {
+        name: "refused, policy",
+        fits: |it| is_refused(it) && says(it, &["validatingadmissionpolicy", "admission webhook"]),
+        says: Says::Fix(
+            "a policy of the cluster refuses the execution",
+            "Correct what the message names in the template of the schedule, or let the policy admit it.",
+        ),
+    },
+    Line {
         name: "configuration",
-        fits: |it| it.reason == Some(FailureReason::ConfigurationError) || it.reason.is_none(),
+        fits: |it| it.reason == Some(FailureReason::ConfigurationError) || is_refused(it),
         says: Says::Fix(
             "what the schedule asks for cannot be run as it is written",
             "Correct the template of the schedule, the pipeline of its bundle, or what the message says is missing. An \
-             edit of the template begins the plan anew.",
+             edit of what the template runs begins the count anew.",
         ),
     },
     Line {
@@ -174,6 +198,21 @@ fn longer_timeout(evidence: &Evidence) -> Judgement {
 
 fn plain(verdict: Verdict, why: &str, fix: Option<&str>) -> Judgement {
     Judgement { verdict, why: why.into(), fix: fix.map(Into::into), adjust: Wanted::default() }
+}
+
+/// Says what a person can do where the API server refuses the execution of a schedule, by its answer.
+#[must_use]
+pub fn advice_on_refusal(message: &str) -> &'static str {
+    let refused = FailureSeen { message: message.into(), ..FailureSeen::default() };
+    let fix = LINES.iter().filter(|line| (line.fits)(&refused)).find_map(|line| match line.says {
+        Says::Fix(_, fix) => Some(fix),
+        Says::Wait(_) | Says::Pause(..) | Says::LongerTimeout => None,
+    });
+    fix.unwrap_or("Correct the template of the schedule.")
+}
+
+fn is_refused(failure: &FailureSeen) -> bool {
+    failure.reason.is_none()
 }
 
 fn is_pull(failure: &FailureSeen) -> bool {

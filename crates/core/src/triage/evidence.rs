@@ -44,7 +44,7 @@ pub enum Every {
 }
 
 /// One failure of a schedule.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FailureSeen {
     /// The name of the child.
     pub name: Box<str>,

@@ -55,7 +55,7 @@ fn each_line_of_the_built_in_analyst_has_its_verdict() {
         ConfigurationError, DeadlineExceeded, Forbidden, ImagePullBackOff, OomKilled, ResourceExhausted, Unknown,
     };
     use Verdict::{AdjustConfig, DoNothing, FileFix, PauseAndNotify};
-    let rows: [Row; 26] = [
+    let rows: [Row; 29] = [
         (Some(ImagePullBackOff), false, "pull access denied", None, FileFix, "denies"),
         (Some(ImagePullBackOff), false, "401 Unauthorized", None, FileFix, "denies"),
         (Some(ImagePullBackOff), true, "403", None, FileFix, "denies"),
@@ -70,6 +70,9 @@ fn each_line_of_the_built_in_analyst_has_its_verdict() {
         (Some(ImagePullBackOff), false, "timeouts_denied", None, FileFix, "cannot be pulled"),
         (Some(ConfigurationError), false, "no such pipeline", None, FileFix, "as it is written"),
         (None, false, "the API server refused it", None, FileFix, "as it is written"),
+        (None, false, "wfe is forbidden: exceeded quota: q, requested: 1", None, FileFix, "a quota"),
+        (None, false, "ValidatingAdmissionPolicy 'p' denied request: no", None, FileFix, "a policy"),
+        (None, false, "another WorkflowExecution has the name a-1", None, FileFix, "is taken"),
         (Some(Forbidden), true, "cannot get nodes", Some(1), FileFix, "right"),
         (Some(ResourceExhausted), false, "exceeded quota", None, FileFix, "no room"),
         (Some(OomKilled), true, "killed", Some(137), FileFix, "memory"),

@@ -13,6 +13,7 @@ use wfe_core::Time;
 use wfe_core::action::{Action, ScheduleJudgement};
 use wfe_core::decide::decide;
 use wfe_core::policy::Policy;
+use wfe_core::schedule::plan::phase_after;
 use wfe_core::schedule::{Every, Held, HeldBy, LastRun, Outcome, Planned, Ready, Schedule};
 use wfe_core::target::Target;
 
@@ -289,10 +290,14 @@ fn slots(schedule: &Schedule, now: Time) -> Vec<Planned> {
     {
         slots.push(planned);
         let slot = planned.at;
+        let past = schedule.past(now);
+        let phase = schedule.plan_by(&schedule.status).and_then(|plan| phase_after(&plan, past, slot));
+        schedule.status.phase = phase;
         now = now.max(slot);
         schedule.status.planned_from.get_or_insert(now);
         schedule.status.failure_count = 0;
         schedule.status.last_run = Some(LastRun {
+            again: false,
             slot,
             started_at: Some(slot),
             ended_at: Some(slot),

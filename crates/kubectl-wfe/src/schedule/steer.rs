@@ -62,7 +62,7 @@ fn outlook(schedule: &DynamicObject, now: Time) -> Result<String, String> {
     }
     let next = schedule.next_run(now).ok_or("it has no slot any more")?;
     let at = shown(next.planned.at);
-    let until = next.hinted_until.filter(|until| next.planned.at < *until);
+    let until = next.until.filter(|until| next.planned.at < *until);
     if until.is_none() {
         return Err(format!("minInterval after its last slot ends at {at}, later than a hint for now counts"));
     }

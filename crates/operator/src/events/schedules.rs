@@ -3,6 +3,7 @@
 use wfe_core::Time;
 use wfe_core::name::ScheduleId;
 use wfe_core::schedule::{HeldBy, Missed};
+use wfe_core::triage::builtin::advice_on_refusal;
 use wfe_core::triage::{State, Triage};
 
 use super::{About, Announcement};
@@ -36,11 +37,20 @@ impl Announcement {
         Self::normal(about, "Released", "Release", format!("it is not held any more ({})", was.as_str()))
     }
 
+    /// Its spec cannot be used. `version` is that of the status that did not say so.
+    #[must_use]
+    pub fn invalid_spec(schedule: &ScheduleId, version: &str, why: &str) -> Self {
+        let about = About::Schedule(schedule.clone(), version.to_owned());
+        let note = format!("it makes no execution until this is corrected: {why}");
+        Self { warning: true, ..Self::normal(about, "InvalidSpec", "Plan", note) }
+    }
+
     /// The API server will not have its child.
     #[must_use]
     pub fn child_refused(schedule: &ScheduleId, slot: Time, message: &str) -> Self {
         let about = About::Schedule(schedule.clone(), slot.timestamp().to_string());
-        let note = format!("{message}; correct spec.template, it is tried again at its next slot");
+        let advice = advice_on_refusal(message);
+        let note = format!("{message}; it is tried again at its next slot. {advice}");
         Self { warning: true, ..Self::normal(about, "ChildRefused", "Create", note) }
     }
 
@@ -127,6 +137,8 @@ mod tests {
         assert_eq!(kind, "Normal");
         assert_eq!(event(&Announcement::released(&id, "79", HeldBy::Suspended)).0, "nightly.u-1.79.released");
         assert_eq!(event(&Announcement::hint_ignored(&id, 3, "late")).0, "nightly.u-1.3.hintignored");
+        let (name, kind, _) = event(&Announcement::invalid_spec(&id, "80", "spec.cron: odd"));
+        assert_eq!((&*name, &*kind), ("nightly.u-1.80.invalidspec", "Warning"));
         let regarding = rendered(&Announcement::child_refused(&id, slot, "no")).regarding.unwrap();
         assert_eq!(regarding.kind.as_deref(), Some("WorkflowSchedule"));
     }

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use wfe_api::workflow_schedule::conditions::{CHILD_REFUSED, INVALID_SPEC};
 use wfe_core::action::ScheduleJudgement;
 use wfe_core::name::{ScheduleId, Uid};
-use wfe_core::schedule::{HeldBy, Outcome};
+use wfe_core::schedule::{HeldBy, Outcome, Ready, Schedule};
 use wfe_core::target::Target;
-use wfe_core::triage::{Suppressed, Triage, Verdict};
+use wfe_core::triage::{State, Suppressed, Triage, Verdict};
 use wfe_view::index::Key;
 
 use super::series::LimitedSeries;
@@ -23,6 +24,8 @@ pub struct ScheduleMetrics {
     missed: IntCounter,
     held: IntGaugeVec,
     failures: IntGaugeVec,
+    unusable: IntGaugeVec,
+    filed: IntGauge,
     creation_delay: Histogram,
     paused_by_triage: IntGauge,
     triages: IntCounterVec,
@@ -52,12 +55,21 @@ impl ScheduleMetrics {
                 "Failures in a row, by schedule; a schedule without one has no series.",
                 &["namespace", "schedule"],
             )?,
+            unusable: gauges(
+                "workflowschedule_unusable",
+                "Schedules that make no execution until somebody corrects their spec, by why.",
+                &["reason"],
+            )?,
             creation_delay: Histogram::with_opts(
                 HistogramOpts::new(
                     "workflowschedule_creation_delay_seconds",
                     "Time from a slot to the creation of its execution.",
                 )
                 .buckets(delays),
+            )?,
+            filed: IntGauge::new(
+                "workflowschedule_triages_filed",
+                "Schedules that fail, and whose triage says what a person has to change.",
             )?,
             paused_by_triage: IntGauge::new(
                 "workflowschedule_paused_by_triage",
@@ -81,6 +93,9 @@ impl ScheduleMetrics {
         for outcome in Outcome::ALL {
             let _ = all.runs.with_label_values(&[outcome.as_str()]);
         }
+        for why in [INVALID_SPEC, CHILD_REFUSED] {
+            let _ = all.unusable.with_label_values(&[why]);
+        }
         for by in HeldBy::ALL {
             let _ = all.held.with_label_values(&[by.as_str()]);
         }
@@ -92,6 +107,8 @@ impl ScheduleMetrics {
         registry.register(Box::new(self.missed.clone()))?;
         registry.register(Box::new(self.held.clone()))?;
         registry.register(Box::new(self.failures.clone()))?;
+        registry.register(Box::new(self.unusable.clone()))?;
+        registry.register(Box::new(self.filed.clone()))?;
         registry.register(Box::new(self.creation_delay.clone()))?;
         registry.register(Box::new(self.paused_by_triage.clone()))?;
         registry.register(Box::new(self.triages.clone()))?;
@@ -130,6 +147,8 @@ impl ScheduleMetrics {
         ScheduleGauges {
             held: self.held.clone(),
             failures: LimitedSeries::new(self.failures.clone(), OVERFLOW),
+            unusable: self.unusable.clone(),
+            filed: self.filed.clone(),
             paused_by_triage: self.paused_by_triage.clone(),
             shown: HashMap::new(),
         }
@@ -140,6 +159,8 @@ impl ScheduleMetrics {
 pub struct ScheduleGauges {
     held: IntGaugeVec,
     failures: LimitedSeries<2>,
+    unusable: IntGaugeVec,
+    filed: IntGauge,
     paused_by_triage: IntGauge,
     shown: HashMap<Key, HashMap<Uid, Shown>>,
 }
@@ -148,8 +169,35 @@ pub struct ScheduleGauges {
 struct Shown {
     id: ScheduleId,
     has_series: bool,
+    stands: Stands,
+}
+
+/// How a schedule stands.
+#[derive(Clone, Copy, Default)]
+struct Stands {
     failures: u32,
     held: Option<HeldBy>,
+    unusable: Option<&'static str>,
+    filed: bool,
+}
+
+impl Stands {
+    fn of(schedule: &Schedule, held: Option<HeldBy>) -> Self {
+        let unusable = match (&schedule.plan, &schedule.status.ready) {
+            _ if schedule.leaving => None,
+            (Err(_), _) => Some(INVALID_SPEC),
+            (Ok(_), Ready::ChildRefused(_)) => Some(CHILD_REFUSED),
+            (Ok(_), _) => None,
+        };
+        let failures = schedule.status.failure_count;
+        let triage = schedule.status.triage.as_ref();
+        let filed = failures > 0 && triage.is_some_and(|triage| triage.state == State::Filed);
+        Self { failures, held, unusable, filed }
+    }
+
+    fn is_worth_nothing(self) -> bool {
+        self.failures == 0 && self.held.is_none() && self.unusable.is_none()
+    }
 }
 
 impl ScheduleGauges {
@@ -159,41 +207,46 @@ impl ScheduleGauges {
             return; // as on most targets
         }
         self.forget(key);
+        let judged: HashMap<&Uid, _> = judged.iter().map(|(id, judgement)| (&id.uid, judgement.held)).collect();
         for schedule in target.schedules.values() {
-            let judgement = judged.iter().find(|(id, _)| id.uid == schedule.id.uid);
-            let held = judgement.and_then(|(_, judgement)| judgement.held);
-            self.show_one(key, schedule.id.clone(), schedule.status.failure_count, held);
+            let held = judged.get(&schedule.id.uid).copied().flatten();
+            self.show_one(key, schedule.id.clone(), Stands::of(schedule, held));
         }
     }
 
-    fn show_one(&mut self, key: &Key, id: ScheduleId, failures: u32, held: Option<HeldBy>) {
-        if failures == 0 && held.is_none() {
+    fn show_one(&mut self, key: &Key, id: ScheduleId, stands: Stands) {
+        if stands.is_worth_nothing() {
             return;
         }
-        if let Some(held) = held {
-            self.held.with_label_values(&[held.as_str()]).inc();
-            self.paused_by_triage.add(i64::from(held == HeldBy::TriagePaused));
-        }
-        let has_series = self.failures.add([&*id.namespace, &*id.name], failures);
+        self.count(stands, 1);
+        let has_series = self.failures.add([&*id.namespace, &*id.name], stands.failures);
         let uid = id.uid.clone();
-        self.shown.entry(key.clone()).or_default().insert(uid, Shown { id, has_series, failures, held });
+        self.shown.entry(key.clone()).or_default().insert(uid, Shown { id, has_series, stands });
     }
 
     /// Shows nothing of the schedules of a target any more.
     pub fn forget(&mut self, key: &Key) {
-        for Shown { id, has_series, failures, held } in
-            self.shown.remove(key).into_iter().flat_map(HashMap::into_values)
-        {
-            if let Some(held) = held {
-                self.held.with_label_values(&[held.as_str()]).dec();
-                self.paused_by_triage.sub(i64::from(held == HeldBy::TriagePaused));
-            }
+        let shown = self.shown.remove(key).into_iter().flat_map(HashMap::into_values);
+        for Shown { id, has_series, stands } in shown {
+            self.count(stands, -1);
             if has_series {
                 self.failures.remove([&*id.namespace, &*id.name]);
             } else {
-                self.failures.remove_beyond(failures);
+                self.failures.remove_beyond(stands.failures);
             }
         }
+    }
+
+    /// Counts a schedule where it stands, once more or once less.
+    fn count(&self, stands: Stands, by: i64) {
+        if let Some(why) = stands.unusable {
+            self.unusable.with_label_values(&[why]).add(by);
+        }
+        if let Some(held) = stands.held {
+            self.held.with_label_values(&[held.as_str()]).add(by);
+            self.paused_by_triage.add(by * i64::from(held == HeldBy::TriagePaused));
+        }
+        self.filed.add(by * i64::from(stands.filed));
     }
 
     /// Shows nothing of any schedule any more.
@@ -235,14 +288,21 @@ mod tests {
         let metrics = ScheduleMetrics::new().unwrap();
         let mut gauges = metrics.gauges();
         gauges.failures.most = 1;
-        gauges.show_one(&key(1), id("a"), 2, None);
-        gauges.show_one(&key(2), id("b"), 5, Some(HeldBy::ResourceBusy));
-        gauges.show_one(&key(3), id("c"), 0, None);
+        let busy = Stands { failures: 5, held: Some(HeldBy::ResourceBusy), filed: true, ..Stands::default() };
+        let odd = Stands { unusable: Some(INVALID_SPEC), ..Stands::default() };
+        gauges.show_one(&key(1), id("a"), Stands { failures: 2, ..Stands::default() });
+        gauges.show_one(&key(2), id("b"), busy);
+        gauges.show_one(&key(3), id("c"), Stands::default());
+        gauges.show_one(&key(4), id("d"), odd);
+        let unusable = metrics.unusable.with_label_values(&[INVALID_SPEC]);
+        assert_eq!(unusable.get(), 1);
+        gauges.forget(&key(4));
+        assert_eq!(unusable.get(), 0);
         assert_eq!(series(&gauges), [("OVERFLOW".to_owned(), 5), ("a".to_owned(), 2)]);
-        assert_eq!(gauges.held.with_label_values(&["ResourceBusy"]).get(), 1);
+        assert_eq!((gauges.held.with_label_values(&["ResourceBusy"]).get(), metrics.filed.get()), (1, 1));
         gauges.forget(&key(2));
         assert_eq!(series(&gauges), [("a".to_owned(), 2)]);
-        assert_eq!(gauges.held.with_label_values(&["ResourceBusy"]).get(), 0);
+        assert_eq!((gauges.held.with_label_values(&["ResourceBusy"]).get(), metrics.filed.get()), (0, 0));
         gauges.forget_all();
         assert!(series(&gauges).is_empty());
     }

@@ -8,7 +8,7 @@ use wfe_api::limits;
 use wfe_core::Time;
 use wfe_core::action::Record;
 use wfe_core::name::{ScheduleId, Uid};
-use wfe_core::schedule::{Held, Outcome, RefusedChild, ScheduleStatus, child_name};
+use wfe_core::schedule::{Held, Outcome, PlannedBy, Ready, RefusedChild, ScheduleStatus, child_name};
 use wfe_core::target::Target;
 use wfe_view::index::Kind;
 
@@ -117,16 +117,26 @@ impl Performer {
             let what = format!("WorkflowExecution {}/{name} is there after all", schedule.namespace);
             return Err(PerformError::Refuted { what });
         }
-        let sent = json!(status::schedule(schedule, shown, status, now));
-        let patch = Patch::Merge(json!({
-            "metadata": {"uid": schedule.uid.to_string(), "resourceVersion": version.as_str()},
-            "status": sent,
-        }));
+        let mut sent = json!(status::schedule(schedule, shown, status, now));
         let params = PatchParams { field_manager: Some(MANAGED_BY.to_owned()), ..PatchParams::default() };
         let schedules = self.schedules(schedule);
         let telling = OfSchedule { record: record.clone(), shown: Box::new(shown.clone()) };
-        let request = schedules.patch_status(&schedule.name, &params, &patch);
-        match self.cluster.call(Verb::Patch, SCHEDULE_STATUS, request).await {
+        let write = async |sent: &Value| {
+            let patch = Patch::Merge(json!({
+                "metadata": {"uid": schedule.uid.to_string(), "resourceVersion": version.as_str()},
+                "status": sent,
+            }));
+            let request = schedules.patch_status(&schedule.name, &params, &patch);
+            self.cluster.call(Verb::Patch, SCHEDULE_STATUS, request).await
+        };
+        let mut written = write(&sent).await;
+        let is_new_word = status.next.is_some_and(|next| next.why == PlannedBy::Again);
+        if is_new_word && written.as_ref().is_err_and(|error| error.code() == 422) {
+            // A CRD that is older than this word refuses it, and would refuse it for ever.
+            sent["nextRunReason"] = json!(PlannedBy::CatchUp.as_str());
+            written = write(&sent).await;
+        }
+        match written {
             Ok(written) => {
                 self.tell_of_schedule(&telling);
                 let what = format!("WorkflowSchedule {schedule}");
@@ -169,11 +179,18 @@ impl Performer {
             tracing::info!(%schedule, reason = why.as_str(), "keeps failing, and no triage begins");
         }
         if let Some(missed) = wanted.last_missed.filter(|missed| shown.last_missed != Some(*missed)) {
-            // Those that passed since the same run are counted already.
-            let told = shown.last_missed.filter(|told| told.count < missed.count && wanted.last_run == shown.last_run);
-            metrics.missed(missed.count - told.map_or(0, |told| told.count));
+            // Those that passed since the same run were counted when they were told.
+            let used = shown.last_run.as_ref().map(|run| run.slot).max(shown.planned_from);
+            let told = shown.last_missed.filter(|told| Some(told.slot) > used);
+            metrics.missed(missed.count.saturating_sub(told.map_or(0, |told| told.count)));
             tracing::warn!(%schedule, count = missed.count, slot = %missed.slot, "slots missed");
             self.events.announce(Announcement::slots_missed(schedule, missed));
+        }
+        if let Ready::InvalidSpec(why) = &wanted.ready
+            && wanted.ready != shown.ready
+        {
+            tracing::warn!(%schedule, "its spec cannot be used: {why}");
+            self.events.announce(Announcement::invalid_spec(schedule, version.as_str(), why));
         }
         self.tell_of_triage(schedule, shown, wanted);
         match (shown.held.by(), &wanted.held) {

@@ -19,8 +19,9 @@ pub fn schedule(id: &ScheduleId, shown: &ScheduleStatus, wanted: &ScheduleStatus
     let time = |time: Time| json!(api_time(time));
     json!({
         "observedGeneration": wanted.observed_generation,
-        "revision": wanted.revision.map(|revision| format!("{:016x}", revision.0)),
+        "revision": wanted.revision.map(|revision| revision.to_string()),
         "plannedFrom": wanted.planned_from.map(time),
+        "phase": wanted.phase.map(time),
         "failureCount": wanted.failure_count.min(MOST_FAILURES),
         "lastRun": last_run.as_ref().map(|run| render_run(id, run)),
         "lastSuccessTime": wanted.last_success.map(time),
@@ -36,12 +37,13 @@ pub fn schedule(id: &ScheduleId, shown: &ScheduleStatus, wanted: &ScheduleStatus
 }
 
 fn render_run(id: &ScheduleId, run: &LastRun) -> Value {
-    let LastRun { slot, started_at, ended_at, outcome, reason, fingerprint, message } = run;
+    let LastRun { slot, again, started_at, ended_at, outcome, reason, fingerprint, message } = run;
     let mut rendered = Map::new();
     // One that was refused was never there.
     let name = started_at.map(|_| child_name(&id.name, *slot));
     rendered.insert("name".to_owned(), json!(name));
     rendered.insert("slot".to_owned(), json!(api_time(*slot)));
+    rendered.insert("again".to_owned(), json!(again.then_some(true)));
     rendered.insert("startedAt".to_owned(), json!(started_at.map(api_time)));
     rendered.insert("endedAt".to_owned(), json!(ended_at.map(api_time)));
     rendered.insert("outcome".to_owned(), json!(outcome.map(wfe_core::schedule::Outcome::as_str)));

@@ -59,7 +59,7 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
         workflow_id: text("/template/spec/workflowRef/workflowId").unwrap_or_default().into(),
         origin: Arc::new(origin(&spec["template"]["spec"]["workflowRef"])), // the index shares it
         paused: None,                                                       // the index knows the namespaces
-        status: status::observe(&id.name, &object.data["status"], &conditions(&object.data)),
+        status: status::observe(&id, spec, &object.data["status"], &conditions(&object.data)),
         children: Vec::new(), // the index knows the executions
         analyst: None,
         memory: ScheduleMemory::default(),
@@ -68,14 +68,25 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
     Some(ScheduleRecord { schedule, target })
 }
 
-/// Returns what the plan is made of, as a number: another revision begins the plan anew. The keys of a JSON object are
-/// sorted here, so that one spec has one revision.
+/// Returns what the plan is made of: what is not part of it changes nothing about when and what it runs (settled 22).
 fn revision(uid: &Uid, spec: &Value) -> Revision {
-    let made_of = json!([uid.to_string(), spec["interval"], spec["cron"], spec["timeZone"], spec["template"]]);
-    let digest = Sha256::digest(made_of.to_string());
-    let mut first = [0; 8];
-    first.copy_from_slice(&digest[..8]);
-    Revision(u64::from_be_bytes(first))
+    let plan = json!([spec["interval"], spec["cron"], spec["timeZone"], spec["spread"]]);
+    let mut template = spec["template"]["spec"].clone();
+    if let Some(template) = template.as_object_mut() {
+        template.retain(|key, _| key != "rationale" && key != "ttlSecondsAfterFinished");
+    }
+    Revision::of(digest(&json!(uid.to_string())), digest(&plan), digest(&template))
+}
+
+/// Returns the revision as builds before settled 22 wrote it.
+fn former_revision(uid: &Uid, spec: &Value) -> u64 {
+    digest(&json!([uid.to_string(), spec["interval"], spec["cron"], spec["timeZone"], spec["template"]]))
+}
+
+/// The keys of a JSON object are sorted here, so that one value has one digest.
+fn digest(value: &Value) -> u64 {
+    let digest = Sha256::digest(value.to_string());
+    digest.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
 /// Reads when a schedule runs, or says why its spec cannot be used (row 0 of section 12.6). The API server refuses most
@@ -144,7 +155,8 @@ fn clamps(spec: &Value, every: &Every) -> Result<(Duration, Duration), String> {
             Err("spec.maxInterval: must not be shorter than interval; raise it, or remove it".to_owned())
         }
         (Every::Interval(interval), ..) => {
-            Ok((min.unwrap_or(MINUTE.min(*interval)), max.unwrap_or(DAY.max(*interval))))
+            let tenth = Duration::from_secs(interval.as_secs() / 10);
+            Ok((min.unwrap_or(tenth.max(MINUTE).min(*interval)), max.unwrap_or(DAY.max(*interval))))
         }
         (Every::Cron(_), Some(min), Some(max)) if max < min => {
             Err("spec.maxInterval: must not be shorter than minInterval; raise it, or remove one of them".to_owned())

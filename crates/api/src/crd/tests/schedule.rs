@@ -114,6 +114,7 @@ fn only_fields_of_a_schedule_that_do_something_are_there() {
             "nextRunReason",
             "nextRunTime",
             "observedGeneration",
+            "phase",
             "plannedFrom",
             "revision",
             "triage"
@@ -130,7 +131,7 @@ fn closed_words_of_a_schedule_are_spelled_as_programs_match_them() {
     assert_eq!(RunOutcome::ALL.map(RunOutcome::as_str), outcomes);
     assert_eq!(serde_json::to_value(RunOutcome::ALL).unwrap(), json!(outcomes));
 
-    let reasons = ["Interval", "Cron", "Backoff", "Hint", "ClampedMin", "ClampedMax", "CatchUp"];
+    let reasons = ["Interval", "Cron", "Backoff", "Hint", "ClampedMin", "ClampedMax", "CatchUp", "Again"];
     assert_eq!(status["nextRunReason"]["enum"], json!(reasons));
     assert_eq!(NextRunReason::ALL.map(NextRunReason::as_str), reasons);
     assert_eq!(serde_json::to_value(NextRunReason::ALL).unwrap(), json!(reasons));
@@ -167,6 +168,7 @@ fn kubectl_shows_these_columns_of_a_schedule() {
             // A column of type date shows <invalid> for a time that is still to come.
             ("Next", "string", ".status.nextRunTime", 0),
             ("Why", "string", ".status.nextRunReason", 0),
+            ("Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status", 0),
             ("Held", "string", ".status.conditions[?(@.type==\"Held\")].reason", 0),
             ("Age", "date", ".metadata.creationTimestamp", 0),
             ("Zone", "string", ".spec.timeZone", 1),

@@ -1,9 +1,12 @@
 //! What no status of a schedule may say (SPEC sections 12.1, 12.6 and 16.12).
 
 use super::super::actions::Check;
-use super::{hinted, is_far, secs, usual};
+use super::{interval, is_far, moved, secs, usual, whole};
 use crate::action::Record;
-use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, Ready, Schedule, ScheduleStatus, child_name};
+use crate::schedule::plan::offset;
+use crate::schedule::{
+    ChildState, Every, Held, HeldBy, LastRun, Outcome, Ready, Revision, Schedule, ScheduleStatus, child_name,
+};
 use crate::triage::{State, Triage};
 
 impl Check<'_> {
@@ -87,8 +90,10 @@ impl Check<'_> {
         let was = &it.status;
         let last = was.last_run.as_ref();
         let is_far = |time: Option<crate::Time>| time.is_some_and(|time| is_far(time, self.now));
-        let clock =
-            is_far(was.planned_from) || is_far(last.map(|it| it.slot)) || is_far(last.and_then(|it| it.ended_at));
+        let clock = is_far(was.planned_from)
+            || is_far(was.phase)
+            || is_far(last.map(|it| it.slot))
+            || is_far(last.and_then(|it| it.ended_at));
         let clock = clock || is_far(was.triage.as_ref().map(|it| it.at));
         let resumed = was.held.by() == Some(HeldBy::Suspended) && !it.suspended || Self::is_lifted(it);
         was.revision != Some(it.revision) || was.planned_from.is_none() || resumed || clock
@@ -111,7 +116,12 @@ impl Check<'_> {
         self.expect("12.6.1", keeps, || format!("{} forgets what was: {is:?}", it.id));
         let anew_at = is.planned_from;
         // Only an edit, or who may resume, undoes what a triage has done: not who may suspend.
-        let fits = if Self::is_lifted(it) || was.revision != Some(it.revision) {
+        let edited = was.revision.map(Revision::parts).is_none_or(|(_, plan, template)| {
+            let (_, new_plan, new_template) = it.revision.parts();
+            plan != new_plan || template != new_template
+        });
+        self.keeps_phase(it, is, edited);
+        let fits = if Self::is_lifted(it) || edited {
             let over = is.triage.as_ref().is_none_or(|triage| triage.state == State::Over) && is.adjust.is_none();
             over && is.triage.as_ref().map(|triage| &triage.of) == was.triage.as_ref().map(|triage| &triage.of)
         } else {
@@ -125,16 +135,62 @@ impl Check<'_> {
         self.expect("12.6.1", is_undone, || format!("{} begins anew and is held", it.id));
     }
 
+    /// Only an edit of the template keeps the phase of an interval, and no other cron expression runs again what has
+    /// run.
+    fn keeps_phase(&mut self, it: &Schedule, is: &ScheduleStatus, edited: bool) {
+        let (was, now) = (&it.status, secs(self.now));
+        let Ok(plan) = &it.plan else { return };
+        let (uid, written, _) = it.revision.parts();
+        let goes_on = was.revision.map(Revision::parts).is_some_and(|(was, plan, _)| was == uid && plan == written);
+        let goes_on = goes_on && was.planned_from.is_some();
+        let phase = is.phase.map(secs);
+        let fits = match &plan.every {
+            Every::Interval(every) if goes_on && edited => {
+                let every = whole(interval(it, *every)).max(1);
+                let base = super::phase(it, plan).unwrap_or(now + whole(offset(&it.id.uid, plan.spread)));
+                phase.is_some_and(|phase| (phase - base) % every == 0 && phase <= now && now < phase + every)
+            }
+            Every::Interval(_) => phase.is_none(),
+            Every::Cron(_) if goes_on => phase == was.phase.map(|phase| secs(phase).min(now)),
+            Every::Cron(_) => phase == was.last_run.as_ref().map(|last| secs(last.slot).min(now)),
+        };
+        self.expect("12.2", fits, || format!("{} counts from {:?}: {was:?}", it.id, is.phase));
+    }
+
+    /// A run that the plan did not ask for moves no other.
+    fn moves_nothing(&mut self, it: &Schedule, is: &ScheduleStatus, slot: i128) {
+        let (was, Ok(plan)) = (&it.status, &it.plan) else { return };
+        let phase = is.phase.map(secs);
+        let is_named = was.last_run.as_ref().is_some_and(|last| secs(last.slot) >= slot);
+        let fits = match &plan.every {
+            _ if is_named => phase == was.phase.map(secs),
+            Every::Interval(every) => {
+                let every = whole(interval(it, *every)).max(1);
+                let is_usual = usual(it, plan).is_some_and(|usual| slot >= usual && (slot - usual) % every == 0);
+                let base = super::phase(it, plan).unwrap_or(slot);
+                let is_of_grid = |phase: i128| (phase - base) % every == 0 && phase <= slot && slot < phase + every;
+                if is_usual { phase.is_none() } else { phase.is_some_and(is_of_grid) }
+            }
+            Every::Cron(_) => {
+                let share = whole(offset(&it.id.uid, plan.spread));
+                phase == was.phase.map(secs).filter(|phase| slot - share <= *phase)
+            }
+        };
+        self.expect("12.2", fits, || format!("{} counts from {phase:?} after {slot}: {was:?}", it.id));
+    }
+
     /// An outcome enters once, in the order of the slots, and the count is the fold.
     fn says_outcome(&mut self, it: &Schedule, is: &ScheduleStatus) {
         let (was, id) = (&it.status, &it.id);
         if is.last_run == was.last_run {
             let same = is.failure_count == was.failure_count && is.last_success == was.last_success;
+            let same = same && is.phase == was.phase;
             return self.expect("16.12", same, || format!("{id} counts nothing"));
         }
         let Some(run) = &is.last_run else {
             return self.expect("16.12", false, || format!("{id} forgets its last run"));
         };
+        self.moves_nothing(it, is, secs(run.slot));
         let last = was.last_run.as_ref();
         let open = last.filter(|last| last.outcome.is_none()).map(|last| last.slot);
         let used = last.map(|last| last.slot).max(was.planned_from);
@@ -225,7 +281,7 @@ impl Check<'_> {
             Held::By { reason: HeldBy::TriagePaused, .. } => is.paused_by().is_some(),
             Held::By { message, .. } => {
                 let plan = it.plan.as_ref().ok();
-                let due = hinted(it, self.now).map(|(slot, _)| slot).or_else(|| usual(it, plan?));
+                let due = moved(it, self.now).map(|moved| moved.due).or_else(|| usual(it, plan?));
                 let at_work = it.children.iter().any(|child| child.state == ChildState::AtWork);
                 !at_work && !message.is_empty() && due.is_some_and(|due| due + 10 <= secs(self.now))
             }

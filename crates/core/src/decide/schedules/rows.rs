@@ -64,7 +64,8 @@ fn begins_anew(case: Case<'_>) -> Row {
     let (schedule, status) = (case.schedule, &case.schedule.status);
     let last = status.last_run.as_ref();
     let triage = status.triage.as_ref().map(|triage| triage.at);
-    let times = [status.planned_from, last.map(|last| last.slot), last.and_then(|last| last.ended_at), triage];
+    let times =
+        [status.planned_from, status.phase, last.map(|last| last.slot), last.and_then(|last| last.ended_at), triage];
     let because = if status.revision != Some(schedule.revision) || status.planned_from.is_none() {
         "it is new, or was changed"
     } else if status.held.by() == Some(HeldBy::Suspended) && !schedule.suspended {
@@ -107,6 +108,7 @@ fn outcome(case: Case<'_>) -> Row {
     let Some(refused) = refused else { return passes("every child has its outcome in the status") };
     let run = LastRun {
         slot: refused.slot,
+        again: false,
         started_at: None,
         ended_at: Some(now),
         outcome: Some(Outcome::Refused),
@@ -154,7 +156,7 @@ fn ahead(case: Case<'_>) -> Row {
     }
     let step = Step::says(case.ahead(Some(next.planned)), format!("the next slot is at {} ({why})", shown(at)));
     // A hint may expire before its slot, and then what is due without it is due.
-    Row::Decides(step.wake(next.hinted_until.map_or(Some(at), |until| Some(until.min(at)))))
+    Row::Decides(step.wake(next.until.map_or(Some(at), |until| Some(until.min(at)))))
 }
 
 /// Row 7: a child that was made now would wait or be skipped, or others ask for a turn already.

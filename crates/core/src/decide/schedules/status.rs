@@ -8,11 +8,22 @@ use super::{Case, Step};
 use crate::Time;
 use crate::action::Probe;
 use crate::moment::{MAX_AHEAD, after, round_up};
-use crate::schedule::plan::plan_next_run;
+use crate::schedule::plan::{phase_after, phase_kept, plan_next_run};
 use crate::schedule::{
-    Child, ChildState, Held, HeldBy, LastRun, Missed, Outcome, Planned, Ready, ScheduleStatus, child_name,
+    Child, ChildState, Every, Held, HeldBy, LastRun, Missed, Outcome, Planned, PlannedBy, Ready, Revision,
+    ScheduleStatus, child_name,
 };
 use crate::triage::{State, Triage};
+
+/// What a status says beside the slot that it names.
+struct Named {
+    /// Whether its child makes up for that of the slot before.
+    again: bool,
+    /// What slots count from.
+    phase: Option<Time>,
+    /// The slots that were missed when the child was made, or before.
+    last_missed: Option<Missed>,
+}
 
 impl Step {
     /// Makes a step that says this in the status.
@@ -67,7 +78,12 @@ impl<'a> Case<'a> {
         let is_kept = |last: &LastRun| last.outcome.is_some() || last.slot <= now;
         // What a triage had done is undone by an author's edit or by who may resume. Whoever may only suspend cannot
         // lift a pause by that, nor can a clock that was wrong.
-        let is_lifted = self.schedule.is_resumed() || status.revision != Some(self.schedule.revision);
+        let parts = status.revision.map(Revision::parts);
+        let (uid, plan, template) = self.schedule.revision.parts();
+        let is_same_plan = parts.is_some_and(|(_, was, _)| was == plan);
+        let is_same_object = parts.is_some_and(|(was, ..)| was == uid) && status.planned_from.is_some();
+        let is_edited = !is_same_plan || parts.is_some_and(|(.., was)| was != template);
+        let is_lifted = self.schedule.is_resumed() || is_edited;
         let triage = status.triage.clone().map(|triage| {
             let state = if is_lifted { State::Over } else { triage.state };
             Box::new(Triage { state, at: triage.at.min(now), ..*triage })
@@ -76,6 +92,7 @@ impl<'a> Case<'a> {
         let anew = ScheduleStatus {
             revision: Some(self.schedule.revision),
             planned_from: Some(now),
+            phase: self.phase_anew(is_same_plan && is_same_object, is_edited),
             failure_count: 0,
             last_run: status.last_run.clone().filter(is_kept).map(cut),
             triage,
@@ -84,6 +101,20 @@ impl<'a> Case<'a> {
             ..status
         };
         self.with_next(anew)
+    }
+
+    /// Returns what slots count from when the plan begins anew. An edit of the template alone keeps the phase, and no
+    /// other plan or object of a cron expression runs a slot that has run (settled 22).
+    fn phase_anew(self, goes_on: bool, is_edited: bool) -> Option<Time> {
+        let Self { schedule, view, .. } = self;
+        let (status, now) = (&schedule.status, round_up(view.now));
+        let plan = schedule.plan_by(status)?;
+        match &plan.every {
+            Every::Interval(_) if !(goes_on && is_edited) => None,
+            Every::Cron(_) if !goes_on => status.last_run.as_ref().map(|last| last.slot.min(now)),
+            Every::Cron(_) => status.phase.map(|phase| phase.min(now)),
+            Every::Interval(_) => phase_kept(&plan, schedule.past(view.now), now),
+        }
     }
 
     /// Returns what the status says when a slot has an outcome: outcome, count and next in one write.
@@ -97,15 +128,20 @@ impl<'a> Case<'a> {
         };
         let failure_count = if counts { outcome.count(status.failure_count) } else { status.failure_count };
         let last_success = run.ended_at.filter(|_| outcome == Outcome::Completed).max(status.last_success);
-        let (last_missed, last_run) = (self.missed_before(run.slot), Some(run));
-        self.with_next(ScheduleStatus { failure_count, last_run, last_success, last_missed, ready, ..status })
+        let named = self.named(run.slot);
+        let run = LastRun { again: named.again, ..run };
+        let Named { phase, last_missed, .. } = named;
+        let last_run = Some(run);
+        self.with_next(ScheduleStatus { phase, failure_count, last_run, last_success, last_missed, ready, ..status })
     }
 
     /// Returns what the status says when a child is at work.
     pub(super) fn at_work(self, child: &Child) -> ScheduleStatus {
         let status = self.status();
+        let Named { again, phase, last_missed } = self.named(child.slot);
         let run = LastRun {
             slot: child.slot,
+            again,
             started_at: Some(child.created),
             ended_at: None,
             outcome: None,
@@ -113,15 +149,25 @@ impl<'a> Case<'a> {
             fingerprint: None,
             message: None,
         };
-        let (last_missed, held) = (self.missed_before(child.slot), status.held.released());
-        ScheduleStatus { last_run: Some(run), last_missed, next: None, ready: Ready::Yes, held, ..status }
+        let held = status.held.released();
+        ScheduleStatus { phase, last_run: Some(run), last_missed, next: None, ready: Ready::Yes, held, ..status }
     }
 
-    /// Returns what the status says of missed slots when it names a slot: those missed when the child was made, if any.
-    fn missed_before(self, slot: Time) -> Option<Missed> {
-        let status = &self.schedule.status;
-        let planned = self.schedule.next_run(slot).filter(|next| next.planned.at == slot);
-        planned.and_then(|next| next.missed).or(status.last_missed)
+    /// Returns what else the status says when it names a slot: of one that it names already, what it says.
+    fn named(self, slot: Time) -> Named {
+        let (schedule, status) = (self.schedule, &self.schedule.status);
+        if let Some(last) = status.last_run.as_ref().filter(|last| last.slot >= slot) {
+            let again = last.again && last.slot == slot;
+            return Named { again, phase: status.phase, last_missed: status.last_missed };
+        }
+        // As it was when the child was made.
+        let planned = schedule.next_run(slot).filter(|next| next.planned.at == slot);
+        let phase = schedule.plan_by(status).and_then(|plan| phase_after(&plan, schedule.past(slot), slot));
+        Named {
+            again: planned.is_some_and(|next| next.planned.why == PlannedBy::Again),
+            phase,
+            last_missed: planned.and_then(|next| next.missed).or(status.last_missed),
+        }
     }
 
     /// Adds what is planned by a status that is not written yet. The hold of an earlier slot says nothing of it.
@@ -163,6 +209,7 @@ impl<'a> Case<'a> {
         let message = reason.map(|reason| format!("{}: {reason}", self.name(child.slot)).into());
         let run = LastRun {
             slot: child.slot,
+            again: false,
             started_at: Some(child.created),
             ended_at: Some(at.map_or(now, |at| at.min(now))),
             outcome: Some(*outcome),
@@ -188,7 +235,7 @@ pub(super) fn hold(case: Case<'_>, by: HeldBy, message: String, until: Option<Ti
         ScheduleStatus { next: None, held: Held::By { reason: by, message: message.into() }, ..status }
     };
     let shows = Some(shown_at).filter(|at| *at > now && !is_shown);
-    let hinted = case.next.and_then(|next| next.hinted_until);
+    let hinted = case.next.and_then(|next| next.until);
     let wake = shows.into_iter().chain(until).chain(hinted).min();
     Step { held: Some(by), ..Step::says(status, because).wake(wake) }
 }

@@ -32,10 +32,8 @@ enum Stage<'a> {
         why: Suppressed,
         /// The same in words.
         because: String,
-        /// Until when, as far as time alone goes.
-        first: Time,
-        /// Until when something does.
-        last: Time,
+        /// Until when something speaks against it, as far as time alone goes.
+        until: Time,
     },
     /// Evidence is to be read, until time alone says that it comes too late.
     Gather(Option<Time>),
@@ -114,7 +112,7 @@ pub(super) fn speaks(case: Case<'_>) -> Row {
 pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     let schedule = case.schedule;
     let (of, does) = match stage(case, &schedule.status) {
-        Stage::Suppressed { last, .. } => return decision.wake_at(last),
+        Stage::Suppressed { until, .. } => return decision.wake_at(until),
         Stage::Gather(until) => {
             if let Some(until) = until {
                 decision.wake_at(until);
@@ -149,10 +147,10 @@ pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     decision.actions.push(Action::Triage(TriageStep { schedule: schedule.id.clone(), of, does }));
 }
 
-/// Tells why a failure that a status records begins no triage, where it would otherwise; and until when.
-pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<(Suppressed, Time)> {
+/// Tells why a failure that a status records begins no triage, where it would otherwise.
+pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<Suppressed> {
     match due(case, status) {
-        Stage::Suppressed { why, first, .. } => Some((why, first)),
+        Stage::Suppressed { why, .. } => Some(why),
         _ => None,
     }
 }
@@ -189,9 +187,9 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
         return rests("no triage begins during a pause".to_owned());
     }
     let in_the_way = suppress::suppressors(case, status);
-    if let Some((why, because, first)) = in_the_way.first() {
-        let last = in_the_way.iter().map(|(.., until)| *until).max().unwrap_or(*first);
-        return Stage::Suppressed { why: *why, because: because.clone(), first: *first, last };
+    if let Some((why, because, until)) = in_the_way.first() {
+        let until = in_the_way.iter().map(|(.., until)| *until).max().unwrap_or(*until);
+        return Stage::Suppressed { why: *why, because: because.clone(), until };
     }
     match schedule.memory.gathered.as_deref() {
         Some(gathered) if gathered.of == of => Stage::Begin(gathered),

@@ -45,8 +45,10 @@ fn removed(target: &Target, policy: &Policy, now: Time) -> (Vec<String>, Option<
 fn an_execution_is_removed_when_its_time_has_come_and_its_cooldown_is_over() {
     let after_cooldown = Policy::default().cooldown_period.as_secs().cast_signed();
     let both = || vec![success("old", 1, 0), success("new", 2, 10)];
-    assert_eq!(removed_at(40, both()), (vec![], Some(at(after_cooldown))));
-    assert_eq!(removed_at(after_cooldown, both()).0, ["old"]);
+    assert_eq!(removed_at(40, both()).0, ["old"], "the newer one of its workflow cools down for both");
+    let other = || vec![success("old", 1, 0), Execution { workflow_id: "other".into(), ..success("new", 2, 10) }];
+    assert_eq!(removed_at(40, other()), (vec![], Some(at(after_cooldown))));
+    assert_eq!(removed_at(after_cooldown, other()).0, ["old"]);
     let no_cooldown = Policy { cooldown_period: Duration::ZERO, ..Policy::default() };
     let at_second = |second| removed(&target(both(), vec![]), &no_cooldown, at(second));
     assert_eq!(at_second(29), (vec![], Some(at(30))));

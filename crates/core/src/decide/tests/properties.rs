@@ -8,14 +8,15 @@ use crate::ending::Charge;
 use crate::explain::{Finding, OTHERWISE};
 use crate::name::ExecutionId;
 use crate::rules::RULES;
+use crate::schedule::PlannedBy;
 use crate::standing::Standing;
 use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 use crate::verdict::Verdict;
 
 type Answer = (Vec<Action>, Vec<(ExecutionId, Waiting)>, Vec<Verdict>, Standing, Vec<Scheduled>);
-/// What is answered of a schedule: which row decided, in which words, whether a hint counts, and what it is to
+/// What is answered of a schedule: which row decided, in which words, whether time ends its slot, and what it is to
 /// circuits.
-type Scheduled = (&'static str, String, bool, Probe);
+type Scheduled = (&'static str, String, Option<bool>, Probe);
 
 /// A decision without the times that it is made of: what is answered, and not when.
 fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
@@ -40,7 +41,8 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
                 (end.completed_at, *not_before) = (at(0), at(0));
             }
             Action::Create { at_most, .. } => *at_most = None,
-            Action::Record(Record { status, .. }) => {
+            Action::Record(Record { status, suppressed, .. }) => {
+                *suppressed = None; // when it is written, the schedule is looked at again
                 (status.planned_from, status.next, status.last_success) = (None, None, None);
                 if let Some(last) = &mut status.last_run {
                     (last.slot, last.ended_at) = (at(0), None);
@@ -54,8 +56,9 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
     let scheduled = decision.schedules.iter().map(|(_, judgement)| {
         let (row, because) = judgement.asked.last().unwrap();
         // The rows before these do not ask what is next.
-        let hinted = *row >= "6" && judgement.next.is_some_and(|next| next.hinted_until.is_some());
-        (*row, because.to_string(), hinted, judgement.probe.clone())
+        let ends = judgement.next.filter(|next| *row >= "6" && next.until.is_some());
+        let ends = ends.map(|next| next.planned.why == PlannedBy::Again);
+        (*row, because.to_string(), ends, judgement.probe.clone())
     });
     let scheduled = scheduled.collect();
     let verdicts = decision.judged.into_iter().map(|(_, judgement)| judgement.verdict).collect();

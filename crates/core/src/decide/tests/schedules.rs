@@ -6,6 +6,7 @@ mod counts;
 mod fold;
 mod holds;
 mod outcomes;
+mod phases;
 mod triage;
 
 use super::*;

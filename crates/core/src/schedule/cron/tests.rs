@@ -253,6 +253,7 @@ fn refusals_name_the_field_and_the_way_out() {
     let field = |field, text: &str, range| CronError::Field { field, text: text.into(), range };
     let minute = |text| field("minute", text, "from 0 to 59");
     let hour = |text| field("hour", text, "from 0 to 23");
+    let step = |field, text: &str, instead: &str| CronError::Step { field, text: text.into(), instead: instead.into() };
     let day = |text| field("day of month", text, "from 1 to 31");
     let month = |text| field("month", text, "from 1 to 12 or names from JAN to DEC");
     let weekday = |text| field("day of week", text, "from 0 (Sunday) to 7 (Sunday) or names from SUN to SAT");
@@ -279,7 +280,8 @@ fn refusals_name_the_field_and_the_way_out() {
         ("*/0 * * * *", minute("*/0")),
         ("*/ * * * *", minute("*/")),
         ("/5 * * * *", minute("/5")),
-        ("5/2 * * * *", minute("5/2")),
+        ("5/2 * * * *", step("minute", "5/2", "5-59/2")),
+        ("0 0 * * 1,MON/2", step("day of week", "MON/2", "MON-6/2")),
         ("1-5-9 * * * *", minute("1-5-9")),
         ("1-9/2/2 * * * *", minute("1-9/2/2")),
         ("9-1 * * * *", minute("9-1")),

@@ -21,13 +21,13 @@ fn every(seconds: u64) -> Plan {
 
 /// The last slot was at 12:00:00 and ended at 12:00:10, after so many failures.
 fn past(failures: u32) -> Past {
-    let last = Last { slot: day("12:00:00"), ended_at: Some(day("12:00:10")) };
-    Past { since: day("11:00:00"), last: Some(last), failures, offset: Duration::ZERO }
+    let last = Last { slot: day("12:00:00"), ended_at: Some(day("12:00:10")), lost: false };
+    Past { since: day("11:00:00"), phase: None, last: Some(last), failures, offset: Duration::ZERO }
 }
 
 /// The plan began at a time, and nothing ran since.
 fn fresh(since: Time) -> Past {
-    Past { since, last: None, failures: 0, offset: Duration::ZERO }
+    Past { since, phase: None, last: None, failures: 0, offset: Duration::ZERO }
 }
 
 fn wants(wish: Wish, expires: &str) -> Hint {
@@ -89,7 +89,7 @@ fn backoff_is_cut_at_the_longest_interval_and_an_interval_never() {
 #[test]
 fn after_a_failure_it_rests_from_the_end_of_the_child() {
     let ended = |at: Option<&str>| {
-        let last = Last { slot: day("12:00:00"), ended_at: at.map(day) };
+        let last = Last { slot: day("12:00:00"), ended_at: at.map(day), lost: false };
         next(&every(60), None, Past { last: Some(last), ..past(1) }, day("12:00:11")).0
     };
     assert_eq!(ended(Some("12:00:10")), day("12:02:10"));
@@ -144,7 +144,7 @@ fn a_hint_that_expired_or_is_spent_does_not_count() {
     let ignores = |hint: Hint, now: &str| {
         let said = ignored(&hint, past(1), day(now));
         let planned = plan_next_run(&every(60), Some(&hint), past(1), day(now)).unwrap();
-        assert_eq!(said.is_some(), planned.hinted_until.is_none(), "{hint:?}");
+        assert_eq!(said.is_some(), planned.until.is_none(), "{hint:?}");
         (said.is_some(), planned.planned)
     };
     let usual = Planned { at: day("12:02:10"), why: PlannedBy::Backoff };
@@ -173,15 +173,15 @@ fn the_slot_of_a_hint_is_one_slot_however_late_it_is() {
         let found = planned(None, now);
         let expected = Planned { at: day(slot), why };
         assert_eq!((found.planned, found.due, found.missed, found.late), (expected, day(slot), None, None));
-        assert_eq!(found.hinted_until, Some(day("13:00:00")));
+        assert_eq!(found.until, Some(day("13:00:00")));
         // A hint that is too late to run would stand in the way of all that is due after it.
         let deadline = Some(seconds(20));
         let in_time = planned(deadline, day(slot) + seconds(20));
         assert_eq!((in_time.planned, in_time.late), (expected, None));
-        assert_eq!(in_time.hinted_until, Some(just_after(day(slot) + seconds(20))));
-        assert_eq!(planned(deadline, just_after(day(slot) + seconds(20))).hinted_until, None, "it is late at once");
+        assert_eq!(in_time.until, Some(just_after(day(slot) + seconds(20))));
+        assert_eq!(planned(deadline, just_after(day(slot) + seconds(20))).until, None, "it is late at once");
         let late = planned(Some(seconds(40)), now);
-        assert_eq!((late.planned.at, late.hinted_until), (day("12:20:00"), None), "what is due without it");
+        assert_eq!((late.planned.at, late.until), (day("12:20:00"), None), "what is due without it");
     }
 }
 
@@ -246,8 +246,14 @@ fn cron_reads_no_failures_and_runs_nothing_at_once() {
 #[test]
 fn a_hint_moves_a_cron_slot_within_its_month() {
     let monthly = cron("0 2 1 * *");
-    let used = Last { slot: day("02:00:00"), ended_at: Some(day("02:00:10")) };
-    let past = Past { since: time("2026-05-01T00:00:00Z"), last: Some(used), failures: 0, offset: Duration::ZERO };
+    let used = Last { slot: day("02:00:00"), ended_at: Some(day("02:00:10")), lost: false };
+    let past = Past {
+        since: time("2026-05-01T00:00:00Z"),
+        phase: None,
+        last: Some(used),
+        failures: 0,
+        offset: Duration::ZERO,
+    };
     let at = |wish: &str| {
         let hint = Hint { wish: Wish::At(time(wish)), expires_at: time("2026-08-01T00:00:00Z") };
         next(&monthly, Some(&hint), past, day("03:00:00"))
@@ -286,7 +292,7 @@ fn missed_cron_slots_become_one_and_are_counted_to_a_hundred() {
 fn a_spread_moves_every_cron_slot_by_the_same() {
     let later = Past { offset: seconds(42), ..past(0) };
     let five = cron("*/5 * * * *");
-    let used = |slot: &str| Past { last: Some(Last { slot: day(slot), ended_at: None }), ..later };
+    let used = |slot: &str| Past { last: Some(Last { slot: day(slot), ended_at: None, lost: false }), ..later };
     assert_eq!(next(&five, None, used("12:00:42"), day("12:01:00")).0, day("12:05:42"));
     assert_eq!(next(&five, None, used("12:00:42"), day("12:05:41")).0, day("12:05:42"));
     assert_eq!(next(&five, None, used("12:00:42"), day("12:11:00")).0, day("12:10:42"));
@@ -312,7 +318,7 @@ fn the_share_of_the_spread_is_the_same_for_ever_and_differs_between_schedules() 
 fn the_past_of_a_schedule_is_that_of_its_plan() {
     let mut schedule = crate::testing::schedule("a");
     let now = crate::testing::at(50);
-    let last = Last { slot: crate::testing::at(0), ended_at: Some(crate::testing::at(10)) };
+    let last = Last { slot: crate::testing::at(0), ended_at: Some(crate::testing::at(10)), lost: false };
     assert_eq!(schedule.past(now).last, Some(last));
     schedule.status.planned_from = Some(crate::testing::at(0));
     assert_eq!(schedule.past(now).last, None, "a slot at the very beginning is of the plan before");
@@ -363,7 +369,8 @@ fn any_past() -> impl Strategy<Value = Past> {
     (moment(), prop::option::weighted(0.8, last), failures, 0..100_u64).prop_map(|(since, last, failures, offset)| {
         Past {
             since,
-            last: last.map(|(slot, ended_at)| Last { slot, ended_at }).filter(|last| last.slot > since),
+            phase: None,
+            last: last.map(|(slot, ended_at)| Last { slot, ended_at, lost: false }).filter(|last| last.slot > since),
             failures,
             offset: Duration::from_secs(offset),
         }
@@ -398,7 +405,7 @@ proptest! {
         }
         prop_assert!(next.due <= next.planned.at);
         prop_assert!(next.planned.at == next.due || next.planned.at <= now, "no later one is taken early");
-        prop_assert!(next.hinted_until.is_none_or(|until| until > now));
+        prop_assert!(next.until.is_none_or(|until| until > now));
         prop_assert!(next.late.is_none() || next.late.flatten().is_some_and(|it| it.at > now || is_at_the_end_of_time(it.at)));
     }
 

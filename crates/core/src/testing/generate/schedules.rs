@@ -51,9 +51,11 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 }
 
 fn any_last_run() -> impl Strategy<Value = LastRun> {
-    (slot(), prop::option::weighted(0.6, outcome()), prop::option::weighted(0.8, slot())).prop_map(
-        |(slot, outcome, ended)| LastRun {
+    let again = prop::bool::weighted(0.3);
+    (slot(), prop::option::weighted(0.6, outcome()), prop::option::weighted(0.8, slot()), again).prop_map(
+        |(slot, outcome, ended, again)| LastRun {
             slot: at(slot),
+            again,
             started_at: Some(at(slot)),
             ended_at: ended.map(at).filter(|_| outcome.is_some()),
             outcome,
@@ -86,16 +88,22 @@ fn any_status() -> impl Strategy<Value = ScheduleStatus> {
             prop::option::weighted(0.8, Just(1)),
             prop::option::weighted(0.95, Just(7)),
             prop::option::weighted(0.95, begun),
+            prop::option::weighted(0.2, slot()),
         ),
         (failures, prop::option::weighted(0.8, any_last_run()), prop::option::weighted(0.7, planned)),
         said,
     )
         .prop_map(
-            |((generation, revision, begun), (failure_count, last_run, next), (ready, held, missed, success))| {
+            |(
+                (generation, revision, begun, phase),
+                (failure_count, last_run, next),
+                (ready, held, missed, success),
+            )| {
                 ScheduleStatus {
                     observed_generation: generation,
                     revision: revision.map(Revision),
                     planned_from: begun.map(at),
+                    phase: phase.map(at),
                     failure_count,
                     last_run,
                     last_success: success.map(at),
@@ -148,9 +156,11 @@ fn any_plain_schedule(uid: &'static str) -> impl Strategy<Value = Schedule> {
         tried: tried.map(at),
         ..ScheduleMemory::default()
     });
+    // Of the template, of the plan, and a restore: another uid.
+    let edited = prop::option::weighted(0.08, prop::sample::select(vec![8, 7 | 1 << 20, 7 | 1 << 40]));
     let limits = (0..3_u8, 0..3_u8).prop_map(|(successful, failed)| HistoryLimits { successful, failed });
     (
-        (any_plan(), seldom(0.05), seldom(0.05), seldom(0.1), seldom(0.05), seldom(0.05)),
+        (any_plan(), seldom(0.05), seldom(0.05), seldom(0.1), edited, seldom(0.05)),
         (
             prop::option::weighted(0.3, any_hint()),
             limits,
@@ -162,13 +172,13 @@ fn any_plain_schedule(uid: &'static str) -> impl Strategy<Value = Schedule> {
         .prop_map(
             move |((plan, odd, leaving, suspended, edited, paused), (hint, history, status, children, memory))| {
                 Schedule {
-                    generation: if edited { 2 } else { 1 },
+                    generation: if edited.is_some() { 2 } else { 1 },
                     leaving,
                     plan: if odd { Err("odd".into()) } else { Ok(plan) },
                     suspended,
                     hint: hint.map(Box::new),
                     history,
-                    revision: Revision(if edited { 8 } else { 7 }),
+                    revision: Revision(edited.unwrap_or(7)),
                     workflow_id: "w1".into(),
                     origin: origin("w1"),
                     paused: paused.then(|| pause("ask")),
@@ -233,7 +243,7 @@ pub(super) fn with_schedules(mut target: Target, (mut schedules, made, unseen, c
         if let Some(found) = found {
             found.children.retain(|child| child.slot != at(slot));
             let (uid, created) = (execution.id.uid.clone(), execution.created);
-            found.children.push(Child { uid, slot: at(slot), created, state: state_of(execution) });
+            found.children.push(Child { uid, created, state: state_of(execution), ..child(slot) });
         }
         execution.child =
             Some(Box::new(ChildOf { schedule: Uid::new(schedule), slot: at(slot), analyses: false, keep }));

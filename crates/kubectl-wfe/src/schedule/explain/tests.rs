@@ -137,7 +137,7 @@ fn with_triage(spec: &Value, triage: &Value, adjust: &Value) -> Value {
     let object = json!({"metadata": {"namespace": "ops", "name": "a", "uid": "u"}, "spec": spec});
     let seen = wfe_view::observe::observe_schedule(&serde_json::from_value(object).unwrap()).unwrap().schedule;
     json!({
-        "plannedFrom": "2026-01-02T00:00:00Z", "revision": format!("{:016x}", seen.revision.0), "failureCount": 3,
+        "plannedFrom": "2026-01-02T00:00:00Z", "revision": seen.revision.to_string(), "failureCount": 3,
         "triage": triage, "adjust": adjust,
     })
 }

@@ -41,11 +41,13 @@ fn adjust() -> Adjust {
 fn full() -> ScheduleStatus {
     ScheduleStatus {
         observed_generation: Some(3),
-        revision: Some(Revision(0xab)),
+        revision: Some(Revision::of(0xa, 0xb, 0xc)),
         planned_from: Some(at(0)),
+        phase: Some(at(-5)),
         failure_count: 2,
         last_run: Some(LastRun {
             slot: at(60),
+            again: true,
             started_at: Some(at(61)),
             ended_at: Some(at(65)),
             outcome: Some(Outcome::Failed),
@@ -72,11 +74,12 @@ fn all_of_a_status_is_written_and_what_it_has_not_goes() {
         rendered,
         json!({
             "observedGeneration": 3,
-            "revision": "00000000000000ab",
+            "revision": "000a-0000b-0000c",
             "plannedFrom": "2027-01-15T08:00:00Z",
+            "phase": "2027-01-15T07:59:55Z",
             "failureCount": 2,
             "lastRun": {
-                "name": "nightly-1800000060", "slot": "2027-01-15T08:01:00Z", "startedAt": "2027-01-15T08:01:01Z",
+                "name": "nightly-1800000060", "slot": "2027-01-15T08:01:00Z", "again": true, "startedAt": "2027-01-15T08:01:01Z",
                 "endedAt": "2027-01-15T08:01:05Z", "outcome": "Failed", "reason": "Forbidden",
                 "fingerprint": "Forbidden/cluster", "message": "m",
             },

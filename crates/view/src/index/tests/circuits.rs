@@ -74,6 +74,7 @@ fn failed(uid: &str, n: u32) -> Delivery {
     let Delivery::Schedule(record) = &mut delivery else { panic!("no schedule") };
     let last = LastRun {
         slot: at(0),
+        again: false,
         started_at: Some(at(0)),
         ended_at: Some(at(1)),
         outcome: Some(Outcome::Failed),

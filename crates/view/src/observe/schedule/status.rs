@@ -3,10 +3,11 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
-use wfe_api::limits::{self, REVISION, RUN_MESSAGE};
+use wfe_api::limits::{self, RUN_MESSAGE};
 use wfe_api::workflow_schedule::conditions::{CHILD_REFUSED, DELETING, HELD, INVALID_SPEC, READY};
 use wfe_core::Time;
 use wfe_core::fingerprint::Fingerprint;
+use wfe_core::name::ScheduleId;
 use wfe_core::schedule::{
     Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Planned, PlannedBy, Ready, Revision, ScheduleStatus, slot_of,
 };
@@ -14,14 +15,15 @@ use wfe_tekton::{moment, parse_moment};
 
 use super::triage;
 
-/// Reads the status of the schedule with this name.
-pub(super) fn observe(name: &str, status: &Value, conditions: &[Condition]) -> ScheduleStatus {
+/// Reads the status of a schedule with this spec.
+pub(super) fn observe(id: &ScheduleId, spec: &Value, status: &Value, conditions: &[Condition]) -> ScheduleStatus {
     ScheduleStatus {
         observed_generation: status["observedGeneration"].as_i64(),
-        revision: status["revision"].as_str().and_then(revision),
+        revision: status["revision"].as_str().and_then(|text| revision(text, id, spec)),
         planned_from: time(&status["plannedFrom"]),
+        phase: time(&status["phase"]),
         failure_count: status["failureCount"].as_u64().map_or(0, capped).min(MOST_FAILURES),
-        last_run: last_run(name, &status["lastRun"]),
+        last_run: last_run(&id.name, &status["lastRun"]),
         last_success: time(&status["lastSuccessTime"]),
         last_missed: time(&status["lastMissed"]["slot"])
             .zip(status["lastMissed"]["count"].as_u64().map(capped))
@@ -42,9 +44,15 @@ fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-fn revision(text: &str) -> Option<Revision> {
-    let is_hex = text.len() == REVISION as usize && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hex.then(|| u64::from_str_radix(text, 16).ok().map(Revision)).flatten()
+/// Reads a revision: three groups of hexadecimal digits. An earlier build wrote one group, which says the same where
+/// nothing was edited since.
+fn revision(text: &str, id: &ScheduleId, spec: &Value) -> Option<Revision> {
+    let group = |text: &str| u64::from_str_radix(text, 16).ok();
+    if let [uid, plan, template] = text.split('-').collect::<Vec<_>>()[..] {
+        return Some(Revision::of(group(uid)?, group(plan)?, group(template)?));
+    }
+    let is_former = group(text) == Some(super::former_revision(&id.uid, spec));
+    is_former.then(|| super::revision(&id.uid, spec))
 }
 
 /// Reads the last slot that was used. Where the slot itself cannot be read the name of the child has it.
@@ -54,6 +62,7 @@ fn last_run(schedule: &str, value: &Value) -> Option<LastRun> {
     let outcome = &value["outcome"];
     Some(LastRun {
         slot: time(&value["slot"]).or_else(from_name)?,
+        again: value["again"] == true,
         started_at: time(&value["startedAt"]),
         ended_at: time(&value["endedAt"]),
         // Another version's word: the slot is used, and counts for nothing.

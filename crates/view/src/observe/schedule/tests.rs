@@ -81,7 +81,8 @@ fn what_is_not_given_never_contradicts_what_is() {
     let day = DAY.as_secs();
     for (spec, min, max) in [
         (with("/interval", "30s"), 30, day),
-        (with("/interval", "720h"), 60, 720 * 3600),
+        (with("/interval", "720h"), 72 * 3600, 720 * 3600),
+        (with("/interval", "1h"), 360, day),
         (with("/interval", "1s"), 1, day),
         (with("/minInterval", "5m"), 300, day),
         (with("/maxInterval", "10m"), 60, 600),
@@ -226,8 +227,15 @@ fn the_revision_changes_with_what_the_plan_is_made_of_and_with_nothing_else() {
     other.metadata.uid = Some("v".to_owned());
     assert_ne!(observe_schedule(&other).unwrap().schedule.revision, known);
     assert_ne!(revision(&cron("30 2 * * *", None)), revision(&cron("30 2 * * *", Some("Europe/Berlin"))));
-    for path in ["/template/spec/rationale", "/template/metadata/name", "/template/spec/workflowRef/version"] {
-        assert_ne!(revision(&with(path, "2")), known, "{path}");
+    let parts = |path: &str, value: &Value| revision(&with(path, value.clone())).parts();
+    let (uid, plan, template) = known.parts();
+    for (path, value) in [("/interval", "11m"), ("/spread", "1s"), ("/timeZone", "UTC")] {
+        let (same_uid, other, same) = parts(path, &json!(value));
+        assert_eq!((same_uid, other != plan, same), (uid, true, template), "{path}");
+    }
+    for path in ["/template/spec/workflowRef/version", "/template/spec/targetResource", "/template/spec/parameters"] {
+        let (same_uid, same, other) = parts(path, &json!("2"));
+        assert_eq!((same_uid, same, other != template), (uid, plan, true), "{path}");
     }
     for (path, value) in [
         ("/suspend", json!(true)),
@@ -235,11 +243,21 @@ fn the_revision_changes_with_what_the_plan_is_made_of_and_with_nothing_else() {
         ("/history", json!({"failed": 1})),
         ("/minInterval", json!("1s")),
         ("/maxInterval", json!("48h")),
-        ("/spread", json!("1s")),
+        ("/template/spec/rationale", json!("2")),
+        ("/template/spec/ttlSecondsAfterFinished", json!(2)),
+        ("/template/metadata", json!({"labels": {"release": "2"}})),
         ("/startingDeadlineSeconds", json!(10)),
     ] {
         assert_eq!(revision(&with(path, value)), known, "{path}");
     }
+    // Of a status that an earlier build wrote, the same spec is the same plan.
+    let written = |spec: &Value, revision: &str| {
+        observe_schedule(&object(spec, &json!({"revision": revision}))).unwrap().schedule.status.revision
+    };
+    let uid = object(&spec(), &Value::Null).metadata.uid.unwrap();
+    let former = format!("{:016x}", former_revision(&Uid::new(&uid), &spec()));
+    assert_eq!(written(&spec(), &former), Some(known));
+    assert_eq!(written(&with("/template/metadata", json!({"labels": {"a": "b"}})), &former), None, "it was edited");
     let ordered = r#"{"template": {"spec": {"b": 1, "a": {"d": 2, "c": 3}}}}"#;
     let turned = r#"{"template": {"spec": {"a": {"c": 3, "d": 2}, "b": 1}}}"#;
     let of = |text: &str| revision(&serde_json::from_str(text).unwrap());
@@ -251,18 +269,19 @@ fn a_status_is_read_as_it_is_however_absurd() {
     let condition = |kind: &str, status: &str, reason: &str| json!({"type": kind, "status": status, "reason": reason, "message": "m", "lastTransitionTime": "2027-01-01T00:00:00Z"});
     let status = |value: Value| observe_schedule(&object(&spec(), &value)).unwrap().schedule.status;
     let read = status(json!({
-        "observedGeneration": 7, "revision": "00000000000000ff", "plannedFrom": "2027-01-01T00:00:00Z", "failureCount": 4,
+        "observedGeneration": 7, "revision": "0001-00002-00003", "plannedFrom": "2027-01-01T00:00:00Z", "failureCount": 4,
         "lastRun": {
             "name": "nightly-1798761600", "slot": "2027-01-01T00:00:00Z", "startedAt": "2027-01-01T00:00:01Z",
             "endedAt": "2027-01-01T00:00:09Z", "outcome": "Failed", "reason": "Forbidden", "message": "no",
-            "fingerprint": "Forbidden/cluster",
+            "fingerprint": "Forbidden/cluster", "again": true,
         },
-        "lastSuccessTime": "2026-12-31T00:00:00Z", "lastMissed": {"slot": "2026-12-31T12:00:00Z", "count": 3},
+        "phase": "2026-12-31T23:50:00Z", "lastSuccessTime": "2026-12-31T00:00:00Z", "lastMissed": {"slot": "2026-12-31T12:00:00Z", "count": 3},
         "nextRunTime": "2027-01-01T00:20:00Z", "nextRunReason": "Backoff",
         "conditions": [condition("Ready", "True", "Accepted"), condition("Held", "True", "Paused")],
     }));
     let last_run = LastRun {
         slot: at("2027-01-01T00:00:00Z"),
+        again: true,
         started_at: Some(at("2027-01-01T00:00:01Z")),
         ended_at: Some(at("2027-01-01T00:00:09Z")),
         outcome: Some(Outcome::Failed),
@@ -272,8 +291,9 @@ fn a_status_is_read_as_it_is_however_absurd() {
     };
     let expected = ScheduleStatus {
         observed_generation: Some(7),
-        revision: Some(Revision(255)),
+        revision: Some(Revision::of(1, 2, 3)),
         planned_from: Some(at("2027-01-01T00:00:00Z")),
+        phase: Some(at("2026-12-31T23:50:00Z")),
         failure_count: 4,
         last_run: Some(last_run.clone()),
         last_success: Some(at("2026-12-31T00:00:00Z")),
@@ -344,6 +364,7 @@ const KEYS: &[&str] = &[
     "name",
     "outcome",
     "revision",
+    "phase",
     "plannedFrom",
     "failureCount",
     "conditions",

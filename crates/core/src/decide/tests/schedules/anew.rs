@@ -10,13 +10,16 @@ fn fails(count: u32) -> Schedule {
     })
 }
 
+/// The revision of a schedule whose interval was edited. Another number is an edit of the template.
+const EDITED_PLAN: Revision = Revision(7 | 1 << 20);
+
 #[test]
 fn an_edit_ends_a_backoff_and_runs_nothing_of_the_past() {
-    let edited = Schedule { revision: Revision(8), ..fails(3) };
+    let edited = Schedule { revision: EDITED_PLAN, ..fails(3) };
     for second in [50, 60, 100_000] {
         let status = said(&edited, second);
         let expected = ScheduleStatus {
-            revision: Some(Revision(8)),
+            revision: Some(EDITED_PLAN),
             planned_from: Some(at(second)),
             failure_count: 0,
             next: Some(Planned { at: at(second + 60), why: PlannedBy::Interval }),
@@ -151,7 +154,7 @@ fn a_child_whose_slot_lies_far_ahead_is_only_waited_for() {
 
 #[test]
 fn a_child_at_work_is_waited_for_when_the_plan_begins_anew_and_does_not_count() {
-    let edited = Schedule { revision: Revision(8), ..at_work(0) };
+    let edited = Schedule { revision: EDITED_PLAN, ..at_work(0) };
     let status = said(&edited, 50);
     assert_eq!((status.planned_from, status.next), (Some(at(50)), None), "nothing is planned while it is at work");
     assert_eq!(status.last_run, edited.status.last_run);
@@ -184,7 +187,7 @@ fn a_child_of_an_earlier_plan_that_no_status_names_is_waited_for_and_then_forgot
 #[test]
 fn a_hold_of_a_slot_ends_when_the_plan_begins_anew() {
     let edited = with(|it| {
-        it.revision = Revision(8);
+        it.revision = EDITED_PLAN;
         it.status.held = held(HeldBy::ExhaustedRetries);
         it.status.next = None;
     });

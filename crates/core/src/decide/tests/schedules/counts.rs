@@ -68,20 +68,20 @@ fn a_child_that_broke_half_way_blocks_as_any_does() {
 }
 
 #[test]
-fn a_cooldown_passes_between_children_of_one_schedule_and_of_no_other() {
+fn a_cooldown_passes_between_children_of_schedules_and_binds_all_others() {
     let done = || completed("p", "wf", 1, 45);
     let of_other = |it| made_by("t", 0, Keep::Own, it);
     assert_eq!(rule(vec![done()], undecided("a")), "5 cooldown");
     assert_eq!(rule(vec![of_s(done())], of_s(undecided("a"))), "6 otherwise");
     assert_eq!(rule(vec![of_s(done())], undecided("a")), "5 cooldown");
     assert_eq!(rule(vec![done()], of_s(undecided("a"))), "5 cooldown");
-    assert_eq!(rule(vec![of_s(done())], of_other(undecided("a"))), "5 cooldown");
+    assert_eq!(rule(vec![of_s(done())], of_other(undecided("a"))), "6 otherwise", "one would starve the other");
     let both = vec![completed("q", "wf", 1, 40), of_s(completed("p", "wf", 2, 45))];
     assert_eq!(rule(both, of_s(undecided("a"))), "5 cooldown", "another's success binds, though a sibling's is newer");
 }
 
 #[test]
-fn a_schedule_passes_the_cooldown_of_its_own_children() {
+fn a_schedule_passes_the_cooldown_of_children_of_schedules() {
     let own = |it| made_by("s", 0, Keep::Own, it);
     let holds = |past: Execution| {
         let view = scheduled(target(vec![past], vec![]), vec![schedule("s")]);
@@ -89,7 +89,7 @@ fn a_schedule_passes_the_cooldown_of_its_own_children() {
     };
     assert_eq!(holds(own(completed("p", "wf", 1, 10))), None);
     assert_eq!(holds(completed("p", "wf", 1, 10)), Some(HeldBy::RecentlyRemediated));
-    assert_eq!(holds(made_by("t", 0, Keep::Own, completed("p", "wf", 1, 10))), Some(HeldBy::RecentlyRemediated));
+    assert_eq!(holds(made_by("t", 0, Keep::Own, completed("p", "wf", 1, 10))), None);
     assert_eq!(holds(own(stalled("p", "wf", 1, 10, 1000))), None);
 }
 
@@ -151,12 +151,20 @@ fn an_expendable_child_goes_as_if_its_time_were_over_and_a_needed_one_never() {
     let cooled = Policy::default().cooldown_period.as_secs().cast_signed();
     let gone = |keep, ttl: Option<u64>, second| {
         let old = Execution { ttl: ttl.map(Duration::from_secs), ..completed("old", "w", 1, 0) };
-        removed(vec![made_by("s", 0, keep, old), completed("new", "w", 2, 10)], second)
+        removed(vec![made_by("s", 0, keep, old), completed("new", "other", 2, 10)], second)
     };
     let (nobody, old) = (Vec::<String>::new(), vec!["old".to_owned()]);
     assert_eq!(gone(Keep::Expendable, None, cooled), (old.clone(), None));
     assert_eq!(gone(Keep::Expendable, Some(100_000), cooled), (old.clone(), None));
     assert_eq!(gone(Keep::Expendable, None, cooled - 1), (nobody.clone(), Some(at(cooled))), "others cool down by it");
+    let newer = |newer: Execution, second| {
+        removed(vec![made_by("s", 0, Keep::Expendable, completed("old", "w", 1, 0)), newer], second).0
+    };
+    assert_eq!(newer(made_by("s", 60, Keep::Own, completed("new", "w", 2, 10)), 20), old, "a newer one cools down");
+    assert_eq!(newer(completed("new", "w", 2, 10), 20), old);
+    let old_of_nobody = Execution { ttl: Some(Duration::ZERO), ..completed("old", "w", 1, 0) };
+    let schedules = removed(vec![old_of_nobody, made_by("s", 0, Keep::Own, completed("n", "w", 2, 10))], 20);
+    assert_eq!(schedules.0, nobody, "schedules cool down by what no schedule made");
     assert_eq!(gone(Keep::Needed, Some(0), 100_000), (nobody.clone(), None));
     assert_eq!(gone(Keep::Own, None, 100_000), (nobody.clone(), None));
     assert_eq!(gone(Keep::Own, Some(1000), 999), (nobody, Some(at(1000))));

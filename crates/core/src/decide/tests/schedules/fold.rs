@@ -204,7 +204,7 @@ proptest! {
         });
         let Some((uid, slot)) = made else { return Ok(()) };
         let found = target.schedules.get_mut(&uid).unwrap();
-        found.children.push(Child { uid: Uid::new("made"), slot, created: at(NOW), state: ChildState::AtWork });
+        found.children.push(Child { uid: Uid::new("made"), slot, created: at(NOW), ..child(0) });
         found.children.sort_by_key(|child| child.slot);
         let again = decide(&target, &policy, at(NOW));
         let makes = again.actions.iter().any(|action| {

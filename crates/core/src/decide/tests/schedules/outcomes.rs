@@ -17,6 +17,7 @@ fn outcome_count_and_next_are_one_write() {
     let status = said(&failed, 75);
     let run = LastRun {
         slot: at(60),
+        again: false,
         started_at: Some(at(60)),
         ended_at: Some(at(70)),
         outcome: Some(Outcome::Failed),
@@ -198,6 +199,7 @@ fn a_refused_child_is_a_failure_of_its_slot() {
     let status = said(&refused, 61);
     let run = LastRun {
         slot: at(60),
+        again: false,
         started_at: None,
         ended_at: Some(at(61)),
         outcome: Some(Outcome::Refused),
