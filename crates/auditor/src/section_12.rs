@@ -46,6 +46,10 @@ struct Hint {
 #[derive(Debug)]
 pub(crate) struct State {
     since: Seconds,
+    /// What slots count from, where the status says so.
+    phase: Option<Seconds>,
+    /// Whether the last child lost a race that nothing has made up for yet.
+    lost_race: bool,
     /// The last slot of this plan, and when its child ended.
     last: Option<(Seconds, Option<Seconds>)>,
     failures: u64,
@@ -67,7 +71,16 @@ impl State {
     pub(crate) fn read(status: &Value) -> Option<Self> {
         let since = planned_from(status)?;
         let last = LastRun::read(status).filter(|last| last.slot > since);
-        Some(Self { since, last: last.map(|last| (last.slot, last.ended)), failures: failure_count(status) })
+        let is_lost = |last: &LastRun<'_>| matches!(last.outcome, Some("Skipped" | "TooLate"));
+        let lost_race = last.as_ref().is_some_and(is_lost) && status["lastRun"]["again"] != true;
+        let phase = seconds(status, "/phase");
+        let last = last.map(|last| (last.slot, last.ended));
+        Some(Self { since, phase, lost_race, last, failures: failure_count(status) })
+    }
+
+    /// Returns up to when no slot of a cron expression runs.
+    fn used_on_clock(&self) -> Seconds {
+        self.used().max(self.phase.unwrap_or(Seconds::MIN))
     }
 
     /// Returns up to when all slots are used.
@@ -91,7 +104,7 @@ impl Plan {
             _ => return None,
         };
         let (shortest, longest) = match every {
-            Every::Interval(interval) => (interval.min(MINUTE), interval.max(DAY)),
+            Every::Interval(interval) => ((interval / 10).max(MINUTE).min(interval), interval.max(DAY)),
             Every::Cron(_) => (MINUTE, DAY),
         };
         let every = match (every, text(adjusted, "/interval").and_then(whole_seconds)) {
@@ -131,7 +144,7 @@ impl Plan {
             Every::Interval(interval) => (self.by_interval(*interval, state)?, Some(*interval)),
             Every::Cron(_) if self.spread > 0 => return None,
             Every::Cron(cron) => {
-                let first = cron.first_after(state.used())?;
+                let first = cron.first_after(state.used_on_clock())?;
                 (first..=first, Some(0))
             }
         };
@@ -139,7 +152,16 @@ impl Plan {
         let hinted = self.by_hint(state, *usual.end());
         let counts_always = hinted.is_some_and(|(_, until)| *now.end() < until);
         if let Some((at, _)) = hinted.filter(|(_, until)| *now.start() < *until) {
-            dues.push(Due { at: at..=at, step: None });
+            // Of an interval several are one, the latest.
+            let of_interval = self.hint.as_ref().is_some_and(|hint| hint.at.is_none());
+            dues.push(Due { at: at..=at, step: of_interval.then_some((at - state.used()).max(1)) });
+        }
+        if let Some((last, ended)) = state.last.filter(|_| state.lost_race && !counts_always) {
+            let again = ended?.max(last + 1);
+            let late = self.deadline.map_or(Seconds::MAX, |deadline| last + deadline + 1);
+            if *now.start() < late.min(*usual.end()) {
+                dues.push(Due { at: again..=again, step: None });
+            }
         }
         if !counts_always && step != Some(0) {
             dues.push(Due { at: usual, step });
@@ -151,8 +173,14 @@ impl Plan {
         let doubled = interval.saturating_mul(1 << state.failures.min(DOUBLINGS));
         let wait = doubled.min(self.max_interval.max(interval));
         Some(match state.last {
-            None => state.since + interval..=state.since + interval + self.spread,
-            Some((slot, _)) if state.failures == 0 => slot + interval..=slot + interval,
+            None if state.phase.is_none() => state.since + interval..=state.since + interval + self.spread,
+            last if state.failures == 0 || last.is_none() => {
+                let phase = state.phase.unwrap_or(state.used());
+                let passed = (state.used() - phase).div_euclid(interval.max(1)).max(0);
+                let next = phase + (passed + 1) * interval;
+                next..=next
+            }
+            None => return None,
             // It rests after a failure.
             Some((slot, ended)) => {
                 let rested = ended?.max(slot) + wait;
@@ -174,17 +202,18 @@ impl Plan {
         };
         let earliest = state.last.map_or(Seconds::MIN, |(slot, _)| slot + self.min_interval);
         let slot = wished.max(earliest).min((from + self.max_interval).max(usual));
-        let late = self.deadline.map_or(Seconds::MAX, |deadline| slot.saturating_add(deadline + 1));
+        let ends = self.deadline.filter(|_| hint.at.is_some());
+        let late = ends.map_or(Seconds::MAX, |deadline| slot.saturating_add(deadline + 1));
         Some((slot, hint.expires.min(late)))
     }
 
     /// Tells whether the cron expression has this slot, and it was the latest that had passed.
     fn is_slot_of_cron(&self, state: &State, slot: Seconds, now: &RangeInclusive<Seconds>) -> bool {
         let Every::Cron(cron) = &self.every else { return false };
-        let usual = cron.first_after(state.used()).unwrap_or(Seconds::MAX);
+        let usual = cron.first_after(state.used_on_clock()).unwrap_or(Seconds::MAX);
         let is_replaced = self.by_hint(state, usual).is_some_and(|(_, until)| *now.end() < until);
         let next = || cron.first_after(slot).is_none_or(|next| next > *now.start());
-        !is_replaced && slot > state.used() && slot <= *now.end() && cron.has(slot) && next()
+        !is_replaced && slot > state.used_on_clock() && slot <= *now.end() && cron.has(slot) && next()
     }
 }
 

@@ -215,7 +215,7 @@ impl<'r, 'e> Reading<'r, 'e> {
         let cooldown = whole(self.policy.cooldown_period.as_nanos());
         let completed = self.record.all.iter().filter(|past| past.end == End::Completed);
         let same = completed.filter(|past| past.execution.workflow_id() == asks.workflow_id());
-        let same = same.filter(|past| !past.execution.is_sibling_of(asks));
+        let same = same.filter(|past| past.execution.child.is_none() || asks.child.is_none());
         // Nobody knows when one is over whose end is not known.
         let until = |past: &Past<'_>| past.ended.map(|ended| ended.saturating_add(cooldown));
         let is_hot = |past: &&Past<'_>| cooldown > 0 && until(past).is_none_or(|until| self.now < until);

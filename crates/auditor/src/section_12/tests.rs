@@ -46,7 +46,7 @@ fn hints_and_their_clamps() {
     };
     let soon = json!({"interval": "30s"});
     assert_eq!(slot(&hinted(soon.clone(), json!({})), &after(5, 10), 100), [60], "ClampedMin");
-    assert_eq!(slot(&hinted(soon, json!({"minInterval": "10s"})), &after(5, 10), 100), [30]);
+    assert_eq!(slot(&hinted(soon, json!({"minInterval": "10s"})), &after(5, 10), 100), [90], "of three the latest");
     let late = json!({"nextRunAt": moment(2_700)});
     assert_eq!(slot(&hinted(late, json!({"maxInterval": "30m"})), &after(0, 10), 2_800), [1_800], "ClampedMax");
     let spent = json!({"nextRunAt": moment(0)});

@@ -19,8 +19,10 @@ use crate::section_6::Reading;
 use crate::section_12::{Plan, State};
 use crate::section_13::{Circuits, OpenCircuit, Shared};
 
-/// What a plan is made of: another one begins anew (section 12.2).
-const PLANNED_BY: [&str; 4] = ["interval", "cron", "timeZone", "template"];
+/// What a plan is made of, beside what its template makes run: another one begins anew (section 12.2).
+const PLANNED_BY: [&str; 4] = ["interval", "cron", "timeZone", "spread"];
+/// What of a template says nothing of what it makes run.
+const BESIDE: [&str; 2] = ["rationale", "ttlSecondsAfterFinished"];
 
 /// What forbids a child: the rule, and a clause that completes "it was made, and".
 type Ban = (&'static str, String);
@@ -171,7 +173,13 @@ impl Birth<'_, '_> {
         let planned = versions.take_while(|(_, object)| object["status"]["revision"] == status["revision"]);
         // The write that begins a plan names the version that it rests on, so the spec is the same in both.
         let begun = planned.last().map_or(&Value::Null, |(_, object)| &object["spec"]);
-        is_resumed || is_lifted(spec, status) || PLANNED_BY.iter().any(|field| begun[field] != spec[field])
+        let runs = |spec: &Value| {
+            let mut runs = spec["template"]["spec"].as_object().cloned().unwrap_or_default();
+            runs.retain(|field, _| !BESIDE.contains(&field.as_str()));
+            runs
+        };
+        let is_other = PLANNED_BY.iter().any(|field| begun[field] != spec[field]) || runs(begun) != runs(spec);
+        is_resumed || is_lifted(spec, status) || is_other
     }
 
     /// Rows 2, 5 and 7: what its siblings and its target forbid.

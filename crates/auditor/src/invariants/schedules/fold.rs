@@ -5,10 +5,11 @@
 
 use serde_json::Value;
 use wfe_api::{FailureReason, Phase};
+use wfe_core::duration;
 
 use super::{Finding, made_for, replaced};
 use crate::Evidence;
-use crate::history::{Execution, LastRun, Schedule, failure_count, phase, planned_from};
+use crate::history::{Execution, LastRun, Schedule, failure_count, phase, planned_from, text};
 use crate::moment::{Seconds, seconds};
 use crate::record::is_cancelled;
 use crate::report::{Counts, Moment, Violation};
@@ -114,12 +115,16 @@ impl Step<'_, '_> {
         let is_suspended = spec["suspend"] == true;
         let (last, kept) = (LastRun::read(self.before), LastRun::read(self.after));
         let triage = seconds(&self.before["triage"], "/at");
-        let times = [planned_from(self.before), last.map(|it| it.slot), last.and_then(|it| it.ended), triage];
+        let phase = seconds(self.before, "/phase");
+        let times = [planned_from(self.before), phase, last.map(|it| it.slot), last.and_then(|it| it.ended), triage];
         let is_ahead = times.into_iter().flatten().any(|time| time >= since + MAX_AHEAD);
         let is_changed = self.before["revision"] != self.after["revision"] || planned_from(self.before).is_none();
         let is_resumed = was_suspended && !is_suspended;
         if !(is_changed || is_resumed || is_ahead || is_lifted(spec, self.before)) {
             return Some(("plan-anew", "began its plan anew for no reason".to_owned()));
+        }
+        if let Some(flaw) = self.phase(spec) {
+            return Some(flaw);
         }
         let is_kept = match (last, kept) {
             // The slot of an open run names its child, so one that lies ahead is forgotten, and never cut.
@@ -128,6 +133,25 @@ impl Step<'_, '_> {
             (last, kept) => last.is_none() && kept.is_none(),
         };
         (!is_kept).then(|| ("outcome-lost", "forgot its last run when its plan began anew".to_owned()))
+    }
+
+    /// An edit of the template moves no slot of an interval.
+    fn phase(&self, spec: &Value) -> Option<Flaw> {
+        let revision = |status: &'_ Value| {
+            let (plan, template) = status["revision"].as_str()?.rsplit_once('-')?;
+            Some((plan.to_owned(), template.to_owned()))
+        };
+        let ((was, before), (is, after)) = (revision(self.before)?, revision(self.after)?);
+        let every = duration::parse(text(spec, "/interval")?).ok()?.as_secs();
+        let every = Seconds::try_from(every).ok().filter(|_| was == is && before != after)?;
+        let since = planned_from(self.before)?;
+        let last = LastRun::read(self.before).map(|last| last.slot).filter(|slot| *slot > since);
+        // Of the first slot, a spread says how far from that.
+        let is_plain = spec["spread"].is_null() && self.before["adjust"].is_null();
+        let base = seconds(self.before, "/phase").or(last).or(is_plain.then_some(since))?;
+        let moved = seconds(self.after, "/phase").map(|phase| (phase - base) % every.max(1));
+        let is_moved = self.before["adjust"].is_null() && moved != Some(0);
+        is_moved.then(|| ("plan-phase", format!("counts its slots from {moved:?} s beside those before")))
     }
 
     /// The last run goes on to later slots only, and not before the one before it has an outcome.
