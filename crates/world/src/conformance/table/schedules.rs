@@ -75,6 +75,8 @@ pub(super) const ROWS: &[Written] = &[
     (422, "Invalid", "an offset is no zone", |n| of_zone(n, "+02:00")),
     (422, "Invalid", "a zone has no dots", |n| of_zone(n, "../etc")),
     (422, "Invalid", "cron has five fields", |n| asks(n, &json!({"interval": null, "cron": "0 2 * *"}))),
+    (422, "Invalid", "an hour has sixty minutes", |n| asks(n, &json!({"interval": null, "cron": "60 2 * * *"}))),
+    (422, "Invalid", "a step follows a range", |n| asks(n, &json!({"interval": null, "cron": "10/15 * * * *"}))),
     (201, "", "cron of a day that never comes", |n| asks(n, &json!({"interval": null, "cron": "0 0 31 2 *"}))),
     (422, "Invalid", "the template has a target that can be read", |n| {
         asks(n, &json!({"template": {"spec": {"targetResource": "payment"}}}))
