@@ -98,18 +98,53 @@ async fn a_child_that_is_deleted_counts_for_nothing() -> Result<()> {
     world.close().await
 }
 
+/// A release stamps the template again and again: the slots stay where they were, and none is lost.
+#[tokio::test]
+async fn labels_that_are_edited_all_the_time_move_no_slot() -> Result<()> {
+    let world = World::new("stamped").await?;
+    let recording = world.record_all().await?;
+    let bundle = short(&world).await?;
+    let _operator = world.operator().start().await?;
+    create(&world, "stamped", "node/worker", &bundle, &json!({"interval": "3s"})).await?;
+    let begun = await_schedule(&world, "stamped", "is planned", |it| it["status"]["plannedFrom"].is_string()).await?;
+    let (revision, from) = (begun["status"]["revision"].clone(), moment(&begun["status"]["plannedFrom"])?);
+    for stamp in 1..=3_usize {
+        edit(&world, "stamped", json!({"template": {"metadata": {"labels": {"release": stamp.to_string()}}}})).await?;
+        await_schedule(&world, "stamped", "has run again", |it| {
+            let slot = moment(&it["status"]["lastRun"]["slot"]);
+            slot.is_ok_and(|slot| (slot - from).num_seconds() >= 3 * i64::try_from(stamp).unwrap_or(i64::MAX))
+        })
+        .await?;
+    }
+    let found = await_outcome(&world, "stamped", "Completed").await?;
+    let slot = moment(&found["status"]["lastRun"]["slot"])?;
+    assert_eq!((slot - from).num_seconds() % 3, 0, "{found:#}");
+    assert_eq!((&found["status"]["revision"], moment(&found["status"]["plannedFrom"])?), (&revision, from));
+    // What the template runs begins the count anew, and moves no slot either.
+    edit(&world, "stamped", json!({"template": {"spec": {"workflowRef": {"version": "2"}}}})).await?;
+    let edited =
+        await_schedule(&world, "stamped", "is planned anew", |it| it["status"]["revision"] != revision).await?;
+    let phase = moment(&edited["status"]["phase"])?;
+    assert_eq!((phase - from).num_seconds() % 3, 0, "{edited:#}");
+    audited(&world, recording).await?;
+    world.close().await
+}
+
 #[tokio::test]
 async fn a_spec_that_cannot_be_used_is_told_and_harms_nobody_else() -> Result<()> {
     let world = World::new("unusable-schedule").await?;
     let recording = world.record_all().await?;
     let bundle = short(&world).await?;
-    let _operator = world.operator().start().await?;
+    let operator = world.operator().start().await?;
     create(&world, "never", "node/worker", &bundle, &json!({"cron": "0 0 31 2 *"})).await?;
     let unusable =
         await_schedule(&world, "never", "says so", |it| condition(it, "Ready") == "False InvalidSpec").await?;
     let message = unusable["status"]["conditions"].as_array().into_iter().flatten();
     let message: String = message.map(|it| text(&it["message"])).collect();
     assert!(message.contains("spec.cron"), "{unusable:#}");
+    world.await_event("never", "InvalidSpec").await?;
+    let shown = operator.metrics().await?.value("workflowschedule_unusable", &[("reason", "InvalidSpec")]);
+    assert!(shown > 0.0, "{shown}");
     create(&world, "works", "node/worker", &bundle, &json!({"interval": "1h"})).await?;
     hurry(&world, "works").await?;
     await_outcome(&world, "works", "Completed").await?;

@@ -53,8 +53,8 @@ async fn a_table_shows_when_and_why() -> Result<()> {
     ensure!(
         header
             == [
-                "NAME", "EVERY", "CRON", "SUSPEND", "FAILURES", "LAST", "NEXT", "WHY", "HELD", "AGE", "ZONE", "TARGET",
-                "TRIAGE"
+                "NAME", "EVERY", "CRON", "SUSPEND", "FAILURES", "LAST", "NEXT", "WHY", "READY", "HELD", "AGE", "ZONE",
+                "TARGET", "TRIAGE"
             ],
         "{table}"
     );
