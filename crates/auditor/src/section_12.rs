@@ -173,18 +173,17 @@ impl Plan {
         let doubled = interval.saturating_mul(1 << state.failures.min(DOUBLINGS));
         let wait = doubled.min(self.max_interval.max(interval));
         Some(match state.last {
+            // It rests after a failure.
+            Some((slot, ended)) if state.failures > 0 => {
+                let rested = ended?.max(slot) + wait;
+                rested..=rested
+            }
             None if state.phase.is_none() => state.since + interval..=state.since + interval + self.spread,
-            last if state.failures == 0 || last.is_none() => {
+            _ => {
                 let phase = state.phase.unwrap_or(state.used());
                 let passed = (state.used() - phase).div_euclid(interval.max(1)).max(0);
                 let next = phase + (passed + 1) * interval;
                 next..=next
-            }
-            None => return None,
-            // It rests after a failure.
-            Some((slot, ended)) => {
-                let rested = ended?.max(slot) + wait;
-                rested..=rested
             }
         })
     }

@@ -209,8 +209,8 @@ impl<'r, 'e> Reading<'r, 'e> {
         forbids.then(|| Ban { rule: Rule::Backoff, because: vec![latest], until })
     }
 
-    /// Rule 5: the same workflow completed less than the cooldown ago. A clearance does not lift it. Children of one
-    /// schedule pass each other: the schedule says how often it runs (section 12.6).
+    /// Rule 5: the same workflow completed less than the cooldown ago. A clearance does not lift it. Children of
+    /// schedules pass each other: a schedule says how often it runs (section 12.6).
     fn cooldown(&self, asks: &Execution<'_>) -> Option<Ban<'r, 'e>> {
         let cooldown = whole(self.policy.cooldown_period.as_nanos());
         let completed = self.record.all.iter().filter(|past| past.end == End::Completed);

@@ -247,29 +247,16 @@ fn phase(past: Past) -> Time {
 
 /// Returns the first slot of an interval after a time, but none before the first of all.
 fn on_grid(past: Past, interval: Duration, from: Time) -> Time {
-    let first = after(phase(past), interval);
-    let every = interval.as_secs().max(1);
-    let passed = (from - first).num_seconds();
-    if passed < 0 {
-        return first;
-    }
-    after(first, Duration::from_secs((passed.unsigned_abs() / every + 1).saturating_mul(every)))
+    after(phase_kept(interval, past, from).max(phase(past)), interval)
 }
 
-/// Returns what slots count from when the plan goes on with another template at a time: the last slot that has passed,
-/// so that the next one comes when it would have come anyway (settled 22).
+/// Returns what the slots of an interval count from when the plan goes on with another template at a time: the last
+/// slot that has passed, so that the next one comes when it would have come anyway (settled 22).
 #[must_use]
-pub fn phase_kept(plan: &Plan, past: Past, now: Time) -> Option<Time> {
-    match &plan.every {
-        Every::Interval(interval) => {
-            let every = i64::try_from(interval.as_secs().max(1)).unwrap_or(i64::MAX);
-            let phase = phase(past);
-            let passed = (now - phase).num_seconds().div_euclid(every);
-            let shift = chrono::TimeDelta::try_seconds(passed.saturating_mul(every))?;
-            phase.checked_add_signed(shift)
-        }
-        Every::Cron(_) => None,
-    }
+pub fn phase_kept(interval: Duration, past: Past, now: Time) -> Time {
+    let every = i64::try_from(interval.as_secs().max(1)).unwrap_or(i64::MAX);
+    let since_slot = (now - phase(past)).num_seconds().rem_euclid(every);
+    before(now, Duration::from_secs(since_slot.unsigned_abs()))
 }
 
 /// Returns what slots count from after a run of this slot, where that is not the slot itself: a run that a hint has
@@ -281,7 +268,7 @@ pub fn phase_after(plan: &Plan, past: Past, slot: Time) -> Option<Time> {
             let usual = without_hint(plan, past)?.at;
             let is_usual =
                 slot >= usual && (slot - usual).num_seconds().unsigned_abs().is_multiple_of(interval.as_secs().max(1));
-            phase_kept(plan, past, slot).filter(|_| !is_usual)
+            (!is_usual).then(|| phase_kept(*interval, past, slot))
         }
         Every::Cron(_) => past.phase.filter(|phase| before(slot, past.offset) <= *phase),
     }

@@ -204,11 +204,10 @@ fn plain(verdict: Verdict, why: &str, fix: Option<&str>) -> Judgement {
 #[must_use]
 pub fn advice_on_refusal(message: &str) -> &'static str {
     let refused = FailureSeen { message: message.into(), ..FailureSeen::default() };
-    let fix = LINES.iter().filter(|line| (line.fits)(&refused)).find_map(|line| match line.says {
-        Says::Fix(_, fix) => Some(fix),
-        Says::Wait(_) | Says::Pause(..) | Says::LongerTimeout => None,
-    });
-    fix.unwrap_or("Correct the template of the schedule.")
+    match LINES.iter().find(|line| (line.fits)(&refused)).map(|line| &line.says) {
+        Some(Says::Fix(_, fix)) => fix,
+        _ => "Correct the template of the schedule.",
+    }
 }
 
 fn is_refused(failure: &FailureSeen) -> bool {

@@ -110,10 +110,11 @@ impl<'a> Case<'a> {
         let (status, now) = (&schedule.status, round_up(view.now));
         let plan = schedule.plan_by(status)?;
         match &plan.every {
-            Every::Interval(_) if !(goes_on && is_edited) => None,
-            Every::Cron(_) if !goes_on => status.last_run.as_ref().map(|last| last.slot.min(now)),
-            Every::Cron(_) => status.phase.map(|phase| phase.min(now)),
-            Every::Interval(_) => phase_kept(&plan, schedule.past(view.now), now),
+            Every::Interval(interval) => {
+                (goes_on && is_edited).then(|| phase_kept(*interval, schedule.past(view.now), now))
+            }
+            Every::Cron(_) if goes_on => status.phase.map(|phase| phase.min(now)),
+            Every::Cron(_) => status.last_run.as_ref().map(|last| last.slot.min(now)),
         }
     }
 
@@ -128,10 +129,8 @@ impl<'a> Case<'a> {
         };
         let failure_count = if counts { outcome.count(status.failure_count) } else { status.failure_count };
         let last_success = run.ended_at.filter(|_| outcome == Outcome::Completed).max(status.last_success);
-        let named = self.named(run.slot);
-        let run = LastRun { again: named.again, ..run };
-        let Named { phase, last_missed, .. } = named;
-        let last_run = Some(run);
+        let Named { again, phase, last_missed } = self.named(run.slot);
+        let last_run = Some(LastRun { again, ..run });
         self.with_next(ScheduleStatus { phase, failure_count, last_run, last_success, last_missed, ready, ..status })
     }
 
