@@ -48,7 +48,7 @@ pub const ANNOTATION_CANCEL_ASKED: &str = "kubernaut.ai/cancel-asked";
 /// Label on a `WorkflowExecution`: name of the `WorkflowSchedule` that it is a child of. For people and their
 /// selectors: what makes an execution a child is its `spec.remediationRequestRef`.
 pub const LABEL_SCHEDULE: &str = "kubernaut.ai/schedule";
-/// Annotation on a `WorkflowExecution`: the slot of its schedule that it was made for (RFC 3339).
+/// Annotation on a `WorkflowExecution` and its runs: the slot of its schedule that it was made for (RFC 3339).
 pub const ANNOTATION_SCHEDULED_FOR: &str = "kubernaut.ai/scheduled-for";
 
 /// Annotation on a namespace: no `WorkflowExecution` in it starts, and none on a target in it; the value is the reason,

@@ -12,6 +12,7 @@ mod too_late;
 mod unusable_spec;
 
 use crate::Time;
+use crate::ending::Skip;
 use crate::execution::Execution;
 use crate::explain::{Finding, Judgement};
 use crate::history::History;
@@ -75,6 +76,15 @@ pub fn judge(contender: &Contender<'_>) -> Judgement {
         }
     }
     Judgement { verdict: Verdict::Run, asked }
+}
+
+/// Returns what blocks a contender until a person clears the target or a recovery succeeds: rules 2 and 3.
+#[must_use]
+pub fn block(contender: &Contender<'_>) -> Option<Skip> {
+    [previous_execution_failed::rule, exhausted_retries::rule].into_iter().find_map(|rule| match rule(contender) {
+        Finding::Decides { verdict: Verdict::Skip { skip, .. }, .. } => Some(skip),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub struct Run {
     pub order: Order,
     /// Whose it is.
     pub owner: Owner,
+    /// How long it stays when it is done.
+    pub stays: Stays,
     /// How far it is.
     pub progress: Progress,
     /// Whether Tekton has been asked to cancel it, by whomever. It is cancelled only once it is done as well.
@@ -50,6 +52,16 @@ pub struct Run {
     pub stop: Option<Box<StopRequest>>,
     /// What this process remembers of it.
     pub memory: RunMemory,
+}
+
+/// How long a run stays when it is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stays {
+    /// As long as the retention says.
+    #[default]
+    ForItsRetention,
+    /// The same, but no longer than its execution, which was made for a slot of a schedule (settled 25).
+    WithItsExecution,
 }
 
 /// What this process remembers of a run, beside what its object says. A process that begins remembers nothing.

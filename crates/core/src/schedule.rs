@@ -8,12 +8,14 @@ mod keep;
 pub mod plan;
 mod status;
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Time;
 use crate::circuit::{Circuits, OpenCircuit};
 use crate::fingerprint::{Fingerprint, Origin};
+use crate::moment::{after, before};
 use crate::name::{ScheduleId, Uid, Version};
 use crate::triage::{AnalystRun, Begun, Gathered, Judgement, TriageSpec};
 use crate::waiting::Pause;
@@ -152,18 +154,23 @@ impl std::fmt::Display for Revision {
     }
 }
 
+/// How many slots of a schedule may pass without a success.
+const SLOTS_WITHOUT_SUCCESS: u32 = 3;
+
 /// What this process remembers of a schedule. A process that begins remembers nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScheduleMemory {
     /// The child whose create the API server refused for good, until the status says so.
     pub refused: Option<Box<RefusedChild>>,
+    /// In words how a child has ended that did not complete, until the status says so.
+    pub said: Option<Box<SaidOfChild>>,
     /// The slot for which this process has tried last to create a child: the answer may have been lost.
     pub tried: Option<Time>,
     /// The evidence that was gathered for a triage, until that has ended.
     pub gathered: Option<Box<Gathered>>,
     /// What an analyst has said, until the status says so.
     pub heard: Option<Box<Heard>>,
-    /// When triages of other schedules began within the last hour.
+    /// The triages of other schedules that began within the last hour.
     pub others_begun: Begun,
 }
 
@@ -174,6 +181,15 @@ pub struct Heard {
     pub of: Box<str>,
     /// Its judgement, or why there is none.
     pub said: Result<Judgement, Box<str>>,
+}
+
+/// How a child has ended, in the words of its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaidOfChild {
+    /// Its slot.
+    pub slot: Time,
+    /// The words, which quote no value of a parameter.
+    pub words: Box<str>,
 }
 
 /// A child that the API server will not have.
@@ -287,6 +303,26 @@ impl Schedule {
         let last = self.status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Failed))?;
         let in_this_plan = Some(last.slot) > self.status.planned_from;
         last.fingerprint.as_ref().filter(|_| in_this_plan).map(|it| (it, last.ended_at.unwrap_or(last.slot)))
+    }
+
+    /// Returns when its third slot without a success comes: after that, something keeps it from doing what it is for
+    /// (settled 27). None where it is not meant to run, or a triage has paused it, or its spec cannot be used.
+    #[must_use]
+    pub fn success_due(&self) -> Option<Time> {
+        let status = &self.status;
+        if self.suspended || self.leaving || status.paused_by().is_some() {
+            return None;
+        }
+        let since = status.last_success.max(status.planned_from)?;
+        match &self.plan_by(status)?.every {
+            Every::Interval(interval) => Some(after(since, interval.saturating_mul(SLOTS_WITHOUT_SUCCESS))),
+            Every::Cron(cron) => {
+                let offset = self.past(since).offset;
+                let next = |slot: &Time| cron.first_after(*slot);
+                let mut slots = iter::successors(cron.first_after(before(since, offset)), next);
+                slots.nth(SLOTS_WITHOUT_SUCCESS as usize - 1).map(|slot| after(slot, offset))
+            }
+        }
     }
 
     /// Returns the child of a slot, where it is there.

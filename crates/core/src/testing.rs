@@ -18,7 +18,7 @@ use crate::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use crate::reason::FailureReason;
 use crate::residue::{Residue, ResidueId, ResidueKind};
 use crate::retry::{Attempt, AttemptEnd, Retry, RetryPolicy};
-use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, Seen, StopRequest};
+use crate::run::{Look, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, Seen, Stays, StopRequest};
 use crate::schedule::{
     Child, ChildOf, ChildState, Every, Held, HistoryLimits, Keep, LastRun, Plan, Planned, PlannedBy, Ready, Revision,
     Schedule, ScheduleMemory, ScheduleStatus,
@@ -221,6 +221,7 @@ pub(crate) fn run(number: u64, owner: &str, progress: Progress) -> Run {
         timeout: None,
         released_at: Some(at(0)),
         deleting: false,
+        stays: Stays::default(),
         stop: None,
         // So long ago that nothing is waited for.
         memory: RunMemory { done_seen: Some(at(0)), ..RunMemory::default() },

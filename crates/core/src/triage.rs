@@ -24,6 +24,10 @@ pub use evidence::{Every, Evidence, FailureSeen, Gathered, MOST_FAILURES};
 pub const WHY: usize = 1_000;
 /// The longest advice, in characters.
 pub const FIX: usize = 4_000;
+/// The longest value of a parameter, in characters, as the API has it.
+pub const PARAMETER_VALUE: usize = 8_192;
+/// How long all keys and values of the parameters of one execution may be together, in characters, as the API has it.
+pub const PARAMETERS_SIZE: usize = 65_536;
 /// How many things that an analyst asked for and may not have are recorded.
 pub const REFUSED: usize = 16;
 
@@ -67,6 +71,9 @@ pub struct TriageSpec {
     pub allow_adjust: Vec<Field>,
     /// The time-out of the template, where a verdict may change that: none makes it shorter. None: the default.
     pub template_timeout: Option<Duration>,
+    /// How long the values of parameters that a verdict may set can be together, in characters, so that the execution
+    /// has no more of them than the API takes, whichever of the template's they replace.
+    pub room: usize,
 }
 
 impl Default for TriageSpec {
@@ -77,6 +84,7 @@ impl Default for TriageSpec {
             timeout: Duration::from_mins(10),
             allow_adjust: Vec::new(),
             template_timeout: None,
+            room: PARAMETERS_SIZE,
         }
     }
 }
@@ -301,31 +309,45 @@ impl Suppressed {
     }
 }
 
-/// When triages began in the whole cluster, the earliest first: those of the last hour. Cheap to clone.
+/// The triages of other schedules that began within the last hour, in the whole cluster, the earliest first. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Begun(Arc<[Time]>);
+pub struct Begun(Arc<[Began]>);
+
+/// One triage of another schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Began {
+    /// When it began.
+    pub at: Time,
+    /// Whether the other schedule is in the same namespace.
+    pub beside: bool,
+}
 
 /// The window in which triages are counted (SPEC section 13.2).
 pub const HOUR: Duration = Duration::from_hours(1);
 
 impl Begun {
-    /// Keeps the times of the triages that began within the hour before now. One that lies far ahead was said by a
-    /// clock that was wrong, and would count for as long.
+    /// Keeps the triages that began within the hour before now. One that lies far ahead was said by a clock that was
+    /// wrong, and would count for as long.
     #[must_use]
-    pub fn within_the_hour(times: impl IntoIterator<Item = Time>, now: Time) -> Self {
-        let is_recent = |at: &Time| after(*at, HOUR) > now && *at <= after(now, MAX_AHEAD);
-        let mut times: Vec<Time> = times.into_iter().filter(is_recent).collect();
-        times.sort_unstable();
-        Self(times.into())
+    pub fn within_the_hour(others: impl IntoIterator<Item = Began>, now: Time) -> Self {
+        let is_recent = |it: &Began| after(it.at, HOUR) > now && it.at <= after(now, MAX_AHEAD);
+        let mut others: Vec<Began> = others.into_iter().filter(is_recent).collect();
+        others.sort_unstable();
+        Self(others.into())
     }
 
-    /// Returns when fewer than so many will have begun within the hour: none where that is so now. Of 0, it says
-    /// nothing: no triage begins then.
+    /// Returns when its namespace may begin another triage, where so many may begin in an hour: none where it may now.
+    /// Namespaces take turns: each may while more of the hour's places are free than it has had, so that no namespace
+    /// takes the last ones from all others (settled 30). Of 0, it says nothing: no triage begins then.
     #[must_use]
     pub fn free_at(&self, most: u32) -> Option<Time> {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let over = self.0.len().checked_sub(most)?;
-        Some(after(*self.0.get(over)?, HOUR))
+        let mut taken = 0_u32;
+        let too_many = self.0.iter().rev().find(|it| {
+            taken = taken.saturating_add(if it.beside { 2 } else { 1 });
+            taken >= most
+        });
+        too_many.map(|it| after(it.at, HOUR))
     }
 }
 

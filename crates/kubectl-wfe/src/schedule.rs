@@ -87,7 +87,11 @@ fn said(error: &CallError) -> String {
 
 /// Returns what holds a schedule, where its status says that something does.
 fn held(schedule: &DynamicObject) -> Option<&str> {
+    condition(schedule, HELD).filter(|held| held["status"] == "True")?["reason"].as_str()
+}
+
+/// Returns a condition of a schedule, where its status has it.
+fn condition<'a>(schedule: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
     let conditions = schedule.data.pointer("/status/conditions").and_then(Value::as_array)?;
-    let held = conditions.iter().find(|it| it["type"] == HELD && it["status"] == "True")?;
-    held["reason"].as_str()
+    conditions.iter().find(|it| it["type"] == kind)
 }

@@ -63,6 +63,8 @@ pub struct Report {
     pub learned: Vec<Learned>,
     /// What could not be done; the target is to be looked at again after a while.
     pub errors: Vec<PerformError>,
+    /// The same of what schedules asked for: no execution waits for that.
+    pub of_schedules: Vec<PerformError>,
     /// The tasks whose requests failed.
     pub failed: Vec<Mark>,
     /// The tasks whose writes were accepted and changed nothing.
@@ -275,13 +277,14 @@ impl Performer {
     pub async fn perform(self, work: Work) -> (Key, Report) {
         let Work { key, common, tasks } = work;
         let common = Arc::new(common);
-        let results: Vec<(Mark, Vec<Attempt>)> = stream::iter(tasks)
+        let results: Vec<(Mark, bool, Vec<Attempt>)> = stream::iter(tasks)
             .map(|(mark, task)| {
                 let (this, common) = (self.clone(), Arc::clone(&common));
                 async move {
+                    let of_schedule = matches!(task, Ok(Task::CreateChild(_) | Task::Record(..) | Task::Triage(_)));
                     match task {
-                        Ok(task) => (mark, this.carry_out(common, task).await),
-                        Err(error) => (mark, vec![(Vec::new(), Some(error))]),
+                        Ok(task) => (mark, of_schedule, this.carry_out(common, task).await),
+                        Err(error) => (mark, of_schedule, vec![(Vec::new(), Some(error))]),
                     }
                 }
             })
@@ -289,7 +292,7 @@ impl Performer {
             .collect()
             .await;
         let mut report = Report::default();
-        for (mark, attempts) in results {
+        for (mark, of_schedule, attempts) in results {
             let has_failed = |error: &Option<PerformError>| error.as_ref().is_some_and(|it| it.trouble().is_some());
             if attempts.iter().any(|(_, error)| has_failed(error)) {
                 report.failed.push(mark);
@@ -299,7 +302,7 @@ impl Performer {
             }
             for (learned, error) in attempts {
                 report.learned.extend(learned);
-                report.errors.extend(error);
+                if of_schedule { &mut report.of_schedules } else { &mut report.errors }.extend(error);
             }
         }
         (key, report)

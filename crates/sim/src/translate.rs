@@ -203,6 +203,7 @@ impl Translation {
             cancel_reason: None,
             stopped: false,
             deleting: false,
+            stays: run::Stays::default(),
             stop: None,
             doing: "Running".into(),
             total_tasks: None,

@@ -24,7 +24,7 @@ pub use bundle::{DigestConflict, bundle_reference};
 pub use evidence::{Evidence, Remains, Sighting};
 pub use examine::examine;
 pub use labels::label_value;
-pub use moment::{api_time, moment, parse_moment};
+pub use moment::{api_time, moment, parse_moment, rfc3339};
 pub use object::{Object, RUN_UID_LABEL};
 pub use observe::{Descendant, belongs, cancel_annotation, observe_descendant, observe_run};
 pub use reasons::word_of;

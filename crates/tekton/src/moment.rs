@@ -1,5 +1,6 @@
 //! The one border between the API's times and core's.
 
+use chrono::SecondsFormat;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as ApiTime;
 use k8s_openapi::jiff::Timestamp;
 use wfe_core::Time;
@@ -34,6 +35,12 @@ pub fn parse_moment(text: &str) -> Option<Time> {
     // Before 1970 jiff counts both backwards, chrono only the seconds.
     let (seconds, nanos) = if nanos < 0 { (seconds - 1, nanos + 1_000_000_000) } else { (seconds, nanos) };
     Time::from_timestamp(seconds, u32::try_from(nanos).ok()?)
+}
+
+/// Writes a time as the API writes it, in whole seconds.
+#[must_use]
+pub fn rfc3339(time: Time) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 #[cfg(test)]

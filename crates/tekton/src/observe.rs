@@ -11,7 +11,7 @@ use wfe_api::limits::cut;
 use wfe_core::chain::ChainName;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::residue::{Residue, ResidueId, ResidueKind};
-use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, StopRequest};
+use wfe_core::run::{CancelReason, Order, Outcome, Owner, Presence, Progress, Run, RunMemory, Stays, StopRequest};
 use wfe_core::target::TargetName;
 use wfe_core::{Time, duration};
 
@@ -49,6 +49,10 @@ pub fn observe_run(meta: &ObjectMeta, data: &Value, order: Order) -> Option<(Cha
         created: meta.creation_timestamp.as_ref().map(moment).unwrap_or_default(),
         order,
         owner: owner(meta),
+        stays: match annotation(meta, labels::ANNOTATION_SCHEDULED_FOR) {
+            Some(_) => Stays::WithItsExecution,
+            None => Stays::ForItsRetention,
+        },
         cancelled: matches!(requested, Some(crate::CANCELLED | crate::CANCELLED_RUN_FINALLY)),
         stopped: requested == Some(crate::STOPPED_RUN_FINALLY),
         cancel_reason: annotation(meta, labels::ANNOTATION_CANCEL_REASON).and_then(cancel_reason),

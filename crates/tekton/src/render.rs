@@ -6,11 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use wfe_api::labels;
 use wfe_core::chain::RunNumber;
-use wfe_core::duration;
 use wfe_core::name::ExecutionId;
 use wfe_core::target::TargetName;
+use wfe_core::{Time, duration};
 
 use crate::labels::label_value;
+use crate::moment::rfc3339;
 
 /// The reserved parameter that every pipeline gets: the target in canonical form.
 pub const TARGET_PARAMETER: &str = "TARGET_RESOURCE";
@@ -32,6 +33,8 @@ pub struct RunRequest {
     pub timeout: Option<Duration>,
     /// `spec.executionConfig.serviceAccountName`.
     pub service_account: Option<String>,
+    /// The slot of the schedule that the execution was made for, where it was made for one.
+    pub scheduled_for: Option<Time>,
 }
 
 /// Names and values of parameters, in the order of the names. A map of them would hold space for eleven.
@@ -91,6 +94,7 @@ pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) 
                 labels::ANNOTATION_CANCEL_REASON: "",
                 labels::ANNOTATION_CANCELLED_AT: "",
                 labels::ANNOTATION_CANCEL_ASKED: "",
+                labels::ANNOTATION_SCHEDULED_FOR: request.scheduled_for.map(rfc3339).unwrap_or_default(),
             },
         },
         "spec": {
@@ -116,6 +120,7 @@ pub fn render_run(request: &RunRequest, number: RunNumber, defaults: &Defaults) 
 mod tests {
     use super::*;
     use wfe_core::name::Uid;
+    use wfe_core::run::Stays;
 
     fn request() -> RunRequest {
         RunRequest {
@@ -126,6 +131,7 @@ mod tests {
             parameters: Arc::new([("AGE", "7d"), ("ZONE", "b")].map(|(k, v)| (k.into(), v.into()))),
             timeout: None,
             service_account: None,
+            scheduled_for: None,
         }
     }
 
@@ -192,6 +198,7 @@ mod tests {
                     "kubernaut.ai/cancel-reason": "",
                     "kubernaut.ai/cancelled-at": "",
                     "kubernaut.ai/released-at": "",
+                    "kubernaut.ai/scheduled-for": "2027-01-15T08:00:00Z",
                     "kubernaut.ai/target-resource": "node/worker-node-1",
                     "kubernaut.ai/workflow-execution": "ops/fix-1",
                     "kubernaut.ai/workflow-execution-uid": "u-1",
@@ -217,6 +224,16 @@ mod tests {
                 "taskRunTemplate": {"serviceAccountName": "kubernaut-workflow-runner"},
             },
         });
-        assert_eq!(render_run(&request(), 3, &defaults()), expected);
+        let child = || RunRequest { scheduled_for: Time::from_timestamp(1_800_000_000, 0), ..request() };
+        assert_eq!(render_run(&child(), 3, &defaults()), expected);
+        let other = render_run(&request(), 3, &defaults());
+        assert_eq!(other["metadata"]["annotations"]["kubernaut.ai/scheduled-for"], "", "it is no child's");
+        let stays = |run: &Value| {
+            let mut meta = run["metadata"].clone();
+            meta["uid"] = json!("r-1");
+            let meta = serde_json::from_value(meta).unwrap();
+            crate::observe_run(&meta, run, wfe_core::run::Order(1)).unwrap().1.stays
+        };
+        assert_eq!((stays(&expected), stays(&other)), (Stays::WithItsExecution, Stays::ForItsRetention));
     }
 }

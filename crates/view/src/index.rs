@@ -100,8 +100,9 @@ pub struct Index {
     leaving: HashSet<Box<str>>,
     /// The names of the namespaces that have executions or schedules, which all of these share.
     shared: HashSet<Arc<str>>,
-    /// When triages of schedules began within the last hour, as statuses say or this process has asked for them.
-    triages: HashMap<Uid, Time>,
+    /// When the triage of a schedule in a namespace began within the last hour, as its status says or this process has
+    /// asked for it.
+    triages: HashMap<Uid, (Arc<str>, Time)>,
     /// What executions run, and the children of schedules would.
     origins: Interner<Arc<Origin>>,
     /// What failures have in common with others.

@@ -327,6 +327,7 @@ fn start_before(spec: &Value) -> Result<Option<Time>, String> {
 /// Reads what an execution asks to run, or says why it cannot be used (rule 0). The text names the field and never
 /// quotes a parameter's value.
 fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> {
+    let made_for = child_of(id, &spec["remediationRequestRef"]);
     let spec: WorkflowExecutionSpec = serde_json::from_value(spec.clone()).map_err(|_| {
         "spec: does not have the shape of kubernaut.ai/v1alpha1 as this operator knows it; install the CRD that belongs \
          to this operator and apply the object again"
@@ -369,6 +370,7 @@ fn usable_request(id: &ExecutionId, spec: &Value) -> Result<RunRequest, String> 
         parameters: spec.parameters.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         timeout,
         service_account: config.service_account_name,
+        scheduled_for: made_for.filter(|it| !it.analyses).map(|it| it.slot),
     })
 }
 

@@ -9,7 +9,8 @@ pub const READY: &str = "Ready";
 ///
 /// True: no run starts, though one may be due; the reason says what holds it ([`SUSPENDED`], [`TRIAGE_PAUSED`],
 /// [`CIRCUIT_OPEN`], [`PAUSED`], or one of [`SkipReason`](crate::SkipReason)), the message what ends that. False: it
-/// was held and is not any more ([`RELEASED`]). Absent: it was never held.
+/// was held and is not any more ([`RELEASED`]), or its next run would be held ([`WOULD_BE_HELD`]). Absent: it was never
+/// held.
 pub const HELD: &str = "Held";
 
 /// Reason of [`READY`]: the next run is planned, runs, or is held.
@@ -32,3 +33,6 @@ pub const CIRCUIT_OPEN: &str = "CircuitOpen";
 pub const PAUSED: &str = crate::conditions::PAUSED;
 /// Reason of [`HELD`]: what held it has ended.
 pub const RELEASED: &str = "Released";
+/// Reason of [`HELD`], which is False: its next run lies ahead, and what blocks its target now would hold it then. The
+/// message begins with the reason that it would have. Ends when a person clears the target or a recovery succeeds.
+pub const WOULD_BE_HELD: &str = "WouldBeHeld";

@@ -65,7 +65,8 @@ pub struct WorkflowScheduleStatus {
     /// Standing facts. Ready: the next run can be planned; False says what to change (reasons InvalidSpec,
     /// ChildRefused). Held: something keeps it from running now; the reason says what, e.g. Suspended, ResourceBusy,
     /// TriagePaused (a triage has paused it; see spec.resume) or CircuitOpen (many failed as it did, and one of
-    /// them tries), and the message what ends that; False: Released.
+    /// them tries), and the message what ends that; False: Released, or WouldBeHeld (the next run lies ahead, and what
+    /// blocks its target now would hold it then).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
@@ -105,7 +106,8 @@ pub struct LastRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::FINGERPRINT))]
     pub fingerprint: Option<String>,
-    /// Why it did not complete, at most 1024 characters of it. Absent where reason is.
+    /// Why it did not complete, in words, at most 1024 characters of them. Absent where it completed, and while it is
+    /// at work.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::RUN_MESSAGE))]
     pub message: Option<String>,

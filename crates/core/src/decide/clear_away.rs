@@ -1,6 +1,8 @@
 //! Clears away what nobody needs: pending runs that nobody can commit to, runs of deleted executions, expired runs. And
 //! tells somebody when a target does not drain.
 
+use std::time::Duration;
+
 use super::cancelling;
 use crate::Time;
 use crate::action::{Action, Decision, RunChange, Tell, Unneeded};
@@ -9,9 +11,13 @@ use crate::execution::{Execution, ExecutionState};
 use crate::moment::after;
 use crate::name::ExecutionId;
 use crate::policy::Policy;
-use crate::run::{CancelReason, Owner, Presence, Progress, Run};
+use crate::run::{CancelReason, Owner, Presence, Progress, Run, Stays};
 use crate::target::Target;
 use crate::verdict::Fact;
+
+/// How long after its end the run of a schedule's child stays at least, though the child is gone: for its logs to be
+/// collected (settled 25).
+const AFTER_ITS_CHILD: Duration = Duration::from_mins(1);
 
 /// Asks for the deletions and cancels that the target's runs need.
 pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
@@ -102,7 +108,9 @@ fn expire(
     if newest_unfinished.is_some_and(|newest| newest > run.number) || !target.residue.is_empty() {
         return; // what ends that marks the target
     }
-    let expires = after(outcome.completed_at.unwrap_or(run.created), policy.retention);
+    let is_left = run.stays == Stays::WithItsExecution && target.owner_of(run).is_none();
+    let stays = if is_left { policy.retention.min(AFTER_ITS_CHILD) } else { policy.retention };
+    let expires = after(outcome.completed_at.unwrap_or(run.created), stays);
     if expires <= now {
         decision.actions.extend(delete(run, Unneeded::Expired, unproven));
     } else {

@@ -132,6 +132,18 @@ pub struct Missed {
     pub count: u32,
 }
 
+impl Missed {
+    /// Returns how many of them a status has not told of yet that says this, while this slot was the last one used.
+    #[must_use]
+    pub fn beyond(self, told: Option<Self>, used: Option<Time>) -> u32 {
+        match told {
+            Some(told) if told == self => 0,
+            Some(told) if Some(told.slot) > used => self.count.saturating_sub(told.count),
+            _ => self.count,
+        }
+    }
+}
+
 /// What the condition `Ready` says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
@@ -156,6 +168,9 @@ pub enum Held {
     Never,
     /// False, `Released`: it was held once.
     Released,
+    /// False, `WouldBeHeld`: its next slot lies ahead, and what blocks its target now would hold it then. In words that
+    /// begin with the reason.
+    Ahead(Box<str>),
     /// True: no child is made, though a slot is there.
     By {
         /// What holds it.
@@ -170,7 +185,7 @@ impl Held {
     #[must_use]
     pub fn by(&self) -> Option<HeldBy> {
         match self {
-            Self::Never | Self::Released => None,
+            Self::Never | Self::Released | Self::Ahead(_) => None,
             Self::By { reason, .. } => Some(*reason),
         }
     }
@@ -180,7 +195,7 @@ impl Held {
     pub fn released(&self) -> Self {
         match self {
             Self::Never => Self::Never,
-            Self::Released | Self::By { .. } => Self::Released,
+            Self::Released | Self::Ahead(_) | Self::By { .. } => Self::Released,
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{at, child, ended_child, last_run, schedule};
+use crate::testing::{at, child, ended_child, every, last_run, schedule};
 use proptest::prelude::*;
 
 #[test]
@@ -69,4 +69,43 @@ fn each_word_of_the_api_is_said_once() {
     are_different(&Outcome::ALL, Outcome::as_str);
     are_different(&HeldBy::ALL, HeldBy::as_str);
     are_different(&PlannedBy::ALL, PlannedBy::as_str);
+}
+
+#[test]
+fn a_schedule_should_succeed_before_its_third_slot_without_a_success() {
+    let mut it = schedule("s");
+    it.plan = Ok(every(60));
+    (it.status.planned_from, it.status.last_success) = (Some(at(0)), None);
+    assert_eq!(it.success_due(), Some(at(180)));
+    it.status.last_success = Some(at(70));
+    assert_eq!(it.success_due(), Some(at(250)));
+    it.status.last_success = Some(at(-70));
+    assert_eq!(it.success_due(), Some(at(180)), "a plan that begins anew has three slots of its own");
+    // Every hour at a quarter past, where second 0 is a full hour; and each later by a share of a spread.
+    let cron = cron::Cron::parse("15 * * * *", "UTC").unwrap();
+    it.plan = Ok(Plan { every: Every::Cron(Arc::new(cron.clone())), ..every(60) });
+    assert_eq!(it.success_due(), Some(at(900 + 2 * 3600)));
+    it.plan = Ok(Plan { every: Every::Cron(Arc::new(cron)), spread: Duration::from_mins(10), ..every(60) });
+    let share = it.past(at(0)).offset;
+    assert!(!share.is_zero() && it.success_due() == Some(at(900 + 2 * 3600) + share), "{share:?}");
+    for stops in [
+        (|it: &mut Schedule| it.suspended = true) as fn(&mut Schedule),
+        |it| it.leaving = true,
+        |it| it.plan = Err("odd".into()),
+        |it| it.status.planned_from = None,
+    ] {
+        let mut it = Schedule { status: ScheduleStatus { last_success: None, ..it.status.clone() }, ..it.clone() };
+        stops(&mut it);
+        assert_eq!(it.success_due(), None);
+    }
+}
+
+#[test]
+fn of_missed_slots_those_count_that_were_not_told() {
+    let missed = |second: i64, count: u32| Missed { slot: at(second), count };
+    let used = Some(at(0));
+    assert_eq!(missed(120, 2).beyond(None, used), 2);
+    assert_eq!(missed(180, 3).beyond(Some(missed(120, 2)), used), 1, "since the same run");
+    assert_eq!(missed(180, 3).beyond(Some(missed(-60, 2)), used), 3, "since an earlier one");
+    assert_eq!(missed(-60, 2).beyond(Some(missed(-60, 2)), used), 0, "all were");
 }

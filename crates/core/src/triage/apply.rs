@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::{Adjust, FIX, Field, Judgement, REFUSED, State, TriageSpec, Verdict, WHY, Wanted};
+use super::{Adjust, FIX, Field, Judgement, PARAMETER_VALUE, REFUSED, State, TriageSpec, Verdict, WHY, Wanted};
 use crate::duration;
 use crate::text::cut;
 
@@ -91,7 +91,7 @@ fn adjusted(wanted: &Wanted, spec: &TriageSpec, bounds: &Bounds, so_far: Option<
         }
     }
     for (key, value) in parameters {
-        match allowed(spec, &Field::Parameter(key.clone())) {
+        match allowed(spec, &Field::Parameter(key.clone())).and_then(|()| fits(key, value, &adjust, spec.room)) {
             Ok(()) => {
                 adjust.parameters.insert(key.clone(), value.clone());
             }
@@ -111,6 +111,18 @@ fn allowed(spec: &TriageSpec, field: &Field) -> Result<(), &'static str> {
     is_listed
         .then_some(())
         .ok_or("is not in spec.triage.allowAdjust, or not in the template; edit the schedule by hand")
+}
+
+/// The API refuses an execution whose parameters are too long, and a status that says so: neither would ever be there.
+fn fits(key: &str, value: &str, so_far: &Adjust, room: usize) -> Result<(), &'static str> {
+    let length = value.chars().count();
+    let others = so_far.parameters.iter().filter(|(known, _)| ***known != *key);
+    let all = others.map(|(_, value)| value.chars().count()).sum::<usize>() + length;
+    match () {
+        () if length > PARAMETER_VALUE => Err("is longer than the 8192 characters that a parameter may have"),
+        () if all > room => Err("makes the parameters longer than the 65536 characters that they may have together"),
+        () => Ok(()),
+    }
 }
 
 fn read_interval(text: &str, bounds: &Bounds) -> Result<Duration, &'static str> {

@@ -218,6 +218,27 @@ fn values_are_adjusted_where_the_schedule_lists_them_and_within_their_limits() {
 }
 
 #[test]
+fn parameters_of_a_verdict_have_the_limits_of_those_of_an_execution() {
+    let spec = TriageSpec { room: 10_000, ..all() };
+    let long = |length: usize| "ü".repeat(length);
+    let before =
+        |length: usize| Adjust { parameters: [("OTHER".into(), long(length).into())].into(), ..Adjust::default() };
+    for (value, so_far, refused) in [
+        (long(8_192), None, ""),
+        (long(8_193), None, "parameters.LEVEL: is longer"),
+        (long(1_000), Some(before(9_000)), ""),
+        (long(1_001), Some(before(9_000)), "parameters.LEVEL: makes the parameters longer"),
+    ] {
+        let asked = judgement(Verdict::AdjustConfig, wanted(None, None, &[("LEVEL", &value)]));
+        let applied = apply(&asked, &spec, &BOUNDS, so_far.as_ref(), true);
+        let said = applied.refused.join("");
+        assert!(said.starts_with(refused) && said.is_empty() == refused.is_empty(), "{said}");
+        let expected = if refused.is_empty() { State::Adjusted } else { State::Noted };
+        assert_eq!(applied.state, expected, "{said}");
+    }
+}
+
+#[test]
 fn cron_is_never_adjusted_and_what_was_adjusted_before_stays() {
     let asked = judgement(Verdict::AdjustConfig, wanted(Some("10m"), Some("2h"), &[]));
     let before = Adjust { parameters: [("LEVEL".into(), "1".into())].into(), ..Adjust::default() };
@@ -246,14 +267,36 @@ fn texts_of_an_analyst_are_cut_to_what_a_status_holds() {
 
 #[test]
 fn triages_of_the_last_hour_are_counted_and_the_oldest_makes_room() {
-    let begun = Begun::within_the_hour([at(0), at(-4000), at(-3600), at(-3599), at(-10)], at(0));
+    let within =
+        |seconds: &[i64]| Begun::within_the_hour(seconds.iter().map(|it| Began { at: at(*it), beside: false }), at(0));
+    let begun = within(&[0, -4000, -3600, -3599, -10]);
     assert_eq!(begun.free_at(4), None, "three began within the hour");
     assert_eq!(begun.free_at(3), Some(at(1)));
     assert_eq!(begun.free_at(2), Some(at(3590)));
     assert_eq!(begun.free_at(1), Some(at(3600)));
     assert_eq!(Begun::default().free_at(1), None);
-    let ahead = Begun::within_the_hour([at(60), at(61), at(1_000_000)], at(0));
+    let ahead = within(&[60, 61, 1_000_000]);
     assert_eq!((ahead.free_at(1), ahead.free_at(2)), (Some(at(3660)), None), "a clock was wrong");
+}
+
+#[test]
+fn no_namespace_takes_the_last_triages_of_an_hour_from_the_others() {
+    // Namespaces that begin as many as they may, one after the other, of ten in an hour.
+    let mut begun: Vec<(usize, i64)> = Vec::new();
+    let seen_by = |namespace: usize, begun: &[(usize, i64)]| {
+        let others = begun.iter().map(|(of, seconds)| Began { at: at(*seconds), beside: *of == namespace });
+        Begun::within_the_hour(others, at(100)).free_at(10)
+    };
+    for namespace in 0..4 {
+        while seen_by(namespace, &begun).is_none() {
+            begun.push((namespace, i64::try_from(begun.len()).unwrap()));
+        }
+    }
+    let had = |namespace| begun.iter().filter(|(of, _)| *of == namespace).count();
+    assert_eq!([0, 1, 2, 3].map(had), [5, 3, 1, 1]);
+    assert_eq!(seen_by(4, &begun), Some(at(3600)), "the hour has had its ten");
+    assert_eq!(seen_by(0, &begun), Some(at(3602)), "its turn comes when more are free than it has had");
+    assert_eq!(seen_by(1, &begun), Some(at(3603)));
 }
 
 #[test]

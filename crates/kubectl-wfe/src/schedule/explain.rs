@@ -9,13 +9,13 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use serde_json::Value;
-use wfe_core::Time;
 use wfe_core::action::{Action, ScheduleJudgement};
 use wfe_core::decide::decide;
 use wfe_core::policy::Policy;
 use wfe_core::schedule::plan::phase_after;
 use wfe_core::schedule::{Every, Held, HeldBy, LastRun, Outcome, Planned, Ready, Schedule};
 use wfe_core::target::Target;
+use wfe_core::{Time, duration};
 
 use self::triage::{Adjusted, TriageSaid};
 use super::no_such;
@@ -41,6 +41,10 @@ struct Report {
     target: Option<String>,
     /// What holds it, where something does.
     held: Option<&'static str>,
+    /// What would hold its next run, as long as nobody ends that.
+    would_be_held: Option<String>,
+    /// By how much all of its slots are later, for its spread.
+    later_by: Option<String>,
     failures: u32,
     last_run: Option<Last>,
     /// The latest triage, where there was one.
@@ -93,7 +97,7 @@ struct Slot {
     why: &'static str,
 }
 
-/// Runs the command. Yes: it runs again, and nothing holds it.
+/// Runs the command. Yes: it runs again, and nothing holds it, nor would.
 pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Result<bool> {
     let lookout = Lookout::open(cluster, &args.view).await?;
     let asked = match (&args.file, &args.name) {
@@ -119,7 +123,10 @@ pub(super) async fn run(cluster: &ClusterArgs, args: &ScheduleExplainArgs) -> Re
         Some(Format::Json) => output().json(&report)?,
         None => write!(output(), "{}", report.told())?,
     }
-    Ok(report.held.is_none() && report.undecided.is_none() && !report.slots.is_empty())
+    Ok(report.held.is_none()
+        && report.would_be_held.is_none()
+        && report.undecided.is_none()
+        && !report.slots.is_empty())
 }
 
 fn from_file(lookout: &Lookout, path: &Path, namespace: Option<&str>) -> Result<kube::api::DynamicObject> {
@@ -153,7 +160,13 @@ fn foretell(
     let (first, wanted) = judge(target)?;
     let mut schedule = target.schedules.get(uid)?.clone();
     let begins_anew = first.asked.last().is_some_and(|(row, _)| *row == ANEW);
-    let Some(wanted) = wanted.filter(|_| begins_anew) else { return Some((schedule, first)) };
+    let Some(wanted) = wanted else { return Some((schedule, first)) };
+    if !begins_anew {
+        if let Held::Ahead(_) = wanted.held {
+            schedule.status.held = wanted.held;
+        }
+        return Some((schedule, first));
+    }
     schedule.status = *wanted;
     let mut anew = target.clone();
     anew.schedules.insert(uid.clone(), schedule.clone());
@@ -188,6 +201,11 @@ impl Report {
             name: schedule.id.name.to_string(),
             target: target.name.as_ref().map(|name| name.as_str().to_owned()),
             held: judgement.held.map(HeldBy::as_str),
+            would_be_held: match &schedule.status.held {
+                Held::Ahead(message) => Some(message.to_string()),
+                Held::Never | Held::Released | Held::By { .. } => None,
+            },
+            later_by: Some(schedule.past(now).offset).filter(|it| !it.is_zero()).map(duration::format),
             failures: schedule.status.failure_count,
             last_run: last.map(|last| Last {
                 slot: shown(last.slot),
@@ -214,10 +232,16 @@ impl Report {
         let _ = match (&self.undecided, self.held, self.slots.first()) {
             (Some(why), ..) => writeln!(text, " on {target} makes no run: {}\n", line(why)),
             (None, Some(held), _) => writeln!(text, " on {target} is held: {held}\n"),
+            (None, None, Some(next)) if let Some(why) = &self.would_be_held => {
+                writeln!(text, " on {target} would be held at {} ({}): {}\n", next.utc, next.why, line(why))
+            }
             (None, None, Some(next)) => writeln!(text, " on {target} runs next at {} ({})\n", next.utc, next.why),
             (None, None, None) => writeln!(text, " on {target} has no next run\n"),
         };
         let _ = writeln!(text, "  failures     {}", self.failures);
+        if let Some(later) = &self.later_by {
+            let _ = writeln!(text, "  spread       each slot is {later} later than its plan says");
+        }
         if let Some(Last { slot, outcome, reason, message }) = &self.last_run {
             let outcome = outcome.unwrap_or("at work");
             let said = message.as_ref().or(reason.as_ref()).map(|said| format!(", {}", line(said))).unwrap_or_default();
@@ -273,6 +297,7 @@ fn conditions(schedule: &Schedule) -> Vec<Condition> {
     let held = match &schedule.status.held {
         Held::Never => None,
         Held::Released => Some(said("Held", false, "Released", None)),
+        Held::Ahead(message) => Some(said("Held", false, "WouldBeHeld", Some(message))),
         Held::By { reason, message } => Some(said("Held", true, reason.as_str(), Some(message))),
     };
     ready.into_iter().chain(held).collect()

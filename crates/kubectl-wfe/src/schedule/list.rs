@@ -3,11 +3,12 @@
 use anyhow::{Result, bail};
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
+use wfe_api::workflow_schedule::conditions::{HELD, WOULD_BE_HELD};
 use wfe_view::call::within;
 use wfe_view::index::Kind;
 use wfe_view::source::{PAGE, objects};
 
-use super::{held, said};
+use super::{condition, held, said};
 use crate::cli::{ClusterArgs, Format, ScheduleListArgs};
 use crate::output::{line, output};
 use crate::view::{ANSWERS_WITHIN, connect};
@@ -69,7 +70,7 @@ fn row(schedule: &DynamicObject) -> serde_json::Map<String, Value> {
         json!({"metadata": schedule.metadata, "spec": schedule.data["spec"], "status": schedule.data["status"]});
     let cell = |(name, path): &(&str, &str)| {
         let value = match *name {
-            "HELD" => json!(held(schedule)),
+            "HELD" => json!(held(schedule).map(str::to_owned).or_else(|| would_be_held(schedule))),
             _ => whole.pointer(path).cloned().unwrap_or_default(),
         };
         (name.to_ascii_lowercase(), value)
@@ -79,6 +80,13 @@ fn row(schedule: &DynamicObject) -> serde_json::Map<String, Value> {
         row.insert("zone".to_owned(), zone.clone());
     }
     row
+}
+
+/// Says what would hold the next run of a schedule, where its status does.
+fn would_be_held(schedule: &DynamicObject) -> Option<String> {
+    let held = condition(schedule, HELD).filter(|held| held["reason"] == WOULD_BE_HELD)?;
+    let (reason, _) = held["message"].as_str()?.split_once(':')?;
+    Some(format!("would be: {reason}"))
 }
 
 fn table(schedules: &[DynamicObject]) -> String {
@@ -126,17 +134,23 @@ mod tests {
             {
                 "metadata": {"namespace": "ops", "name": "b"},
                 "spec": {"interval": "5m"},
-                "status": {"nextRunTime": "2026-01-02T03:04:05Z", "nextRunReason": "Interval\u{1b}[2J"},
+                "status": {
+                    "nextRunTime": "2026-01-02T03:04:05Z", "nextRunReason": "Interval\u{1b}[2J",
+                    "conditions": [
+                        {"type": "Held", "status": "False", "reason": "WouldBeHeld", "message": "ExhaustedRetries: x: y"},
+                    ],
+                },
             },
         ]))
         .unwrap();
         assert_eq!(
             table(&schedules),
             "NAMESPACE   NAME      EVERY   CRON                      FAILURES   LAST     NEXT                   WHY                 \
-             HELD        TRIAGE\n\
+             HELD                         TRIAGE\n\
              ops         nightly           0 2 * * * Europe/Berlin   2          Failed                                              \
-             Suspended   Filed\n\
-             ops         b         5m                                                    2026-01-02T03:04:05Z   Interval\\u{1b}[2J\n"
+             Suspended                    Filed\n\
+             ops         b         5m                                                    2026-01-02T03:04:05Z   Interval\\u{1b}[2J   \
+             would be: ExhaustedRetries\n"
         );
     }
 }

@@ -98,13 +98,13 @@ impl Engine {
                 self.metrics.event_lost();
             }
         }
-        // The operator's own trouble is what a person has to know first.
-        let mut calls = report.errors.iter().filter(|error| error.trouble().is_some());
-        let trouble = calls.clone().find(|error| error.own_trouble().is_some()).or_else(|| calls.next());
         let is_held = self.held(key).is_some();
-        if trouble.is_some() || !is_held {
-            self.index.trouble(key, trouble.and_then(PerformError::trouble));
+        let of_executions = first_to_know(&report.errors);
+        if of_executions.is_some() || !is_held {
+            self.index.trouble(key, of_executions.and_then(PerformError::trouble));
         }
+        report.errors.append(&mut report.of_schedules);
+        let trouble = first_to_know(&report.errors);
         let Some(worst) = trouble.or(report.errors.first()) else {
             if !learned_something {
                 let wait = self.retry(key, None, None);
@@ -167,4 +167,10 @@ impl Engine {
         self.mark_after(key.clone(), wait);
         wait
     }
+}
+
+/// Returns what a person has to know first: the operator's own trouble, or else any other.
+fn first_to_know(errors: &[PerformError]) -> Option<&PerformError> {
+    let mut calls = errors.iter().filter(|error| error.trouble().is_some());
+    calls.clone().find(|error| error.own_trouble().is_some()).or_else(|| calls.next())
 }

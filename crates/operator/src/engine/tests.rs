@@ -6,12 +6,14 @@ use wfe_core::name::{ExecutionId, Version};
 use wfe_core::policy::Policy;
 use wfe_core::reason::FailureReason;
 use wfe_tekton::Defaults;
+use wfe_view::call::CallError;
 use wfe_view::index::{ExecutionRecord, Kind};
 
 use super::*;
 use crate::client::Cluster;
 use crate::crds::Crds;
 use crate::events;
+use crate::perform::PerformError;
 
 /// An engine that leads, with a policy, and where its deliveries go in.
 fn engine(policy: Policy) -> (Engine, mpsc::Sender<Delivery>) {
@@ -142,4 +144,22 @@ async fn a_watch_of_schedules_that_fails_or_is_silent_holds_back_schedules_alone
     assert_eq!(shown(&mut engine), (false, Some(why.to_owned())));
     engine.hearing.heard(Kind::Schedule);
     assert_eq!(shown(&mut engine), (true, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_whose_write_is_refused_shows_no_trouble_on_executions() {
+    let (mut engine, _sender) = engine(Policy::default());
+    engine.apply(Delivery::Execution(Box::new(unreadable(None))));
+    let key = engine.index.keys().next().unwrap().clone();
+    let failed = || PerformError::Call {
+        what: "write".to_owned(),
+        source: CallError::TimedOut(Duration::from_secs(1)),
+        untold: None,
+    };
+    let shown = |engine: &Engine| engine.index.entry(&key).unwrap().target.memory.trouble.is_some();
+    engine.take_report(&key, Report { of_schedules: vec![failed()], ..Report::default() });
+    assert!(!shown(&engine), "it is the schedule's");
+    assert_eq!(engine.failures[&key].count, 1, "and is tried again later");
+    engine.take_report(&key, Report { errors: vec![failed()], of_schedules: vec![failed()], ..Report::default() });
+    assert!(shown(&engine), "executions wait for this");
 }

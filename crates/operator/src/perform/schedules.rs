@@ -1,6 +1,6 @@
 //! What is done for schedules: their children are made, and their statuses written (SPEC section 12.5, 12.7).
 
-use chrono::{SecondsFormat, TimeDelta};
+use chrono::TimeDelta;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Map, Value, json};
 use wfe_api::labels::{ANNOTATION_SCHEDULED_FOR, LABEL_SCHEDULE, MANAGED_BY};
@@ -10,6 +10,7 @@ use wfe_core::action::Record;
 use wfe_core::name::{ScheduleId, Uid};
 use wfe_core::schedule::{Held, Outcome, PlannedBy, Ready, RefusedChild, ScheduleStatus, child_name};
 use wfe_core::target::Target;
+use wfe_tekton::rfc3339;
 use wfe_view::index::Kind;
 
 use super::children::{Made, is_child_of, made_for};
@@ -179,10 +180,8 @@ impl Performer {
             tracing::info!(%schedule, reason = why.as_str(), "keeps failing, and no triage begins");
         }
         if let Some(missed) = wanted.last_missed.filter(|missed| shown.last_missed != Some(*missed)) {
-            // Those that passed since the same run were counted when they were told.
             let used = shown.last_run.as_ref().map(|run| run.slot).max(shown.planned_from);
-            let told = shown.last_missed.filter(|told| Some(told.slot) > used);
-            metrics.missed(missed.count.saturating_sub(told.map_or(0, |told| told.count)));
+            metrics.missed(missed.beyond(shown.last_missed, used));
             tracing::warn!(%schedule, count = missed.count, slot = %missed.slot, "slots missed");
             self.events.announce(Announcement::slots_missed(schedule, missed));
         }
@@ -223,11 +222,11 @@ fn render(
     let mut labels: Map<String, Value> = object(&template["metadata"]["labels"]);
     labels.insert(LABEL_SCHEDULE.to_owned(), json!(&*schedule.name));
     let mut annotations: Map<String, Value> = object(&template["metadata"]["annotations"]);
-    annotations.insert(ANNOTATION_SCHEDULED_FOR.to_owned(), json!(moment(slot)));
+    annotations.insert(ANNOTATION_SCHEDULED_FOR.to_owned(), json!(rfc3339(slot)));
     let mut spec = object(&template["spec"]);
     adjust(&mut spec, adjusted);
     spec.insert("remediationRequestRef".to_owned(), made_for(schedule));
-    spec.insert("startBefore".to_owned(), json!(moment(start_before)));
+    spec.insert("startBefore".to_owned(), json!(rfc3339(start_before)));
     json!({
         "apiVersion": format!("{}/{}", wfe_api::GROUP, wfe_api::VERSION),
         "kind": "WorkflowExecution",
@@ -254,10 +253,6 @@ fn adjust(spec: &mut Map<String, Value>, adjusted: &Value) {
             *known = value.clone();
         }
     }
-}
-
-pub(super) fn moment(time: Time) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 #[cfg(test)]

@@ -13,13 +13,12 @@ use wfe_core::duration;
 use wfe_core::name::ExecutionId;
 use wfe_core::schedule::{Heard, analyst_name, child_name};
 use wfe_core::triage::State;
-use wfe_tekton::results;
+use wfe_tekton::{results, rfc3339};
 use wfe_view::index::Kind;
 
 use super::children::{Made, changed, made_for};
 use super::examine::view;
 use super::facts::is;
-use super::schedules::moment;
 use super::{Learned, Performer, Result, expect_object};
 
 /// How long an analyst stays after its end, in seconds: a day, for whoever wants to read its logs.
@@ -133,7 +132,7 @@ fn render(step: &TriageStep, analyse: &Analyse, name: &str, triage: &Value) -> V
             "targetResource": format!("{}/workflowexecution/{}", schedule.namespace, step.of),
             "parameters": {EVIDENCE: &*analyse.evidence},
             "executionConfig": config,
-            "startBefore": moment(analyse.start_before),
+            "startBefore": rfc3339(analyse.start_before),
             "ttlSecondsAfterFinished": TTL,
         },
     })

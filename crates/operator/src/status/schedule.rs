@@ -96,6 +96,7 @@ fn render_conditions(shown: &ScheduleStatus, wanted: &ScheduleStatus, now: Time)
     let held = |held: &Held| match held {
         Held::Never => None,
         Held::Released => Some(("False", conditions::RELEASED, "nothing keeps it from running any more".to_owned())),
+        Held::Ahead(message) => Some(("False", conditions::WOULD_BE_HELD, message.to_string())),
         Held::By { reason, message } => Some(("True", reason.as_str(), message.to_string())),
     };
     let since =

@@ -79,8 +79,8 @@ pub struct PolicyArgs {
     #[arg(long, env = "WFE_TRIAGE_COOLDOWN", value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
     pub triage_cooldown: Duration,
 
-    /// How many triages by a workflow may begin within an hour, of all schedules together, up to 1000. 0: no triage
-    /// begins.
+    /// How many triages by a workflow may begin within an hour, of all schedules together, in turns of namespaces, up
+    /// to 1000. 0: no triage begins.
     #[arg(long, env = "WFE_TRIAGE_MAX_PER_HOUR", value_name = "NUMBER", default_value = "10", value_parser = parse_number)]
     pub triage_max_per_hour: u32,
 

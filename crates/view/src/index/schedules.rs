@@ -11,11 +11,11 @@ use wfe_core::ending::CANCELLED;
 use wfe_core::execution::{Execution, ExecutionState};
 use wfe_core::name::Uid;
 use wfe_core::reason::FailureReason;
-use wfe_core::schedule::{Child, ChildState, Keep, Outcome, Schedule, ScheduleMemory};
+use wfe_core::schedule::{Child, ChildState, Keep, Outcome, SaidOfChild, Schedule, ScheduleMemory};
 use wfe_core::triage::{AnalystRun, AnalystState, State};
 
 use super::pause::pause_for;
-use super::{Index, Key, Kind, ScheduleRecord, open};
+use super::{EndPhase, EndShown, Index, Key, Kind, ScheduleRecord, open};
 
 impl Index {
     /// Tells whether it is known which schedules there are: they were listed, no list of them is under way, and their
@@ -173,6 +173,16 @@ impl Index {
         self.keep_family(&uid);
     }
 
+    /// Keeps the words in which the child of a schedule has ended, where the schedule's status does not say yet how.
+    pub(super) fn note_words(&mut self, child: &Uid, made_for: &Uid, end: Option<&EndShown>) {
+        let Some(end) = end.filter(|end| end.phase != EndPhase::Completed) else { return };
+        let Some(schedule) = self.schedule_mut(made_for) else { return };
+        let slot = schedule.unrecorded().find(|it| it.uid == *child).map(|it| it.slot);
+        if let Some(slot) = slot {
+            schedule.memory.said = Some(Box::new(SaidOfChild { slot, words: end.message.clone() }));
+        }
+    }
+
     /// Records that an execution is nothing to a schedule any more: it was deleted.
     pub(super) fn part(&mut self, schedule: &Uid, execution: &Uid) {
         if let Some(known) = self.schedule_mut(schedule) {
@@ -278,13 +288,18 @@ fn newest(known: &mut Option<Box<AnalystRun>>, analyst: AnalystRun) {
 /// child is seen. Evidence and what an analyst has said belong to one triage.
 fn kept(memory: ScheduleMemory, generation: i64, is: &Schedule) -> ScheduleMemory {
     let is_open = |slot: Time| Some(slot) > is.used_up_to();
+    let is_recorded = |slot: Time| {
+        let last = is.status.last_run.as_ref();
+        last.is_some_and(|last| last.slot > slot || last.slot == slot && last.outcome.is_some())
+    };
     let analyses = |of: &str| {
         let triage = is.status.triage.as_deref();
         triage.is_none_or(|triage| *triage.of != *of || triage.state == State::Analysing)
     };
-    let ScheduleMemory { refused, tried, gathered, heard, others_begun } = memory;
+    let ScheduleMemory { refused, said, tried, gathered, heard, others_begun } = memory;
     ScheduleMemory {
         refused: refused.filter(|refused| generation == is.generation && is_open(refused.slot)),
+        said: said.filter(|said| !is_recorded(said.slot)),
         tried: tried.filter(|tried| is_open(*tried)),
         gathered: gathered.filter(|gathered| generation == is.generation && analyses(&gathered.of)),
         heard: heard.filter(|heard| analyses(&heard.of)),

@@ -56,7 +56,11 @@ impl Index {
         }
         self.feed(&key, &uid, was_terminal);
         self.dirty.insert(key);
+        let of = relative.as_ref().map(|(schedule, _)| schedule.clone());
         self.relate(&uid, made_for, relative);
+        if let Some(schedule) = of {
+            self.note_words(&uid, &schedule, record.end.as_deref());
+        }
     }
 
     pub(super) fn apply_run(&mut self, chain: ChainName, mut run: Run, now: Time) {

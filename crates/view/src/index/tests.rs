@@ -73,6 +73,7 @@ fn run(uid: &str, owner: &str, version: &str) -> Delivery {
         timeout: None,
         released_at: None,
         deleting: false,
+        stays: wfe_core::run::Stays::default(),
         stop: None,
         memory: RunMemory::default(),
     };

@@ -3,10 +3,12 @@
 //! Each schedule's status says when its latest triage began, and by which analyst. One that was asked for counts from
 //! then on, so that targets that are decided on at the same moment do not begin too many together.
 
+use std::sync::Arc;
+
 use wfe_core::Time;
 use wfe_core::name::Uid;
 use wfe_core::schedule::{Heard, Schedule};
-use wfe_core::triage::{Analyst, Begun, Gathered, HOUR};
+use wfe_core::triage::{Analyst, Began, Begun, Gathered, HOUR};
 
 use super::{Index, Key};
 
@@ -14,15 +16,17 @@ impl Index {
     /// Notes when the latest triage of a schedule began, as its status says.
     pub(super) fn note_triage(&mut self, schedule: &Schedule) {
         if let Some(triage) = schedule.status.triage.as_ref().filter(|triage| triage.analyst == Analyst::Pipeline) {
-            let known = self.triages.entry(schedule.id.uid.clone()).or_insert(triage.at);
-            *known = triage.at.max(*known);
+            let namespace = self.share(&schedule.id.namespace);
+            let known = self.triages.entry(schedule.id.uid.clone()).or_insert((namespace, triage.at));
+            known.1 = triage.at.max(known.1);
         }
     }
 
     /// Notes that a triage of a schedule is asked for.
     pub fn begin_triage(&mut self, key: &Key, schedule: &Uid, now: Time) {
-        if self.schedule_at(key, schedule).is_some_and(|it| it.triage.analyst == Analyst::Pipeline) {
-            self.triages.insert(schedule.clone(), now);
+        let begins = self.schedule_at(key, schedule).filter(|it| it.triage.analyst == Analyst::Pipeline);
+        if let Some(namespace) = begins.map(|it| Arc::clone(&it.id.namespace)) {
+            self.triages.insert(schedule.clone(), (namespace, now));
         }
     }
 
@@ -30,11 +34,12 @@ impl Index {
     pub fn tell_of_triages(&mut self, key: &Key, now: Time) {
         let Some(entry) = self.targets.get_mut(key).filter(|entry| !entry.target.schedules.is_empty()) else { return };
         // What is older says nothing any more, so that few are left. That of a schedule which is gone counts as long.
-        self.triages.retain(|_, at| (now - *at).abs().to_std().is_ok_and(|between| between < HOUR));
+        self.triages.retain(|_, (_, at)| (now - *at).abs().to_std().is_ok_and(|between| between < HOUR));
         for schedule in entry.target.schedules.values_mut() {
-            let uid = &schedule.id.uid;
-            let others = self.triages.iter().filter(|(of, _)| *of != uid).map(|(_, at)| *at);
-            schedule.memory.others_begun = Begun::within_the_hour(others, now);
+            let id = &schedule.id;
+            let others = self.triages.iter().filter(|(of, _)| **of != id.uid);
+            let began = others.map(|(_, (namespace, at))| Began { at: *at, beside: *namespace == id.namespace });
+            schedule.memory.others_begun = Begun::within_the_hour(began, now);
         }
     }
 

@@ -1,8 +1,12 @@
 //! What no status of a schedule may say (SPEC sections 12.1, 12.6 and 16.12).
 
 use super::super::actions::Check;
+use super::super::record::Record as Before;
 use super::{interval, is_far, moved, secs, usual, whole};
+use crate::Time;
 use crate::action::Record;
+use crate::execution::Execution;
+use crate::name::{ExecutionId, Uid, Version};
 use crate::schedule::plan::offset;
 use crate::schedule::{
     ChildState, Every, Held, HeldBy, LastRun, Outcome, Ready, Revision, Schedule, ScheduleStatus, child_name,
@@ -271,12 +275,19 @@ impl Check<'_> {
         let suspended = is.held.by() == Some(HeldBy::Suspended);
         let fits = records || suspended == it.suspended;
         self.expect("12.6.3", fits, || format!("{id} is suspended: {}, and says {:?}", it.suspended, is.held));
+        let new = is.next.filter(|_| is.next != was.next);
+        let blocked = new.is_some_and(|next| self.would_hold(it, next.at).is_some());
+        let is_told = !blocked || matches!(is.held, Held::Ahead(_));
+        self.expect("12.6", is_told, || format!("{id} plans {:?}, and does not say what would hold it", is.next));
         if is.held == was.held {
             return;
         }
         let fits = match &is.held {
             Held::Never => false,
-            Held::Released => was.held.by().is_some(),
+            Held::Released => was.held != Held::Never,
+            Held::Ahead(message) => {
+                is.next.is_some_and(|next| self.would_hold(it, next.at).is_some_and(|why| message.starts_with(why)))
+            }
             Held::By { reason: HeldBy::Suspended, .. } => it.suspended,
             Held::By { reason: HeldBy::TriagePaused, .. } => is.paused_by().is_some(),
             Held::By { message, .. } => {
@@ -287,10 +298,22 @@ impl Check<'_> {
             }
         };
         self.expect("12.6", fits, || format!("{id} says that it is {:?}", is.held));
-        if let Held::By { message, .. } = &is.held {
+        if let Held::By { message, .. } | Held::Ahead(message) = &is.held {
             let is_whole = message.chars().count() <= READ_BACK;
             self.expect("14", is_whole, || format!("{id} is held by more words than are read back: {message}"));
         }
+    }
+}
+
+impl Check<'_> {
+    /// Tells what would block a child at a time until a person or a recovery ends that.
+    fn would_hold(&self, it: &Schedule, time: Time) -> Option<&'static str> {
+        let id =
+            ExecutionId { uid: Uid::new("no such child"), namespace: it.id.namespace.clone(), name: "child".into() };
+        let child =
+            Execution { workflow_id: it.workflow_id.clone(), ..Execution::undecided(id, Version::new(""), time) };
+        let reasons = Before::new(self.target, self.policy, time).forbids(&child).into_iter().map(|(why, _)| why);
+        reasons.into_iter().find(|why| ["PreviousExecutionFailed", "ExhaustedRetries"].contains(why))
     }
 }
 

@@ -126,6 +126,9 @@ impl Check<'_> {
         changed.extend(other.map(|(key, _)| Field::Parameter(key.clone())));
         let refused = changed.iter().find(|field| !it.triage.allow_adjust.contains(field));
         self.expect("16.15", refused.is_none(), || format!("{id} lets nobody change {refused:?}"));
+        let length: usize = is.parameters.values().map(|value| value.chars().count()).sum();
+        let fits = is.parameters == was.parameters || length <= it.triage.room;
+        self.expect("13.4", fits, || format!("{id} has parameters of {length} characters"));
         let plan = it.plan.as_ref().ok();
         let within = is.interval.is_none_or(|interval| {
             plan.is_some_and(|plan| (plan.min_interval..=plan.max_interval).contains(&interval))

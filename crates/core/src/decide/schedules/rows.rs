@@ -3,7 +3,9 @@
 use super::circuit::circuit;
 use super::status::hold;
 use super::{Case, Row, Step, triage};
+use crate::Time;
 use crate::bundle::Bundle;
+use crate::ending::Skip;
 use crate::execution::Execution;
 use crate::fingerprint::Fingerprint;
 use crate::moment::{round_up, shown};
@@ -192,6 +194,14 @@ fn target(case: Case<'_>) -> Row {
     };
     debug_assert!(schedule.plan.is_ok(), "row 0 has passed");
     Row::Decides(hold(case, by, message, judgement.until()))
+}
+
+/// Returns what would block a child at a time that lies ahead, by what is known now.
+pub(super) fn block_at(case: Case<'_>, time: Time) -> Option<Skip> {
+    let Case { view, .. } = case;
+    let child = child_of(case);
+    let (target, history, policy) = (view.target, view.history, view.policy);
+    rules::block(&Contender { target, running: &[], history, execution: &child, run: None, policy, now: time })
 }
 
 /// Returns the child that would be made now.

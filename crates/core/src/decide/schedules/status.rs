@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::waiting::SHOW_AFTER;
+use super::rows::block_at;
 use super::triage::pause_message;
 use super::{Case, Step};
 use crate::Time;
@@ -13,6 +14,7 @@ use crate::schedule::{
     Child, ChildState, Every, Held, HeldBy, LastRun, Missed, Outcome, Planned, PlannedBy, Ready, Revision,
     ScheduleStatus, child_name,
 };
+use crate::text::cut;
 use crate::triage::{State, Triage};
 
 /// What a status says beside the slot that it names.
@@ -43,6 +45,9 @@ impl Step {
         Self { wake, ..self }
     }
 }
+
+/// How much of what is known of its last run a status says, in characters: as much as the CRD takes.
+const MOST_SAID: usize = 1024;
 
 impl<'a> Case<'a> {
     /// Returns what the status says, with what holds of every usable schedule.
@@ -186,13 +191,22 @@ impl<'a> Case<'a> {
         };
         let is_at_work = schedule.children.iter().any(|child| child.state == ChildState::AtWork);
         let next = if is_at_work { None } else { planned() };
-        ScheduleStatus { next: next.map(|next| next.planned), held: status.held.released(), ..status }
+        let next = next.map(|next| next.planned);
+        ScheduleStatus { next, held: self.held_ahead(&status.held, next), ..status }
     }
 
     /// Returns what the status says while nothing holds it and its slot lies ahead.
     pub(super) fn ahead(self, planned: Option<Planned>) -> ScheduleStatus {
         let status = self.status();
-        ScheduleStatus { next: planned, held: status.held.released(), ..status }
+        ScheduleStatus { next: planned, held: self.held_ahead(&status.held, planned), ..status }
+    }
+
+    /// Says what would hold a slot that lies ahead, as far as only a person or a recovery ends that: so whoever is on
+    /// call by day hears of it, and not at night when the slot is due. What time ends may have ended by then.
+    fn held_ahead(self, shown: &Held, next: Option<Planned>) -> Held {
+        let Some(skip) = next.and_then(|next| block_at(self, next.at)) else { return shown.released() };
+        let message = format!("{}: {}", skip.reason(), skip.message(self.view.target.label()));
+        Held::Ahead(cut(&message, MOST_SAID).into())
     }
 
     /// Names the execution of a slot.
@@ -205,7 +219,10 @@ impl<'a> Case<'a> {
     pub(super) fn outcome_of(self, child: &Child) -> Option<(LastRun, Outcome)> {
         let ChildState::Ended { outcome, at, reason, fingerprint } = &child.state else { return None };
         let now = round_up(self.view.now);
-        let message = reason.map(|reason| format!("{}: {reason}", self.name(child.slot)).into());
+        let words = self.schedule.memory.said.as_deref().filter(|said| said.slot == child.slot);
+        let known: Vec<&str> = reason.iter().copied().chain(words.map(|said| &*said.words)).collect();
+        let message = format!("{}: {}", self.name(child.slot), known.join(": "));
+        let message = (!known.is_empty()).then(|| cut(&message, MOST_SAID).into());
         let run = LastRun {
             slot: child.slot,
             again: false,

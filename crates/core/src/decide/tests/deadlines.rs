@@ -1,7 +1,9 @@
 //! Deadlines of our own, retention.
 
+use std::time::Duration;
+
 use super::*;
-use crate::run::Run;
+use crate::run::{Run, Stays};
 use crate::tries::Trouble;
 use crate::trouble::{OwnCause, OwnTrouble};
 
@@ -229,6 +231,17 @@ fn a_finished_run_is_deleted_when_it_has_expired_and_nothing_needs_it() {
     assert_eq!(decide(&kept, &Policy::default(), expired).actions, std::slice::from_ref(&delete));
     let orphan = target(vec![], vec![run(1, "a", done(false))]);
     assert_eq!(decide(&orphan, &Policy::default(), expired).actions, [deleted("r1", Unneeded::Expired, Some("a"))]);
+
+    // The run of a schedule's child goes with the child, but for a minute.
+    let child_run = || Run { stays: Stays::WithItsExecution, ..run(1, "a", done(false)) };
+    let history = target(vec![failed("a")], vec![child_run()]);
+    assert_eq!(decide(&history, &Policy::default(), at(50)).wake, Some(expired), "the child is there");
+    let left_by_it = target(vec![], vec![child_run()]);
+    assert_eq!(decide(&left_by_it, &Policy::default(), at(50)).wake, Some(at(100)));
+    let gone = deleted("r1", Unneeded::Expired, Some("a"));
+    assert_eq!(decide(&left_by_it, &Policy::default(), at(100)).actions, [gone]);
+    let sooner = Policy { retention: Duration::from_secs(10), ..Policy::default() };
+    assert_eq!(decide(&left_by_it, &sooner, at(49)).wake, Some(at(50)));
 
     let drains = left(kept.clone(), pod("a"));
     assert!(!decide(&drains, &Policy::default(), expired).actions.contains(&delete));

@@ -8,7 +8,7 @@ use crate::ending::Charge;
 use crate::explain::{Finding, OTHERWISE};
 use crate::name::ExecutionId;
 use crate::rules::RULES;
-use crate::schedule::PlannedBy;
+use crate::schedule::{Held, PlannedBy};
 use crate::standing::Standing;
 use crate::testing::generate::{NOW, any_history, any_policy, any_target};
 use crate::verdict::Verdict;
@@ -43,6 +43,9 @@ fn answer(target: &Target, policy: &Policy, now: Time) -> Answer {
             Action::Create { at_most, .. } => *at_most = None,
             Action::Record(Record { status, suppressed, .. }) => {
                 *suppressed = None; // when it is written, the schedule is looked at again
+                if status.next.is_some() {
+                    status.held = Held::Never; // what would hold that one
+                }
                 (status.planned_from, status.next, status.last_success) = (None, None, None);
                 if let Some(last) = &mut status.last_run {
                     (last.slot, last.ended_at) = (at(0), None);

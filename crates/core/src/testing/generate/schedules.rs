@@ -78,7 +78,8 @@ fn any_status() -> impl Strategy<Value = ScheduleStatus> {
     ]);
     let by = prop::sample::select(HeldBy::ALL.to_vec());
     let by = by.prop_map(|reason| Held::By { reason, message: "because".into() });
-    let held = prop_oneof![4 => Just(Held::Never), 2 => Just(Held::Released), 2 => by];
+    let held =
+        prop_oneof![4 => Just(Held::Never), 2 => Just(Held::Released), 1 => Just(Held::Ahead("soon".into())), 2 => by];
     let failures = prop_oneof![6 => 0..8_u32, 1 => Just(MOST_FAILURES)];
     let missed = (slot(), 1..9_u32).prop_map(|(slot, count)| Missed { slot: at(slot), count });
     let said = (ready, held, prop::option::weighted(0.2, missed), prop::option::weighted(0.3, slot()));

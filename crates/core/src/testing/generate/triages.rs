@@ -5,8 +5,8 @@ use super::*;
 use crate::name::ExecutionId;
 use crate::schedule::{Heard, ScheduleStatus};
 use crate::triage::{
-    Adjust, Analyst, AnalystRun, AnalystState, Begun, Every, Evidence, Field, Gathered, Judgement, State, Triage,
-    TriageSpec, Verdict, WHY, Wanted,
+    Adjust, Analyst, AnalystRun, AnalystState, Began, Begun, Every, Evidence, Field, Gathered, Judgement,
+    PARAMETERS_SIZE, State, Triage, TriageSpec, Verdict, WHY, Wanted,
 };
 
 fn of() -> impl Strategy<Value = Box<str>> {
@@ -22,13 +22,15 @@ pub(super) fn any_triage_spec() -> impl Strategy<Value = TriageSpec> {
     let allow = prop::sample::subsequence(all, 0..=3);
     let timeout = prop::sample::select(vec![10, 60, 600]).prop_map(Duration::from_secs);
     let template = prop::option::of(Just(Duration::from_mins(45)));
-    (analyst(), 1..5_u32, timeout, allow, template).prop_map(
-        |(analyst, after, timeout, allow_adjust, template_timeout)| TriageSpec {
+    let room = prop_oneof![8 => Just(PARAMETERS_SIZE), 1 => 0..3_usize];
+    (analyst(), 1..5_u32, timeout, allow, template, room).prop_map(
+        |(analyst, after, timeout, allow_adjust, template_timeout, room)| TriageSpec {
             analyst,
             after,
             timeout,
             allow_adjust,
             template_timeout,
+            room,
         },
     )
 }
@@ -133,6 +135,9 @@ pub(super) fn with_triage(
     schedule.analyst = analyst.map(Box::new);
     schedule.memory.gathered = gathered.map(Box::new);
     schedule.memory.heard = heard.map(Box::new);
-    schedule.memory.others_begun = Begun::within_the_hour(begun.into_iter().map(at), at(NOW));
+    schedule.memory.others_begun = Begun::within_the_hour(
+        begun.into_iter().map(|seconds| Began { at: at(seconds), beside: seconds % 2 == 0 }),
+        at(NOW),
+    );
     schedule
 }

@@ -12,6 +12,11 @@ fn at(time: &str) -> Time {
 
 /// What is reported of the one schedule of a target at noon.
 fn reported(spec: &Value, status: &Value) -> Report {
+    reported_beside(spec, status, None)
+}
+
+/// The same beside an execution on the target.
+fn reported_beside(spec: &Value, status: &Value, execution: Option<&Value>) -> Report {
     let now = at("2026-01-02T12:00:00Z");
     let mut spec = spec.clone();
     spec["template"] = json!({"spec": {
@@ -26,6 +31,10 @@ fn reported(spec: &Value, status: &Value) -> Report {
         index.apply(Delivery::ListBegins(kind), now);
         if kind == Kind::Schedule {
             index.apply(read(kind, object.clone(), "runs").unwrap(), now);
+        }
+        if let Some(execution) = execution.filter(|_| kind == Kind::Execution) {
+            let execution = serde_json::from_value(execution.clone()).unwrap();
+            index.apply(read(kind, execution, "runs").unwrap(), now);
         }
         index.apply(Delivery::ListEnds(kind), now);
     }
@@ -181,4 +190,28 @@ fn what_was_adjusted_is_said_without_the_values_of_parameters() {
     assert!(text.contains("by BuiltIn: Adjusted (AdjustConfig): too slow\n"), "{text}");
     assert!(text.contains("  adjusted     timeout 20m0s, parameters.LEVEL\n"), "{text}");
     assert!(!text.contains("hunter2") && !serde_json::to_string(&report).unwrap().contains("hunter2"));
+}
+
+#[test]
+fn what_would_hold_the_next_run_is_said_today() {
+    let broke = json!({
+        "metadata": {"namespace": "ops", "name": "half-way", "uid": "e", "resourceVersion": "1"},
+        "spec": {
+            "targetResource": "node/worker",
+            "workflowRef": {"workflowId": "v", "version": "1", "containerImage": "registry.example/v:1"},
+        },
+        "status": {
+            "phase": "Failed", "completionTime": "2026-01-02T11:00:00Z", "runSequence": 1,
+            "failureDetails": {"reason": "Unknown", "wasExecutionFailure": true, "failedAt": "2026-01-02T11:00:00Z"},
+        },
+    });
+    let report = reported_beside(&json!({"cron": "0 2 * * *", "spread": "10m"}), &Value::Null, Some(&broke));
+    assert_eq!(report.held, None);
+    let why = report.would_be_held.as_deref().unwrap();
+    assert!(why.starts_with("PreviousExecutionFailed: ") && why.contains("ops/half-way"), "{why}");
+    let told = report.told();
+    assert!(told.contains(" on node/worker would be held at 2026-01-03T02:"), "{told}");
+    assert!(told.contains("  condition    Held False, WouldBeHeld: PreviousExecutionFailed: "), "{told}");
+    assert!(told.contains("  spread       each slot is "), "{told}");
+    assert!(!reported(&json!({"cron": "0 2 * * *"}), &Value::Null).told().contains("spread"));
 }

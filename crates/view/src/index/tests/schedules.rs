@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 use wfe_core::fingerprint::Fingerprint;
 use wfe_core::reason::FailureReason;
-use wfe_core::schedule::{Child, ChildState, Keep, Outcome, RefusedChild, Schedule, child_name};
+use wfe_core::schedule::{Child, ChildState, Keep, Outcome, RefusedChild, SaidOfChild, Schedule, child_name};
+use wfe_core::triage::{Analyst, Began, Begun, State, Triage};
 
 use super::*;
 use crate::read::read;
@@ -400,6 +401,66 @@ fn what_this_process_has_tried_for_a_schedule_is_forgotten_when_it_says_nothing_
     index.child_refused(&key(), &s, refused());
     index.child_refused(&key_of(ELSEWHERE), &s, refused());
     assert_eq!(memory(&index).refused, None, "the slot is used");
+}
+
+#[test]
+fn the_words_of_a_child_are_known_until_the_status_says_how_it_ended() {
+    let said = |index: &Index| find(index, "s").unwrap().1.memory.said.clone();
+    let ends = |second, phase: &str, version| {
+        let condition = json!({"type": "Succeeded", "status": "False", "message": "no such secret", "reason": "R",
+                               "lastTransitionTime": text(now())});
+        let mut status = ended(phase);
+        status["conditions"] = json!([condition]);
+        child("s", second, version, TARGET, &status)
+    };
+    let mut index = synced(vec![schedule("s", 1, TARGET, 0)]);
+    apply(&mut index, [ends(60, "Failed", 2)]);
+    assert_eq!(said(&index), Some(Box::new(SaidOfChild { slot: slot(60), words: "no such secret".into() })));
+    apply(&mut index, [schedule("s", 3, TARGET, 0)]);
+    assert!(said(&index).is_some(), "a new version changes nothing");
+    apply(&mut index, [schedule("s", 4, TARGET, 60)]);
+    assert_eq!(said(&index), None, "the status says so");
+    apply(&mut index, [ends(60, "Failed", 5)]);
+    assert_eq!(said(&index), None, "and is not told again");
+    apply(&mut index, [ends(120, "Completed", 6)]);
+    assert_eq!(said(&index), None, "there is nothing to say of a success");
+}
+
+#[test]
+fn a_schedule_is_told_of_the_triages_of_others_and_which_are_of_its_namespace() {
+    let of = |uid: &str, namespace: &str, target: &str, triaged: i64| {
+        let Delivery::Schedule(mut record) = schedule(uid, 1, target, 0) else { unreachable!() };
+        let it = &mut record.schedule;
+        it.id.namespace = namespace.into();
+        Arc::make_mut(&mut it.triage).analyst = Analyst::Pipeline;
+        it.status.triage = Some(Box::new(Triage {
+            of: "nightly-1".into(),
+            at: slot(triaged),
+            analyst: Analyst::Pipeline,
+            run: None,
+            fingerprint: None,
+            evidence: None,
+            verdict: None,
+            why: None,
+            fix: None,
+            refused: Vec::new(),
+            state: State::Failed,
+        }));
+        Delivery::Schedule(record)
+    };
+    let mut index = synced(vec![
+        of("s", "ops", TARGET, -10),
+        of("beside", "ops", ELSEWHERE, -20),
+        of("other", "dev", ELSEWHERE, -30),
+        of("old", "dev", ELSEWHERE, -3600),
+    ]);
+    let began = |second, beside| Began { at: slot(second), beside };
+    index.tell_of_triages(&key(), now());
+    let told = |index: &Index| find(index, "s").unwrap().1.memory.others_begun.clone();
+    assert_eq!(told(&index), Begun::within_the_hour([began(-30, false), began(-20, true)], now()));
+    index.begin_triage(&key_of(ELSEWHERE), &Uid::new("old"), now());
+    index.tell_of_triages(&key(), now());
+    assert_eq!(told(&index), Begun::within_the_hour([began(-30, false), began(-20, true), began(0, false)], now()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What is remembered of a run that is to stop.
 
 use super::*;
-use wfe_core::run::StopRequest;
+use wfe_core::run::{Outcome, StopRequest};
 
 /// A run that goes on and is to stop, with when the request says that it was made.
 fn stops(version: &str, since: Option<Time>) -> Delivery {
@@ -56,6 +56,23 @@ fn that_it_was_asked_for_and_told_is_known_until_the_term_ends() {
     assert_eq!((stop(&index).asked_at, stop(&index).told), (Some(minutes(1)), true));
     index.forget_tries();
     assert_eq!((stop(&index).asked_at, stop(&index).told), (None, true), "this term begins with a request");
+}
+
+/// The run was seen to be done, and two minutes long the API server let nobody look.
+#[test]
+fn patience_with_a_look_counts_from_the_first_answer() {
+    let done = Progress::Done(Outcome {
+        succeeded: false,
+        reason: "Failed".into(),
+        message: "".into(),
+        completed_at: Some(minutes(0)),
+    });
+    let ended = changed(released(run("r1", "a", "2")), |run| run.progress = done);
+    let mut index = synced(vec![execution("a", "1"), run("r1", "a", "1")]);
+    index.apply(ended, minutes(0));
+    assert_eq!(run_of(&index).memory.done_seen, Some(minutes(0)));
+    index.looked(&key(), &Uid::new("r1"), Findings::unread("why".into()), false, minutes(2));
+    assert_eq!(run_of(&index).memory.diagnosed.as_ref().map(|look| look.since), Some(minutes(2)));
 }
 
 #[test]

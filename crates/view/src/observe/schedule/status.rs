@@ -4,7 +4,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use wfe_api::limits::{self, RUN_MESSAGE};
-use wfe_api::workflow_schedule::conditions::{CHILD_REFUSED, DELETING, HELD, INVALID_SPEC, READY};
+use wfe_api::workflow_schedule::conditions::{CHILD_REFUSED, DELETING, HELD, INVALID_SPEC, READY, WOULD_BE_HELD};
 use wfe_core::Time;
 use wfe_core::fingerprint::Fingerprint;
 use wfe_core::name::ScheduleId;
@@ -89,6 +89,7 @@ fn held(held: &Condition) -> Held {
     let reason = HeldBy::ALL.into_iter().find(|by| by.as_str() == held.reason);
     match reason.filter(|_| held.status == "True") {
         Some(reason) => Held::By { reason, message: limits::cut(&held.message, RUN_MESSAGE).into() },
+        None if held.reason == WOULD_BE_HELD => Held::Ahead(limits::cut(&held.message, RUN_MESSAGE).into()),
         None => Held::Released,
     }
 }

@@ -331,6 +331,7 @@ fn a_status_is_read_as_it_is_however_absurd() {
         (json!([condition("Ready", "False", "InvalidSpec")]), Ready::InvalidSpec("m".into()), Held::Never),
         (json!([condition("Ready", "False", "ChildRefused")]), Ready::ChildRefused("m".into()), Held::Never),
         (json!([condition("Held", "False", "Released")]), Ready::Unsaid, Held::Released),
+        (json!([condition("Held", "False", "WouldBeHeld")]), Ready::Unsaid, Held::Ahead("m".into())),
         (json!([condition("Ready", "Unknown", "Mood"), {"type": "Held"}]), Ready::Unsaid, Held::Never),
     ] {
         let read = status(json!({ "conditions": conditions }));

@@ -9,7 +9,9 @@ use serde_json::Value;
 use wfe_api::limits;
 use wfe_core::fingerprint::Fingerprint;
 use wfe_core::name::Uid;
-use wfe_core::triage::{Adjust, Analyst, FIX, Field, REFUSED, State, Triage, TriageSpec, Verdict, WHY};
+use wfe_core::triage::{
+    Adjust, Analyst, FIX, Field, PARAMETERS_SIZE, REFUSED, State, Triage, TriageSpec, Verdict, WHY,
+};
 
 use super::status::{one_of, time};
 use super::{LONGEST, MINUTE, SECOND, whole_seconds};
@@ -29,15 +31,20 @@ pub(super) fn spec(spec: &Value) -> TriageSpec {
     let after = given["after"].as_u64().and_then(|after| u32::try_from(after).ok());
     let parameters = spec.pointer("/template/spec/parameters").and_then(Value::as_object);
     let has = |key: &str| parameters.is_some_and(|all| all.contains_key(key));
+    let chars =
+        |(key, value): (&String, &Value)| key.chars().count() + value.as_str().map_or(0, |it| it.chars().count());
+    let length = || parameters.into_iter().flatten().map(chars).sum();
     let listed = given["allowAdjust"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let is_there = |field: &Field| !matches!(field, Field::Parameter(key) if !has(key));
     let allow_adjust: Vec<Field> = listed.filter_map(Field::parse).filter(is_there).take(FIELDS).collect();
+    let may_set = allow_adjust.iter().any(|field| matches!(field, Field::Parameter(_)));
     let template = spec.pointer("/template/spec/executionConfig/timeout").unwrap_or(&Value::Null);
     let template_timeout = whole_seconds(template, &(SECOND..=TIMEOUT));
     TriageSpec {
         analyst,
         after: after.filter(|after| (1..=10).contains(after)).unwrap_or(default.after),
         timeout: whole_seconds(&given["timeout"], &(MINUTE..=Duration::from_hours(1))).unwrap_or(default.timeout),
+        room: if may_set { PARAMETERS_SIZE.saturating_sub(length()) } else { PARAMETERS_SIZE },
         template_timeout: template_timeout.filter(|_| allow_adjust.contains(&Field::Timeout)),
         allow_adjust,
     }

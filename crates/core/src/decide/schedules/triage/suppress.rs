@@ -23,7 +23,7 @@ pub(super) fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppr
     let too_many = schedule.memory.others_begun.free_at(policy.max_per_hour);
     let too_many = too_many.filter(|until| is_counted && *until > now);
     let too_many = too_many.map(|until| {
-        let because = format!("no other triage begins before {} (triage-max-per-hour)", shown(until));
+        let because = format!("its namespace begins no other triage before {} (triage-max-per-hour)", shown(until));
         (Suppressed::TooMany, because, until)
     });
     [cooldown, others, too_many].into_iter().flatten().collect()

@@ -16,7 +16,7 @@ fn shown(view: &Target, policy: &Policy, second: i64) -> Option<(HeldBy, String)
     decide(view, policy, at(second)).actions.iter().find_map(|action| match action {
         Action::Record(Record { status, .. }) => match &status.held {
             Held::By { reason, message } => Some((*reason, message.to_string())),
-            Held::Never | Held::Released => None,
+            Held::Never | Held::Released | Held::Ahead(_) => None,
         },
         _ => None,
     })
@@ -190,4 +190,41 @@ fn a_late_slot_is_missed_and_told_once() {
     let again = said(&told, 150);
     assert_eq!(again.last_missed, Some(Missed { slot: at(120), count: 2 }));
     assert_eq!(row(&decided(&told, 80)), "10 otherwise", "at the deadline it runs");
+}
+
+#[test]
+fn what_would_hold_a_slot_that_lies_ahead_is_said_today() {
+    let default = Policy::default;
+    let exhausted = |quiet: Option<Duration>| {
+        let failures =
+            (1..=5).map(|n: i64| stalled(&format!("p{n}"), "x", n.cast_unsigned(), -500 + n, -400)).collect();
+        (failures, Policy { failure_quiet_period: quiet, ..default() })
+    };
+    let said = |held: Held, executions: Vec<Execution>, policy: &Policy| {
+        let mut schedule = schedule("s");
+        schedule.status.held = held;
+        schedule.plan = Ok(every(3600));
+        let view = scheduled(target(executions, vec![]), vec![schedule]);
+        let decision = decide(&view, policy, at(30));
+        assert_eq!(crate::check::violations(&view, policy, at(30), &decision), []);
+        decision.actions.into_iter().find_map(|action| match action {
+            Action::Record(record) => Some(record.status.held),
+            _ => None,
+        })
+    };
+    let ahead = |executions, policy: &Policy| match said(Held::Never, executions, policy) {
+        Some(Held::Ahead(message)) => message.to_string(),
+        other => format!("{other:?}"),
+    };
+    let broken = || vec![broke("p", "x", 1, 0)];
+    assert!(ahead(broken(), &default()).starts_with("PreviousExecutionFailed: "), "{}", ahead(broken(), &default()));
+    let (failures, policy) = exhausted(None);
+    assert!(ahead(failures, &policy).starts_with("ExhaustedRetries: "));
+    // What time ends by then is not said, nor what may end by itself.
+    let (failures, policy) = exhausted(Some(Duration::from_mins(10)));
+    assert!(!ahead(failures, &policy).contains("ExhaustedRetries"));
+    assert!(!ahead(vec![stalled("p", "x", 1, 0, 9000)], &default()).contains("Recently"));
+    assert!(!ahead(vec![running("a", "r1")], &default()).contains("Busy"));
+    // When it has ended, the condition says so.
+    assert_eq!(said(Held::Ahead("PreviousExecutionFailed: x".into()), vec![], &default()), Some(Held::Released));
 }

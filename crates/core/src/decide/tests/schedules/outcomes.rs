@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fingerprint::Fingerprint;
-use crate::schedule::Child;
+use crate::schedule::{Child, SaidOfChild};
 
 /// Its last child is said to be at work, after so many failures; this is what is there of it.
 fn open(failures: u32, children: Vec<Child>) -> Schedule {
@@ -32,6 +32,16 @@ fn outcome_count_and_next_are_one_write() {
         ..failed.status.clone()
     };
     assert_eq!(status, expected);
+    // In the words of its child, where they are known.
+    let mut told = failed.clone();
+    let words = |slot: i64, words: &str| Some(Box::new(SaidOfChild { slot: at(slot), words: words.into() }));
+    let message = |it: &Schedule| said(it, 75).last_run.unwrap().message.unwrap();
+    told.memory.said = words(60, "task clean failed: exit code 1");
+    assert_eq!(*message(&told), *"WorkflowExecution ops/wfs-s-1800000060: Unknown: task clean failed: exit code 1");
+    told.memory.said = words(60, &"é".repeat(2000));
+    assert_eq!(message(&told).chars().count(), 1024, "as much as the CRD takes");
+    told.memory.said = words(0, "of another run");
+    assert_eq!(said(&told, 75), status);
     assert_eq!(only_record(&decided(&failed, 75)).gone, None);
     assert_eq!(decided(&Schedule { status, ..failed }, 75).actions, []);
 }

@@ -11,7 +11,7 @@ use crate::policy::TriagePolicy;
 use crate::reason::FailureReason;
 use crate::schedule::{Child, Heard};
 use crate::triage::{
-    Adjust, Analyst, AnalystRun, AnalystState, Begun, Every as Written, Evidence, FailureSeen, Field, Gathered,
+    Adjust, Analyst, AnalystRun, AnalystState, Began, Begun, Every as Written, Evidence, FailureSeen, Field, Gathered,
     Judgement, State, Suppressed, Triage, TriageSpec, Verdict, WHY, Wanted,
 };
 
@@ -187,9 +187,10 @@ fn a_triage_is_suppressed_in_the_cooldown_and_when_too_many_began() {
     let cold = failing(|it| of(it, 20 - 86_400));
     assert!(matches!(step(&cold, 20), Some(TriageDoes::Gather(_))));
     assert_eq!(step(&cold, 19), None);
+    let others = |begun| Begun::within_the_hour(vec![Began { at: at(15), beside: false }; begun], at(20));
     let busy = |analyst: Analyst, begun: usize| {
         let schedule = failing(|it| {
-            it.memory.others_begun = Begun::within_the_hour(vec![at(15); begun], at(20));
+            it.memory.others_begun = others(begun);
             spec(it).analyst = analyst;
         });
         step(&schedule, 20).is_none()
@@ -197,7 +198,7 @@ fn a_triage_is_suppressed_in_the_cooldown_and_when_too_many_began() {
     assert!(busy(Analyst::Pipeline, 10) && !busy(Analyst::Pipeline, 9));
     assert!(!busy(Analyst::BuiltIn, 10), "the table costs nothing");
     // That is counted with the failure that would have begun one.
-    let fails = |change: fn(&mut Schedule)| {
+    let fails = |change: &dyn Fn(&mut Schedule)| {
         let schedule = failing(|it| {
             it.status.failure_count = 2;
             it.status.last_run = Some(last_run(0, None));
@@ -205,10 +206,10 @@ fn a_triage_is_suppressed_in_the_cooldown_and_when_too_many_began() {
         });
         only_record(&decided(&schedule, 20)).suppressed
     };
-    assert_eq!(fails(|_| {}), None);
+    assert_eq!(fails(&|_| {}), None);
     assert_eq!(
-        fails(|it| {
-            it.memory.others_begun = Begun::within_the_hour([at(15); 10], at(20));
+        fails(&|it| {
+            it.memory.others_begun = others(10);
             spec(it).analyst = Analyst::Pipeline;
         }),
         Some(Suppressed::TooMany)
@@ -217,7 +218,7 @@ fn a_triage_is_suppressed_in_the_cooldown_and_when_too_many_began() {
         let triage = Triage { of: "wfs-s-1799990000".into(), at: at(-100), ..record(State::Noted) };
         it.status.triage = Some(Box::new(triage));
     };
-    assert_eq!(fails(cooldown), Some(Suppressed::Cooldown));
+    assert_eq!(fails(&cooldown), Some(Suppressed::Cooldown));
 }
 
 #[test]

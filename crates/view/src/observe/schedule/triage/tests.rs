@@ -20,6 +20,9 @@ fn a_verdict_may_change_only_parameters_that_the_template_has() {
     assert_eq!((read.analyst, read.after, read.timeout), (Analyst::Pipeline, 5, MINUTE));
     assert_eq!(read.allow_adjust, [Field::Interval, Field::Parameter("LEVEL".into())]);
     assert_eq!(read.template_timeout, None);
+    assert_eq!(read.room, limits::PARAMETERS_SIZE as usize - "LEVEL1".len());
+    assert_eq!(PARAMETERS_SIZE, limits::PARAMETERS_SIZE as usize);
+    assert_eq!(wfe_core::triage::PARAMETER_VALUE, limits::PARAMETER_VALUE as usize);
 }
 
 #[test]
