@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::hash::Hash;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::time::{DelayQueue, delay_queue};
 
@@ -155,6 +156,11 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
     /// Safe: a key is taken only when this returns.
     pub async fn next(&mut self) -> K {
         loop {
+            // What is due stands before what is marked from now on: of many schedules that are due at one moment, the
+            // last makes its child before the first children are looked at.
+            while let Some(Some(expired)) = poll_fn(|context| self.timers.poll_expired(context)).now_or_never() {
+                self.take_expired(expired);
+            }
             if let Some(key) = self.take() {
                 self.queued.remove(&key);
                 return key;
@@ -163,11 +169,15 @@ impl<K: Clone + Eq + Hash, A: Clone + Ord + Hash> Queue<K, A> {
                 std::future::pending::<()>().await;
             }
             if let Some(expired) = poll_fn(|context| self.timers.poll_expired(context)).await {
-                let (key, asker) = expired.into_inner();
-                self.timer_of.remove(&key);
-                self.mark(key, asker);
+                self.take_expired(expired);
             }
         }
+    }
+
+    fn take_expired(&mut self, expired: delay_queue::Expired<(K, A)>) {
+        let (key, asker) = expired.into_inner();
+        self.timer_of.remove(&key);
+        self.mark(key, asker);
     }
 
     /// Records that a key is being worked on, and for whom: marks are kept until it is done. Returns the lane for all
@@ -341,6 +351,23 @@ mod tests {
         queue.mark_after("later", (), Duration::ZERO);
         advance(Duration::from_secs(1)).await;
         assert_eq!(queue.next().now_or_never(), Some("later"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_due_stands_before_what_is_marked_later() {
+        let mut queue = queue();
+        (0..100).for_each(|key| queue.mark_after(key, (), Duration::from_secs(1)));
+        advance(Duration::from_secs(2)).await;
+        let first = queue.next().await;
+        queue.start(first, ());
+        (100..200).for_each(|key| queue.mark(key, ()));
+        queue.done(&first);
+        let mut rest = Vec::new();
+        while let Some(key) = queue.next().now_or_never() {
+            rest.push(key);
+        }
+        assert_eq!(rest.len(), 199);
+        assert!(rest[..99].iter().all(|key| *key < 100), "{rest:?}");
     }
 
     #[tokio::test(start_paused = true)]
