@@ -84,6 +84,7 @@ mod section_12;
 mod section_13;
 mod section_6;
 mod section_7;
+pub mod silence;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -180,12 +180,13 @@ impl Step<'_, '_> {
         failed.iter().rev().nth(usize::try_from(more).ok()?).map(|(_, ended)| *ended)
     }
 
-    /// Counts the triages of other schedules that had begun within the hour, and that every view shows.
+    /// Counts the triages of other schedules that had begun within the hour, and that every view shows. One of its own
+    /// namespace counts twice: it may begin while more are free than its namespace has had.
     fn too_many(&self, policy: &Policy, at: Seconds) -> Option<String> {
         let versions = |other: &Schedule<'_>| other.versions.iter().map(|(at, _)| *at).collect::<Vec<_>>();
-        let schedules = self.evidence.history.schedules.values();
-        let others: Vec<_> = schedules.filter(|it| it.object.uid != self.schedule.object.uid).collect();
-        let had_begun = |other: &&&Schedule<'_>| {
+        let mine = &self.schedule.object;
+        let others = self.evidence.history.schedules.values().filter(|it| it.object.uid != mine.uid);
+        let had_begun = |other: &&Schedule<'_>| {
             let views = views(self.evidence, self.at, versions(other).into_iter().chain(other.gone));
             let begun = |view: &Moment| {
                 let triage = &other.object_at(*view)["status"]["triage"];
@@ -193,9 +194,10 @@ impl Step<'_, '_> {
             };
             views.iter().all(|view| begun(view).is_some_and(|begun| at - HOUR < begun && begun <= at))
         };
-        let begun = u64::try_from(others.iter().filter(had_begun).count()).unwrap_or(u64::MAX);
+        let is_beside = |other: &Schedule<'_>| other.object.namespace == mine.namespace;
+        let begun: u64 = others.filter(had_begun).map(|other| if is_beside(other) { 2 } else { 1 }).sum();
         let most = u64::from(policy.triage_max_per_hour);
-        (begun >= most).then(|| format!("{begun} of others had begun within the hour, and {most} may"))
+        (begun >= most).then(|| format!("others had {begun} of {most} places within the hour, its namespace's doubled"))
     }
 
     /// A verdict on failures that have ended has no effect, whatever fails by now.
