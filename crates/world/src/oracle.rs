@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
+use wfe_auditor::silence::{self, TOLD_WITHIN};
 use wfe_auditor::{Change, ChangeType, Options, Policy, Request, audit};
 use wfe_core::Time;
 use wfe_core::check;
@@ -49,7 +50,7 @@ const TOLD: chrono::TimeDelta = chrono::TimeDelta::seconds(20);
 const AFTERMATH: chrono::TimeDelta = chrono::TimeDelta::minutes(4);
 
 /// Judges what the plan itself allows to be judged: what a calm course costs, and whether anybody was overlooked.
-pub fn judge_course(plan: &Plan, server: &Server, begin: Time, record: &Record, created: u64) {
+pub fn judge_course(plan: &Plan, server: &Server, (begin, end): (Time, Time), record: &Record, created: u64) {
     let again = attempts_again(server);
     let allowed = created * WRITES_EACH + again * WRITES_AGAIN + writes_of_schedules(server);
     if plan.faults.is_empty() && record.writes() > allowed {
@@ -63,6 +64,7 @@ pub fn judge_course(plan: &Plan, server: &Server, begin: Time, record: &Record, 
         let mut hindering = plan.faults.iter().filter(|fault| !fault.what.leaves_statuses());
         from - begin < AFTERMATH || hindering.any(|fault| at(fault.from) <= to && from <= at(fault.to) + AFTERMATH)
     };
+    judge_silence(plan, server, end, hinders, record);
     let mut unseen: BTreeMap<String, Time> = BTreeMap::new();
     for (_, change) in server.archive().filter(|(kind, _)| kind.kind == "WorkflowExecution") {
         let Some(object) = change.is.as_deref().or(change.was.as_deref()) else { continue };
@@ -78,6 +80,26 @@ pub fn judge_course(plan: &Plan, server: &Server, begin: Time, record: &Record, 
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 record.broken(format!("execution {name} had no status for {} seconds", waited.num_seconds()));
             }
+        }
+    }
+}
+
+/// Judges waits without a sign, where no fault kept the operator from acting when it was to act: that postpones what it
+/// does. A clock that is wrong makes any deadline come late.
+fn judge_silence(plan: &Plan, server: &Server, end: Time, hinders: impl Fn(Time, Time) -> bool, record: &Record) {
+    if plan.faults.iter().any(|fault| matches!(fault.what, Trouble::Clock { .. })) {
+        return;
+    }
+    let versions = server.archive().map(|(kind, change)| {
+        let object = change.is.as_deref();
+        let uid = object.or(change.was.as_deref()).and_then(|it| it["metadata"]["uid"].as_str()).unwrap_or_default();
+        silence::Version { at: change.at, kind: &kind.kind, uid, object }
+    });
+    let was_calm = |until: Time| !hinders(until - TOLD_WITHIN, until);
+    for lasted in silence::lasted(versions, end) {
+        // What is hindered when it is due is done when nothing hinders any more.
+        if was_calm(lasted.late) || was_calm(lasted.until) {
+            record.broken(lasted.to_string());
         }
     }
 }

@@ -155,10 +155,11 @@ impl World {
             drop(supervisor.await); // a panic is counted
         }
         let policy = self.policy()?;
-        let begin = self.clock.now() - self.begin.elapsed();
+        let end = self.clock.now();
+        let begin = end - self.begin.elapsed();
         let counts = self.api.look(|server| oracle::judge(&self.plan, server, begin, policy, &self.record));
         let created = counts.get("executions").copied().unwrap_or_default();
-        self.api.look(|server| oracle::judge_course(&self.plan, server, begin, &self.record, created));
+        self.api.look(|server| oracle::judge_course(&self.plan, server, (begin, end), &self.record, created));
         let executions = oracle::standing(&self.api, &NAMESPACES);
         self.look_again().await;
         cluster.abort();
