@@ -1,5 +1,7 @@
 //! What Prometheus sees of schedules (SPEC section 13.7).
 
+mod each;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use wfe_core::target::Target;
 use wfe_core::triage::{State, Suppressed, Triage, Verdict};
 use wfe_view::index::Key;
 
+use self::each::EachSchedule;
 use super::series::LimitedSeries;
 
 /// The labels of what has none: no namespace is called so, as it has a capital.
@@ -25,6 +28,8 @@ pub struct ScheduleMetrics {
     held: IntGaugeVec,
     failures: IntGaugeVec,
     unusable: IntGaugeVec,
+    slots: IntCounterVec,
+    success_due: IntGaugeVec,
     filed: IntGauge,
     creation_delay: Histogram,
     paused_by_triage: IntGauge,
@@ -59,6 +64,15 @@ impl ScheduleMetrics {
                 "workflowschedule_unusable",
                 "Schedules that make no execution until somebody corrects their spec, by why.",
                 &["reason"],
+            )?,
+            slots: IntCounterVec::new(
+                Opts::new("workflowschedule_slots_total", "Slots of a schedule, by what came of them: Run, or Missed."),
+                &["namespace", "schedule", "came_of"],
+            )?,
+            success_due: gauges(
+                "workflowschedule_success_due_timestamp_seconds",
+                "When the third slot of a schedule comes that no success has followed.",
+                &["namespace", "schedule"],
             )?,
             creation_delay: Histogram::with_opts(
                 HistogramOpts::new(
@@ -108,6 +122,8 @@ impl ScheduleMetrics {
         registry.register(Box::new(self.held.clone()))?;
         registry.register(Box::new(self.failures.clone()))?;
         registry.register(Box::new(self.unusable.clone()))?;
+        registry.register(Box::new(self.slots.clone()))?;
+        registry.register(Box::new(self.success_due.clone()))?;
         registry.register(Box::new(self.filed.clone()))?;
         registry.register(Box::new(self.creation_delay.clone()))?;
         registry.register(Box::new(self.paused_by_triage.clone()))?;
@@ -147,6 +163,7 @@ impl ScheduleMetrics {
         ScheduleGauges {
             held: self.held.clone(),
             failures: LimitedSeries::new(self.failures.clone(), OVERFLOW),
+            each: EachSchedule::new(self.slots.clone(), self.success_due.clone()),
             unusable: self.unusable.clone(),
             filed: self.filed.clone(),
             paused_by_triage: self.paused_by_triage.clone(),
@@ -159,6 +176,7 @@ impl ScheduleMetrics {
 pub struct ScheduleGauges {
     held: IntGaugeVec,
     failures: LimitedSeries<2>,
+    each: EachSchedule,
     unusable: IntGaugeVec,
     filed: IntGauge,
     paused_by_triage: IntGauge,
@@ -203,10 +221,11 @@ impl Stands {
 impl ScheduleGauges {
     /// Shows the schedules of a target as they were judged.
     pub fn show(&mut self, key: &Key, target: &Target, judged: &[(ScheduleId, ScheduleJudgement)]) {
-        if target.schedules.is_empty() && !self.shown.contains_key(key) {
+        if target.schedules.is_empty() && !self.shown.contains_key(key) && !self.each.knows(key) {
             return; // as on most targets
         }
-        self.forget(key);
+        self.forget_standing(key);
+        self.each.show(key, target);
         let judged: HashMap<&Uid, _> = judged.iter().map(|(id, judgement)| (&id.uid, judgement.held)).collect();
         for schedule in target.schedules.values() {
             let held = judged.get(&schedule.id.uid).copied().flatten();
@@ -226,6 +245,11 @@ impl ScheduleGauges {
 
     /// Shows nothing of the schedules of a target any more.
     pub fn forget(&mut self, key: &Key) {
+        self.each.forget(key);
+        self.forget_standing(key);
+    }
+
+    fn forget_standing(&mut self, key: &Key) {
         let shown = self.shown.remove(key).into_iter().flat_map(HashMap::into_values);
         for Shown { id, has_series, stands } in shown {
             self.count(stands, -1);
@@ -253,8 +277,9 @@ impl ScheduleGauges {
     pub fn forget_all(&mut self) {
         let shown: Vec<Key> = self.shown.keys().cloned().collect();
         for key in &shown {
-            self.forget(key);
+            self.forget_standing(key);
         }
+        self.each.forget_all();
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use prometheus::IntGaugeVec;
 
 /// How many have a series of their own (SPEC section 15).
-const MAX_SERIES: usize = 10_000;
+pub(super) const MAX_SERIES: usize = 10_000;
 
 /// The gauge, by `N` labels.
 pub(super) struct LimitedSeries<const N: usize> {
