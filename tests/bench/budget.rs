@@ -194,6 +194,24 @@ pub(crate) const BUDGETS: &[Budget] = &[
         value: |results| median(results, "schedules/creation/p99"),
     },
     Budget {
+        what: "500 cron schedules due in one second: the last child, to a client that creates the same on eight connections",
+        limit: Limit::AtMost(1.33),
+        unit: "",
+        value: |results| median(results, "schedules/minute/ratio"),
+    },
+    Budget {
+        what: "`decide` with 10,000 schedules of one target",
+        limit: Limit::AtMost(400.0),
+        unit: "ms",
+        value: |results| Some(median(results, "micro/schedules/of-one-target/10000")? / 1e6),
+    },
+    Budget {
+        what: "circuits, a turn among 50,000 schedules that wait for one",
+        limit: Limit::AtMost(100.0),
+        unit: "ms",
+        value: |results| Some(median(results, "micro/circuits/turn/50000")? / 1e6),
+    },
+    Budget {
         what: "memory of the index for a schedule with a child",
         limit: Limit::AtMost(2000.0),
         unit: "bytes",

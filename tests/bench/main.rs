@@ -287,7 +287,11 @@ async fn take(bench: &mut Bench, step: &str, size: &Size, most: usize) -> Result
         "fairness" => fairness::fairness(bench, size.fairness.0.min(most), size.fairness.1).await,
         "poison" => poison::poison(bench, size.poison.0.min(most), size.poison.1).await,
         "policies" => policies::policies(bench, size.policies).await,
-        "schedules" => schedules::schedules(bench, size.schedules.0.min(most), size.schedules.1, size.idle).await,
+        "schedules" => {
+            let (count, rounds) = size.schedules;
+            schedules::schedules(bench, count.min(most), rounds, size.idle).await?;
+            schedules::minute(bench, size.minute.0.min(most), size.minute.1).await
+        }
         "disturbed" => faults::faults(bench).await,
         _ => Ok(()),
     }

@@ -19,6 +19,8 @@ use crate::{Bench, player};
 
 /// How many fall due together.
 const TOGETHER: usize = 50;
+/// How many connections a client uses that creates as many executions one after the other.
+const CONNECTIONS: usize = 8;
 /// Before they do, all of them have been asked to, and the operator has planned them.
 const AHEAD: TimeDelta = TimeDelta::seconds(8);
 
@@ -29,7 +31,7 @@ pub(crate) async fn schedules(bench: &mut Bench, count: usize, rounds: usize, re
     let _player = Player::start(bench.client.clone(), &world.execution_namespace(), Mode::Plain);
     let measured = async {
         let begun = Instant::now();
-        create_all(&world, count).await?;
+        create(&world, count, &json!({"interval": "24h", "minInterval": "1s"})).await?;
         await_planned(&world, count).await?;
         bench.results.add("schedules/planned", "ms each", millis(begun.elapsed()) / float(count));
         let before = operator.requests().await?;
@@ -54,6 +56,63 @@ pub(crate) async fn schedules(bench: &mut Bench, count: usize, rounds: usize, re
     measured
 }
 
+/// Measures schedules that are all due at the same full minute, in so many rounds, beside a client that creates the
+/// same executions on eight connections: from the minute until the last child is there, and from its begin to its end.
+pub(crate) async fn minute(bench: &mut Bench, count: usize, rounds: usize) -> Result<()> {
+    let world = Arc::clone(&bench.worlds.operator);
+    let mut measured = Ok(());
+    for _ in 0..rounds {
+        measured = round(bench, &world, count).await;
+        clear(&world).await?;
+        if measured.is_err() {
+            break;
+        }
+    }
+    measured
+}
+
+async fn round(bench: &mut Bench, world: &World, count: usize) -> Result<()> {
+    let begun = Instant::now();
+    let clients = (0..CONNECTIONS).map(|of| async move {
+        for number in (of..count).step_by(CONNECTIONS) {
+            player::execution(world, &name(number), &target(number)).create().await?;
+        }
+        anyhow::Ok(())
+    });
+    futures::future::try_join_all(clients).await?;
+    let client = millis(begun.elapsed());
+    player::clear(world).await?;
+
+    let operator = Operator::start(world, &bench.subjects.program, None).await?;
+    let _player = Player::start(bench.client.clone(), &world.execution_namespace(), Mode::Plain);
+    let measured = async {
+        // None is due while they are made.
+        create(world, count, &json!({"cron": "* * * * *", "suspend": true})).await?;
+        let second = Utc::now().timestamp() % 60;
+        if second > 30 {
+            tokio::time::sleep(Duration::from_secs(u64::try_from(62 - second)?)).await;
+        }
+        let slot = Utc::now().timestamp() / 60 * 60 + 60;
+        let slot = DateTime::<Utc>::from_timestamp(slot, 0).context("no such time")?;
+        patch_all(world, 0..count, &json!({"suspend": false})).await?;
+        await_planned(world, count).await?;
+        anyhow::ensure!(Utc::now() < slot, "the schedules were not planned before the minute");
+        let delays = children(bench, world, 0..count, slot).await?;
+        anyhow::Ok(delays.into_iter().fold(0.0, f64::max))
+    }
+    .await;
+    operator.stop().await?;
+    let last = measured?;
+    bench.results.add("schedules/minute/last", "ms", last);
+    bench.results.add("schedules/minute/client", "ms", client);
+    bench.results.add("schedules/minute/ratio", "times the client", last / client);
+    bench.say(&format!(
+        "{count} schedules due at one minute: the last child after {last:.0} ms, a client on {CONNECTIONS} connections \
+         needs {client:.0} ms"
+    ));
+    Ok(())
+}
+
 fn objects(world: &World) -> Api<DynamicObject> {
     world.api(&manifests::resource("kubernaut.ai/v1alpha1", "WorkflowSchedule"), world.namespace())
 }
@@ -62,17 +121,24 @@ fn name(number: usize) -> String {
     format!("schedule-{number}")
 }
 
-async fn create_all(world: &World, count: usize) -> Result<()> {
+fn target(number: usize) -> String {
+    format!("node/{}", name(number))
+}
+
+/// Creates so many schedules with this plan.
+async fn create(world: &World, count: usize, plan: &Value) -> Result<()> {
     let of_an_execution = player::execution(world, "template", "node/template").json();
     let all = (0..count).map(|number| {
         let mut template = of_an_execution["spec"].clone();
-        template["targetResource"] = json!(format!("node/{}", name(number)));
-        json!({
+        template["targetResource"] = json!(target(number));
+        let mut schedule = json!({
             "apiVersion": "kubernaut.ai/v1alpha1",
             "kind": "WorkflowSchedule",
             "metadata": {"name": name(number), "namespace": world.namespace()},
-            "spec": {"interval": "24h", "minInterval": "1s", "template": {"spec": template}},
-        })
+            "spec": plan,
+        });
+        schedule["spec"]["template"] = json!({"spec": template});
+        schedule
     });
     let schedules = objects(world);
     stream::iter(all)
@@ -101,29 +167,41 @@ async fn fall_due(bench: &Bench, world: &World, round: usize, count: usize) -> R
     let slot = Utc::now() + AHEAD;
     let slot = DateTime::<Utc>::from_timestamp(slot.timestamp(), 0).context("no such time")?;
     let chosen: Vec<usize> = (0..TOGETHER.min(count)).map(|nth| (round * TOGETHER + nth) % count).collect();
-    let mut awaited: BTreeSet<String> =
-        chosen.iter().map(|number| format!("{}-{}", name(*number), slot.timestamp())).collect();
     let hint = json!({
         "nextRunAt": slot.to_rfc3339_opts(SecondsFormat::Secs, true),
         "expiresAt": (slot + TimeDelta::minutes(10)).to_rfc3339_opts(SecondsFormat::Secs, true),
         "reason": "the benchmark asks",
     });
+    patch_all(world, chosen.iter().copied(), &json!({"hint": hint})).await?;
+    children(bench, world, chosen, slot).await
+}
+
+/// Changes the specs of schedules.
+async fn patch_all(world: &World, which: impl IntoIterator<Item = usize>, spec: &Value) -> Result<()> {
     let schedules = objects(world);
-    stream::iter(chosen)
+    stream::iter(which)
         .map(|number| {
-            let (schedules, hint) = (schedules.clone(), hint.clone());
-            async move {
-                let patch = Patch::Merge(json!({"spec": {"hint": hint}}));
-                anyhow::Ok(schedules.patch(&name(number), &PatchParams::default(), &patch).await.map(drop)?)
-            }
+            let (schedules, patch) = (schedules.clone(), Patch::Merge(json!({"spec": spec})));
+            async move { anyhow::Ok(schedules.patch(&name(number), &PatchParams::default(), &patch).await.map(drop)?) }
         })
         .buffer_unordered(PARALLEL)
-        .try_collect::<()>()
-        .await?;
+        .try_collect()
+        .await
+}
+
+/// Returns how many milliseconds after a slot each of its children was seen.
+async fn children(
+    bench: &Bench,
+    world: &World,
+    of: impl IntoIterator<Item = usize>,
+    slot: DateTime<Utc>,
+) -> Result<Vec<f64>> {
+    let mut awaited: BTreeSet<String> =
+        of.into_iter().map(|number| format!("{}-{}", name(number), slot.timestamp())).collect();
     let mut seen = std::pin::pin!(changes(api::executions(world.namespace()).watch(&bench.client, "").await?));
     let mut delays = Vec::new();
     while !awaited.is_empty() {
-        let change = tokio::time::timeout(Duration::from_mins(1), seen.next()).await.context("a child was not made")?;
+        let change = tokio::time::timeout(Duration::from_mins(2), seen.next()).await.context("a child was not made")?;
         let object = change.context("the watch ended")??.object;
         if awaited.remove(&object.metadata.name) {
             delays.push(millis((Utc::now() - slot).to_std().unwrap_or_default()));

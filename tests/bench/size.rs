@@ -19,6 +19,8 @@ pub(crate) struct Size {
     pub(crate) fairness: (usize, usize),
     /// Schedules, and rounds of those that fall due together.
     pub(crate) schedules: (usize, usize),
+    /// Schedules that are due at the same minute, and rounds of them.
+    pub(crate) minute: (usize, usize),
     pub(crate) past: &'static [usize],
     pub(crate) starts: usize,
     pub(crate) idle: Duration,
@@ -35,6 +37,7 @@ pub(crate) const FULL: Size = Size {
     policies: 100,
     fairness: (2400, 3),
     schedules: (5000, 6),
+    minute: (500, 3),
     past: &[0, 2500, 10_000, 50_000, 100_000],
     starts: 5,
     idle: Duration::from_secs(30),
@@ -51,6 +54,7 @@ pub(crate) const QUICK: Size = Size {
     policies: 25,
     fairness: (600, 1),
     schedules: (200, 2),
+    minute: (100, 1),
     past: &[0, 2500],
     starts: 1,
     idle: Duration::from_secs(5),

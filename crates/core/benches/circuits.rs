@@ -8,15 +8,18 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use criterion::{BatchSize, BenchmarkId, Criterion};
 use wfe_core::Time;
-use wfe_core::circuit::{End, Event, Fold, Taken, What};
+use wfe_core::circuit::{Asks, End, Event, Fold, OpenCircuit, Taken, Turns, What};
 use wfe_core::fingerprint::{Fingerprint, Origin};
-use wfe_core::name::Uid;
+use wfe_core::name::{ScheduleId, Uid};
 use wfe_core::policy::Policy;
 use wfe_core::target::TargetName;
 
 const FINGERPRINTS: u32 = 100;
 const ENDS_A_SECOND: u32 = 50;
 const TARGETS: u32 = 5_000;
+/// How many schedules wait for a turn, and of how many namespaces.
+const LINED_UP: u32 = 50_000;
+const NAMESPACES: u32 = 1_000;
 
 fn main() {
     let short = Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(1));
@@ -43,8 +46,43 @@ fn main() {
     group.bench_function(BenchmarkId::new("fold", all.len()), |bencher| {
         bencher.iter_batched(|| all.clone(), |all| Fold::of(&policy, all), BatchSize::LargeInput);
     });
+    // After a probe the whole line is made anew, and its first one gets the turn.
+    let mut turns = Turns::default();
+    for number in 0..LINED_UP {
+        let (namespace, name) = (format!("team-{}", number % NAMESPACES).into(), format!("nightly-{number}").into());
+        let schedule = ScheduleId { uid: Uid::new(&format!("{number:08}")), namespace, name };
+        turns.wait(&schedule, Asks { circuit: open().fingerprint, failures: number % 7 });
+    }
+    group.bench_function(BenchmarkId::new("turn", LINED_UP), |bencher| {
+        let give = |mut turns: Turns| {
+            let mut circuits = [open()];
+            turns.give(&mut circuits, Time::UNIX_EPOCH);
+            (turns, circuits)
+        };
+        bencher.iter_batched(|| turns.clone(), give, BatchSize::LargeInput);
+    });
     group.finish();
     criterion.final_summary();
+}
+
+/// A circuit that has just been probed.
+fn open() -> OpenCircuit {
+    let later = Time::UNIX_EPOCH + TimeDelta::hours(1);
+    OpenCircuit {
+        fingerprint: fingerprint("ImagePullBackOff/registry/r.example"),
+        opened_at: Time::UNIX_EPOCH,
+        holds_from: Time::UNIX_EPOCH,
+        failed: 5,
+        failed_probes: 1,
+        probes: Arc::new([("team-0".into(), 1)].into()),
+        next_probe_at: later,
+        quiet_at: later,
+        turn: None,
+    }
+}
+
+fn fingerprint(text: &str) -> Fingerprint {
+    Fingerprint::parse(text).unwrap_or_else(|| unreachable!("{text} is one"))
 }
 
 /// The end of an execution of one of five thousand schedules: nine of ten failed, each with one of a hundred
@@ -52,7 +90,7 @@ fn main() {
 fn ended(number: u32) -> Event {
     let at = Time::UNIX_EPOCH + TimeDelta::seconds(i64::from(number / ENDS_A_SECOND));
     let (of, workflow) = (number % TARGETS, number % FINGERPRINTS);
-    let with = Fingerprint::parse(&format!("ConfigurationError/workflow/w{workflow}@1"));
+    let with = Some(fingerprint(&format!("ConfigurationError/workflow/w{workflow}@1")));
     let end = if number % 10 == 3 { End::Succeeded { began: at } } else { End::Failed { with, before: true } };
     let target = TargetName::parse(&format!("node/n{of}")).map(|target| target.chain());
     Event {

@@ -148,6 +148,7 @@ fn run(number: u32, progress: Progress) -> Run {
         cancel_reason: None,
         stopped: false,
         deleting: false,
+        stays: wfe_core::run::Stays::default(),
         doing: "".into(),
         total_tasks: Some(2),
         skipped_tasks: 0,

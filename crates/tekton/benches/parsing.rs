@@ -86,5 +86,6 @@ fn request() -> Option<RunRequest> {
         parameters: Arc::new([("MEMORY_LIMIT".into(), "512Mi".into()), ("REPLICAS".into(), "3".into())]),
         timeout: None,
         service_account: None,
+        scheduled_for: None,
     })
 }

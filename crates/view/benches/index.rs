@@ -11,6 +11,9 @@ use criterion::{BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput};
 use kube::api::{DynamicObject, WatchEvent};
 use serde_json::{Value, json};
 use wfe_core::Time;
+use wfe_core::action::Action;
+use wfe_core::decide::decide;
+use wfe_core::policy::Policy;
 use wfe_view::index::Delivery::{ListBegins, ListEnds};
 use wfe_view::index::{Delivery, Index, Kind};
 use wfe_view::lean::LeanObject;
@@ -20,6 +23,8 @@ use wfe_view::read::read;
 const STARTS: [u32; 3] = [100, 1000, 10_000];
 /// How many executions there are of each target.
 const PER_TARGET: u32 = 10;
+/// How many schedules one target has.
+const SCHEDULES: u32 = 10_000;
 /// The target whose run goes on.
 const BUSY: &str = "payment/deployment/payment-api";
 
@@ -29,6 +34,7 @@ fn main() {
     reading(&mut criterion);
     applying(&mut criterion);
     starting(&mut criterion);
+    crowded(&mut criterion);
     criterion.final_summary();
 }
 
@@ -101,6 +107,31 @@ fn starting(criterion: &mut Criterion) {
             bencher.iter_batched(|| deliver(&objects), start, BatchSize::PerIteration);
         });
     }
+    group.finish();
+}
+
+/// A decision on a target that has very many schedules, none of which is due.
+fn crowded(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("schedules");
+    group.sample_size(10).sampling_mode(SamplingMode::Flat);
+    let objects: Vec<_> = (0..SCHEDULES).map(|number| (Kind::Schedule, objects::schedule(number, BUSY))).collect();
+    let index = start(deliver(&objects));
+    let Some(mut target) = index.keys().next().and_then(|key| index.ready(key)).map(|entry| entry.target.clone())
+    else {
+        unreachable!("all lists are complete");
+    };
+    let now = target.schedules.values().filter_map(|it| it.status.planned_from).max().unwrap_or_default();
+    // Their statuses say what is next.
+    for action in decide(&target, &Policy::default(), now).actions {
+        let Action::Record(record) = action else { continue };
+        if let Some(schedule) = target.schedules.get_mut(&record.schedule.uid) {
+            schedule.status = *record.status;
+        }
+    }
+    group.throughput(Throughput::Elements(SCHEDULES.into()));
+    group.bench_function(BenchmarkId::new("of-one-target", SCHEDULES), |bencher| {
+        bencher.iter(|| decide(black_box(&target), &Policy::default(), now));
+    });
     group.finish();
 }
 
