@@ -38,6 +38,7 @@ pub(crate) fn first_run(wfe: &Value, execution_namespace: &str, bundle: &str, pa
                 "kubernaut.ai/cancel-reason": "",
                 "kubernaut.ai/cancelled-at": "",
                 "kubernaut.ai/released-at": "",
+                "kubernaut.ai/scheduled-for": "",
                 "kubernaut.ai/target-resource": "payment/deployment/payment-api",
                 "kubernaut.ai/workflow-execution": format!("{}/{}", text(namespace), text(name)),
                 "kubernaut.ai/workflow-execution-uid": wfe["metadata"]["uid"],

@@ -13,6 +13,7 @@ mod objects;
 mod pacing;
 mod plans;
 mod policies;
+mod restored;
 mod resume;
 mod tools;
 mod triage;

@@ -1,7 +1,11 @@
 //! What the auditor says, and whether enough has happened for that to mean something.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail, ensure};
-use wfe_auditor::Counts;
+use wfe_auditor::{Counts, silence};
+use wfe_core::Time;
+use wfe_testkit::record::{Change, Observed};
 use wfe_testkit::{Recording, World};
 
 /// What must have happened, and how often, for a soak to count: a hundred runs, and twenty of every decision. (Turns
@@ -47,6 +51,19 @@ pub(crate) async fn judge(world: &World, recording: Recording) -> Result<()> {
     println!("{} changes judged", changes.len());
     print!("{report}");
     let (violations, gaps) = (report.violations.len(), report.gaps.len());
+    let at = |change: &Observed| Time::UNIX_EPOCH + Duration::from_millis(change.at_ms);
+    let versions = changes.iter().map(|change| {
+        let uid = change.object["metadata"]["uid"].as_str().unwrap_or_default();
+        let object = (change.change != Change::Deleted).then_some(&change.object);
+        silence::Version { at: at(change), kind: &change.kind, uid, object }
+    });
+    let end = changes.iter().map(at).max().unwrap_or_default();
+    // No fault of the soak lasts for as long as an operator has.
+    let silent = silence::lasted(versions, end);
+    for lasted in &silent {
+        println!("{lasted}");
+    }
+    ensure!(silent.is_empty(), "{} waits had no sign", silent.len());
     ensure!(report.is_clean(), "the auditor found {violations} violations and {gaps} gaps");
     if let Some(missing) = missing(&report.counts) {
         bail!("too little happened for the soak to count: {missing}");

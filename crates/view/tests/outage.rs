@@ -21,7 +21,7 @@ use wfe_core::history::History;
 use wfe_core::name::{ExecutionId, Uid, Version};
 use wfe_core::policy::{CircuitPolicy, Policy};
 use wfe_core::reason::FailureReason;
-use wfe_core::schedule::{ChildOf, Keep, child_name};
+use wfe_core::schedule::{ChildOf, Keep, RefusedChild, child_name};
 use wfe_core::target::TargetName;
 use wfe_view::index::{CircuitNews, Delivery, ExecutionRecord, Index, Key, Kind, ScheduleRecord};
 use wfe_view::read::read;
@@ -84,6 +84,8 @@ struct Play {
     news: Vec<(Time, CircuitNews)>,
     version: u64,
     fails: Fails,
+    /// How many schedules, the first ones, the API server refuses the executions of once something is broken.
+    refused: usize,
     /// How long a run takes.
     takes: fn(&Play) -> TimeDelta,
     /// How many targets an orchestrator keeps trying.
@@ -122,6 +124,7 @@ impl Play {
             news: Vec::new(),
             version: 1,
             fails: Box::new(fails),
+            refused: 0,
             takes: |_| TimeDelta::seconds(1),
             orchestrated: 0,
             exhausted: BTreeSet::new(),
@@ -211,7 +214,17 @@ impl Play {
         }
         for action in decision.actions {
             match action {
-                Action::CreateChild { schedule, slot, .. } => self.make(&schedule.uid, slot),
+                Action::CreateChild { schedule, slot, .. } => {
+                    let (n, _) = self.schedules[&schedule.uid];
+                    if n < self.refused && self.now >= outage().start {
+                        self.runs.push((self.now, n));
+                        let refused = RefusedChild { slot, message: "a quota is used up".into() };
+                        self.index.child_refused(key, &schedule.uid, refused);
+                        self.decide_on(key); // as the engine does when it has learned something
+                    } else {
+                        self.make(&schedule.uid, slot);
+                    }
+                }
                 Action::Record(record) => {
                     self.version += 1;
                     let (n, known) = self.schedules.get_mut(&record.schedule.uid).unwrap();
@@ -392,31 +405,43 @@ fn without_circuits_each_schedule_finds_out_for_itself() {
     assert!(runs >= SCHEDULES * 5, "{runs}");
 }
 
-/// Some have a bad tag, and the registry is up: circuits change nothing, neither for the healthy nor for the broken.
+/// Some have a bad tag, or the API server refuses their executions, and the registry is up: circuits change nothing,
+/// neither for the healthy nor for the broken, whether slots are spread or all at the full minute.
 #[test]
 fn what_is_broken_by_itself_holds_nobody() {
-    for broken in [20, 50, 100] {
+    let spread = json!({"interval": "60s", "spread": "59s"});
+    let cron = json!({"cron": "* * * * *"});
+    for (what, every, broken, refused) in [
+        ("by a bad tag, spread", &spread, 20, 0),
+        ("by a bad tag, spread", &spread, 50, 0),
+        ("by a bad tag, spread", &spread, 100, 0),
+        ("by a bad tag, at the minute", &cron, 20, 0),
+        ("by a bad tag, at the minute", &cron, 50, 0),
+        ("by a bad tag, at the minute", &cron, 100, 0),
+        ("by refused creates", &spread, 50, 50),
+    ] {
         let [with, without] = [Policy::default(), without_circuits()].map(|policy| {
             let is_broken = move |begins: &Begins| begins.of < broken && begins.at >= outage().start;
-            Play::new(policy, is_broken).play(at(4500))
+            let play = Play::of(policy, SCHEDULES, every, |_| 0, is_broken);
+            Play { refused, ..play }.play(at(4500))
         });
         let all = at(0)..at(4500);
         let runs = |play: &Play| [0..broken, broken..SCHEDULES].map(|which| play.runs_of(which, &all).len());
         let ([broken_with, healthy_with], [broken_without, healthy_without]) = (runs(&with), runs(&without));
         let latest = |play: &Play| play.triaged.values().max().map(|at| *at - outage().start);
         println!(
-            "{broken} broken: {broken_with} of {broken_without} runs of the broken, {healthy_with} of {healthy_without} \
-             of the healthy, {} openings, triaged {} of {}, the last after {:?} and {:?}",
+            "{broken} {what}: {broken_with} of {broken_without} runs of the broken, {healthy_with} of \
+             {healthy_without} of the healthy, {} openings, triaged {} of {}, the last after {:?} and {:?}",
             with.openings(),
             with.triaged.len(),
             without.triaged.len(),
             latest(&with),
             latest(&without),
         );
-        assert_eq!(healthy_with, healthy_without, "{broken} broken");
-        assert!(broken_with * 100 >= broken_without * 95, "{broken} broken: {broken_with} of {broken_without}");
-        assert_eq!(with.triaged.len(), broken);
-        assert_eq!(without.triaged.len(), broken);
+        assert_eq!(healthy_with, healthy_without, "{broken} {what}");
+        assert!(broken_with * 100 >= broken_without * 95, "{broken} {what}: {broken_with} of {broken_without}");
+        assert_eq!(with.triaged.len(), broken, "{what}");
+        assert_eq!(without.triaged.len(), broken, "{what}");
     }
 }
 

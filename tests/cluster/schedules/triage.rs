@@ -13,6 +13,9 @@ use crate::audited::audited;
 use crate::expect::{condition, text};
 use crate::history::short;
 
+/// More triages in an hour than one namespace may begin otherwise.
+const MANY: (&str, &str) = ("--triage-max-per-hour", "100");
+
 /// Every run is refused: it fails before anything ran.
 async fn refuse_runs(world: &World) -> Result<()> {
     quota_of_none(world, "count/pipelineruns.tekton.dev", &look::pipeline_runs()).await
@@ -111,6 +114,39 @@ async fn the_third_failure_in_a_row_is_analysed_once_and_the_schedule_backs_off_
     world.close().await
 }
 
+/// Its first run broke half way, which a person cleared, and its second one was well: only what fails since is looked
+/// at (settled 28).
+#[tokio::test]
+async fn failures_before_the_last_success_are_no_evidence() -> Result<()> {
+    let world = World::new("triaged-streak").await?;
+    let recording = world.record_all().await?;
+    let held = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
+    let _operator = world.operator().start().await?;
+    let spec = json!({"interval": "60s", "minInterval": "1s", "history": {"failed": 10}});
+    create(&world, "nightly", "node/worker", &held, &spec).await?;
+    hurry(&world, "nightly").await?;
+    let broken = super::await_at_work(&world, "nightly").await?;
+    end_child(&world, &broken, "exit-1").await?;
+    await_failures(&world, "nightly", 1).await?;
+    crate::clearing::clear(&world, &broken, "looked").await?;
+    hurry(&world, "nightly").await?;
+    let well = super::await_at_work(&world, "nightly").await?;
+    end_child(&world, &well, "ok").await?;
+    await_outcome(&world, "nightly", "Completed").await?;
+    refuse_runs(&world).await?;
+    for failures in 1..=3 {
+        hurry(&world, "nightly").await?;
+        await_failures(&world, "nightly", failures).await?;
+    }
+    let filed = await_triage(&world, "nightly", "Filed").await?;
+    let triage = &filed["status"]["triage"];
+    assert_eq!(triage["fingerprint"], "ResourceExhausted/cluster", "{triage:#}");
+    assert!(text(&triage["fix"]).contains("quota"), "{triage:#}");
+    world.await_wfe(&broken, "is still on record", |it| it["status"]["phase"] == "Failed").await?;
+    audited(&world, recording).await?;
+    world.close().await
+}
+
 #[tokio::test]
 async fn what_breaks_each_time_is_paused_until_a_person_resumes_it() -> Result<()> {
     let world = World::new("paused-by-triage").await?;
@@ -179,7 +215,7 @@ async fn each_verdict_of_a_pipeline_has_its_effect_and_no_verdict_has_none() -> 
     let world = World::new("verdicts").await?;
     let recording = world.record_all().await?;
     let bundle = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
-    let _operator = world.operator().start().await?;
+    let _operator = world.operator().arg(MANY.0, MANY.1).start().await?;
     for (name, verdict, outcome, ..) in VERDICTS {
         let image = analyst(&world, name, verdict, outcome).await?;
         analysed(&world, name, &bundle, &image, &json!({})).await?;
@@ -300,7 +336,7 @@ async fn a_kill_before_or_after_any_write_of_a_triage_changes_nothing_in_the_end
         for (m, when) in [When::Before, When::After].into_iter().enumerate() {
             let name = format!("killed-{n}-{m}");
             let proxy = Proxy::start(world.control_plane()).await?;
-            let victim = world.operator().through(&proxy).start().await?;
+            let victim = world.operator().arg(MANY.0, MANY.1).through(&proxy).start().await?;
             analysed(&world, &name, &bundle, &image, &json!({})).await?;
             await_schedule(&world, &name, "is planned", |it| it["status"]["nextRunTime"].is_string()).await?;
             let mut gate = proxy.hold(when, move |request| sign(request) == Some(write));
@@ -308,7 +344,7 @@ async fn a_kill_before_or_after_any_write_of_a_triage_changes_nothing_in_the_end
             gate.reached().await.with_context(|| format!("{when:?} {write}"))?;
             victim.kill().await?;
             gate.abort();
-            let next = world.operator().start().await?;
+            let next = world.operator().arg(MANY.0, MANY.1).start().await?;
             let filed =
                 await_triage(&world, &name, "Filed").await.with_context(|| format!("killed {when:?} {write}"))?;
             assert_eq!(filed["status"]["failureCount"], 1, "{filed:#}");
