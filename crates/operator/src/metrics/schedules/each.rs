@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use prometheus::{IntCounterVec, IntGaugeVec};
 use wfe_core::Time;
-use wfe_core::name::{ScheduleId, Uid};
+use wfe_core::name::{ScheduleId, Uid, Version};
 use wfe_core::schedule::{Missed, Schedule, ScheduleStatus};
 use wfe_core::target::Target;
 use wfe_view::index::Key;
@@ -32,6 +32,8 @@ pub(super) struct EachSchedule {
 struct Known {
     id: ScheduleId,
     has_series: bool,
+    /// Its version, and whether it was leaving: while both stay, so does all that is shown of it.
+    of: Option<(Version, bool)>,
     seen: Seen,
     success_due: Option<Time>,
 }
@@ -76,6 +78,11 @@ impl EachSchedule {
     fn show_one(&mut self, schedule: &Schedule, was: Option<Known>) -> Known {
         let is = Seen::of(&schedule.status);
         let mut known = was.unwrap_or_else(|| self.begin(schedule, is));
+        let of = Some((schedule.version.clone(), schedule.leaving));
+        if known.of == of {
+            return known; // most decisions on a target change nothing of most of its schedules
+        }
+        known.of = of;
         if known.seen != is {
             let ended = is.last.filter(|(_, ended)| *ended);
             let runs = u32::from(ended.is_some() && ended != known.seen.last);
@@ -101,7 +108,7 @@ impl EachSchedule {
     fn begin(&mut self, schedule: &Schedule, seen: Seen) -> Known {
         let has_series = self.series < self.most;
         self.series += usize::from(has_series);
-        let known = Known { id: schedule.id.clone(), has_series, seen, success_due: None };
+        let known = Known { id: schedule.id.clone(), has_series, of: None, seen, success_due: None };
         for came_of in CAME_OF {
             let _ = self.slots.with_label_values(&known.labels(came_of));
         }

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use prometheus::core::Collector;
 use serde_json::{Value, json};
 use wfe_view::index::{Delivery, Kind};
@@ -9,11 +11,13 @@ const PLANNED_FROM: &str = "2027-01-15T08:00:00Z";
 
 /// A target with these schedules, each with what its status says.
 fn target(schedules: &[(&str, Value)]) -> Target {
+    static VERSION: AtomicU32 = AtomicU32::new(1);
     let mut target = Target::default();
+    let version = VERSION.fetch_add(1, Ordering::Relaxed).to_string();
     for (name, status) in schedules {
         let workflow = json!({"workflowId": "w", "version": "1", "containerImage": "registry.example/w:1"});
         let mut object = json!({
-            "metadata": {"name": name, "namespace": "ops", "uid": name, "resourceVersion": "1", "generation": 1},
+            "metadata": {"name": name, "namespace": "ops", "uid": name, "resourceVersion": version, "generation": 1},
             "spec": {
                 "interval": "60s", "template": {"spec": {"targetResource": "node/n", "workflowRef": workflow}},
             },
