@@ -118,10 +118,12 @@ fn fits(key: &str, value: &str, so_far: &Adjust, room: usize) -> Result<(), &'st
     let length = value.chars().count();
     let others = so_far.parameters.iter().filter(|(known, _)| ***known != *key);
     let all = others.map(|(_, value)| value.chars().count()).sum::<usize>() + length;
-    match () {
-        () if length > PARAMETER_VALUE => Err("is longer than the 8192 characters that a parameter may have"),
-        () if all > room => Err("makes the parameters longer than the 65536 characters that they may have together"),
-        () => Ok(()),
+    if length > PARAMETER_VALUE {
+        Err("is longer than the 8192 characters that a parameter may have")
+    } else if all > room {
+        Err("makes the parameters longer than the 65536 characters that they may have together")
+    } else {
+        Ok(())
     }
 }
 
