@@ -4,7 +4,7 @@ use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 use wfe_api::labels::MANAGED_BY;
 use wfe_api::workflow_schedule::KIND;
-use wfe_core::name::ScheduleId;
+use wfe_core::name::{ScheduleId, Version};
 use wfe_tekton::Redaction;
 use wfe_view::call::CallError;
 use wfe_view::lean::LeanObject;
@@ -30,12 +30,17 @@ impl Performer {
     ///
     /// # Errors
     /// `Changed` where it is another one by now, or is being deleted.
-    pub(super) async fn read_decided(&self, schedule: &ScheduleId, generation: i64) -> Result<DynamicObject> {
+    pub(super) async fn read_decided(
+        &self,
+        schedule: &ScheduleId,
+        generation: i64,
+        no_older: Option<&Version>,
+    ) -> Result<DynamicObject> {
         let is_as_decided = |found: &DynamicObject| {
             let meta = &found.metadata;
             is(meta, &schedule.uid) && meta.generation == Some(generation) && meta.deletion_timestamp.is_none()
         };
-        self.read_schedule(schedule).await?.filter(is_as_decided).ok_or_else(|| changed(schedule))
+        self.read_schedule(schedule, no_older).await?.filter(is_as_decided).ok_or_else(|| changed(schedule))
     }
 
     /// Creates an execution for a schedule, `found` as it is now. A create whose outcome is unknown is tried again

@@ -30,7 +30,7 @@ impl Performer {
             }
             Kind::Schedule => {
                 let (namespace, name, uid) = (object.namespace.clone(), object.name.clone(), object.uid.clone());
-                self.read_schedule(&ScheduleId { namespace, name, uid }).await?
+                self.read_schedule(&ScheduleId { namespace, name, uid }, None).await?
             }
             _ => self.read_run(&object.name).await?,
         };

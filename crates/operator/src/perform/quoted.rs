@@ -53,7 +53,7 @@ impl Performer {
             Quoted::Known(redaction) => return Some((*redaction).clone()),
             Quoted::Execution(execution) => (self.read_execution(execution).await, &execution.uid),
             Quoted::Run(run) => (self.read_run(&run.name).await, &run.uid),
-            Quoted::Schedule(schedule) => (self.read_schedule(schedule).await, &schedule.uid),
+            Quoted::Schedule(schedule) => (self.read_schedule(schedule, None).await, &schedule.uid),
         };
         let found = found.ok()?.filter(|found| is(&found.metadata, uid))?;
         Some(match quoted {

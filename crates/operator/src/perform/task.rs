@@ -10,14 +10,15 @@ use wfe_core::action::{Action, AttemptFacts, Change, Mark, Record, Tell, TriageS
 use wfe_core::chain::RunNumber;
 use wfe_core::ending::Skip;
 use wfe_core::execution::{Execution, ExecutionState};
-use wfe_core::name::{ExecutionId, RunId, Uid, Version};
+use wfe_core::name::{ExecutionId, RunId, ScheduleId, Uid, Version};
 use wfe_core::reason::{FailureReason, Refusal};
-use wfe_core::schedule::ScheduleStatus;
+use wfe_core::schedule::{Schedule, ScheduleStatus};
 use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
 use wfe_tekton::{Defaults, Evidence, RunRequest};
 use wfe_view::index::{Entry, Key};
 
+use super::children::changed;
 use super::{ChildCreation, Learned, PerformError, Result};
 use crate::status::Subject;
 
@@ -179,12 +180,11 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
         }
         Action::ReadOwner { owner } => Task::ReadOwner(owner),
         Action::CreateChild { schedule, generation, slot, start_before, not_made } => {
-            Task::CreateChild(ChildCreation { schedule, generation, slot, start_before, not_made })
+            let version = known_schedule(entry, &schedule)?.version.clone();
+            Task::CreateChild(ChildCreation { schedule, generation, version, slot, start_before, not_made })
         }
         Action::Record(record) => {
-            let known = entry.target.schedules.get(&record.schedule.uid);
-            let gone = || PerformError::Changed { what: format!("WorkflowSchedule {}", record.schedule) };
-            let shown = known.ok_or_else(gone)?.status.clone();
+            let shown = known_schedule(entry, &record.schedule)?.status.clone();
             Task::Record(Box::new(record), Box::new(shown))
         }
         Action::Triage(step) => Task::Triage(Box::new(step)),
@@ -203,6 +203,10 @@ fn prepare(entry: &Entry, action: Action) -> Result<Task> {
 
 fn known<'a>(entry: &'a Entry, id: &ExecutionId) -> Result<&'a Execution> {
     entry.target.executions.get(&id.uid).ok_or_else(|| gone(id))
+}
+
+fn known_schedule<'a>(entry: &'a Entry, id: &ScheduleId) -> Result<&'a Schedule> {
+    entry.target.schedules.get(&id.uid).ok_or_else(|| changed(id))
 }
 
 fn gone(execution: &ExecutionId) -> PerformError {

@@ -41,7 +41,7 @@ impl Performer {
     /// Reads what an analyst is shown: the schedule, and its last failures.
     async fn gather(&self, step: &TriageStep, gather: &Gather) -> Result<Vec<Learned>> {
         let schedule = &step.schedule;
-        let found = self.read_schedule(schedule).await?.filter(|found| is(&found.metadata, &schedule.uid));
+        let found = self.read_schedule(schedule, None).await?.filter(|found| is(&found.metadata, &schedule.uid));
         let found = found.ok_or_else(|| changed(schedule))?;
         let mut failed = Vec::with_capacity(gather.children.len());
         for (slot, uid) in &gather.children {
@@ -58,7 +58,7 @@ impl Performer {
     /// tried again under the same name.
     async fn analyse(&self, step: &TriageStep, analyse: &Analyse) -> Result<Vec<Learned>> {
         let schedule = &step.schedule;
-        let found = self.read_decided(schedule, analyse.generation).await?;
+        let found = self.read_decided(schedule, analyse.generation, None).await?;
         let triage = &found.data["status"]["triage"];
         if triage["of"] != *step.of || triage["state"] != State::Analysing.as_str() {
             return Err(changed(schedule));

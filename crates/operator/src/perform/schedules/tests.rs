@@ -70,10 +70,11 @@ fn a_child_takes_what_a_triage_has_adjusted_of_what_its_template_has() {
 
 /// A child that is to be made for the slot 1800000000, after the answer to an earlier create was lost, or not.
 fn creation(not_made: Option<Time>) -> ChildCreation {
-    ChildCreation { schedule: schedule(), generation: 3, slot: at(0), start_before: at(600), not_made }
+    let version = Version::new("7");
+    ChildCreation { schedule: schedule(), generation: 3, version, slot: at(0), start_before: at(600), not_made }
 }
 
-const SCHEDULE: &str = "/apis/kubernaut.ai/v1alpha1/namespaces/ops/workflowschedules/nightly";
+const SCHEDULE: &str = "/apis/kubernaut.ai/v1alpha1/namespaces/ops/workflowschedules/nightly?&resourceVersion=7";
 const CHILD: &str = "/apis/kubernaut.ai/v1alpha1/namespaces/ops/workflowexecutions/nightly-1800000000";
 const CHILDREN: &str = "/apis/kubernaut.ai/v1alpha1/namespaces/ops/workflowexecutions?";
 
