@@ -1,4 +1,4 @@
-//! The auditor at the end of a test: what was recorded must break no invariant (SPEC section 16).
+//! The auditor at the end of a test: what was recorded must break no invariant (section 16).
 
 use anyhow::Result;
 use wfe_testkit::{Observed, Recording, World};

@@ -1,5 +1,5 @@
 //! What a person and Prometheus see of a block: the condition `Blocked` and the gauges, from the failure to its end
-//! (SPEC section 15).
+//! (section 15).
 
 use anyhow::Result;
 use serde_json::{Value, json};

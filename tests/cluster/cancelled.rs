@@ -1,4 +1,4 @@
-//! A person's cancellation before anything ran: no failure of the target, and shown as what it is (SPEC section 7).
+//! A person's cancellation before anything ran: no failure of the target, and shown as what it is (section 7).
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};

@@ -1,5 +1,5 @@
 //! A block that a person lifts: what is skipped before, what runs after, and what the cleared execution says of it
-//! (SPEC section 10). Who may do so is the business of `admission/clearance.rs`.
+//! (section 10). Who may do so is the business of `admission/clearance.rs`.
 
 use anyhow::Result;
 use chrono::TimeDelta;

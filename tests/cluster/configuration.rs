@@ -1,4 +1,4 @@
-//! The `ConfigMap` of a running operator: what changes, what is refused, who is told (SPEC section 14).
+//! The `ConfigMap` of a running operator: what changes, what is refused, who is told (section 14).
 
 pub(crate) mod pause;
 mod start;

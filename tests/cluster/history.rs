@@ -1,4 +1,4 @@
-//! What the history of a target forbids (SPEC sections 6 and 7), by the shipped binary at its default settings.
+//! What the history of a target forbids (sections 6 and 7), by the shipped binary at its default settings.
 //!
 //! Time is moved in two ways, and never by waiting: histories are written with past times while no operator runs
 //! (`past`), and runs are ended in Tekton's place at past times while one does (`player`).

@@ -1,5 +1,5 @@
 //! Bad input that is nobody's mistake: a bundle that carries our marks, and as many and as large executions as somebody
-//! may create (SPEC section 17).
+//! may create (section 17).
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The lock held against deletions, leftovers and slow ends: SPEC section 5 on the real thing.
+//! The lock held against deletions, leftovers and slow ends:  section 5 on the real thing.
 
 use anyhow::Result;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};

@@ -1,5 +1,5 @@
 //! How executions end: every outcome of `wfe_tests::outcomes`, played through the operator on real Tekton, and what the
-//! execution says of it (SPEC section 9). `docs/reference/outcomes.md` is what was seen here.
+//! execution says of it (section 9). `docs/reference/outcomes.md` is what was seen here.
 //!
 //! The quick outcomes are played always; all of them, on two versions of Tekton, with `WFE_TEST_ALL=1`. With
 //! `WFE_WRITE_OUTCOMES=1` too, the page is written; else it is compared.

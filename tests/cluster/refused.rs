@@ -1,4 +1,4 @@
-//! A create that the API server refuses ends its execution as a pre-execution failure, or makes it wait (SPEC section
+//! A create that the API server refuses ends its execution as a pre-execution failure, or makes it wait (section
 //! 9).
 
 use std::path::Path;

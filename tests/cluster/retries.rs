@@ -1,4 +1,4 @@
-//! Retry inside an execution on real Tekton: timelines, conditions, what happens in the wait, and faults (SPEC section
+//! Retry inside an execution on real Tekton: timelines, conditions, what happens in the wait, and faults (section
 //! 11).
 //!
 //! The pods of most workflows here wait for their image until the test says how the attempt ends.

@@ -1,4 +1,4 @@
-//! Schedules on real Tekton: pacing, holds, hints, history, faults (SPEC section 12).
+//! Schedules on real Tekton: pacing, holds, hints, history, faults (section 12).
 //!
 //! Nobody waits for an interval: a hint asks for a run at once (`hurry`), and statuses are written with past times
 //! while no operator runs.

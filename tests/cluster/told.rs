@@ -1,4 +1,4 @@
-//! What is told of a refusal beside the object that it is about (SPEC section 17).
+//! What is told of a refusal beside the object that it is about (section 17).
 
 use anyhow::Result;
 use serde_json::json;

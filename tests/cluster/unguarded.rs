@@ -1,5 +1,5 @@
 //! What is set while its admission policy is away does not count until the policy is back, and its record says for ever
-//! that no policy has checked the name in it (SPEC section 17, ADR 13).
+//! that no policy has checked the name in it (section 17, ADR 13).
 
 use anyhow::{Result, ensure};
 use kube::Api;

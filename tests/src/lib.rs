@@ -21,7 +21,7 @@ pub use stable::stable;
 /// How far the view of an operator may be behind, with the time that a request takes: faults of the proxy hold both up.
 const LAG: Duration = Duration::from_secs(30);
 
-/// Ends a recording and has it judged together with the audit log (SPEC section 16). Everything has to have come to
+/// Ends a recording and has it judged together with the audit log (section 16). Everything has to have come to
 /// rest. Returns the changes and what the auditor says.
 pub async fn audit(world: &World, recording: Recording) -> Result<(Vec<Observed>, Report)> {
     audit_with(world, &[], recording).await

@@ -1,4 +1,4 @@
-//! `WorkflowSchedule`: when to run one workflow on one target again and again, and how that goes (SPEC section 12.1).
+//! `WorkflowSchedule`: when to run one workflow on one target again and again, and how that goes (section 12.1).
 //!
 //! The doc comments of the fields are what `kubectl explain wfs` prints: they are written for people who write YAML.
 //! Durations and times are as the API server has checked them; whether a cron expression has a slot at all, and what a

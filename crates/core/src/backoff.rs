@@ -1,6 +1,6 @@
 //! The one backoff of the project: `min(base * multiplier^(n-1), max)`, with a limit on the exponent and with jitter.
 //!
-//! Pure arithmetic on whole numbers (SPEC section 7). It cannot overflow for any input: what would overflow is the
+//! Pure arithmetic on whole numbers (section 7). It cannot overflow for any input: what would overflow is the
 //! maximum. It knows no clock, no state and no randomness: how many failures there were in a row is counted from their
 //! times ([`failures_in_a_row`]), and jitter is derived from a key, so that a restart computes the same wait.
 

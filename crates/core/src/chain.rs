@@ -1,4 +1,4 @@
-//! The names of a target's runs (SPEC section 5).
+//! The names of a target's runs (section 5).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What no decision may ever do: a second, independent reading of SPEC sections 5, 6, 7, 12 and 16.
+//! What no decision may ever do: a second, independent reading of  sections 5, 6, 7, 12 and 16.
 //!
 //! It is written to be obviously right, not to be fast, and shares no code with the rules, the history or the decision:
 //! where one of them is wrong, the two disagree. Tests run it on every decision.

@@ -1,4 +1,4 @@
-//! Whether anything of a workflow ran: three answers, each with what it rests on (SPEC section 9).
+//! Whether anything of a workflow ran: three answers, each with what it rests on (section 9).
 
 use std::fmt;
 

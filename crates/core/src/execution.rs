@@ -188,7 +188,7 @@ impl Cancellation {
     }
 }
 
-/// A person's word that what this execution and those before it left behind is in order (SPEC section 10).
+/// A person's word that what this execution and those before it left behind is in order (section 10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clearance {
     /// Why.

@@ -1,4 +1,4 @@
-//! What was found of a run that failed, when it had ended: whether anything of it ran, and why it failed (SPEC section
+//! What was found of a run that failed, when it had ended: whether anything of it ran, and why it failed (section
 //! 9).
 
 use crate::evidence::{Doubt, Started};

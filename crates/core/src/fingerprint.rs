@@ -1,4 +1,4 @@
-//! Fingerprints: what a failure has in common with others (SPEC section 13.1).
+//! Fingerprints: what a failure has in common with others (section 13.1).
 //!
 //! A fingerprint is `<reason>/<subject>`. The subject is what is to blame: a registry, the cluster, or a version of a
 //! workflow. It is computed once, when an execution ends, from what was found of its run and never from free text. It

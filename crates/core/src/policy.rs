@@ -9,11 +9,11 @@ use crate::backoff::{Backoff, Thousandths};
 pub struct Policy {
     /// The time-out of a workflow whose spec has none.
     pub default_timeout: Duration,
-    /// How long a run may take to be created, and then to start (section 5, 8).
+    /// How long a run may take to be created, and then to start (section 5.8).
     pub start_deadline: Duration,
-    /// How long a target may drain before somebody is told (section 5, 6).
+    /// How long a target may drain before somebody is told (section 5.6).
     pub drain_deadline: Duration,
-    /// How long a finished run is kept (section 5, 3).
+    /// How long a finished run is kept (section 5.3).
     pub retention: Duration,
     /// After how long a finished execution is removed whose spec says nothing (section 3.1). None: it is kept.
     pub ttl: Option<Duration>,
@@ -86,7 +86,7 @@ pub enum Scope {
 }
 
 impl Default for Policy {
-    /// The defaults of SPEC sections 6, 7 and 14.
+    /// The defaults of  sections 6, 7 and 14.
     fn default() -> Self {
         Self {
             default_timeout: Duration::from_mins(30),

@@ -1,10 +1,10 @@
-//! The closed words of failures and blocks (SPEC sections 3.1 and 6).
+//! The closed words of failures and blocks (sections 3.1 and 6).
 
 use std::fmt;
 
 use crate::chain::RunNumber;
 
-/// The seven failure reasons (SPEC section 3.1). The RemediationOrchestrator matches on them: there are no others.
+/// The seven failure reasons (section 3.1). The RemediationOrchestrator matches on them: there are no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureReason {
     /// A container was killed for its memory.

@@ -4,7 +4,7 @@ use crate::Time;
 use crate::name::Uid;
 use crate::run::Owner;
 
-/// A descendant of a run that is unfinished: while one is there the target is not free (section 5, 6).
+/// A descendant of a run that is unfinished: while one is there the target is not free (section 5.6).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Residue {
     /// Which object it is.

@@ -1,4 +1,4 @@
-//! Retry inside an execution: the policy, what is on record of each attempt, and whether there is another (SPEC section
+//! Retry inside an execution: the policy, what is on record of each attempt, and whether there is another (section
 //! 11).
 //!
 //! Pure: conditions are texts here, and somebody else answers them. [`next`] reads as the table of section 11: the
@@ -40,7 +40,7 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// The defaults of section 11, 1.
+    /// The defaults of section 11.1.
     fn default() -> Self {
         Self {
             max_attempts: 3,

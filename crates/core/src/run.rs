@@ -170,7 +170,7 @@ pub enum CancelReason {
 /// A place in the order in which the API server created the runs of a target.
 ///
 /// All runs of one list share a place: their order among each other is unknown, and each counts as earlier than the
-/// other (section 5, 1b).
+/// other (section 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Order(pub u64);
 

@@ -1,4 +1,4 @@
-//! One schedule (a `WorkflowSchedule` object), as far as decisions need it (SPEC section 12).
+//! One schedule (a `WorkflowSchedule` object), as far as decisions need it (section 12).
 //!
 //! A schedule makes an execution, its *child*, for each of its *slots*. It paces itself: a child that fails makes it
 //! wait longer, and everything else that a child does is what any execution does.

@@ -160,14 +160,14 @@ impl Target {
         }
     }
 
-    /// Tells whether the target drains: nothing runs on it, and something of what ran is left (SPEC section 5, 6).
+    /// Tells whether the target drains: nothing runs on it, and something of what ran is left (section 5.6).
     #[must_use]
     pub fn is_draining(&self) -> bool {
         let runs = |run: &Run| matches!(run.progress, Progress::Released) && run.is_unfinished();
         !self.residue.is_empty() && !self.runs.values().any(runs)
     }
 
-    /// Returns the namespace that asks for work on it (SPEC section 17): that of the oldest execution that has not
+    /// Returns the namespace that asks for work on it (section 17): that of the oldest execution that has not
     /// ended, then that of a schedule.
     #[must_use]
     pub fn asker(&self) -> Option<&Arc<str>> {

@@ -1,4 +1,4 @@
-//! Triage of a schedule that keeps failing (SPEC section 13.2 to 13.4): one look at its last failures by an analyst,
+//! Triage of a schedule that keeps failing (section 13.2 to 13.4): one look at its last failures by an analyst,
 //! whose verdict is applied within closed rights.
 //!
 //! An analyst is a table in this crate ([`builtin`]), or a workflow of somebody else: both say a [`Judgement`], and
@@ -323,7 +323,7 @@ pub struct Began {
     pub beside: bool,
 }
 
-/// The window in which triages are counted (SPEC section 13.2).
+/// The window in which triages are counted (section 13.2).
 pub const HOUR: Duration = Duration::from_hours(1);
 
 impl Begun {

@@ -1,6 +1,6 @@
 //! What stands in the way of a write that is tried again and again, and for how long it has been tried.
 //!
-//! The start deadline of section 5, 8 counts the time in which somebody tried to create a run, and no other. A process
+//! The start deadline of section 5.8 counts the time in which somebody tried to create a run, and no other. A process
 //! counts in memory, and stops counting whenever it does not try: while the execution is paused or another one has its
 //! turn, while the process does not lead, while it cannot see the cluster. What it has counted stands in the condition
 //! `Waiting`, written anew with every [`step`]. The process that leads next counts on from there as soon as it tries

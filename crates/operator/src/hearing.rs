@@ -1,7 +1,7 @@
 //! When each watch was last heard of, by a change or a bookmark; and that one was accepted.
 //!
 //! A layer of the client marks when a watch is accepted, and when bytes of it arrive. A view that has not been heard of
-//! for long is not trusted (SPEC section 5, 10), nor is a list that no watch follows. A watch that is accepted has
+//! for long is not trusted (section 5.10), nor is a list that no watch follows. A watch that is accepted has
 //! delivered nothing yet: an API server whose cache stands still accepts one watch after the other.
 
 use std::collections::HashMap;

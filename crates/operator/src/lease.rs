@@ -3,7 +3,7 @@
 //!
 //! As client-go does it: read, and write with the version that was read. Nobody compares wall clocks: a candidate times
 //! on its own monotonic clock for how long the record has not changed, and the leader stops by its own before that can
-//! be too long (`choice`). Safety does not rest on this (SPEC section 5, 2); it keeps replicas out of each other's way.
+//! be too long (`choice`). Safety does not rest on this (section 5.2); it keeps replicas out of each other's way.
 
 mod choice;
 

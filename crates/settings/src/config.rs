@@ -1,4 +1,4 @@
-//! What is in force: the flags, and over them the keys of the `ConfigMap` (SPEC section 14).
+//! What is in force: the flags, and over them the keys of the `ConfigMap` (section 14).
 //!
 //! A key of the `ConfigMap` is the flag of that name, and is read as if it stood behind all others on the command line:
 //! so there is one way to read a value, one message where it is bad, and one order of precedence.

@@ -1,4 +1,4 @@
-//! What is claimed of the protocol (SPEC section 16, as far as one target can show it).
+//! What is claimed of the protocol (section 16, as far as one target can show it).
 
 use std::fmt;
 

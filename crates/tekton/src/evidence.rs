@@ -1,4 +1,4 @@
-//! What was seen of a run's tasks and pods while it ran. Afterwards Tekton overwrites and deletes it (SPEC section 9).
+//! What was seen of a run's tasks and pods while it ran. Afterwards Tekton overwrites and deletes it (section 9).
 //!
 //! One [`Evidence`] belongs to one run. It takes each version of a TaskRun or pod that a watch delivers, keeps the
 //! first proof that a step ran, and until there is one, which pods only ever waited.

@@ -1,4 +1,4 @@
-//! Every reason that Tekton defines, and what it means here (SPEC section 9).
+//! Every reason that Tekton defines, and what it means here (section 9).
 //!
 //! A reason is a closed word in a field, so it may decide; a message never does. The versions say in whose sources the
 //! word stands: 1.9 is the oldest one supported, 1.12 the one that the tests run. A test reads the words from the

@@ -1,4 +1,4 @@
-//! Renders the `PipelineRun` of an execution (SPEC section 8).
+//! Renders the `PipelineRun` of an execution (section 8).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What the watches have delivered, as small parsed records by target.
 //!
 //! Synchronous and owned by one task, so there are no locks. It has no clock: times come with the deliveries. It knows
-//! when a target may be decided on: not before the watch has delivered what this process itself wrote to it (SPEC
-//! section 5, 7).
+//! when a target may be decided on: not before the watch has delivered what this process itself wrote to it
+//! (section 5.7).
 
 mod circuits;
 mod delivery;

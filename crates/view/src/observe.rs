@@ -154,7 +154,7 @@ fn origin(workflow: &Value) -> Origin {
 }
 
 /// Reads what an execution is to the schedule that it was made for: it names the schedule, with its uid, in its own
-/// namespace, and its name has the slot (SPEC section 12.5).
+/// namespace, and its name has the slot (section 12.5).
 fn child_of(id: &ExecutionId, made_for: &Value) -> Option<ChildOf> {
     let text = |key: &str| made_for[key].as_str();
     let (group, _) = text("apiVersion")?.split_once('/')?;

@@ -1,4 +1,4 @@
-//! A crowd of one namespace on a few targets (SPEC section 17): beside others it sends no more requests than the places
+//! A crowd of one namespace on a few targets (section 17): beside others it sends no more requests than the places
 //! of one namespace let it, and single executions of another namespace do not wait for it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]

@@ -1,4 +1,4 @@
-//! A day of a schedule whose workflow is malformed (SPEC section 12): how often it runs, with the wait that doubles
+//! A day of a schedule whose workflow is malformed (section 12): how often it runs, with the wait that doubles
 //! after each failure. Without it, each slot would make a run. `docs/schedules.md` has the numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]

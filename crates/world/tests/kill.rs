@@ -1,4 +1,4 @@
-//! A triage by a pipeline, and a kill between every two writes that are made for it (SPEC section 13.2): however far it
+//! A triage by a pipeline, and a kill between every two writes that are made for it (section 13.2): however far it
 //! had come, one execution analyses, its verdict is applied once, and the schedule goes on when a person resumes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]

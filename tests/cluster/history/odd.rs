@@ -93,7 +93,7 @@ async fn a_run_whose_clock_is_ahead_is_cut_and_one_whose_clock_is_behind_is_beli
         end_run(&world, name, how, at).await?;
         let ended = world.await_terminal(name).await?;
         let status = &ended["status"];
-        // At the most a minute after now, rounded up (SPEC section 9).
+        // At the most a minute after now, rounded up (section 9).
         let latest = Utc::now() + TimeDelta::seconds(61);
         assert!(moment(&status["completionTime"])? <= latest, "{ended:#}");
         assert!(text(&status["duration"]).ends_with('s'), "{ended:#}");

@@ -1,5 +1,5 @@
 //! Fifty random histories: what `explain` says of a newcomer to each while no operator runs is what an operator then
-//! does (SPEC sections 6, 7 and 10). No answer changes by time alone within three minutes.
+//! does (sections 6, 7 and 10). No answer changes by time alone within three minutes.
 //!
 //! `WFE_HISTORIES_SEED` repeats a run.
 

@@ -1,4 +1,4 @@
-//! Analysts as `config/samples` ships them, with their own scripts, and an analyst that never ends (SPEC section 13.3).
+//! Analysts as `config/samples` ships them, with their own scripts, and an analyst that never ends (section 13.3).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

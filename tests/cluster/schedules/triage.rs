@@ -1,5 +1,5 @@
 //! What keeps failing is analysed once, on real Tekton: by the built-in table, and by pipelines that say each verdict,
-//! or none (SPEC sections 13.2 to 13.4).
+//! or none (sections 13.2 to 13.4).
 
 use anyhow::{Context as _, Result, ensure};
 use chrono::TimeDelta;

@@ -171,7 +171,7 @@ impl std::fmt::Display for RunOutcome {
     }
 }
 
-/// Says what the time of the next run follows from (SPEC section 12.2).
+/// Says what the time of the next run follows from (section 12.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum NextRunReason {
     /// The interval.

@@ -1,5 +1,5 @@
 //! What is done about a `WorkflowSchedule` that keeps failing: what may be done, the record of it, and how a person
-//! ends it (SPEC section 13).
+//! ends it (section 13).
 //!
 //! Knows the fields and their limits. When a triage begins, what it finds and what its verdict does is decided
 //! elsewhere.

@@ -15,7 +15,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Compares the end that a run tells with what was taken, and with the commit (SPEC section 9): nothing where the
+    /// Compares the end that a run tells with what was taken, and with the commit (section 9): nothing where the
     /// clocks agree as far as can be seen.
     #[must_use]
     pub fn skew(&self, started_at: Option<Time>) -> Option<Skew> {

@@ -1,4 +1,4 @@
-//! What no step of an execution with a retry policy may be (SPEC section 11, 7).
+//! What no step of an execution with a retry policy may be (section 11.4).
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Check<'_> {
                 _ => false,
             });
             let count = steps.count();
-            self.expect("11.7", count <= 1, || format!("{} takes {count} steps at once", execution.id));
+            self.expect("11.4", count <= 1, || format!("{} takes {count} steps at once", execution.id));
         }
     }
 

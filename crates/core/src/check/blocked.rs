@@ -1,4 +1,4 @@
-//! What is said of blocks (SPEC section 15), read a second time.
+//! What is said of blocks (section 15), read a second time.
 
 use super::actions::Check;
 use crate::name::ExecutionId;

@@ -1,4 +1,4 @@
-//! What does not count while no policy guards it (SPEC section 17), read a second time.
+//! What does not count while no policy guards it (section 17), read a second time.
 
 use super::actions::Check;
 use super::record::Record;

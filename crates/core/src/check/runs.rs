@@ -1,4 +1,4 @@
-//! What becomes of a run that may not (SPEC sections 5 and 16).
+//! What becomes of a run that may not (sections 5 and 16).
 
 use super::actions::Check;
 use super::attempts::waiting_entry;

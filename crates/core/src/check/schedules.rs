@@ -1,4 +1,4 @@
-//! What no decision on schedules may be (SPEC sections 12.6 and 16.10 to 16.12).
+//! What no decision on schedules may be (sections 12.6 and 16.10 to 16.12).
 
 mod said;
 mod triage;

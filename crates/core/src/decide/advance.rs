@@ -26,7 +26,7 @@ pub(super) use end::{DRAIN, MAX_SKEW, SETTLE};
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(5);
 /// How long the status keeps silent about something that the run waits for, once it has said so: pods flap.
 const BETWEEN_WAITS: Duration = Duration::from_mins(1);
-/// How long after its time-out a run is cancelled by us, where Tekton has not done it (section 5, 8).
+/// How long after its time-out a run is cancelled by us, where Tekton has not done it (section 5.8).
 const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
 
 /// Moves one execution on.
@@ -221,7 +221,7 @@ impl<'a> Running<'a> {
         self.shown_proof().or(run.memory.seen.proof.as_ref())
     }
 
-    /// Deadlines of our own, since Tekton's can fail (section 5, 8): to start, and to finish. They count from the
+    /// Deadlines of our own, since Tekton's can fail (section 5.8): to start, and to finish. They count from the
     /// release, however long ago the commit was.
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
         let (released_at, finish) = (run.released_at?, self.should_end(run)?);

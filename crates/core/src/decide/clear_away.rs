@@ -90,8 +90,8 @@ fn may_be_next(target: &Target, owner: &Execution, run: &Run) -> bool {
     is_running && owner.retry.is_some() && target.last_number_of(owner).is_none_or(|last| run.number > last)
 }
 
-/// Deletes a finished run when it is older than the retention and drained, and nothing newer is unfinished (section 5,
-/// 3).
+/// Deletes a finished run when it is older than the retention and drained, and nothing newer is unfinished
+/// (section 5.3).
 fn expire(
     target: &Target,
     policy: &Policy,
@@ -118,7 +118,7 @@ fn expire(
     }
 }
 
-/// Says once that a target drains for too long. It never frees the target (section 5, 6).
+/// Says once that a target drains for too long. It never frees the target (section 5.6).
 fn warn_of_slow_drain(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
     if target.memory.drain_warned || !target.is_draining() {
         return;

@@ -121,7 +121,7 @@ fn refusal_of<'a>(contender: &Contender<'a>) -> Option<&'a Refusal> {
     contender.execution.recall().refusal.as_ref().filter(|_| contender.run.is_none())
 }
 
-/// Step (a), as long as the first try is not too long ago (section 5, 8).
+/// Step (a), as long as the first try is not too long ago (section 5.8).
 fn create<'a>(contender: &Contender<'a>, failures: &mut Failures<'a>, decision: &mut Decision) {
     let (execution, number) = (contender.execution, contender.target.next_number());
     if let Some(deadline) = create_deadline(failures.view, execution) {

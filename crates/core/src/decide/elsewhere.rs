@@ -1,5 +1,5 @@
-//! Reads the owners of finished runs that live in namespaces which no watch of this process delivers (SPEC section 11,
-//! 4): one that waits for its next attempt holds the target, and only a live read says so.
+//! Reads the owners of finished runs that live in namespaces which no watch of this process delivers
+//! (section 11.4): one that waits for its next attempt holds the target, and only a live read says so.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

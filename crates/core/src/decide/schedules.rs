@@ -1,5 +1,5 @@
-//! What becomes of the schedules of a target: which of them makes a child now, and what their statuses say (SPEC
-//! section 12.6).
+//! What becomes of the schedules of a target: which of them makes a child now, and what their statuses say
+//! (section 12.6).
 
 mod circuit;
 mod rows;

@@ -1,4 +1,4 @@
-//! Says in the status what an execution waits for, so that an empty phase never puzzles anyone (SPEC section 14).
+//! Says in the status what an execution waits for, so that an empty phase never puzzles anyone (section 14).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Whether the clearance and the cancellation of an execution count (SPEC section 17).
+//! Whether the clearance and the cancellation of an execution count (section 17).
 
 use super::{Cancellation, Clearance, Execution, ExecutionState, Recorded};
 use crate::guard::{Guard, Unguarded, Word, WordKind};

@@ -1,4 +1,4 @@
-//! What a clearance does (SPEC section 10): everything up to its execution neither blocks nor counts any more.
+//! What a clearance does (section 10): everything up to its execution neither blocks nor counts any more.
 //!
 //! It takes effect from `spec.clearance`, before a status says so, once it is known that its policy guarded it. One
 //! that comes when nothing is blocked changes nothing, for ever: so the status records which it was.

@@ -1,4 +1,4 @@
-//! The order of executions (SPEC section 6): by the number of their run, then by the time of their end, then by uid.
+//! The order of executions (section 6): by the number of their run, then by the time of their end, then by uid.
 //!
 //! Not every execution has a number: one whose spec is unusable never tried one. It stands behind the runs that had
 //! ended when it did. A time that is not known is taken for the one that lets less run: a success counts as early as

@@ -1,4 +1,4 @@
-//! A person has asked for the execution to stop before it started (SPEC section 3.1, `cancellation`).
+//! A person has asked for the execution to stop before it started (section 3.1, `cancellation`).
 
 use super::Contender;
 use crate::explain::Finding;

@@ -1,4 +1,4 @@
-//! Somebody has cleared a failure of the target, and nobody knows yet whether that counts (SPEC section 17): a skip is
+//! Somebody has cleared a failure of the target, and nobody knows yet whether that counts (section 17): a skip is
 //! final, so an execution that asks meanwhile waits until the operator has read the policies.
 
 use super::Contender;

@@ -1,5 +1,5 @@
 //! Nothing new starts while everything is paused, or the namespace of the execution or of its target; undecided
-//! executions wait (SPEC section 14).
+//! executions wait (section 14).
 
 use super::Contender;
 use crate::explain::Finding;

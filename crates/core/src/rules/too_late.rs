@@ -1,4 +1,4 @@
-//! Decided later than `startBefore`, it does not run (SPEC section 3.1): guards against an execution that a backup or a
+//! Decided later than `startBefore`, it does not run (section 3.1): guards against an execution that a backup or a
 //! GitOps tool makes again without its status.
 
 use super::Contender;

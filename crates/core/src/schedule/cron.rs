@@ -1,4 +1,4 @@
-//! Cron: the slots of an expression in a time zone (SPEC section 12.3).
+//! Cron: the slots of an expression in a time zone (section 12.3).
 //!
 //! croner parses the expression and walks the minutes of the wall clock. Which moments these minutes are is decided in
 //! [`slots`], with the zone database that is compiled in. croner could reckon in zones itself, but it gives up on a gap
@@ -71,7 +71,7 @@ pub enum CronError {
     Zone(String),
 }
 
-/// The slots of a cron expression in a zone (SPEC section 12.3).
+/// The slots of a cron expression in a zone (section 12.3).
 ///
 /// croner's form of an expression takes 7 kB, most of it a byte for each of 5,000 years. It is made anew for each
 /// question, which takes some microseconds, so that thousands of schedules fit in little memory.

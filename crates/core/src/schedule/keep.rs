@@ -1,4 +1,4 @@
-//! Which children stay, and for how long (SPEC section 12.7, "History").
+//! Which children stay, and for how long (section 12.7, "History").
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! When a schedule runs next (SPEC section 12.2): pure and total.
+//! When a schedule runs next (section 12.2): pure and total.
 
 use std::borrow::Cow;
 use std::time::Duration;

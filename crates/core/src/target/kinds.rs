@@ -1,6 +1,6 @@
 //! Short names, plurals and scopes of the built-in kinds.
 //!
-//! A table, not discovery: what discovery answers changes under us, and with it the lock key (SPEC section 4). Kinds
+//! A table, not discovery: what discovery answers changes under us, and with it the lock key (section 4). Kinds
 //! of others are not listed; for them the spelling is the identity.
 
 use Scope::{Cluster, Namespaced};

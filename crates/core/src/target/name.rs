@@ -1,4 +1,4 @@
-//! The canonical form of a target, and the names of its chain (SPEC sections 4 and 5).
+//! The canonical form of a target, and the names of its chain (sections 4 and 5).
 
 use std::fmt;
 use std::sync::Arc;

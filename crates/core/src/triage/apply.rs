@@ -1,4 +1,4 @@
-//! What becomes of a judgement (SPEC section 13.4): the only place that gives a verdict an effect. Whatever an analyst
+//! What becomes of a judgement (section 13.4): the only place that gives a verdict an effect. Whatever an analyst
 //! was talked into, it pauses its own schedule, or changes values that the schedule lists; all else is advice.
 
 use std::ops::RangeInclusive;
@@ -23,7 +23,7 @@ pub struct Applied {
     pub refused: Vec<Box<str>>,
 }
 
-/// The longest time-out that a verdict may set (SPEC section 13.4).
+/// The longest time-out that a verdict may set (section 13.4).
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// What bounds the values that a verdict may set.

@@ -1,4 +1,4 @@
-//! The built-in analyst (SPEC section 13.3): a table. The first line that fits every failure of the evidence decides.
+//! The built-in analyst (section 13.3): a table. The first line that fits every failure of the evidence decides.
 //! Words of messages choose the advice only, never whether something is paused or changed.
 
 use super::{Evidence, FailureSeen, Judgement, Verdict, Wanted};

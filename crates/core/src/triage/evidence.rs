@@ -6,7 +6,7 @@ use crate::Time;
 use crate::fingerprint::Fingerprint;
 use crate::reason::FailureReason;
 
-/// How many failures an analyst is shown, the newest first (SPEC section 13.3).
+/// How many failures an analyst is shown, the newest first (section 13.3).
 pub const MOST_FAILURES: usize = 5;
 
 /// What an analyst is shown.

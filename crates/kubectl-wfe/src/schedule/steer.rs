@@ -13,7 +13,7 @@ use crate::cli::ClusterArgs;
 use crate::moment::shown;
 use crate::output::{line, output};
 
-/// How long the hint counts that asks for a run now (SPEC section 12.4).
+/// How long the hint counts that asks for a run now (section 12.4).
 const COUNTS_FOR: TimeDelta = TimeDelta::minutes(10);
 
 /// Asks for a run now: a hint.

@@ -46,7 +46,7 @@ impl Engine {
         self.performer.clone().in_lane(self.queue.start(key, asker))
     }
 
-    /// Returns who asks for work on a target: targets are worked on in turn by that (SPEC section 17).
+    /// Returns who asks for work on a target: targets are worked on in turn by that (section 17).
     fn asker(&self, key: &Key) -> Asker {
         self.index.entry(key).and_then(|entry| entry.target.asker()).cloned()
     }

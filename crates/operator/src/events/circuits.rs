@@ -1,4 +1,4 @@
-//! The events about circuits, on the `ConfigMap` that says when they open (SPEC section 13.7).
+//! The events about circuits, on the `ConfigMap` that says when they open (section 13.7).
 
 use wfe_core::Time;
 use wfe_core::circuit::{ClosedCircuit, OpenCircuit};

@@ -1,4 +1,4 @@
-//! The events about a schedule (SPEC section 13.7): never on the plain path.
+//! The events about a schedule (section 13.7): never on the plain path.
 
 use wfe_core::Time;
 use wfe_core::name::ScheduleId;

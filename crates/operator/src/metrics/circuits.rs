@@ -1,4 +1,4 @@
-//! What Prometheus sees of circuits (SPEC section 13.7).
+//! What Prometheus sees of circuits (section 13.7).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use wfe_core::fingerprint::Fingerprint;
 
 use super::series::LimitedSeries;
 
-/// How many circuits have a series of their own (SPEC section 13.7).
+/// How many circuits have a series of their own (section 13.7).
 const MAX_CIRCUITS: usize = 100;
 /// The label of those that have none: no fingerprint is without a slash.
 const OVERFLOW: [&str; 1] = ["overflow"];

@@ -1,4 +1,4 @@
-//! What Prometheus sees of schedules (SPEC section 13.7).
+//! What Prometheus sees of schedules (section 13.7).
 
 mod each;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use prometheus::IntGaugeVec;
 
-/// How many have a series of their own (SPEC section 15).
+/// How many have a series of their own (section 15).
 pub(super) const MAX_SERIES: usize = 10_000;
 
 /// The gauge, by `N` labels.

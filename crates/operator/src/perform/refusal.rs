@@ -1,4 +1,4 @@
-//! What it means when the API server refuses to create a run (SPEC section 9).
+//! What it means when the API server refuses to create a run (section 9).
 
 use wfe_api::limits::cut;
 use wfe_core::reason::FailureReason;

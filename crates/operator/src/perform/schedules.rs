@@ -1,4 +1,4 @@
-//! What is done for schedules: their children are made, and their statuses written (SPEC section 12.5, 12.7).
+//! What is done for schedules: their children are made, and their statuses written (section 12.5, 12.7).
 
 use chrono::TimeDelta;
 use kube::api::{Api, DynamicObject, GetParams, Patch, PatchParams};

@@ -1,5 +1,5 @@
 //! What is done for a triage beside writing statuses: its evidence is read, an analyst is created, and what that has
-//! said is read (SPEC section 13.3).
+//! said is read (section 13.3).
 
 mod evidence;
 mod telling;

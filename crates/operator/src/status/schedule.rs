@@ -1,4 +1,4 @@
-//! Renders the status of a `WorkflowSchedule` (SPEC section 12.1).
+//! Renders the status of a `WorkflowSchedule` (section 12.1).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};

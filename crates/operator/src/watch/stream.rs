@@ -26,8 +26,8 @@ use wfe_view::source::PAGE;
 use super::page::Page;
 use crate::crds::{Crds, UnfitCrd};
 
-/// How long one watch request lasts, in seconds: below the three minutes after which a view counts as stale (SPEC
-/// section 5, 10).
+/// How long one watch request lasts, in seconds: below the three minutes after which a view counts as stale
+/// (section 5.10).
 const WATCH_SECONDS: u32 = 120;
 /// How long a connection may bring nothing before it counts as dead: the watch's own time and some.
 const SILENT_WATCH: Duration = Duration::from_secs(125);

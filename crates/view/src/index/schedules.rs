@@ -1,4 +1,4 @@
-//! The schedules, and which executions are their children (SPEC section 12.7).
+//! The schedules, and which executions are their children (section 12.7).
 //!
 //! A schedule is kept at the target of its template, with all of its children, also those on a target that it had
 //! before. Each child is told whether its schedule still needs it.

@@ -1,4 +1,4 @@
-//! Reads a `WorkflowSchedule` into the record that the index keeps (SPEC section 12.1). Total: an object of any shape
+//! Reads a `WorkflowSchedule` into the record that the index keeps (section 12.1). Total: an object of any shape
 //! has a record. A spec that cannot be used is told in words that name the field and what to do; no text quotes the
 //! value of a parameter.
 

@@ -1,4 +1,4 @@
-//! What no status of a schedule may say (SPEC sections 12.1, 12.6 and 16.12).
+//! What no status of a schedule may say (sections 12.1, 12.6 and 16.12).
 
 use super::super::actions::Check;
 use super::super::record::Record as Before;

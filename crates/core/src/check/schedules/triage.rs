@@ -1,4 +1,4 @@
-//! What no triage may do (SPEC sections 13.2 to 13.4, 16.13 and 16.15).
+//! What no triage may do (sections 13.2 to 13.4, 16.13 and 16.15).
 
 use super::super::actions::Check;
 use super::{secs, whole};

@@ -1,4 +1,4 @@
-//! What follows an attempt that has failed: another one, or the end (SPEC section 11).
+//! What follows an attempt that has failed: another one, or the end (section 11).
 
 use super::Running;
 use crate::Time;

@@ -1,6 +1,6 @@
-//! Follows an execution that waits for its next attempt: its finished run holds the target meanwhile (SPEC section 11,
-//! 4). A later attempt creates, looks and commits as the first one does; rules 2 to 5 are not asked again, as the
-//! execution has never let go.
+//! Follows an execution that waits for its next attempt: its finished run holds the target meanwhile (section 11.4). A
+//! later attempt creates, looks and commits as the first one does; rules 2 to 5 are not asked again, as the execution
+//! has never let go.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The rows of SPEC section 12.6, in order: the first that matches decides. This list is the specification.
+//! The rows of  section 12.6, in order: the first that matches decides. This list is the specification.
 
 use super::circuit::circuit;
 use super::status::hold;

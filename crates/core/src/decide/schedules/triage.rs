@@ -1,4 +1,4 @@
-//! When the failures of a schedule are analysed, and what its status says of that (SPEC sections 13.2 and 13.4).
+//! When the failures of a schedule are analysed, and what its status says of that (sections 13.2 and 13.4).
 //!
 //! A triage goes through writes to the status of its schedule: each step is derived from what is there, so a restart
 //! goes on wherever the last process stopped. It never delays the schedule itself: evidence is read and an analyst
@@ -162,7 +162,7 @@ fn stage<'a>(case: Case<'a>, status: &'a ScheduleStatus) -> Stage<'a> {
     }
 }
 
-/// Tells whether a triage begins now (SPEC section 13.2).
+/// Tells whether a triage begins now (section 13.2).
 fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
     let Case { schedule, view, .. } = case;
     let spec = &schedule.triage;

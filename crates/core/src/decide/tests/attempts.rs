@@ -1,4 +1,4 @@
-//! Attempts: what follows one that failed, what happens between two, and who is kept waiting (SPEC section 11).
+//! Attempts: what follows one that failed, what happens between two, and who is kept waiting (section 11).
 
 use super::*;
 use crate::action::AttemptFacts;

@@ -1,4 +1,4 @@
-//! What a person has set counts while its policies are in force (SPEC section 17, ADR 13).
+//! What a person has set counts while its policies are in force (section 17, ADR 13).
 
 use super::*;
 use crate::guard::{Guard, WordKind};

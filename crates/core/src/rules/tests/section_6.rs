@@ -1,4 +1,4 @@
-//! Rule 2 with its scopes, recoveries and clearances; rules 3 to 5 where clearances meet them (SPEC section 6).
+//! Rule 2 with its scopes, recoveries and clearances; rules 3 to 5 where clearances meet them (section 6).
 
 use super::*;
 use crate::execution::Recorded::{Effective, Ineffective, Not};

@@ -1,4 +1,4 @@
-//! The order of the history, the counter's edges, and statuses that are odd (SPEC sections 6 and 7).
+//! The order of the history, the counter's edges, and statuses that are odd (sections 6 and 7).
 
 use super::*;
 use crate::execution::FailedState;

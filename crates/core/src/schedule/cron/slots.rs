@@ -1,4 +1,4 @@
-//! The moments of wall-clock minutes in a zone whose clock is moved (SPEC section 12.3).
+//! The moments of wall-clock minutes in a zone whose clock is moved (section 12.3).
 //!
 //! ```text
 //!  clock moved forward                      clock moved back

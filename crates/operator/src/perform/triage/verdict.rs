@@ -1,4 +1,4 @@
-//! Reads what an analyst has said (SPEC section 13.3). It is text of somebody else: bounded first, then read as JSON,
+//! Reads what an analyst has said (section 13.3). It is text of somebody else: bounded first, then read as JSON,
 //! and refused with a reason. What a verdict may do is decided elsewhere.
 
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Reads what a schedule says of its triage, in its spec and its status (SPEC sections 12.1 and 13.4). Total: what
+//! Reads what a schedule says of its triage, in its spec and its status (sections 12.1 and 13.4). Total: what
 //! cannot be read gives no right, and pauses nothing.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Outcomes that are recorded one by one are the fold of all of them (SPEC section 16.12); acting on decisions ends.
+//! Outcomes that are recorded one by one are the fold of all of them (section 16.12); acting on decisions ends.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! When a triage begins, how it goes on, and what its verdict does (SPEC sections 13.2 to 13.4).
+//! When a triage begins, how it goes on, and what its verdict does (sections 13.2 to 13.4).
 
 use std::sync::Arc;
 
