@@ -50,7 +50,7 @@ test: versions-rust assets assets-helm assets-prometheus bins ## Run all tests (
 test-all: versions-rust assets assets-oldest assets-helm assets-prometheus assets-previous bins ## Run all tests, the long variants too (half an hour)
 	@WFE_TEST_ALL=1 .ci/test
 	cargo run --quiet --bin soak -- --minutes 1
-	cargo run --quiet --release -p wfe-sim --bin model
+	cargo run --quiet --release -p wfe-model --bin model
 	$(MAKE) --no-print-directory test-release
 
 # Also runs the static binary as the chart deploys it.
@@ -60,7 +60,7 @@ test-release: versions-rust assets assets-helm bins $(AUDITABLE) $(CYCLONEDX) $(
 
 .PHONY: simulate
 simulate: versions-rust ## Play the operator in virtual time, by the plans of SEEDS seeds
-	cargo run --quiet --profile harness --package wfe-world --bin world -- seeds --count $(or $(SEEDS),1000) $(ARGS)
+	cargo run --quiet --profile harness --package wfe-simulation --bin simulate -- seeds --count $(or $(SEEDS),1000) $(ARGS)
 
 .PHONY: soak
 soak: versions-rust assets bins ## Run two operators under load and faults for MINUTES, and judge what happened

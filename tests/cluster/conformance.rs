@@ -1,4 +1,4 @@
-//! The fake API server of `crates/world` answers as the real one does: the same plans, played on both.
+//! The fake API server of `tests/simulation` answers as the real one does: the same plans, played on both.
 //!
 //! Controllers are stopped here: what a plan does not ask for must not happen. `WFE_TEST_ALL=1` plays a hundred
 //! thousand requests, and `WFE_CONFORMANCE_SEED=N` one plan alone.
@@ -10,9 +10,9 @@ use chrono::{DateTime, TimeDelta};
 use futures::{StreamExt as _, stream};
 use kube::Client;
 use serde_json::json;
+use wfe_simulation::conformance::{Line, Plan, difference, generated, play, prepare, tabled, wrong_rows};
+use wfe_simulation::service::FakeApi;
 use wfe_testkit::{ControlPlane, Options, manifests};
-use wfe_world::conformance::{Line, Plan, difference, generated, play, prepare, tabled, wrong_rows};
-use wfe_world::service::FakeApi;
 
 /// How many requests a random plan has.
 const REQUESTS: usize = 500;

@@ -1,0 +1,125 @@
+//! A registry that is down while many schedules of it have slots (settled 36): how often they run, and how soon
+//! all run again, with circuits and without. `docs/testing.md` has the numbers.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use wfe_simulation::plan::{Act, Deed, Fault, Millis, NAMESPACES, NewSchedule, Plan, Trouble};
+use wfe_simulation::world::{How, play};
+
+const SECOND: Millis = 1000;
+const MINUTE: Millis = 60 * SECOND;
+/// All schedules are there after a minute, and have run once or twice when the registry goes down.
+const DOWN_FROM: Millis = 3 * MINUTE;
+const WITHOUT_CIRCUITS: [&str; 2] = ["--outage-targets=0", "--breaker-threshold=0"];
+
+/// What an outage has cost.
+#[derive(Debug)]
+struct Cost {
+    /// How many executions were made while the registry was down.
+    runs: usize,
+    /// How many of them later than a minute after it went down: with circuits, the probes.
+    later: usize,
+    /// How long after its end the first of each schedule had completed, for the last of them. None where one had not by
+    /// the end of the play.
+    recovered_after: Option<Millis>,
+    /// How many executions were made within one second after its end, at the most.
+    at_once: usize,
+}
+
+/// Plays an outage of so many minutes with so many schedules of one minute, and goes on for so long after it. The
+/// schedules are of these namespaces in turn.
+fn outage(namespaces: &[&str], schedules: u64, minutes: u64, after: u64, flags: &[&str]) -> Cost {
+    let in_turn: Vec<_> = namespaces.iter().cycle().take(schedules.try_into().unwrap()).collect();
+    let schedule = |number: u64| NewSchedule {
+        name: format!("{}/tick-{number}", in_turn[usize::try_from(number).unwrap()]),
+        target: format!("node/worker-{number}"),
+        workflow: "cleanup".to_owned(),
+        story: "success".to_owned(),
+        spec: json!({"interval": "1m"}),
+        ..NewSchedule::default()
+    };
+    let to = DOWN_FROM + minutes * MINUTE;
+    let acts =
+        (0..schedules).map(|number| Act { at: number * MINUTE / schedules, what: Deed::Schedule(schedule(number)) });
+    let end = Act { at: to + after * MINUTE, what: Deed::Touch("ops/nobody".to_owned()) };
+    let down = Trouble::RegistryDown { registry: "registry.test".to_owned() };
+    let plan = Plan {
+        seed: schedules,
+        replicas: 1,
+        flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+        tekton: "v1.12.0".to_owned(),
+        acts: acts.chain([end]).collect(),
+        faults: vec![Fault { from: DOWN_FROM, to, replica: None, what: down }],
+    };
+    let outcome = play(&plan, How { lines: true }).unwrap();
+    assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
+    cost(&outcome.lines, schedules, to)
+}
+
+/// Reads from the requests what an outage has cost that ended at a time.
+fn cost(lines: &[String], schedules: u64, to: Millis) -> Cost {
+    let mut made = Vec::new();
+    let mut recovered: BTreeMap<String, Millis> = BTreeMap::new();
+    for line in lines {
+        let mut words = line.splitn(5, ' ');
+        let (at, _, method, uri) =
+            (words.next().unwrap(), words.next(), words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (at, body) = (at.parse::<Millis>().unwrap(), words.next().unwrap_or_default());
+        let path = uri.split('?').next().unwrap_or_default();
+        if method == "POST" && path.ends_with("/workflowexecutions") && !body.contains("-triage\"") {
+            made.push(at);
+        }
+        if method == "PATCH" && at >= to && body.contains("\"phase\":\"Completed\"") {
+            let name = path.trim_end_matches("/status").rsplit('/').next().unwrap_or_default();
+            let schedule = name.rsplit_once('-').unwrap_or_default().0.to_owned();
+            recovered.entry(schedule).or_insert(at - to);
+        }
+    }
+    let all_run = recovered.len() as u64 == schedules;
+    let seconds: BTreeSet<Millis> = made.iter().filter(|at| **at >= to).map(|at| at / SECOND).collect();
+    let in_second = |second: &Millis| made.iter().filter(|at| *at / SECOND == *second).count();
+    let down = DOWN_FROM..to;
+    Cost {
+        runs: made.iter().filter(|at| down.contains(at)).count(),
+        later: made.iter().filter(|at| (down.start + MINUTE..to).contains(at)).count(),
+        recovered_after: recovered.values().copied().max().filter(|_| all_run),
+        at_once: seconds.iter().map(in_second).max().unwrap_or_default(),
+    }
+}
+
+/// Ten minutes and forty schedules: each fails once, in the first minute, and waits for two by its own backoff. The
+/// circuit is probed after 2, 4 and 8 minutes; what comes next is after 16, six minutes after the end. Without circuits
+/// each fails after 0, 2 and 6 minutes.
+#[test]
+fn a_registry_that_is_down_is_asked_by_one_schedule_at_a_time() {
+    for namespaces in [&["ops"][..], &NAMESPACES] {
+        let with = outage(namespaces, 40, 10, 9, &[]);
+        println!("with circuits, in {namespaces:?}: {with:?}");
+        assert_eq!((with.runs, with.later), (43, 3), "{with:?}");
+        assert!(with.recovered_after.is_some_and(|it| it <= 8 * MINUTE), "{with:?}");
+        assert!(with.at_once <= 5, "they go on one after the other: {with:?}");
+    }
+    let without = outage(&["ops"], 40, 10, 9, &WITHOUT_CIRCUITS);
+    println!("without: {without:?}");
+    assert!(without.runs >= 100, "{without:?}");
+}
+
+/// An hour and two hundred schedules, with `WFE_TEST_ALL=1`.
+#[test]
+fn an_outage_of_an_hour_costs_each_a_failure_and_eight_probes() {
+    if std::env::var_os("WFE_TEST_ALL").is_none() {
+        return;
+    }
+    let with = outage(&["ops"], 200, 60, 9, &[]);
+    println!("with circuits: {with:?}");
+    assert_eq!((with.runs, with.later), (208, 8), "{with:?}");
+    assert!(with.recovered_after.is_some_and(|it| it <= 8 * MINUTE), "{with:?}");
+    assert!(with.at_once <= 16, "they go on one after the other: {with:?}");
+    // Until all have recovered it would be another half hour, by their own backoff, and thousands of executions.
+    let without = outage(&["ops"], 200, 60, 0, &WITHOUT_CIRCUITS);
+    println!("without: {without:?}");
+    assert!(without.runs > 900, "{without:?}");
+}

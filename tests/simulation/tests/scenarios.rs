@@ -1,0 +1,87 @@
+//! Stories of one fault each: a plan, and beside it what the replicas wrote and how all ended. `UPDATE=1` writes the
+//! files anew; read them then.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use wfe_simulation::plan::Plan;
+use wfe_simulation::world::{How, play};
+
+fn scenarios() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
+}
+
+/// Tells a play: each write with its time, and how all ended. Reads are counted; the Lease is left out.
+fn tell(plan: &Plan) -> String {
+    let outcome = play(plan, How { lines: true }).unwrap();
+    let mut told = String::new();
+    let mut reads = 0;
+    for line in &outcome.lines {
+        let mut words = line.splitn(5, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        let (at, replica, method, uri, body) = (word(), word(), word(), word(), word());
+        let path = uri.split('?').next().unwrap_or_default();
+        if method == "GET" {
+            reads += u32::from(!uri.contains("watch=true") && !path.contains("/leases"));
+            continue;
+        }
+        if path.contains("/leases") {
+            continue;
+        }
+        let object: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+        let resource = path.split_once("/namespaces/").map_or(path, |(_, rest)| rest);
+        let name = object["metadata"]["name"].as_str().filter(|_| method == "POST").unwrap_or_default();
+        let phase = object["status"]["phase"].as_str().map(|phase| format!(" phase {phase}")).unwrap_or_default();
+        let seconds: f64 = at.parse::<f64>().unwrap() / 1000.0;
+        let line = format!("{seconds:>9.3} {replica} {method:<6} {resource} {name}{phase}");
+        writeln!(told, "{}", line.trim_end()).unwrap();
+    }
+    writeln!(told, "{reads} reads").unwrap();
+    for execution in &outcome.executions {
+        writeln!(told, "{execution}").unwrap();
+    }
+    for violation in &outcome.violations {
+        writeln!(told, "BROKEN: {violation}").unwrap();
+    }
+    told
+}
+
+#[test]
+fn each_scenario_goes_as_it_is_told() {
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut problems = Vec::new();
+    let mut played = 0;
+    for entry in std::fs::read_dir(scenarios()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        played += 1;
+        let (golden, told) = (path.with_extension("txt"), tell(&Plan::read(&path).unwrap()));
+        if update {
+            std::fs::write(&golden, &told).unwrap();
+        }
+        let expected = std::fs::read_to_string(&golden).unwrap_or_default();
+        if told.contains("BROKEN") || told != expected {
+            let differs: Vec<String> = diff(&expected, &told);
+            problems.push(format!("{}:\n{}", path.file_stem().unwrap().display(), differs.join("\n")));
+        }
+    }
+    assert!(played > 10, "only {played} scenarios");
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// The lines that are expected and missing (`-`), and those that are there and not expected (`+`).
+fn diff(expected: &str, told: &str) -> Vec<String> {
+    let (before, after): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), told.lines().collect());
+    let missing = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
+    let added = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
+    missing.chain(added).collect()
+}
+
+#[test]
+fn a_difference_is_shown_line_by_line() {
+    assert_eq!(diff("a\nb\nc\n", "a\nx\nc\n"), ["- b", "+ x"]);
+}
