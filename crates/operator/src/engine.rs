@@ -3,11 +3,14 @@
 //! One task owns the index and the queue. Work on one target is serial; different targets go side by side.
 
 mod circuits;
+pub mod ends;
 mod error;
 mod mark;
+pub mod queue;
 mod report;
 mod show;
 mod sight;
+pub mod witness;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,16 +29,16 @@ use wfe_settings::config::InForce;
 use wfe_view::index::{Delivery, Index, Key, READ_AFTER};
 
 use crate::clock::Clock;
-use crate::crds::Fitness;
-use crate::ends::Ends;
+use crate::cluster::crds::Fitness;
+use crate::cluster::hearing::Hearing;
+use crate::cluster::leadership::{Leadership, Term};
+use crate::engine::ends::Ends;
+use crate::engine::queue::Queue;
+use crate::engine::witness::{Decided, Witness};
 use crate::health::Health;
-use crate::hearing::Hearing;
-use crate::leadership::{Leadership, Term};
 use crate::metrics::{BusyGauges, CircuitGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
+use crate::perform::untold::Untold;
 use crate::perform::{Performer, Report, Task, Work};
-use crate::queue::Queue;
-use crate::untold::Untold;
-use crate::witness::{Decided, Witness};
 pub use error::EngineError;
 use report::{Failures, Held};
 

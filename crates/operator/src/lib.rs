@@ -8,31 +8,17 @@
 //!
 //! It observes, performs and reports. It never decides.
 
-pub mod client;
 pub mod clock;
+pub mod cluster;
 pub mod config;
-pub mod crds;
-pub mod ends;
 pub mod engine;
 pub mod events;
 pub mod health;
-pub mod hearing;
-pub mod lane;
-pub mod leadership;
-pub mod lease;
 pub mod metrics;
-pub mod pace;
-pub mod parts;
 pub mod perform;
-pub mod policies;
-pub mod queue;
+pub mod process;
 pub mod replica;
 pub mod run;
 pub mod server;
-pub mod signals;
 pub mod status;
-pub mod telemetry;
-pub mod untold;
 pub mod verb;
-pub mod watch;
-pub mod witness;

@@ -19,6 +19,7 @@ mod stored;
 mod task;
 mod telling;
 mod triage;
+pub mod untold;
 
 use std::sync::Arc;
 
@@ -40,12 +41,12 @@ use wfe_core::trouble::{OwnCause, OwnTrouble};
 use wfe_view::call::CallError;
 use wfe_view::index::{Expected, Key, Kind, Live, Written};
 
-use crate::client::Cluster;
-use crate::crds::Crds;
+use crate::cluster::client::Cluster;
+use crate::cluster::crds::Crds;
+use crate::cluster::lane::Lane;
+use crate::cluster::pace::Pace;
 use crate::events::{Announcement, Events};
-use crate::lane::Lane;
 use crate::metrics::Metrics;
-use crate::pace::Pace;
 
 const EXECUTIONS: &str = "workflowexecutions";
 const EXECUTION_STATUS: &str = "workflowexecutions/status";

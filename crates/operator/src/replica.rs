@@ -17,20 +17,20 @@ use wfe_settings::config::InForce;
 use wfe_settings::timing::Timing;
 use wfe_view::index::Kind;
 
-use crate::client::Cluster;
 use crate::clock::Clock;
-use crate::crds::Crds;
+use crate::cluster::client::Cluster;
+use crate::cluster::crds::Crds;
+use crate::cluster::hearing::Hearing;
+use crate::cluster::leadership::Leadership;
+use crate::cluster::lease::Elector;
+use crate::cluster::watch::Watch;
+use crate::engine::witness::Witness;
 use crate::engine::{Engine, Settings};
 use crate::events::{self, Events};
 use crate::health::Health;
-use crate::hearing::Hearing;
-use crate::leadership::Leadership;
-use crate::lease::Elector;
 use crate::metrics::Metrics;
-use crate::parts::Parts;
 use crate::perform::Performer;
-use crate::watch::Watch;
-use crate::witness::Witness;
+use crate::process::parts::Parts;
 
 /// How many deliveries may wait for the engine; then the watches wait, and with them the API server's stream.
 const DELIVERIES: usize = 1024;

@@ -11,21 +11,22 @@ use wfe_settings::config::{Flags, Place};
 use wfe_settings::policies;
 use wfe_view::causes::with_causes;
 
-use crate::client::Cluster;
 use crate::clock::Clock;
+use crate::cluster::client::Cluster;
+use crate::cluster::crds::Crds;
+use crate::cluster::hearing::Hearing;
+use crate::cluster::leadership::Leadership;
+use crate::cluster::lease::identity;
+use crate::cluster::policies::Lookout;
 use crate::config::{Follower, Page, read_first};
-use crate::crds::Crds;
 use crate::health::Health;
-use crate::hearing::Hearing;
-use crate::leadership::Leadership;
-use crate::lease::identity;
 use crate::metrics::Metrics;
-use crate::parts::Parts;
-use crate::policies::Lookout;
+use crate::process::parts::Parts;
+use crate::process::signals::StopSignals;
+use crate::process::telemetry;
 use crate::replica::{Candidacy, Replica, Setup};
+use crate::server;
 use crate::server::{Access, Certificates};
-use crate::signals::StopSignals;
-use crate::{server, telemetry};
 
 /// The version of this build.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -12,9 +12,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
 
+use crate::cluster::leadership::Leadership;
 use crate::config::Page;
 use crate::health::Health;
-use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 
 pub use access::Access;

@@ -13,13 +13,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use wfe_core::Time;
-use wfe_operator::client::Cluster;
-use wfe_operator::crds::Crds;
+use wfe_operator::cluster::client::Cluster;
+use wfe_operator::cluster::crds::Crds;
+use wfe_operator::cluster::hearing::Hearing;
+use wfe_operator::cluster::leadership::Leadership;
+use wfe_operator::cluster::watch::Watch;
 use wfe_operator::health::Health;
-use wfe_operator::hearing::Hearing;
-use wfe_operator::leadership::Leadership;
 use wfe_operator::metrics::Metrics;
-use wfe_operator::watch::Watch;
 use wfe_view::index::{Delivery, Index, Kind};
 
 /// How many large executions there are.

@@ -14,7 +14,7 @@ use wfe_core::Time;
 use wfe_core::check;
 use wfe_core::target::{Target, TargetName};
 use wfe_operator::clock::Clock;
-use wfe_operator::witness::{Decided, Witness};
+use wfe_operator::engine::witness::{Decided, Witness};
 
 use crate::network::OPERATOR;
 use crate::people::{self, executions_in, schedules_in};

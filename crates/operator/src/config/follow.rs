@@ -19,13 +19,13 @@ use wfe_settings::config::{Document, Flags, InForce, Place, Refused};
 use wfe_view::call::CallError;
 
 use super::Page;
-use crate::client::Cluster;
+use crate::cluster::client::Cluster;
+use crate::cluster::watch::stream::{self, Source};
 use crate::events::{Announcement, ConfigVersion, Events};
 use crate::health::Health;
 use crate::metrics::Metrics;
-use crate::telemetry::LogLevel;
+use crate::process::telemetry::LogLevel;
 use crate::verb::Verb;
-use crate::watch::stream::{self, Source};
 
 /// How long the first answer may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
@@ -282,8 +282,8 @@ mod tests {
     use kube::client::Body;
 
     use super::*;
-    use crate::hearing::Hearing;
-    use crate::leadership::Leadership;
+    use crate::cluster::hearing::Hearing;
+    use crate::cluster::leadership::Leadership;
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_of_the_config_map_that_ends_as_soon_as_it_has_begun_has_failed() {

@@ -9,9 +9,9 @@ use wfe_settings::config::{Document, Flags, Place};
 
 use super::follow;
 use super::page::{Table, heading};
-use crate::client::Cluster;
-use crate::hearing::Hearing;
-use crate::leadership::Leadership;
+use crate::cluster::client::Cluster;
+use crate::cluster::hearing::Hearing;
+use crate::cluster::leadership::Leadership;
 use crate::metrics::Metrics;
 
 /// Prints what is in force by the flags and by the `ConfigMap` of the cluster, or by that of a file.

@@ -6,7 +6,7 @@ use wfe_core::run::Owner;
 use wfe_view::index::{Delivery, Kind};
 
 use super::{Engine, EngineError};
-use crate::crds::Fitness;
+use crate::cluster::crds::Fitness;
 use crate::events::Announcement;
 
 impl Engine {

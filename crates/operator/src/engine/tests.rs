@@ -10,8 +10,8 @@ use wfe_view::call::CallError;
 use wfe_view::index::{ExecutionRecord, Kind};
 
 use super::*;
-use crate::client::Cluster;
-use crate::crds::Crds;
+use crate::cluster::client::Cluster;
+use crate::cluster::crds::Crds;
 use crate::events;
 use crate::perform::PerformError;
 

@@ -13,8 +13,8 @@ use wfe_view::call::CallError;
 use wfe_view::index::EndShown;
 
 use super::Announcement;
-use crate::client::Cluster;
 use crate::clock::Clock;
+use crate::cluster::client::Cluster;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 
@@ -141,8 +141,8 @@ mod tests {
     use wfe_view::index::EndPhase;
 
     use super::*;
-    use crate::hearing::Hearing;
-    use crate::leadership::Leadership;
+    use crate::cluster::hearing::Hearing;
+    use crate::cluster::leadership::Leadership;
 
     /// Hands in the event of an end that another process wrote, and returns the page of metrics after the API server
     /// has answered it so.

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use tower::Service;
 
 use super::Performer;
-use crate::client::Cluster;
 use crate::clock::Clock;
-use crate::crds::Crds;
+use crate::cluster::client::Cluster;
+use crate::cluster::crds::Crds;
+use crate::cluster::hearing::Hearing;
+use crate::cluster::leadership::Leadership;
 use crate::events;
 use crate::health::Health;
-use crate::hearing::Hearing;
-use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 
 /// The namespace of the runs.

@@ -1,7 +1,7 @@
 //! What is told of a write, once it is known to have happened: a line of the log, the counters, the events.
 //!
 //! A write whose answer is lost may have happened or not. What there is to tell of it is kept then, and told when a
-//! watch delivers what the write has made ([`Untold`](crate::untold::Untold)).
+//! watch delivers what the write has made ([`Untold`](crate::perform::untold::Untold)).
 
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;

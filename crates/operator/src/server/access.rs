@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use wfe_view::call::CallError;
 
-use crate::client::Cluster;
+use crate::cluster::client::Cluster;
 use crate::verb::Verb;
 
 /// How long an answer of the API server is believed. A token that was revoked, or a right that was taken away, is good

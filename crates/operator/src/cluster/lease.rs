@@ -17,10 +17,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use wfe_settings::timing::Timing;
 
-use crate::client::Cluster;
 use crate::clock::Clock;
-use crate::crds::Fitness;
-use crate::leadership::Leadership;
+use crate::cluster::client::Cluster;
+use crate::cluster::crds::Fitness;
+use crate::cluster::leadership::Leadership;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
 

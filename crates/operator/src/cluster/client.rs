@@ -25,11 +25,11 @@ use wfe_view::index::Kind;
 use wfe_view::lean::LeanObject;
 use wfe_view::source::{Pages, objects, place};
 
-use crate::hearing::{Hearing, HearingLayer};
-use crate::lane::Lane;
-use crate::leadership::Leadership;
+use crate::cluster::hearing::{Hearing, HearingLayer};
+use crate::cluster::lane::Lane;
+use crate::cluster::leadership::Leadership;
+use crate::cluster::pace::Pace;
 use crate::metrics::Metrics;
-use crate::pace::Pace;
 use crate::verb::Verb;
 
 /// How long an answer may take. Longer than the ten seconds that the API server gives an admission webhook, so that a

@@ -21,9 +21,9 @@ use wfe_view::index::{Delivery, Kind};
 use wfe_view::lean::LeanObject;
 use wfe_view::read::read;
 
-use crate::crds::Crds;
+use crate::cluster::crds::Crds;
+use crate::cluster::hearing::Hearing;
 use crate::health::Health;
-use crate::hearing::Hearing;
 use crate::metrics::Metrics;
 use stream::Source;
 

@@ -12,7 +12,7 @@ use wfe_settings::policies::{Half, Shipped, guards};
 use wfe_view::call::CallError;
 
 use super::{ANSWERS_WITHIN, wrong_with};
-use crate::client::Cluster;
+use crate::cluster::client::Cluster;
 use crate::verb::Verb;
 
 /// Looks at the policies of clearances and cancellations, and at their bindings.

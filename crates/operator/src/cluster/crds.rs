@@ -16,7 +16,7 @@ use wfe_api::crd::{EXECUTIONS_CRD, Lacking, SCHEDULES_CRD, lacking, lacking_in_s
 use wfe_view::call::CallError;
 use wfe_view::index::Kind;
 
-use crate::client::Cluster;
+use crate::cluster::client::Cluster;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::verb::Verb;
@@ -261,8 +261,8 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::hearing::Hearing;
-    use crate::leadership::Leadership;
+    use crate::cluster::hearing::Hearing;
+    use crate::cluster::leadership::Leadership;
 
     /// Nobody is asked: what a read brings is handed in.
     fn crds() -> (Crds, Health) {

@@ -19,8 +19,8 @@ use wfe_settings::policies::{Half, Shipped};
 use wfe_view::call::CallError;
 use wfe_view::printable::line;
 
-use crate::client::Cluster;
-use crate::crds::Crds;
+use crate::cluster::client::Cluster;
+use crate::cluster::crds::Crds;
 use crate::health::Health;
 use crate::metrics::Metrics;
 use crate::verb::Verb;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::pace::{HANGS, Pace};
+use crate::cluster::pace::{HANGS, Pace};
 
 /// How many requests one namespace may have under way, and how many targets may be worked on for it, while no other
 /// namespace asks; those that hang are counted. That leaves room for whoever comes.

@@ -24,7 +24,7 @@ use wfe_view::index::Kind;
 use wfe_view::source::PAGE;
 
 use super::page::Page;
-use crate::crds::{Crds, UnfitCrd};
+use crate::cluster::crds::{Crds, UnfitCrd};
 
 /// How long one watch request lasts, in seconds: below the three minutes after which a view counts as stale
 /// (section 5.10).

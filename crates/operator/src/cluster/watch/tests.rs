@@ -10,8 +10,8 @@ use http_body_util::StreamBody;
 use kube::client::Body;
 
 use super::*;
-use crate::client::Cluster;
-use crate::leadership::Leadership;
+use crate::cluster::client::Cluster;
+use crate::cluster::leadership::Leadership;
 
 const LIST: &str = r#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]}"#;
 const BOOKMARK: &str = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"6\"}}}\n";

@@ -13,8 +13,8 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::time::{DelayQueue, delay_queue};
 
-use crate::lane::{Beside, Lane, MOST};
-use crate::pace::Pace;
+use crate::cluster::lane::{Beside, Lane, MOST};
+use crate::cluster::pace::Pace;
 
 /// How far away a timer can be: it goes off then, and whoever looks sets it again. A queue of timers panics beyond some
 /// two years, and statuses hold times as far as the year 9999. Looking once an hour costs nothing, and finds out about
@@ -264,7 +264,7 @@ mod tests {
     use futures::FutureExt;
     use tokio::time::advance;
 
-    use crate::pace::HANGS;
+    use crate::cluster::pace::HANGS;
     use crate::verb::Verb;
 
     fn queue<K: Clone + Eq + Hash, A: Clone + Ord + Hash>() -> Queue<K, A> {
