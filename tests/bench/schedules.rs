@@ -100,7 +100,7 @@ async fn round(bench: &mut Bench, world: &World, count: usize) -> Result<()> {
     let begun = Utc::now();
     let clients = create_again(world, created.into_iter().map(as_created).collect());
     let seen = children(bench, world, 0..count, slot);
-    let (_, delays) = tokio::try_join!(clients, seen)?;
+    let ((), delays) = tokio::try_join!(clients, seen)?;
     let until_last = delays.into_iter().fold(0.0, f64::max);
     let client = until_last - millis((begun - slot).to_std()?);
     bench.results.add("schedules/minute/last", "ms", last);

@@ -15,7 +15,7 @@ pub(crate) fn as_sent(run: &Value) -> Value {
     run
 }
 
-/// The first PipelineRun of `payment/deployment/payment-api`, as  section 8 has it, at its creation. Tekton's
+/// The first PipelineRun of `payment/deployment/payment-api`, as section 8 has it, at its creation. Tekton's
 /// webhook would change nothing in it.
 pub(crate) fn first_run(wfe: &Value, execution_namespace: &str, bundle: &str, params: &Value) -> Value {
     let (namespace, name) = (&wfe["metadata"]["namespace"], &wfe["metadata"]["name"]);

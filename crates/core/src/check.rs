@@ -1,4 +1,4 @@
-//! What no decision may ever do: a second, independent reading of  sections 5, 6, 7, 12 and 16.
+//! What no decision may ever do: a second, independent reading of sections 5, 6, 7, 12 and 16.
 //!
 //! It is written to be obviously right, not to be fast, and shares no code with the rules, the history or the decision:
 //! where one of them is wrong, the two disagree. Tests run it on every decision.
@@ -16,6 +16,7 @@ use crate::Time;
 use crate::action::Decision;
 use crate::policy::Policy;
 use crate::target::Target;
+use record::Record;
 
 /// Something that a decision may not do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +30,28 @@ pub struct Violation {
 /// Lists what is wrong with a decision that was made on a target at a time.
 #[must_use]
 pub fn violations(target: &Target, policy: &Policy, now: Time, decision: &Decision) -> Vec<Violation> {
-    actions::Check::new(target, policy, now).run(decision)
+    Check::new(target, policy, now).run(decision)
+}
+
+/// What is known of a target and found of a decision on it.
+struct Check<'a> {
+    target: &'a Target,
+    policy: &'a Policy,
+    now: Time,
+    record: Record<'a>,
+    found: Vec<Violation>,
+}
+
+impl<'a> Check<'a> {
+    fn new(target: &'a Target, policy: &'a Policy, now: Time) -> Self {
+        Self { target, policy, now, record: Record::new(target, policy, now), found: Vec::new() }
+    }
+
+    fn expect(&mut self, section: &'static str, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.found.push(Violation { section, what: what() });
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Circuits: what is known of failures that many targets share (settled 31 to 36, which replace  section 13.5).
+//! Circuits: what is known of failures that many targets share (settled 31 to 36, which replace section 13.5).
 //!
 //! A circuit is open while a failure is shared. While it is, it holds the schedules whose own last run failed with its
 //! fingerprint: they make no children, but for one probe at a time. What has not failed is never held. Failures of

@@ -1,5 +1,5 @@
 //! Whether admission policies guard what a person sets on an execution: its clearance, its cancellation
-//! ([ADR 13](../../../docs/adr/0013-unguarded-clearances.md),  section 17).
+//! ([ADR 13](../../../docs/adr/0013-unguarded-clearances.md), section 17).
 //!
 //! The policies restrict who may set these. While one is missing, every user who can write the object may, in any name,
 //! and nothing in the object shows that afterwards. So both count while the policies are in force. Where they were not

@@ -1,6 +1,6 @@
 //! The history of a target: its terminal executions in their one order, and what of it still blocks and counts.
 //!
-//! Rules 2 to 5 of  section 6 and the counter of section 7 read nothing else. It is computed anew for every
+//! Rules 2 to 5 of section 6 and the counter of section 7 read nothing else. It is computed anew for every
 //! decision, from the statuses alone, so a restart loses nothing and deleting executions resets what they stood for. No
 //! status's counter is read: a wrong one in an odd status does no harm.
 

@@ -86,7 +86,7 @@ pub enum Scope {
 }
 
 impl Default for Policy {
-    /// The defaults of  sections 6, 7 and 14.
+    /// The defaults of sections 6, 7 and 14.
     fn default() -> Self {
         Self {
             default_timeout: Duration::from_mins(30),

@@ -1,4 +1,4 @@
-//! The rules of  section 6, in order: the first that matches decides. This list is the specification.
+//! The rules of section 6, in order: the first that matches decides. This list is the specification.
 
 mod backoff;
 mod cancelled;
@@ -45,7 +45,7 @@ pub struct Contender<'a> {
 /// A rule: what it finds of a contender.
 pub type Rule = fn(&Contender<'_>) -> Finding;
 
-/// The rules, with their numbers in  section 6 (the unnumbered ones are of sections 3.1, 14 and 17). Rule 6
+/// The rules, with their numbers in section 6 (the unnumbered ones are of sections 3.1, 14 and 17). Rule 6
 /// ("otherwise: run") is what is left.
 pub const RULES: &[(&str, Rule)] = &[
     ("0 unusable spec", unusable_spec::rule),

@@ -9,6 +9,7 @@ mod executions;
 mod facts;
 mod live;
 mod marks;
+mod objects;
 #[cfg(test)]
 mod played;
 mod quoted;
@@ -231,11 +232,11 @@ impl PerformError {
 /// What one write has brought, and why it failed, where it did.
 type Attempt = (Vec<Learned>, Option<PerformError>);
 
-pub use schedules::{ChildCreation, OfSchedule};
+pub use schedules::ChildCreation;
 pub use task::{Common, Creation, Question, Task, Work};
 #[cfg(test)]
 pub(crate) use telling::Told;
-pub use telling::{OfExecution, Sight, Telling, TellingKey};
+pub use telling::{OfExecution, OfSchedule, Sight, Telling, TellingKey};
 
 type Result<T> = std::result::Result<T, PerformError>;
 

@@ -11,7 +11,10 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::conditions::SUCCEEDED;
-use wfe_api::{ConditionStatus, Phase, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus, conditions, limits};
+use wfe_api::{
+    ConditionStatus, FailureReason as ApiReason, Phase, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus,
+    conditions, limits,
+};
 use wfe_core::action::{Ending, Says};
 use wfe_core::awaiting::Awaiting;
 use wfe_core::chain::RunNumber;
@@ -20,6 +23,7 @@ use wfe_core::execution::RunShown;
 use wfe_core::findings::TaskCount;
 use wfe_core::guard::Unguarded;
 use wfe_core::name::RunId;
+use wfe_core::reason::FailureReason;
 use wfe_core::retry::Retry;
 use wfe_core::target::TargetName;
 use wfe_core::waiting::Waiting;
@@ -274,6 +278,27 @@ fn run_status(status: ConditionStatus, reason: &str, message: &str, tasks: Optio
 
 #[cfg(test)]
 mod fits;
+
+/// Renders conditions of which one is new; the others stay as they are, in their places.
+fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionStatus {
+    match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
+        Some(known) => *known = new,
+        None => conditions.push(new),
+    }
+    WorkflowExecutionStatus { conditions, ..WorkflowExecutionStatus::default() }
+}
+
+fn api_reason(reason: FailureReason) -> ApiReason {
+    match reason {
+        FailureReason::OomKilled => ApiReason::OomKilled,
+        FailureReason::DeadlineExceeded => ApiReason::DeadlineExceeded,
+        FailureReason::Forbidden => ApiReason::Forbidden,
+        FailureReason::ResourceExhausted => ApiReason::ResourceExhausted,
+        FailureReason::ConfigurationError => ApiReason::ConfigurationError,
+        FailureReason::ImagePullBackOff => ApiReason::ImagePullBackOff,
+        FailureReason::Unknown => ApiReason::Unknown,
+    }
+}
 
 #[cfg(test)]
 mod tests;

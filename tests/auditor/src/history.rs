@@ -10,7 +10,8 @@ mod run;
 mod schedule;
 
 pub(crate) use attempt::{Attempt, listed, waits};
-pub(crate) use execution::{Commit, Execution, Written, phase};
+pub(crate) use execution::{Commit, Execution};
+pub(crate) use life::{Written, phase};
 pub(crate) use piece::Piece;
 pub(crate) use run::{Chain, Run};
 pub(crate) use schedule::{ANALYST, ChildOf, LastRun, Schedule, failure_count, planned_from};

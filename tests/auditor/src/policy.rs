@@ -99,7 +99,7 @@ impl Policy {
 }
 
 impl Default for Policy {
-    /// The values of  sections 6, 7, 13 and 14.
+    /// The values of sections 6, 7, 13 and 14.
     fn default() -> Self {
         Self {
             previous_execution_failed_scope: Scope::Target,

@@ -1,4 +1,4 @@
-//! What  section 9 wants an execution to say of an outcome.
+//! What section 9 wants an execution to say of an outcome.
 
 use wfe_api::FailureReason;
 use wfe_testkit::Tekton;

@@ -6,13 +6,13 @@
 
 mod answer;
 mod audit;
+mod cause;
 mod crd;
 mod delete;
 mod kind;
 mod list;
 mod metadata;
 mod patch;
-mod rules;
 mod schema;
 mod select;
 mod store;

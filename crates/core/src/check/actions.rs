@@ -1,34 +1,19 @@
 //! What each action must not be.
 
-use super::Violation;
 use super::attempts::waiting_entry;
 use super::guard::goes_on;
-use super::record::Record;
-use crate::Time;
+use super::{Check, Violation};
 use crate::action::{Action, Change, Decision, Ending, RunChange, Says, Write};
 use crate::chain::RunNumber;
 use crate::ending::Skip;
 use crate::evidence::{Ran, Started};
 use crate::execution::{Execution, ExecutionState, Lost, Recorded, RunShown};
 use crate::name::{ExecutionId, RunId};
-use crate::policy::Policy;
 use crate::run::{Owner, Progress, Run};
-use crate::target::{OwnerRead, Target};
+use crate::target::OwnerRead;
 use crate::verdict::Fact;
 
-pub(super) struct Check<'a> {
-    pub(super) target: &'a Target,
-    pub(super) policy: &'a Policy,
-    pub(super) now: Time,
-    pub(super) record: Record<'a>,
-    found: Vec<Violation>,
-}
-
 impl<'a> Check<'a> {
-    pub(super) fn new(target: &'a Target, policy: &'a Policy, now: Time) -> Self {
-        Self { target, policy, now, record: Record::new(target, policy, now), found: Vec::new() }
-    }
-
     pub(super) fn run(mut self, decision: &Decision) -> Vec<Violation> {
         for action in &decision.actions {
             match action {
@@ -63,12 +48,6 @@ impl<'a> Check<'a> {
         self.standing(decision);
         self.counters(decision);
         self.found
-    }
-
-    pub(super) fn expect(&mut self, section: &'static str, holds: bool, what: impl FnOnce() -> String) {
-        if !holds {
-            self.found.push(Violation { section, what: what() });
-        }
     }
 
     fn write(&mut self, Write { execution, facts, says, .. }: &Write) {

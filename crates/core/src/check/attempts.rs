@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::actions::Check;
+use super::Check;
 use super::guard::is_cancelled;
 use crate::Time;
 use crate::action::{Action, AttemptFacts, Decision, Says, Write};

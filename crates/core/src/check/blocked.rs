@@ -1,6 +1,6 @@
 //! What is said of blocks (section 15), read a second time.
 
-use super::actions::Check;
+use super::Check;
 use crate::name::ExecutionId;
 use crate::reason::BlockReason;
 use crate::standing::Blocked;

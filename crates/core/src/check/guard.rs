@@ -1,6 +1,6 @@
 //! What does not count while no policy guards it (section 17), read a second time.
 
-use super::actions::Check;
+use super::Check;
 use super::record::Record;
 use crate::execution::{Clearance, Execution, ExecutionState, Recorded};
 use crate::guard::{Guard, Unguarded, WordKind};

@@ -1,6 +1,6 @@
 //! What becomes of a run that may not (sections 5 and 16).
 
-use super::actions::Check;
+use super::Check;
 use super::attempts::waiting_entry;
 use super::guard::goes_on;
 use crate::execution::{Execution, ExecutionState};

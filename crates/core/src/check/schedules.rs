@@ -5,7 +5,7 @@ mod triage;
 
 use std::time::Duration;
 
-use super::actions::Check;
+use super::Check;
 use crate::Time;
 use crate::action::{Action, Decision, Probe, Tell};
 use crate::circuit::goes_on_at;

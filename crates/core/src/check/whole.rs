@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::actions::Check;
+use super::Check;
 use super::record::{Record, next_allowed};
 use crate::action::{Action, Decision, Ending, Says, Write};
 use crate::ending::Failure;

@@ -1,5 +1,5 @@
 //! Has statuses say of what a person has set that no policy guarded it, and when it counts all the same
-//! ([ADR 13](../../../../docs/adr/0013-unguarded-clearances.md),  section 17).
+//! ([ADR 13](../../../../docs/adr/0013-unguarded-clearances.md), section 17).
 
 use super::View;
 use crate::action::{Action, Decision, Says, Write};

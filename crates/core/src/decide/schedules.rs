@@ -1,6 +1,7 @@
 //! What becomes of the schedules of a target: which of them makes a child now, and what their statuses say
 //! (section 12.6).
 
+mod child;
 mod circuit;
 mod rows;
 mod status;

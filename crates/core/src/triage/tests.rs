@@ -1,4 +1,4 @@
-//! The tables of  sections 13.3 and 13.4.
+//! The tables of sections 13.3 and 13.4.
 
 use super::apply::{Applied, Bounds, apply};
 use super::*;

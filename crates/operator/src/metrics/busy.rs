@@ -12,7 +12,7 @@ use wfe_core::target::Target;
 use wfe_core::trouble::OwnCause;
 use wfe_view::index::Key;
 
-use super::now::Now;
+use super::now::{Now, slow_label};
 
 /// Shows what goes on at targets. Owned by whoever decides.
 pub struct BusyGauges {
@@ -101,11 +101,6 @@ impl BusyGauges {
             gauge.add(count.saturating_mul(i64::try_from(held).unwrap_or(i64::MAX)));
         }
     }
-}
-
-/// Returns the value of the label `slow`.
-pub(super) fn slow_label(slow: bool) -> &'static str {
-    if slow { "true" } else { "false" }
 }
 
 #[cfg(test)]

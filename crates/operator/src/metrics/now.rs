@@ -5,8 +5,6 @@ use wfe_core::trouble::OwnCause;
 use wfe_core::waiting::Waiting;
 use wfe_view::index::Kind;
 
-use super::busy::slow_label;
-
 /// How things are now.
 pub(super) struct Now {
     pub(super) queue_depth: IntGauge,
@@ -141,4 +139,9 @@ impl Now {
         registry.register(Box::new(self.policy_missing.clone()))?;
         registry.register(Box::new(self.watch_silence.clone()))
     }
+}
+
+/// Returns the value of the label `slow`.
+pub(super) fn slow_label(slow: bool) -> &'static str {
+    if slow { "true" } else { "false" }
 }

@@ -17,7 +17,7 @@ use wfe_tekton::Object;
 use wfe_view::observe::observe_owner;
 
 use super::examine::view;
-use super::facts::is;
+use super::objects::is;
 use super::task::Question;
 use super::{Learned, PerformError, Performer, Result};
 

@@ -9,7 +9,7 @@ use wfe_tekton::Redaction;
 use wfe_view::call::CallError;
 use wfe_view::lean::LeanObject;
 
-use super::facts::is;
+use super::objects::is;
 use super::quoted::Quoted;
 use super::{EXECUTIONS, PerformError, Performer, Result, call, refusal};
 use crate::verb::Verb;

@@ -5,7 +5,7 @@ use wfe_core::name::RunId;
 use wfe_core::residue::ResidueKind;
 use wfe_tekton::{Evidence, Object, RUN_UID_LABEL, Remains, observe_descendant};
 
-use super::facts::is;
+use super::objects::is;
 use super::{Learned, Performer, Result, call};
 
 impl Performer {

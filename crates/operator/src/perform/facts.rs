@@ -1,10 +1,10 @@
 //! The live reads that a write rests on.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{DynamicObject, ListParams, ObjectMeta};
+use kube::api::{DynamicObject, ListParams};
 use wfe_core::chain::RunNumber;
 use wfe_core::execution::{Execution, ExecutionState};
-use wfe_core::name::{ExecutionId, RunId, Uid, Version};
+use wfe_core::name::{ExecutionId, RunId, Version};
 use wfe_core::residue::{ResidueId, ResidueKind};
 use wfe_core::run::Order;
 use wfe_core::target::TargetName;
@@ -13,7 +13,7 @@ use wfe_tekton::{Descendant, label_value, observe_descendant, observe_run};
 use wfe_view::lean::LeanObject;
 use wfe_view::observe::{conditions, observe_execution};
 
-use super::marks::is_owned_by;
+use super::objects::{is, is_owned_by};
 use super::{Common, EXECUTIONS, Learned, PerformError, Performer, Result, call};
 use crate::verb::Verb;
 
@@ -257,10 +257,6 @@ impl Performer {
 /// A run that the watch does not show, as it is behind.
 fn found_after_all(run: &str) -> PerformError {
     PerformError::Refuted { what: format!("PipelineRun {run} is there after all") }
-}
-
-pub(super) fn is(meta: &ObjectMeta, uid: &Uid) -> bool {
-    meta.uid.as_deref().is_some_and(|there| uid == there)
 }
 
 #[cfg(test)]

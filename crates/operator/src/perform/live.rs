@@ -4,7 +4,7 @@ use futures::{StreamExt, stream};
 use wfe_core::name::{ExecutionId, ScheduleId};
 use wfe_view::index::{Expected, Key, Kind, Live};
 
-use super::facts::is;
+use super::objects::is;
 use super::{Learned, PARALLEL_WRITES, Performer, Report, Result};
 
 impl Performer {

@@ -6,15 +6,14 @@
 use std::collections::BTreeMap;
 
 use kube::api::DynamicObject;
-use wfe_api::labels;
 use wfe_api::limits::cut;
-use wfe_core::name::{ExecutionId, Uid, Version};
+use wfe_core::name::{Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_tekton::MAX_MESSAGE;
 use wfe_view::call::CallError;
 use wfe_view::index::{Expected, Kind};
 
-use super::facts::is;
+use super::objects::is;
 use super::{Creation, Learned, Performer, if_unchanged, written};
 use crate::verb::Verb;
 
@@ -33,12 +32,6 @@ pub(super) fn missing(sent: &DynamicObject, found: &DynamicObject) -> Option<Str
     };
     let (sent, found) = (&sent.metadata, &found.metadata);
     lacks("annotation", &sent.annotations, &found.annotations).or_else(|| lacks("label", &sent.labels, &found.labels))
-}
-
-/// Tells whether a run says that this execution made it.
-pub(super) fn is_owned_by(run: &DynamicObject, execution: &ExecutionId) -> bool {
-    let uid = run.metadata.annotations.as_ref().and_then(|all| all.get(labels::ANNOTATION_UID));
-    uid.is_some_and(|uid| execution.uid == **uid)
 }
 
 impl Performer {
@@ -97,6 +90,7 @@ impl Performer {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use wfe_api::labels;
 
     use super::*;
 
@@ -114,8 +108,5 @@ mod tests {
         assert_eq!(missing(&sent, &run(&[label], &[uid, "more"])), None, "what is not ours may change");
         assert_eq!(missing(&sent, &run(&[label], &[])), Some(format!("annotation {uid}")));
         assert_eq!(missing(&sent, &run(&[], &[uid])), Some(format!("label {label}")));
-        let execution = |uid: &str| ExecutionId { namespace: "ops".into(), name: "a".into(), uid: Uid::new(uid) };
-        assert!(is_owned_by(&sent, &execution("v")) && !is_owned_by(&sent, &execution("w")));
-        assert!(!is_owned_by(&run(&[label], &[]), &execution("v")));
     }
 }

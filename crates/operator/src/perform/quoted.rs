@@ -7,7 +7,7 @@ use wfe_tekton::Redaction;
 use wfe_view::call::CallError;
 
 use super::Performer;
-use super::facts::is;
+use super::objects::is;
 use super::telling::Told;
 use crate::status;
 

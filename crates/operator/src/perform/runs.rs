@@ -14,7 +14,7 @@ use wfe_view::call::CallError;
 use wfe_view::index::{Kind, Written};
 use wfe_view::lean::LeanObject;
 
-use super::facts::is;
+use super::objects::is;
 use super::quoted::Quoted;
 use super::telling::{Telling, Told};
 use super::{

@@ -7,15 +7,14 @@ use wfe_api::labels::{ANNOTATION_SCHEDULED_FOR, LABEL_SCHEDULE, MANAGED_BY};
 use wfe_api::limits;
 use wfe_core::Time;
 use wfe_core::action::Record;
-use wfe_core::name::{ScheduleId, Uid, Version};
+use wfe_core::name::{ScheduleId, Version};
 use wfe_core::schedule::{Held, Outcome, PlannedBy, Ready, RefusedChild, ScheduleStatus, child_name};
-use wfe_core::target::Target;
 use wfe_tekton::rfc3339;
 use wfe_view::index::Kind;
 
 use super::children::{Made, is_child_of, made_for};
 use super::quoted::Quoted;
-use super::telling::{Sight, Telling};
+use super::telling::{OfSchedule, Telling};
 use super::{Learned, PerformError, Performer, Result, call, changed_or_call, expect_object};
 use crate::events::Announcement;
 use crate::status;
@@ -39,42 +38,6 @@ pub struct ChildCreation {
     pub start_before: Time,
     /// The slot of an earlier create whose answer may have been lost.
     pub not_made: Option<Time>,
-}
-
-/// What is told of a status of a schedule that was written.
-#[derive(Clone, Debug)]
-pub struct OfSchedule {
-    record: Record,
-    /// What the status said before.
-    shown: Box<ScheduleStatus>,
-}
-
-impl OfSchedule {
-    pub(super) fn about(&self) -> &Uid {
-        &self.record.schedule.uid
-    }
-
-    /// Looks for the write in what is known of the schedule's target now. What another replica wrote in its place says
-    /// the same, or something else.
-    pub(super) fn sight(&self, target: Option<&Target>) -> Sight {
-        let Some(schedule) = target.and_then(|target| target.schedules.get(self.about())) else { return Sight::Never };
-        let wanted = &self.record.status;
-        let triage = |status: &ScheduleStatus| status.triage.as_ref().map(|triage| (triage.of.clone(), triage.state));
-        let is_told_of =
-            |status: &ScheduleStatus| (status.last_run.clone(), status.last_missed, status.held.by(), triage(status));
-        if schedule.version == self.record.version {
-            Sight::NotYet
-        } else if is_told_of(&schedule.status) == is_told_of(wanted) {
-            Sight::Shown
-        } else {
-            Sight::Never
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn new(record: Record, shown: ScheduleStatus) -> Self {
-        Self { record, shown: Box::new(shown) }
-    }
 }
 
 impl ChildCreation {
@@ -125,7 +88,7 @@ impl Performer {
         let mut sent = json!(status::schedule(schedule, shown, status, now));
         let params = PatchParams { field_manager: Some(MANAGED_BY.to_owned()), ..PatchParams::default() };
         let schedules = self.schedules(schedule);
-        let telling = OfSchedule { record: record.clone(), shown: Box::new(shown.clone()) };
+        let telling = OfSchedule::new(record.clone(), shown.clone());
         let write = async |sent: &Value| {
             let patch = Patch::Merge(json!({
                 "metadata": {"uid": schedule.uid.to_string(), "resourceVersion": version.as_str()},

@@ -3,6 +3,8 @@
 //! A write whose answer is lost may have happened or not. What there is to tell of it is kept then, and told when a
 //! watch delivers what the write has made ([`Untold`](crate::perform::untold::Untold)).
 
+mod schedule;
+
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +21,12 @@ use wfe_core::retry::{AttemptEnd, Stop};
 use wfe_core::target::{Target, TargetName};
 use wfe_tekton::Redaction;
 
-use super::schedules::OfSchedule;
 use super::{Common, Learned, Performer, Shown};
 use crate::events::{Announcement, FailedAttempt};
 use crate::metrics::{AttemptLabel, OutcomeLabel};
 use crate::status::Subject;
+
+pub use schedule::OfSchedule;
 
 /// What is told of one write.
 #[derive(Clone, Debug)]

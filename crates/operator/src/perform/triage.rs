@@ -18,7 +18,7 @@ use wfe_view::index::Kind;
 
 use super::children::{Made, changed, made_for};
 use super::examine::view;
-use super::facts::is;
+use super::objects::is;
 use super::{Learned, Performer, Result, expect_object};
 
 /// How long an analyst stays after its end, in seconds: a day, for whoever wants to read its logs.

@@ -10,7 +10,7 @@ use wfe_tekton::api_time;
 use wfe_view::observe::is_of_one_that_goes_on;
 
 use super::guard::count_clearance;
-use super::{Subject, condition, lock_after_the_end};
+use super::{Subject, amended, condition, lock_after_the_end};
 
 /// Renders that the target has drained after the end. Of a terminal status nothing but conditions may change. Where
 /// something other than the operator wrote the end, conditions are left out that were true before it only.
@@ -73,15 +73,6 @@ pub(super) fn cleared(
         observed_generation: Some(subject.generation),
         ..status
     }
-}
-
-/// Renders conditions of which one is new; the others stay as they are, in their places.
-pub(super) fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionStatus {
-    match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
-        Some(known) => *known = new,
-        None => conditions.push(new),
-    }
-    WorkflowExecutionStatus { conditions, ..WorkflowExecutionStatus::default() }
 }
 
 pub(super) fn blocked_condition(

@@ -15,9 +15,7 @@ use wfe_core::waiting::Waiting;
 use wfe_core::{Time, duration};
 use wfe_tekton::api_time;
 
-use super::after::amended;
-use super::end::api_reason;
-use super::{Subject, common, condition, held, started_condition};
+use super::{Subject, amended, api_reason, common, condition, held, started_condition};
 
 /// Returns the attempts when the current one has been committed to its run.
 pub(super) fn begun(retry: &Retry, run: &RunId, now: Time) -> Vec<AttemptStatus> {

@@ -2,12 +2,11 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::{
-    ConditionStatus, ConflictingWorkflow, FailureDetails, FailureReason as ApiReason, Outcome as ApiOutcome, Phase,
-    RecentRemediation, SkipDetails, SkipReason, WorkflowExecutionStatus, conditions, limits,
+    ConditionStatus, ConflictingWorkflow, FailureDetails, Outcome as ApiOutcome, Phase, RecentRemediation, SkipDetails,
+    SkipReason, WorkflowExecutionStatus, conditions, limits,
 };
 use wfe_core::action::Ending;
 use wfe_core::ending::{Conflict, Failure, Skip, undeclared};
-use wfe_core::reason::FailureReason;
 use wfe_core::retry::Stop;
 use wfe_core::standing::Blocked;
 use wfe_core::target::TargetName;
@@ -15,7 +14,8 @@ use wfe_core::{Time, duration};
 use wfe_tekton::{Redaction, api_time};
 
 use super::{
-    Subject, attempts, blocked_condition, common, condition, counter, keep_unguarded, run_status, started_condition,
+    Subject, api_reason, attempts, blocked_condition, common, condition, counter, keep_unguarded, run_status,
+    started_condition,
 };
 
 /// Renders the end of an execution.
@@ -197,17 +197,5 @@ fn skip_reason(skip: &Skip) -> SkipReason {
         Skip::PreviousExecutionFailed { .. } => SkipReason::PreviousExecutionFailed,
         Skip::ExhaustedRetries { .. } => SkipReason::ExhaustedRetries,
         Skip::Backoff { .. } | Skip::Cooldown { .. } => SkipReason::RecentlyRemediated,
-    }
-}
-
-pub(super) fn api_reason(reason: FailureReason) -> ApiReason {
-    match reason {
-        FailureReason::OomKilled => ApiReason::OomKilled,
-        FailureReason::DeadlineExceeded => ApiReason::DeadlineExceeded,
-        FailureReason::Forbidden => ApiReason::Forbidden,
-        FailureReason::ResourceExhausted => ApiReason::ResourceExhausted,
-        FailureReason::ConfigurationError => ApiReason::ConfigurationError,
-        FailureReason::ImagePullBackOff => ApiReason::ImagePullBackOff,
-        FailureReason::Unknown => ApiReason::Unknown,
     }
 }

@@ -5,8 +5,7 @@ use wfe_api::{Phase, WorkflowExecutionStatus, conditions};
 use wfe_core::Time;
 use wfe_core::guard::{Unguarded, WordKind};
 
-use super::after::amended;
-use super::{Subject, condition};
+use super::{Subject, amended, condition};
 
 /// Renders whether it counts. Before the start this may be the first that a status says.
 pub(super) fn unguarded(

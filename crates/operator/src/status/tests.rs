@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::end::api_reason;
 use super::*;
 use wfe_api::{Outcome as ApiOutcome, SkipDetails, SkipReason};
 use wfe_core::action::Ending;

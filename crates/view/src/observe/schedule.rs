@@ -256,5 +256,14 @@ fn whole_seconds(value: &Value, range: &Range) -> Option<Duration> {
     (duration.subsec_nanos() == 0 && range.contains(&duration)).then_some(duration)
 }
 
+/// Reads a closed word.
+fn one_of<T: Copy>(all: &[T], spelled: fn(T) -> &'static str, value: &Value) -> Option<T> {
+    all.iter().copied().find(|it| value == spelled(*it))
+}
+
+fn time(value: &Value) -> Option<Time> {
+    value.as_str().and_then(parse_moment)
+}
+
 #[cfg(test)]
 mod tests;

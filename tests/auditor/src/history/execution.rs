@@ -5,7 +5,7 @@ use wfe_api::Phase;
 use wfe_core::target::TargetName;
 
 use super::attempt::Attempt;
-use super::life::Life;
+use super::life::{Life, Written, phase};
 use super::run::Run;
 use super::schedule::ChildOf;
 use super::text;
@@ -37,13 +37,6 @@ pub(crate) struct Execution<'a> {
     pub(crate) analyses: Option<ChildOf<'a>>,
     /// All versions of the object, of which a write names the one that it rests on.
     versions: Vec<(Moment, &'a Value)>,
-}
-
-/// A status and when it was written.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Written<'a> {
-    pub(crate) at: Moment,
-    pub(crate) status: &'a Value,
 }
 
 /// The write by which an execution names its run.
@@ -183,18 +176,4 @@ impl<'a> Execution<'a> {
     pub(crate) fn shown_target(&self) -> String {
         self.target.as_ref().map_or_else(|| format!("'{}'", self.target_as_written), ToString::to_string)
     }
-}
-
-// === impl Written ===
-
-impl Written<'_> {
-    pub(crate) fn phase(&self) -> Option<Phase> {
-        phase(self.status)
-    }
-}
-
-/// Reads a phase; `None` where there is none, or an unknown word.
-pub(crate) fn phase(status: &Value) -> Option<Phase> {
-    let word = status["phase"].as_str()?;
-    Phase::ALL.into_iter().find(|phase| phase.as_str() == word)
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use wfe_api::Phase;
 use wfe_api::labels::{ANNOTATION_UID, LABEL_RUN_SEQUENCE};
 
 use super::{object_ref, text};
@@ -160,4 +161,23 @@ impl<'a> Life<'a> {
         }
         gaps
     }
+}
+
+/// A status and when it was written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub(crate) at: Moment,
+    pub(crate) status: &'a Value,
+}
+
+impl Written<'_> {
+    pub(crate) fn phase(&self) -> Option<Phase> {
+        phase(self.status)
+    }
+}
+
+/// Reads a phase; `None` where there is none, or an unknown word.
+pub(crate) fn phase(status: &Value) -> Option<Phase> {
+    let word = status["phase"].as_str()?;
+    Phase::ALL.into_iter().find(|phase| phase.as_str() == word)
 }

@@ -5,8 +5,7 @@ use wfe_api::labels::ANNOTATION_SCHEDULED_FOR;
 use wfe_api::workflow_schedule::KIND;
 use wfe_core::Time;
 
-use super::execution::Written;
-use super::life::Life;
+use super::life::{Life, Written};
 use super::text;
 use crate::moment::{Seconds, seconds};
 use crate::report::{Moment, ObjectRef};

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::cause::Cause;
 use super::kind::Kind;
 
 /// An answer that is complete: anything but a watch.
@@ -22,23 +23,6 @@ impl Answer {
     /// Answers 201.
     pub(super) fn created(body: Value) -> Self {
         Self { code: 201, body }
-    }
-}
-
-/// One reason why an object is invalid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Cause {
-    /// Such as `FieldValueInvalid`.
-    pub(super) reason: String,
-    /// Of which field.
-    pub(super) field: String,
-    /// In words.
-    pub(super) message: String,
-}
-
-impl Cause {
-    pub(super) fn new(reason: &str, field: &str, message: impl Into<String>) -> Self {
-        Self { reason: reason.to_owned(), field: field.to_owned(), message: message.into() }
     }
 }
 

@@ -7,7 +7,8 @@ use regex::Regex;
 use serde_json::{Map, Value};
 use wfe_core::Time;
 
-use super::answer::{Answer, Cause, bad_request};
+use super::answer::{Answer, bad_request};
+use super::cause::Cause;
 use super::kind::{Kind, Special};
 
 /// The fields that are kept; all others are dropped, among them `managedFields`, which nobody here reads.

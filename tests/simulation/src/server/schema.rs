@@ -1,13 +1,15 @@
 //! A structural schema, read from a CRD: what is dropped, what is refused.
 
+mod rules;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use regex::Regex;
 use serde_json::Value;
 
-use super::answer::Cause;
-use super::rules::{self, Rule};
+use self::rules::Rule;
+use super::cause::Cause;
 
 /// With one of these the rules are not asked: what they read may not be there, or be something else.
 const BLOCKING: [&str; 5] =

@@ -5,9 +5,10 @@ use wfe_core::Time;
 
 use super::Server;
 use super::answer::{
-    Answer, Cause, already_exists, bad_request, conflict, internal_error, invalid, namespace_terminating, no_version,
+    Answer, already_exists, bad_request, conflict, internal_error, invalid, namespace_terminating, no_version,
     not_found, outdated,
 };
+use super::cause::Cause;
 use super::kind::{Kind, Special};
 use super::metadata::{check, finalizers, text, tidy, timestamp};
 use super::store::Key;

@@ -1,6 +1,6 @@
 //! What no status of a schedule may say (sections 12.1, 12.6 and 16.12).
 
-use super::super::actions::Check;
+use super::super::Check;
 use super::super::record::Record as Before;
 use super::{interval, is_far, moved, secs, usual, whole};
 use crate::Time;

@@ -1,6 +1,6 @@
 //! What no triage may do (sections 13.2 to 13.4, 16.13 and 16.15).
 
-use super::super::actions::Check;
+use super::super::Check;
 use super::{secs, whole};
 use crate::action::{TriageDoes, TriageStep};
 use crate::schedule::{ChildState, Outcome, Schedule, ScheduleStatus, child_name};

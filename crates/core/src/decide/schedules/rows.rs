@@ -1,19 +1,14 @@
-//! The rows of  section 12.6, in order: the first that matches decides. This list is the specification.
+//! The rows of section 12.6, in order: the first that matches decides. This list is the specification.
 
+use super::child::child_of;
 use super::circuit::circuit;
 use super::status::hold;
 use super::{Case, Row, Step, triage};
-use crate::Time;
-use crate::bundle::Bundle;
-use crate::ending::Skip;
 use crate::execution::Execution;
 use crate::fingerprint::Fingerprint;
 use crate::moment::{round_up, shown};
-use crate::name::{ExecutionId, Version};
 use crate::rules::{self, Contender};
-use crate::schedule::{
-    ChildOf, ChildState, Held, HeldBy, Keep, LastRun, Outcome, Ready, RefusedChild, ScheduleStatus, child_name,
-};
+use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, Ready, RefusedChild, ScheduleStatus, child_name};
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
@@ -194,34 +189,6 @@ fn target(case: Case<'_>) -> Row {
     };
     debug_assert!(schedule.plan.is_ok(), "row 0 has passed");
     Row::Decides(hold(case, by, message, judgement.until()))
-}
-
-/// Returns what would block a child at a time that lies ahead, by what is known now.
-pub(super) fn block_at(case: Case<'_>, time: Time) -> Option<Skip> {
-    let Case { view, .. } = case;
-    let child = child_of(case);
-    let (target, history, policy) = (view.target, view.history, view.policy);
-    rules::block(&Contender { target, running: &[], history, execution: &child, run: None, policy, now: time })
-}
-
-/// Returns the child that would be made now.
-fn child_of(case: Case<'_>) -> Execution {
-    let schedule = case.schedule;
-    let id = ExecutionId {
-        namespace: schedule.id.namespace.clone(),
-        name: child_name(&schedule.id.name, case.slot()).into(),
-        // It has none yet, and must not be one of those that are there.
-        uid: schedule.id.uid.clone(),
-    };
-    let child = ChildOf { schedule: schedule.id.uid.clone(), slot: case.slot(), analyses: false, keep: Keep::Needed };
-    Execution {
-        origin: schedule.origin.clone(),
-        workflow_id: schedule.workflow_id.clone(),
-        bundle: Bundle::default(),
-        paused: schedule.paused.clone(),
-        child: Some(Box::new(child)),
-        ..Execution::undecided(id, Version::new(""), case.view.now)
-    }
 }
 
 /// Row 9: the slot passed too long ago.

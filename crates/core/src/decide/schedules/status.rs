@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::waiting::SHOW_AFTER;
-use super::rows::block_at;
+use super::child::block_at;
 use super::triage::pause_message;
 use super::{Case, Step};
 use crate::Time;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wfe_core::Time;
+use wfe_core::name::Uid;
 use wfe_tekton::Defaults;
 
 use super::super::played::{Answer, RUNS, failures, performer};

@@ -5,15 +5,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use wfe_api::limits::{self, RUN_MESSAGE};
 use wfe_api::workflow_schedule::conditions::{CHILD_REFUSED, DELETING, HELD, INVALID_SPEC, READY, WOULD_BE_HELD};
-use wfe_core::Time;
 use wfe_core::fingerprint::Fingerprint;
 use wfe_core::name::ScheduleId;
 use wfe_core::schedule::{
     Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Planned, PlannedBy, Ready, Revision, ScheduleStatus, slot_of,
 };
-use wfe_tekton::{moment, parse_moment};
+use wfe_tekton::moment;
 
-use super::triage;
+use super::{one_of, time, triage};
 
 /// Reads the status of a schedule with this spec.
 pub(super) fn observe(id: &ScheduleId, spec: &Value, status: &Value, conditions: &[Condition]) -> ScheduleStatus {
@@ -92,15 +91,6 @@ fn held(held: &Condition) -> Held {
         None if held.reason == WOULD_BE_HELD => Held::Ahead(limits::cut(&held.message, RUN_MESSAGE).into()),
         None => Held::Released,
     }
-}
-
-/// Reads a closed word.
-pub(super) fn one_of<T: Copy>(all: &[T], spelled: fn(T) -> &'static str, value: &Value) -> Option<T> {
-    all.iter().copied().find(|it| value == spelled(*it))
-}
-
-pub(super) fn time(value: &Value) -> Option<Time> {
-    value.as_str().and_then(parse_moment)
 }
 
 fn capped(number: u64) -> u32 {

@@ -1,4 +1,4 @@
-//! A good schedule in full, every bad input of  section 13.8, and objects of any shape.
+//! A good schedule in full, every bad input of section 13.8, and objects of any shape.
 
 use proptest::prelude::*;
 use wfe_core::fingerprint::Fingerprint;

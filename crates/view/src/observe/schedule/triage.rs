@@ -13,8 +13,7 @@ use wfe_core::triage::{
     Adjust, Analyst, FIX, Field, PARAMETERS_SIZE, REFUSED, State, Triage, TriageSpec, Verdict, WHY,
 };
 
-use super::status::{one_of, time};
-use super::{LONGEST, MINUTE, SECOND, whole_seconds};
+use super::{LONGEST, MINUTE, SECOND, one_of, time, whole_seconds};
 
 /// Most fields that a verdict may change.
 const FIELDS: usize = limits::TRIAGE_FIELDS as usize;

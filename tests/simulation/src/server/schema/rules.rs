@@ -10,12 +10,12 @@ use cel::{Context, Env, ExecutionError, Program, Value as Cel, extensions};
 use regex::Regex;
 use serde_json::Value;
 
-use super::answer::Cause;
-use super::schema::{Form, Schema};
+use super::super::cause::Cause;
+use super::{Form, Schema};
 
 /// One rule.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(in super::super) struct Rule {
     /// What is wrong with the rule itself, where it cannot be used.
     program: Result<Program, String>,
     message: String,

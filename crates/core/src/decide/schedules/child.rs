@@ -1,0 +1,38 @@
+//! The child that a schedule would make: the rules are asked for it before it is there.
+
+use super::Case;
+use crate::Time;
+use crate::bundle::Bundle;
+use crate::ending::Skip;
+use crate::execution::Execution;
+use crate::name::{ExecutionId, Version};
+use crate::rules::{self, Contender};
+use crate::schedule::{ChildOf, Keep, child_name};
+
+/// Returns what would block a child at a time that lies ahead, by what is known now.
+pub(super) fn block_at(case: Case<'_>, time: Time) -> Option<Skip> {
+    let Case { view, .. } = case;
+    let child = child_of(case);
+    let (target, history, policy) = (view.target, view.history, view.policy);
+    rules::block(&Contender { target, running: &[], history, execution: &child, run: None, policy, now: time })
+}
+
+/// Returns the child that would be made now.
+pub(super) fn child_of(case: Case<'_>) -> Execution {
+    let schedule = case.schedule;
+    let id = ExecutionId {
+        namespace: schedule.id.namespace.clone(),
+        name: child_name(&schedule.id.name, case.slot()).into(),
+        // It has none yet, and must not be one of those that are there.
+        uid: schedule.id.uid.clone(),
+    };
+    let child = ChildOf { schedule: schedule.id.uid.clone(), slot: case.slot(), analyses: false, keep: Keep::Needed };
+    Execution {
+        origin: schedule.origin.clone(),
+        workflow_id: schedule.workflow_id.clone(),
+        bundle: Bundle::default(),
+        paused: schedule.paused.clone(),
+        child: Some(Box::new(child)),
+        ..Execution::undecided(id, Version::new(""), case.view.now)
+    }
+}

@@ -1,0 +1,43 @@
+//! What is told of a status of a schedule that was written, and whether a watch shows that write.
+
+use wfe_core::action::Record;
+use wfe_core::name::Uid;
+use wfe_core::schedule::ScheduleStatus;
+use wfe_core::target::Target;
+
+use super::Sight;
+
+/// What is told of a status of a schedule that was written.
+#[derive(Clone, Debug)]
+pub struct OfSchedule {
+    pub(in crate::perform) record: Record,
+    /// What the status said before.
+    pub(in crate::perform) shown: Box<ScheduleStatus>,
+}
+
+impl OfSchedule {
+    pub(in crate::perform) fn about(&self) -> &Uid {
+        &self.record.schedule.uid
+    }
+
+    /// Looks for the write in what is known of the schedule's target now. What another replica wrote in its place says
+    /// the same, or something else.
+    pub(in crate::perform) fn sight(&self, target: Option<&Target>) -> Sight {
+        let Some(schedule) = target.and_then(|target| target.schedules.get(self.about())) else { return Sight::Never };
+        let wanted = &self.record.status;
+        let triage = |status: &ScheduleStatus| status.triage.as_ref().map(|triage| (triage.of.clone(), triage.state));
+        let is_told_of =
+            |status: &ScheduleStatus| (status.last_run.clone(), status.last_missed, status.held.by(), triage(status));
+        if schedule.version == self.record.version {
+            Sight::NotYet
+        } else if is_told_of(&schedule.status) == is_told_of(wanted) {
+            Sight::Shown
+        } else {
+            Sight::Never
+        }
+    }
+
+    pub(crate) fn new(record: Record, shown: ScheduleStatus) -> Self {
+        Self { record, shown: Box::new(shown) }
+    }
+}
