@@ -166,18 +166,21 @@ impl Step<'_, '_> {
     }
 
     /// Returns when the child ended whose failure made the triage due: so many failures before the last. A refusal is
-    /// no child, and only makes it earlier than it was.
+    /// no child, and only makes it earlier than it was. Of a child that is gone nobody knows the end: the later of the
+    /// last success and the begin of the plan counts.
     fn due_since(&self, more: u64) -> Option<Seconds> {
         let (from, success) = (planned_from(self.after), seconds(self.after, "/lastSuccessTime"));
         let made = made_for(self.evidence, self.schedule).filter(|(slot, _)| Some(*slot) > from);
         let failed = made.filter_map(|(slot, child)| {
             let status = child.at(self.at);
             let ended = seconds(status, "/completionTime").or_else(|| seconds(status, "/failureDetails/failedAt"));
-            (came_of(status) == Some("Failed") && ended > success).then_some((slot, ended?))
+            let is_gone = child.gone.is_some_and(|gone| gone <= self.at);
+            (came_of(status) == Some("Failed") && ended > success).then_some((slot, ended?, is_gone))
         });
-        let mut failed: Vec<(Seconds, Seconds)> = failed.collect();
+        let mut failed: Vec<(Seconds, Seconds, bool)> = failed.collect();
         failed.sort_unstable();
-        failed.iter().rev().nth(usize::try_from(more).ok()?).map(|(_, ended)| *ended)
+        let due = failed.iter().rev().nth(usize::try_from(more).ok()?);
+        due.filter(|(_, _, is_gone)| !is_gone).map_or(from.max(success), |(_, ended, _)| Some(*ended))
     }
 
     /// Counts the triages of other schedules that had begun within the hour, and that every view shows. One of its own

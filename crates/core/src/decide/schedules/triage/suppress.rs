@@ -60,8 +60,9 @@ fn put_off(case: Case<'_>, status: &ScheduleStatus) -> Option<(Suppressed, Strin
 }
 
 impl Case<'_> {
-    /// Returns when the failure ended that made a triage due: the first in a row with which there were enough. None
-    /// where its child is gone, so long ago was it.
+    /// Returns when the failure ended that made a triage due: the first in a row with which there were enough. If its
+    /// child is gone, the failure came after the last success and after the begin of the plan, so the later of these
+    /// two: a triage is never put off for longer than an hour.
     fn due_since(self, status: &ScheduleStatus) -> Option<Time> {
         let last = status.last_run.as_ref()?;
         let since = usize::try_from(status.failure_count.checked_sub(self.schedule.triage.after)?).ok()?;
@@ -69,6 +70,7 @@ impl Case<'_> {
             // A refusal says when it was noticed, which a restart does again.
             return last.ended_at.filter(|_| last.outcome == Some(Outcome::Failed)).or(Some(last.slot));
         }
-        self.failures(status).nth(since).and_then(|(_, at)| at)
+        let due = self.failures(status).nth(since).and_then(|(_, at)| at);
+        due.or(status.last_success.max(status.planned_from))
     }
 }

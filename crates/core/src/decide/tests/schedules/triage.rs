@@ -261,6 +261,7 @@ fn further_failures_do_not_put_a_triage_off_any_longer() {
     let begins = |children: Vec<Child>, second| {
         let failing = failing(|it| {
             it.status.failure_count = 5;
+            it.status.last_success = Some(at(-20));
             it.status.last_run = Some(last_run(3000, Some((Outcome::Failed, 3010))));
             it.status.next = None;
             it.children = children;
@@ -272,8 +273,9 @@ fn further_failures_do_not_put_a_triage_off_any_longer() {
     let failed = |slot| ended_child(slot, Outcome::Failed, slot + 10);
     let all = || vec![failed(0), failed(600), failed(3000)];
     assert_eq!([begins(all(), 3609), begins(all(), 3610)], [false, true]);
-    // Where the history of the schedule does not go back so far, it was long ago.
-    assert!(begins(vec![failed(3000)], 3020));
+    // Its child is gone: the hour begins with the plan, or with the last success.
+    let gone = || vec![failed(3000)];
+    assert_eq!([begins(gone(), 3020), begins(gone(), 3579), begins(gone(), 3580)], [false, false, true]);
 }
 
 /// What failed before a success, and what is refused beside what failed, is no evidence.
