@@ -49,6 +49,7 @@ pub mod tries;
 pub mod trouble;
 pub mod verdict;
 pub mod waiting;
+mod words;
 
 pub use moment::MAX_AHEAD;
 

@@ -1,58 +1,25 @@
 //! The closed words of failures and blocks (sections 3.1 and 6).
 
-use std::fmt;
-
 use crate::chain::RunNumber;
+use crate::words::words;
 
-/// The seven failure reasons (section 3.1). The RemediationOrchestrator matches on them: there are no others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FailureReason {
-    /// A container was killed for its memory.
-    OomKilled,
-    /// A time-out passed.
-    DeadlineExceeded,
-    /// Access was denied.
-    Forbidden,
-    /// A quota or the cluster's resources were exhausted.
-    ResourceExhausted,
-    /// The spec, the pipeline or the set-up is wrong.
-    ConfigurationError,
-    /// An image or the bundle could not be pulled.
-    ImagePullBackOff,
-    /// None of the others is proven.
-    Unknown,
-}
-
-impl FailureReason {
-    /// All seven.
-    pub const ALL: [Self; 7] = [
-        Self::OomKilled,
-        Self::DeadlineExceeded,
-        Self::Forbidden,
-        Self::ResourceExhausted,
-        Self::ConfigurationError,
-        Self::ImagePullBackOff,
-        Self::Unknown,
-    ];
-
-    /// Returns the spelling of the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OomKilled => "OOMKilled",
-            Self::DeadlineExceeded => "DeadlineExceeded",
-            Self::Forbidden => "Forbidden",
-            Self::ResourceExhausted => "ResourceExhausted",
-            Self::ConfigurationError => "ConfigurationError",
-            Self::ImagePullBackOff => "ImagePullBackOff",
-            Self::Unknown => "Unknown",
-        }
-    }
-}
-
-impl fmt::Display for FailureReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words! {
+    /// Classifies a failure. These seven and no others: programs match on them.
+    pub enum FailureReason {
+        /// A container was killed for its memory limit.
+        OomKilled = "OOMKilled",
+        /// The run, a task or a deadline of the operator timed out.
+        DeadlineExceeded,
+        /// A right was missing.
+        Forbidden,
+        /// A quota or limit of the cluster was exhausted.
+        ResourceExhausted,
+        /// The workflow, its parameters or this object cannot work as written.
+        ConfigurationError,
+        /// An image or the bundle could not be fetched.
+        ImagePullBackOff,
+        /// None of the others is proven.
+        Unknown,
     }
 }
 

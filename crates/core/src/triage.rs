@@ -17,6 +17,7 @@ use crate::Time;
 use crate::fingerprint::Fingerprint;
 use crate::moment::{MAX_AHEAD, after};
 use crate::name::{ExecutionId, Uid};
+use crate::words::words;
 
 pub use evidence::{Every, Evidence, FailureSeen, Gathered, MOST_FAILURES};
 
@@ -31,30 +32,17 @@ pub const PARAMETERS_SIZE: usize = 65_536;
 /// How many things that an analyst asked for and may not have are recorded.
 pub const REFUSED: usize = 16;
 
-/// Who analyses the failures of a schedule (`spec.triage.analyst`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Analyst {
-    /// Nobody.
-    Off,
-    /// The operator itself, by a table.
-    #[default]
-    BuiltIn,
-    /// A workflow.
-    Pipeline,
-}
-
-impl Analyst {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Off, Self::BuiltIn, Self::Pipeline];
-
-    /// Returns the spelling of the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "Off",
-            Self::BuiltIn => "BuiltIn",
-            Self::Pipeline => "Pipeline",
-        }
+words! {
+    /// Says who looks at the failures of a schedule.
+    #[derive(Default)]
+    pub enum Analyst {
+        /// Nobody does.
+        Off,
+        /// A table in the operator.
+        #[default]
+        BuiltIn,
+        /// A workflow.
+        Pipeline,
     }
 }
 
@@ -122,32 +110,17 @@ impl std::fmt::Display for Field {
     }
 }
 
-/// What an analyst recommends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
-    /// The backoff is the cure, or nothing is recognised.
-    DoNothing,
-    /// A person has to repair something, and this says what.
-    FileFix,
-    /// Running on does harm: the schedule waits for a person.
-    PauseAndNotify,
-    /// Other values would help.
-    AdjustConfig,
-}
-
-impl Verdict {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::DoNothing, Self::FileFix, Self::PauseAndNotify, Self::AdjustConfig];
-
-    /// Returns the spelling of the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::DoNothing => "DoNothing",
-            Self::FileFix => "FileFix",
-            Self::PauseAndNotify => "PauseAndNotify",
-            Self::AdjustConfig => "AdjustConfig",
-        }
+words! {
+    /// Says what an analyst recommends.
+    pub enum Verdict {
+        /// Nothing: the backoff is the cure.
+        DoNothing,
+        /// A person has to mend something.
+        FileFix,
+        /// Nothing more should run until a person has looked.
+        PauseAndNotify,
+        /// The schedule should have another interval, timeout or parameter.
+        AdjustConfig,
     }
 }
 
@@ -186,44 +159,27 @@ pub struct Adjust {
     pub parameters: BTreeMap<Box<str>, Box<str>>,
 }
 
-/// How far a triage is (`status.triage.state`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// A workflow analyses.
-    Analysing,
-    /// The verdict changes nothing.
-    Noted,
-    /// The verdict is advice for a person.
-    Filed,
-    /// There is no verdict.
-    Failed,
-    /// The schedule waits for a person.
-    Paused,
-    /// Values were changed.
-    Adjusted,
-    /// The plan has begun anew since: its pause and its values are gone.
-    Over,
+words! {
+    /// Says how far a triage is.
+    pub enum State {
+        /// The analyst has not answered yet.
+        Analysing,
+        /// The verdict is recorded, and changes nothing.
+        Noted,
+        /// The verdict is recorded, and a person has something to mend.
+        Filed,
+        /// There is no usable verdict.
+        Failed,
+        /// Nothing runs until a person ends it.
+        Paused,
+        /// The adjustments are in force until a person ends them.
+        Adjusted,
+        /// The plan has begun anew since: neither a pause nor adjustments are left.
+        Over,
+    }
 }
 
 impl State {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Analysing, Self::Noted, Self::Filed, Self::Failed, Self::Paused, Self::Adjusted, Self::Over];
-
-    /// Returns the spelling of the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Analysing => "Analysing",
-            Self::Noted => "Noted",
-            Self::Filed => "Filed",
-            Self::Failed => "Failed",
-            Self::Paused => "Paused",
-            Self::Adjusted => "Adjusted",
-            Self::Over => "Over",
-        }
-    }
-
     /// Tells whether a person can lift it (`spec.resume`).
     #[must_use]
     pub fn is_standing(self) -> bool {

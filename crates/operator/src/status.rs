@@ -11,10 +11,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use wfe_api::conditions::SUCCEEDED;
-use wfe_api::{
-    ConditionStatus, FailureReason as ApiReason, Phase, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus,
-    conditions, limits,
-};
+use wfe_api::{ConditionStatus, Phase, PipelineRunRef, PipelineRunStatus, WorkflowExecutionStatus, conditions, limits};
 use wfe_core::action::{Ending, Says};
 use wfe_core::awaiting::Awaiting;
 use wfe_core::chain::RunNumber;
@@ -23,7 +20,6 @@ use wfe_core::execution::RunShown;
 use wfe_core::findings::TaskCount;
 use wfe_core::guard::Unguarded;
 use wfe_core::name::RunId;
-use wfe_core::reason::FailureReason;
 use wfe_core::retry::Retry;
 use wfe_core::target::TargetName;
 use wfe_core::waiting::Waiting;
@@ -286,18 +282,6 @@ fn amended(mut conditions: Vec<Condition>, new: Condition) -> WorkflowExecutionS
         None => conditions.push(new),
     }
     WorkflowExecutionStatus { conditions, ..WorkflowExecutionStatus::default() }
-}
-
-fn api_reason(reason: FailureReason) -> ApiReason {
-    match reason {
-        FailureReason::OomKilled => ApiReason::OomKilled,
-        FailureReason::DeadlineExceeded => ApiReason::DeadlineExceeded,
-        FailureReason::Forbidden => ApiReason::Forbidden,
-        FailureReason::ResourceExhausted => ApiReason::ResourceExhausted,
-        FailureReason::ConfigurationError => ApiReason::ConfigurationError,
-        FailureReason::ImagePullBackOff => ApiReason::ImagePullBackOff,
-        FailureReason::Unknown => ApiReason::Unknown,
-    }
 }
 
 #[cfg(test)]

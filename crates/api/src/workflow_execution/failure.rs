@@ -2,65 +2,11 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
-/// Classifies a failure. These seven and no others: programs match on them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum FailureReason {
-    /// A container was killed for its memory limit.
-    #[serde(rename = "OOMKilled")]
-    OomKilled,
-    /// The run, a task or a deadline of the operator timed out.
-    DeadlineExceeded,
-    /// A right was missing.
-    Forbidden,
-    /// A quota or limit of the cluster was exhausted.
-    ResourceExhausted,
-    /// The workflow, its parameters or this object cannot work as written.
-    ConfigurationError,
-    /// An image or the bundle could not be fetched.
-    ImagePullBackOff,
-    /// None of the others is proven.
-    Unknown,
-}
-
-// === impl FailureReason ===
-
-impl FailureReason {
-    /// Lists every reason.
-    pub const ALL: [Self; 7] = [
-        Self::OomKilled,
-        Self::DeadlineExceeded,
-        Self::Forbidden,
-        Self::ResourceExhausted,
-        Self::ConfigurationError,
-        Self::ImagePullBackOff,
-        Self::Unknown,
-    ];
-
-    /// Spells the reason as the API does.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OomKilled => "OOMKilled",
-            Self::DeadlineExceeded => "DeadlineExceeded",
-            Self::Forbidden => "Forbidden",
-            Self::ResourceExhausted => "ResourceExhausted",
-            Self::ConfigurationError => "ConfigurationError",
-            Self::ImagePullBackOff => "ImagePullBackOff",
-            Self::Unknown => "Unknown",
-        }
-    }
-}
-
-impl std::fmt::Display for FailureReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+pub use wfe_core::reason::FailureReason;
 
 /// Why the execution failed. Present exactly when the phase is Failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]

@@ -2,11 +2,13 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::triage::{Adjustment, TriageStatus};
 use crate::{conditions, limits};
+
+pub use wfe_core::schedule::{Outcome as RunOutcome, PlannedBy as NextRunReason};
 
 /// How the schedule goes. Written by the operator.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -122,111 +124,6 @@ pub struct LastMissed {
     /// How many were missed since the last run. Of cron, counted up to 100 at once.
     #[schemars(range(min = 0))]
     pub count: i32,
-}
-
-/// Says how a run of a schedule ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum RunOutcome {
-    /// It succeeded: the streak of failures ends.
-    Completed,
-    /// It failed: the streak grows.
-    Failed,
-    /// It did not get its turn on the target.
-    Skipped,
-    /// A person cancelled it.
-    Cancelled,
-    /// It was not decided before `startBefore`.
-    TooLate,
-    /// It was deleted before its end was recorded.
-    Deleted,
-    /// It could not be created: the streak grows.
-    Refused,
-}
-
-// === impl RunOutcome ===
-
-impl RunOutcome {
-    /// Lists every outcome.
-    pub const ALL: [Self; 7] =
-        [Self::Completed, Self::Failed, Self::Skipped, Self::Cancelled, Self::TooLate, Self::Deleted, Self::Refused];
-
-    /// Spells the outcome as the API does.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Skipped => "Skipped",
-            Self::Cancelled => "Cancelled",
-            Self::TooLate => "TooLate",
-            Self::Deleted => "Deleted",
-            Self::Refused => "Refused",
-        }
-    }
-}
-
-impl std::fmt::Display for RunOutcome {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Says what the time of the next run follows from (section 12.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum NextRunReason {
-    /// The interval.
-    Interval,
-    /// The cron expression.
-    Cron,
-    /// The interval, made longer by failures.
-    Backoff,
-    /// A hint.
-    Hint,
-    /// A hint, put off by `minInterval`.
-    ClampedMin,
-    /// A backoff or a hint, cut by `maxInterval`.
-    ClampedMax,
-    /// Several slots were missed, and the latest of them runs.
-    CatchUp,
-    /// The last run lost a race for the target, and is made up for once.
-    Again,
-}
-
-// === impl NextRunReason ===
-
-impl NextRunReason {
-    /// Lists every reason.
-    pub const ALL: [Self; 8] = [
-        Self::Interval,
-        Self::Cron,
-        Self::Backoff,
-        Self::Hint,
-        Self::ClampedMin,
-        Self::ClampedMax,
-        Self::CatchUp,
-        Self::Again,
-    ];
-
-    /// Spells the reason as the API does.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Interval => "Interval",
-            Self::Cron => "Cron",
-            Self::Backoff => "Backoff",
-            Self::Hint => "Hint",
-            Self::ClampedMin => "ClampedMin",
-            Self::ClampedMax => "ClampedMax",
-            Self::CatchUp => "CatchUp",
-            Self::Again => "Again",
-        }
-    }
-}
-
-impl std::fmt::Display for NextRunReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 fn conditions_schema(_: &mut SchemaGenerator) -> Schema {

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules;
 use crate::limits;
 use crate::workflow_execution::WorkflowRef;
+
+pub use wfe_core::triage::{Analyst, State as TriageState, Verdict as TriageVerdict};
 
 /// What is done when the schedule keeps failing.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -61,40 +62,6 @@ pub struct Triage {
     #[schemars(length(max = limits::TRIAGE_FIELDS), inner(length(max = limits::TRIAGE_FIELD)))]
     #[x_kube(validation = rules::adjustable(), validation = rules::adjustable_once())]
     pub allow_adjust: Vec<String>,
-}
-
-/// Says who looks at the failures of a schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum Analyst {
-    /// Nobody does.
-    Off,
-    /// A table in the operator.
-    BuiltIn,
-    /// A workflow.
-    Pipeline,
-}
-
-// === impl Analyst ===
-
-impl Analyst {
-    /// Lists every analyst.
-    pub const ALL: [Self; 3] = [Self::Off, Self::BuiltIn, Self::Pipeline];
-
-    /// Spells the analyst as the API does.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "Off",
-            Self::BuiltIn => "BuiltIn",
-            Self::Pipeline => "Pipeline",
-        }
-    }
-}
-
-impl std::fmt::Display for Analyst {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// Who lets a schedule go on as its spec says, and why.
@@ -191,88 +158,4 @@ pub struct Adjustment {
     // The schema is put in from the spec of an execution (`crate::crd`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
-}
-
-/// Says what an analyst recommends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum TriageVerdict {
-    /// Nothing: the backoff is the cure.
-    DoNothing,
-    /// A person has to mend something.
-    FileFix,
-    /// Nothing more should run until a person has looked.
-    PauseAndNotify,
-    /// The schedule should have another interval, timeout or parameter.
-    AdjustConfig,
-}
-
-// === impl TriageVerdict ===
-
-impl TriageVerdict {
-    /// Lists every verdict.
-    pub const ALL: [Self; 4] = [Self::DoNothing, Self::FileFix, Self::PauseAndNotify, Self::AdjustConfig];
-
-    /// Spells the verdict as the API does.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::DoNothing => "DoNothing",
-            Self::FileFix => "FileFix",
-            Self::PauseAndNotify => "PauseAndNotify",
-            Self::AdjustConfig => "AdjustConfig",
-        }
-    }
-}
-
-impl std::fmt::Display for TriageVerdict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Says how far a triage is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum TriageState {
-    /// The analyst has not answered yet.
-    Analysing,
-    /// The verdict is recorded, and changes nothing.
-    Noted,
-    /// The verdict is recorded, and a person has something to mend.
-    Filed,
-    /// There is no usable verdict.
-    Failed,
-    /// Nothing runs until a person ends it.
-    Paused,
-    /// The adjustments are in force until a person ends them.
-    Adjusted,
-    /// The plan has begun anew since: neither a pause nor adjustments are left.
-    Over,
-}
-
-// === impl TriageState ===
-
-impl TriageState {
-    /// Lists every state.
-    pub const ALL: [Self; 7] =
-        [Self::Analysing, Self::Noted, Self::Filed, Self::Failed, Self::Paused, Self::Adjusted, Self::Over];
-
-    /// Spells the state as the API does.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Analysing => "Analysing",
-            Self::Noted => "Noted",
-            Self::Filed => "Filed",
-            Self::Failed => "Failed",
-            Self::Paused => "Paused",
-            Self::Adjusted => "Adjusted",
-            Self::Over => "Over",
-        }
-    }
-}
-
-impl std::fmt::Display for TriageState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
 }

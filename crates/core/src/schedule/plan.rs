@@ -8,6 +8,7 @@ use crate::Time;
 use crate::backoff::{Backoff, share_of};
 use crate::moment::{after, before, just_after, round_up};
 use crate::name::Uid;
+use crate::words::words;
 
 /// How often the wait of an interval is doubled at the most.
 const MAX_EXPONENT: u32 = 5;
@@ -27,53 +28,25 @@ pub struct Planned {
     pub why: PlannedBy,
 }
 
-/// Why a slot is when it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PlannedBy {
-    /// An interval after the last one.
-    Interval,
-    /// The cron expression says so.
-    Cron,
-    /// It rests after failures.
-    Backoff,
-    /// The hint says so.
-    Hint,
-    /// The hint asks for an earlier one than `minInterval` allows.
-    ClampedMin,
-    /// Backoff or the hint ask for a later one than `maxInterval` allows.
-    ClampedMax,
-    /// Several slots were missed, and this is the latest of them.
-    CatchUp,
-    /// The child of the last slot lost a race for its target, and another one makes up for it.
-    Again,
-}
-
-impl PlannedBy {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Interval,
-        Self::Cron,
-        Self::Backoff,
-        Self::Hint,
-        Self::ClampedMin,
-        Self::ClampedMax,
-        Self::CatchUp,
-        Self::Again,
-    ];
-
-    /// Returns the spelling of the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Interval => "Interval",
-            Self::Cron => "Cron",
-            Self::Backoff => "Backoff",
-            Self::Hint => "Hint",
-            Self::ClampedMin => "ClampedMin",
-            Self::ClampedMax => "ClampedMax",
-            Self::CatchUp => "CatchUp",
-            Self::Again => "Again",
-        }
+words! {
+    /// Says what the time of the next run follows from (section 12.2).
+    pub enum PlannedBy {
+        /// The interval.
+        Interval,
+        /// The cron expression.
+        Cron,
+        /// The interval, made longer by failures.
+        Backoff,
+        /// A hint.
+        Hint,
+        /// A hint, put off by `minInterval`.
+        ClampedMin,
+        /// A backoff or a hint, cut by `maxInterval`.
+        ClampedMax,
+        /// Several slots were missed, and the latest of them runs.
+        CatchUp,
+        /// The last run lost a race for the target, and is made up for once.
+        Again,
     }
 }
 

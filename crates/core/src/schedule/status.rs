@@ -4,48 +4,32 @@ use super::{Planned, Revision};
 use crate::Time;
 use crate::fingerprint::Fingerprint;
 use crate::triage::{Adjust, State, Triage};
+use crate::words::words;
 
 /// The most failures that a status can say (`int32`).
 pub const MOST_FAILURES: u32 = i32::MAX.unsigned_abs();
 
-/// What came of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// Its child completed.
-    Completed,
-    /// Its child failed.
-    Failed,
-    /// Its child was skipped.
-    Skipped,
-    /// A person cancelled its child.
-    Cancelled,
-    /// Its child was decided on later than its `startBefore`.
-    TooLate,
-    /// Its child vanished before its end was recorded.
-    Deleted,
-    /// The API server refused its child for good.
-    Refused,
+words! {
+    /// Says how a run of a schedule ended.
+    pub enum Outcome {
+        /// It succeeded: the streak of failures ends.
+        Completed,
+        /// It failed: the streak grows.
+        Failed,
+        /// It did not get its turn on the target.
+        Skipped,
+        /// A person cancelled it.
+        Cancelled,
+        /// It was not decided before `startBefore`.
+        TooLate,
+        /// It was deleted before its end was recorded.
+        Deleted,
+        /// It could not be created: the streak grows.
+        Refused,
+    }
 }
 
 impl Outcome {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Completed, Self::Failed, Self::Skipped, Self::Cancelled, Self::TooLate, Self::Deleted, Self::Refused];
-
-    /// Returns the spelling of the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Skipped => "Skipped",
-            Self::Cancelled => "Cancelled",
-            Self::TooLate => "TooLate",
-            Self::Deleted => "Deleted",
-            Self::Refused => "Refused",
-        }
-    }
-
     /// Returns the length of a streak of failures after this outcome.
     #[must_use]
     pub fn count(self, streak: u32) -> u32 {
@@ -200,52 +184,24 @@ impl Held {
     }
 }
 
-/// What holds a schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HeldBy {
-    /// A person has suspended it.
-    Suspended,
-    /// A triage has paused it, for a person.
-    TriagePaused,
-    /// Everything is paused, its namespace, or its target's.
-    Paused,
-    /// Its target is not free.
-    ResourceBusy,
-    /// The last execution on its target broke half way.
-    PreviousExecutionFailed,
-    /// Too many executions in a row failed on its target.
-    ExhaustedRetries,
-    /// Its target is in backoff or cooldown.
-    RecentlyRemediated,
-    /// A failure is shared by many targets, and would be its own too.
-    CircuitOpen,
-}
-
-impl HeldBy {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Suspended,
-        Self::TriagePaused,
-        Self::Paused,
-        Self::ResourceBusy,
-        Self::PreviousExecutionFailed,
-        Self::ExhaustedRetries,
-        Self::RecentlyRemediated,
-        Self::CircuitOpen,
-    ];
-
-    /// Returns the reason of the condition.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Suspended => "Suspended",
-            Self::TriagePaused => "TriagePaused",
-            Self::Paused => "Paused",
-            Self::ResourceBusy => "ResourceBusy",
-            Self::PreviousExecutionFailed => "PreviousExecutionFailed",
-            Self::ExhaustedRetries => "ExhaustedRetries",
-            Self::RecentlyRemediated => "RecentlyRemediated",
-            Self::CircuitOpen => "CircuitOpen",
-        }
+words! {
+    /// What holds a schedule.
+    pub enum HeldBy {
+        /// A person has suspended it.
+        Suspended,
+        /// A triage has paused it, for a person.
+        TriagePaused,
+        /// Everything is paused, its namespace, or its target's.
+        Paused,
+        /// Its target is not free.
+        ResourceBusy,
+        /// The last execution on its target broke half way.
+        PreviousExecutionFailed,
+        /// Too many executions in a row failed on its target.
+        ExhaustedRetries,
+        /// Its target is in backoff or cooldown.
+        RecentlyRemediated,
+        /// A failure is shared by many targets, and would be its own too.
+        CircuitOpen,
     }
 }

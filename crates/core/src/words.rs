@@ -1,0 +1,45 @@
+//! Closed words: enums whose values the API spells.
+
+/// Defines an enum whose every value is one word of the API: its list, its spelling, and with the feature `schema` what
+/// reads and writes it. A word is spelled as it is named, or as the text behind it says.
+macro_rules! words {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$of:meta])* $word:ident $(= $text:literal)?,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[cfg_attr(feature = "schema", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+        pub enum $name {
+            $($(#[$of])* $(#[cfg_attr(feature = "schema", serde(rename = $text))])? $word,)+
+        }
+
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: [Self; [$(stringify!($word)),+].len()] = [$(Self::$word),+];
+
+            /// Returns the spelling of the API.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$word => $crate::words::spelled!($word $(, $text)?),)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+/// The spelling of one word.
+macro_rules! spelled {
+    ($word:ident) => {
+        stringify!($word)
+    };
+    ($word:ident, $text:literal) => {
+        $text
+    };
+}
+
+pub(crate) use {spelled, words};
