@@ -1,5 +1,5 @@
-//! What circuits cost (settled 34). Budgets: with a hundred fingerprints that fail, fifty ends a second take less than
-//! 5 % of a core; fifty thousand executions are folded within 100 ms.
+//! What circuits cost (section 13.5). Budgets: with a hundred fingerprints that fail, fifty ends a second take less
+//! than 5 % of a core; fifty thousand executions are folded within 100 ms.
 
 use std::hint::black_box;
 use std::sync::Arc;

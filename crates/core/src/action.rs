@@ -62,7 +62,7 @@ pub struct ScheduleJudgement {
     pub probe: Probe,
 }
 
-/// What a schedule is to the open circuit that holds it (settled 32).
+/// What a schedule is to the open circuit that holds it (section 13.5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Probe {
     /// Nothing: none holds it, or something else does as well.

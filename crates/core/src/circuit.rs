@@ -1,4 +1,4 @@
-//! Circuits: what is known of failures that many targets share (settled 31 to 36, which replace section 13.5).
+//! Circuits: what is known of failures that many targets share (sections 13.5 and 13.6).
 //!
 //! A circuit is open while a failure is shared. While it is, it holds the schedules whose own last run failed with its
 //! fingerprint: they make no children, but for one probe at a time. What has not failed is never held. Failures of
@@ -37,7 +37,7 @@ pub struct OpenCircuit {
     /// When the failure ended that opened it.
     pub opened_at: Time,
     /// From when on it holds schedules and puts off triage. Later than `opened_at` where somebody's success closed the
-    /// circuit before it a short time ago (settled 33).
+    /// circuit before it a short time ago (section 13.5).
     pub holds_from: Time,
     /// How many targets had failed when it opened.
     pub failed: u32,
@@ -120,7 +120,7 @@ pub struct Seen {
     pub open: Vec<OpenCircuit>,
     /// Those that closed a short time ago, at most one of each fingerprint.
     pub closed: Vec<ClosedCircuit>,
-    /// How many targets have failed of those that finished, where that is too large a share (settled 35).
+    /// How many targets have failed of those that finished, where that is too large a share (section 13.6).
     pub degraded: Option<Share>,
 }
 

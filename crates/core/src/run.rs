@@ -60,7 +60,7 @@ pub enum Stays {
     /// As long as the retention says.
     #[default]
     ForItsRetention,
-    /// The same, but no longer than its execution, which was made for a slot of a schedule (settled 25).
+    /// The same, but no longer than its execution, which was made for a slot of a schedule (section 12.7).
     WithItsExecution,
 }
 

@@ -291,7 +291,7 @@ impl Schedule {
         standing.is_some_and(|triage| self.resume.as_ref() == Some(&triage.of))
     }
 
-    /// Returns the open circuit that holds it: that of what its last run failed with (settled 31).
+    /// Returns the open circuit that holds it: that of what its last run failed with (section 13.5).
     #[must_use]
     pub fn held_by<'a>(&self, circuits: &'a Circuits, now: Time) -> Option<&'a OpenCircuit> {
         circuits.holding(self.failed_last().map(|(fingerprint, _)| fingerprint), now)
@@ -306,7 +306,7 @@ impl Schedule {
     }
 
     /// Returns when its third slot without a success comes: after that, something keeps it from doing what it is for
-    /// (settled 27). None where it is not meant to run, or a triage has paused it, or its spec cannot be used.
+    /// (section 12.2). None where it is not meant to run, or a triage has paused it, or its spec cannot be used.
     #[must_use]
     pub fn success_due(&self) -> Option<Time> {
         let status = &self.status;

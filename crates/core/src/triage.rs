@@ -295,7 +295,7 @@ impl Begun {
 
     /// Returns when its namespace may begin another triage, where so many may begin in an hour: none where it may now.
     /// Namespaces take turns: each may while more of the hour's places are free than it has had, so that no namespace
-    /// takes the last ones from all others (settled 30). Of 0, it says nothing: no triage begins then.
+    /// takes the last ones from all others (section 13.2). Of 0, it says nothing: no triage begins then.
     #[must_use]
     pub fn free_at(&self, most: u32) -> Option<Time> {
         let mut taken = 0_u32;

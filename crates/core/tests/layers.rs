@@ -13,7 +13,13 @@ type Arrows = BTreeMap<String, BTreeSet<String>>;
 /// What judges the product. The test kit is left out: its control plane prepares copies of itself.
 const PROOF: [&str; 3] = ["tests/auditor", "tests/model", "tests/simulation"];
 
-/// Reads the modules of a crate with their sources, those for tests left out.
+/// Returns the lines of a source that are neither comments nor its tests.
+fn code(source: &str) -> String {
+    let product = source.split("#[cfg(test)]\nmod tests").next().unwrap();
+    product.split_inclusive('\n').filter(|line| !line.trim_start().starts_with("//")).collect()
+}
+
+/// Reads the modules of a crate with their code, those for tests left out.
 fn modules(src: &Path) -> BTreeMap<Module, String> {
     let mut modules = BTreeMap::new();
     let mut open = vec![src.to_owned()];
@@ -26,7 +32,7 @@ fn modules(src: &Path) -> BTreeMap<Module, String> {
         let module: Module = inside.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
         let is_left_out = |part: &String| matches!(part.as_str(), "lib" | "main" | "bin" | "tests" | "testing");
         if !module.iter().any(is_left_out) {
-            modules.insert(module, std::fs::read_to_string(&folder_or_file).unwrap());
+            modules.insert(module, code(&std::fs::read_to_string(&folder_or_file).unwrap()));
         }
     }
     modules
@@ -34,20 +40,17 @@ fn modules(src: &Path) -> BTreeMap<Module, String> {
 
 /// Lists the paths that a source names, from `crate`, `self` or `super` on, also in groups over several lines.
 fn named(source: &str) -> Vec<Vec<&str>> {
-    let product = source.split("#[cfg(test)]\nmod tests").next().unwrap();
     let mut paths = Vec::new();
-    let mut rest = product;
+    let mut rest = source;
     while let Some(at) = ["crate::", "self::", "super::"].iter().filter_map(|root| rest.find(root)).min() {
-        let is_comment = rest[..at].rsplit('\n').next().unwrap().trim_start().starts_with("//");
         rest = &rest[at..];
-        let length = read_path(rest, &[], &mut paths, is_comment);
-        rest = &rest[length..];
+        rest = &rest[read_path(rest, &[], &mut paths)..];
     }
     paths
 }
 
 /// Reads one path, or a group of them, and returns how many bytes it has.
-fn read_path<'a>(text: &'a str, before: &[&'a str], paths: &mut Vec<Vec<&'a str>>, is_comment: bool) -> usize {
+fn read_path<'a>(text: &'a str, before: &[&'a str], paths: &mut Vec<Vec<&'a str>>) -> usize {
     let mut path = before.to_vec();
     let mut at = 0;
     loop {
@@ -65,11 +68,11 @@ fn read_path<'a>(text: &'a str, before: &[&'a str], paths: &mut Vec<Vec<&'a str>
     if text[at..].starts_with('{') && at > 0 {
         at += 1;
         while at < text.len() && !text[at..].starts_with('}') {
-            at += read_path(&text[at..], &path, paths, is_comment).max(1);
+            at += read_path(&text[at..], &path, paths).max(1);
         }
         return at + 1;
     }
-    if !is_comment && path.len() > before.len() {
+    if path.len() > before.len() {
         paths.push(path);
     }
     at.max(1)
@@ -144,7 +147,7 @@ fn the_files_of_no_folder_form_a_circle() {
 fn a_circle_is_found() {
     let source = "use crate::{a, b::{C, d::E}};\n// crate::x\nlet e = super::super::f_g::H;\nuse super::{\n    i,\n    j::K,\n};";
     assert_eq!(
-        named(source),
+        named(&code(source)),
         [
             vec!["crate", "a"],
             vec!["crate", "b", "C"],

@@ -1,4 +1,4 @@
-//! Failures that many targets share, played with 200 schedules in a few seconds (settled 36): what circuits save, and
+//! Failures that many targets share, played with 200 schedules in a few seconds (section 13.5): what circuits save, and
 //! that nothing healthy pays for it. The index and the decisions are the real ones; a run is a line that ends.
 //! `docs/testing.md` has the numbers.
 

@@ -1,4 +1,4 @@
-//! Circuits (settled 31 to 35), read anew: which are open, by what is known of the executions at a moment.
+//! Circuits (sections 13.5 and 13.6), read anew: which are open, by what is known of the executions at a moment.
 //!
 //! [`Shared`] lists what circuits are computed from, over the whole recording; [`Circuits`] is the fold of what an
 //! operator may have known of that. What was deleted may be known to one process and forgotten by the next, which has

@@ -1,5 +1,5 @@
-//! No wait without an end is without a sign (settled 4): an execution whose run outlasts its limits says what it waits
-//! for, and a cancel that Tekton does not answer is asked for again.
+//! No wait without an end is without a sign (section 16.16): an execution whose run outlasts its limits says what it
+//! waits for, and a cancel that Tekton does not answer is asked for again.
 //!
 //! What hinders an operator is not in a recording, so this judges nothing: it tells what lasted for too long, and
 //! whoever knows of the faults says whether one of them excuses it.

@@ -1,4 +1,4 @@
-//! A failure that many targets share, on real Tekton: a circuit opens, holds, is probed and closes (settled 31 to 36).
+//! A failure that many targets share, on real Tekton: a circuit opens, holds, is probed and closes (section 13.5).
 
 use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};

@@ -1,4 +1,4 @@
-//! Schedules that a backup brings back, and a slot whose child lost a race for its target (settled 24 and 26).
+//! Schedules that a backup brings back, and a slot whose child lost a race for its target (section 12.2).
 
 use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};

@@ -115,7 +115,7 @@ async fn the_third_failure_in_a_row_is_analysed_once_and_the_schedule_backs_off_
 }
 
 /// Its first run broke half way, which a person cleared, and its second one was well: only what fails since is looked
-/// at (settled 28).
+/// at (section 13.3).
 #[tokio::test]
 async fn failures_before_the_last_success_are_no_evidence() -> Result<()> {
     let world = World::new("triaged-streak").await?;

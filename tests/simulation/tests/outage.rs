@@ -1,4 +1,4 @@
-//! A registry that is down while many schedules of it have slots (settled 36): how often they run, and how soon
+//! A registry that is down while many schedules of it have slots (section 13.5): how often they run, and how soon
 //! all run again, with circuits and without. `docs/testing.md` has the numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]

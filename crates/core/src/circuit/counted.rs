@@ -1,6 +1,6 @@
 //! The failures that may open a circuit: of each fingerprint the targets that failed with it within the window.
 //!
-//! What an end costs does not grow with what has failed before (settled 34): failures are found by their fingerprint,
+//! What an end costs does not grow with what has failed before (section 13.5): failures are found by their fingerprint,
 //! by what a success refutes, and by their age.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

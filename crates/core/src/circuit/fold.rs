@@ -2,7 +2,7 @@
 //!
 //! The events of the last half minute are kept beside the state before them, so that an event which comes somewhat late
 //! costs one pass over these. For one that is older, everything that is known must be folded anew; one that is older
-//! than the window changes nothing any more (settled 34).
+//! than the window changes nothing any more (section 13.5).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The share of targets that only fail: while it is large, triage waits (settled 35).
+//! The share of targets that only fail: while it is large, triage waits (section 13.6).
 //!
 //! A target that has succeeded within the window, too, does not count as failed: what is flaky is not down, and its
 //! schedules are worth a triage. The order in which ends arrive does not matter, so nothing is folded here.

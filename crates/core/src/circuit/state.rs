@@ -1,4 +1,4 @@
-//! Where the circuits stand after some events: settled 31 to 34, one event at a time.
+//! Where the circuits stand after some events: section 13.5, one event at a time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const MOST_CLOSED: usize = 100;
 /// How many namespaces of a circuit are remembered by their probes. Others count as if they had made none.
 const MOST_NAMESPACES: usize = 1_000;
 
-/// For how long an open circuit, or a large share of failures, puts a triage off at the most (settled 35).
+/// For how long an open circuit, or a large share of failures, puts a triage off at the most (section 13.6).
 pub const PUT_OFF: Duration = Duration::from_hours(1);
 
 /// What of the policy the circuits depend on.

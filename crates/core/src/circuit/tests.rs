@@ -1,4 +1,4 @@
-//! The circuits by table: how they open, how they close, and when they are probed (settled 31 to 34).
+//! The circuits by table: how they open, how they close, and when they are probed (section 13.5).
 
 mod folds;
 mod turns;

@@ -1,4 +1,4 @@
-//! Whose turn it is to probe an open circuit (settled 32).
+//! Whose turn it is to probe an open circuit (section 13.5).
 //!
 //! Of the schedules that nothing but their circuit keeps from running now, one makes the next probe: one of the
 //! namespace that has probed this circuit least, so that a crowd of somebody else's cannot keep a namespace from

@@ -16,7 +16,7 @@ use crate::target::Target;
 use crate::verdict::Fact;
 
 /// How long after its end the run of a schedule's child stays at least, though the child is gone: for its logs to be
-/// collected (settled 25).
+/// collected (section 12.7).
 const AFTER_ITS_CHILD: Duration = Duration::from_mins(1);
 
 /// Asks for the deletions and cancels that the target's runs need.

@@ -24,7 +24,7 @@ impl View<'_> {
     fn identify(self, execution: &Execution, failure: Failure) -> Failure {
         let fingerprint = Fingerprint::of(failure.symptoms(), &execution.origin);
         let is_open = |fingerprint| self.target.circuits.is_open_for(fingerprint, failure.failed_at);
-        // A child's failure never counts for its target, and always for its schedule (settled 32).
+        // A child's failure never counts for its target, and always for its schedule (section 13.5).
         let shared_outage = execution.child.is_none() && failure.may_be_shared() && is_open(&fingerprint);
         let counts = failure.charge.next_allowed_execution.is_some();
         let charge =

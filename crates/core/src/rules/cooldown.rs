@@ -17,7 +17,7 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
         .all()
         .iter()
         .filter(|past| past.end == End::Completed && past.execution.workflow_id == contender.execution.workflow_id)
-        // Schedules say themselves how often they run: one of them would starve another for ever (settled 24).
+        // Schedules say themselves how often they run: one of them would starve another for ever (section 6.5).
         .filter(|past| past.execution.child.is_none() || contender.execution.child.is_none());
     // One whose end is not known may have ended just now.
     let end_of = |past: &Past<'_>| past.ended_at.map_or(Time::MAX_UTC, |ended_at| round_up(after(ended_at, cooldown)));

@@ -101,7 +101,7 @@ pub fn plan_next_run(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) ->
 }
 
 /// Plans to make up for a slot whose child lost a race for the target: once, within `startingDeadlineSeconds` and
-/// before the next slot is due (settled 24). A hint that counts says when it runs next.
+/// before the next slot is due (section 12.2). A hint that counts says when it runs next.
 fn again(plan: &Plan, past: Past, next: Option<&NextRun>, now: Time) -> Option<NextRun> {
     let is_hinted = next.is_some_and(|next| next.until.is_some());
     let last = past.last.filter(|last| last.lost && !is_hinted)?;
@@ -162,7 +162,7 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
             (now < until).then_some(NextRun { until: Some(until), ..asked })
         }
         Wish::Interval(_) => {
-            // Several that passed are one run, as without a hint (settled 23).
+            // Several that passed are one run, as without a hint (section 12.4).
             let step = (planned.at - from).to_std().unwrap_or(SECOND).max(SECOND);
             let (at, missed) = latest_of(planned.at, step, now);
             let why = if missed.is_some() { PlannedBy::CatchUp } else { planned.why };
@@ -224,7 +224,7 @@ fn on_grid(past: Past, interval: Duration, from: Time) -> Time {
 }
 
 /// Returns what the slots of an interval count from when the plan goes on with another template at a time: the last
-/// slot that has passed, so that the next one comes when it would have come anyway (settled 22).
+/// slot that has passed, so that the next one comes when it would have come anyway (section 12.2).
 #[must_use]
 pub fn phase_kept(interval: Duration, past: Past, now: Time) -> Time {
     let every = i64::try_from(interval.as_secs().max(1)).unwrap_or(i64::MAX);
@@ -252,7 +252,7 @@ fn following(plan: &Plan, slot: Time, past: Past) -> Option<Planned> {
     match &plan.every {
         Every::Interval(interval) => Some(Planned { at: after(slot, *interval), why: PlannedBy::Interval }),
         Every::Cron(cron) => {
-            // No slot runs again that ran before the spread was changed (settled 22).
+            // No slot runs again that ran before the spread was changed (section 12.2).
             let from = before(slot, past.offset).max(past.phase.unwrap_or(Time::MIN_UTC));
             let at = after(cron.first_after(from)?, past.offset);
             Some(Planned { at, why: PlannedBy::Cron })

@@ -13,8 +13,8 @@ use wfe_view::index::CircuitNews;
 use super::Engine;
 use crate::events::Announcement;
 
-/// How long after an opening that people were told of they are told of the next one of the same circuit (settled 34). A
-/// registry that answers now and then opens and closes its circuit many times in a minute.
+/// How long after an opening that people were told of they are told of the next one of the same circuit (section 13.5).
+/// A registry that answers now and then opens and closes its circuit many times in a minute.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_mins(10);
 /// How many circuits are remembered so: ten times as many as can be open.
 const MOST_TOLD: usize = 1_000;

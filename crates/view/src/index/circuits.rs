@@ -1,4 +1,4 @@
-//! The circuits: what has ended of all targets, folded, and whose turn it is to probe (settled 31 to 36).
+//! The circuits: what has ended of all targets, folded, and whose turn it is to probe (section 13.5).
 //!
 //! The rules are those of `wfe_core::circuit`. Here it is known which events an execution brings, when all must be
 //! folded anew, and whose decisions a change of the circuits may change.

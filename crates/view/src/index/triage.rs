@@ -1,4 +1,4 @@
-//! When triages by a workflow begin in the whole cluster (settled 30), and what this process has learned for one.
+//! When triages by a workflow begin in the whole cluster (section 13.2), and what this process has learned for one.
 //!
 //! Each schedule's status says when its latest triage began, and by which analyst. One that was asked for counts from
 //! then on, so that targets that are decided on at the same moment do not begin too many together.

@@ -68,7 +68,7 @@ pub fn observe_schedule(object: &DynamicObject) -> Option<ScheduleRecord> {
     Some(ScheduleRecord { schedule, target })
 }
 
-/// Returns what the plan is made of: what is not part of it changes nothing about when and what it runs (settled 22).
+/// Returns what the plan is made of: what is not part of it changes nothing about when and what it runs (section 12.2).
 fn revision(uid: &Uid, spec: &Value) -> Revision {
     let plan = json!([spec["interval"], spec["cron"], spec["timeZone"], spec["spread"]]);
     let mut template = spec["template"]["spec"].clone();
@@ -78,7 +78,7 @@ fn revision(uid: &Uid, spec: &Value) -> Revision {
     Revision::of(digest(&json!(uid.to_string())), digest(&plan), digest(&template))
 }
 
-/// Returns the revision as builds before settled 22 wrote it.
+/// Returns the revision as builds wrote it before schedules kept their phase.
 fn former_revision(uid: &Uid, spec: &Value) -> u64 {
     digest(&json!([uid.to_string(), spec["interval"], spec["cron"], spec["timeZone"], spec["template"]]))
 }

@@ -1,5 +1,5 @@
 //! Invariant 8, of failures that are shared: `sharedOutage` stands in those that end while a circuit of their kind is
-//! open (settled 32), and in no others; in none of what a schedule has made. Such a failure counts for nobody, so one
+//! open (section 13.5), and in no others; in none of what a schedule has made. Such a failure counts for nobody, so one
 //! that is wrongly called shared would keep a target from being exhausted.
 
 use wfe_api::FailureReason;

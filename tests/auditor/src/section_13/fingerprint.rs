@@ -1,4 +1,4 @@
-//! What a fingerprint is about (section 13.1), and so what success refutes it (settled 33).
+//! What a fingerprint is about (section 13.1), and so what success refutes it (section 13.5).
 
 use super::Runs;
 

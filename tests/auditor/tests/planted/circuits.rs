@@ -1,4 +1,4 @@
-//! Circuits: what they hold, which failures are shared, and what they put off (settled 31 to 35).
+//! Circuits: what they hold, which failures are shared, and what they put off (sections 13.5 and 13.6).
 
 use serde_json::json;
 use wfe_auditor::Policy;

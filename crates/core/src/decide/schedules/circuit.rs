@@ -1,5 +1,4 @@
-//! Row 8: the open circuit of what a schedule failed with last holds it, and spreads it when it closes (settled 31 to
-//! 33).
+//! Row 8: the open circuit of what a schedule failed with last holds it, and spreads it when it closes (section 13.5).
 //!
 //! The schedule whose turn it is makes a probe: an ordinary child, at the time that the circuit says.
 

@@ -109,7 +109,7 @@ impl<'a> Case<'a> {
     }
 
     /// Returns what slots count from when the plan begins anew. An edit of the template alone keeps the phase, and no
-    /// other plan or object of a cron expression runs a slot that has run (settled 22).
+    /// other plan or object of a cron expression runs a slot that has run (section 12.2).
     fn phase_anew(self, goes_on: bool, is_edited: bool) -> Option<Time> {
         let Self { schedule, view, .. } = self;
         let (status, now) = (&schedule.status, round_up(view.now));

@@ -1,5 +1,5 @@
 //! What speaks against a triage that would begin otherwise: its cooldown, the limit of an hour, and what others fail
-//! with (settled 35).
+//! with (section 13.6).
 
 use super::Case;
 use crate::Time;
@@ -30,7 +30,7 @@ pub(super) fn suppressors(case: Case<'_>, status: &ScheduleStatus) -> Vec<(Suppr
 }
 
 /// Tells what others have to do with its failure, where that puts its triage off: an hour at most after the failure
-/// that made the triage due (settled 35).
+/// that made the triage due (section 13.6).
 fn put_off(case: Case<'_>, status: &ScheduleStatus) -> Option<(Suppressed, String, Time)> {
     let (now, circuits) = (case.view.now, &case.view.target.circuits);
     // By what the status will say: the failure that is being recorded may be the shared one.

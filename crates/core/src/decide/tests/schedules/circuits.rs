@@ -1,4 +1,4 @@
-//! Row 8: what an open circuit holds, whose turn it is, and what follows its closing (settled 31 to 33).
+//! Row 8: what an open circuit holds, whose turn it is, and what follows its closing (section 13.5).
 
 use super::*;
 use crate::action::Probe;

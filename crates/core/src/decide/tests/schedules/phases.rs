@@ -1,4 +1,5 @@
-//! What no edit, hint or race takes from a schedule: its phase, and the slot that a race has cost (settled 22 to 24).
+//! What no edit, hint or race takes from a schedule: its phase, and the slot that a race has cost (sections 12.2 and
+//! 12.4).
 
 use std::sync::Arc;
 
