@@ -9,6 +9,7 @@
 mod admission;
 mod another_crd;
 mod audited;
+mod awaiting;
 mod blocked;
 mod budget;
 mod cancelled;
@@ -46,7 +47,6 @@ mod tekton_words;
 mod told;
 mod tries;
 mod ttl;
-mod unanswered;
 mod unattended;
 mod unguarded;
 mod upgrade;

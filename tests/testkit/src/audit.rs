@@ -1,10 +1,15 @@
 //! The API server's audit log: what was asked by whom, as a witness that is independent of the operator.
 
+use std::io::{self, ErrorKind, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use memchr::memmem::Finder;
+use memchr::{memchr, memrchr};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
 /// One finished request.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -79,22 +84,58 @@ impl AuditEntry {
     }
 }
 
-/// Parses the lines of a log in which a text stands. The last line may be half written; any other such line that is not
-/// JSON is an error.
-pub(crate) async fn read(path: &Path, with: &str) -> Result<Vec<AuditEntry>> {
-    let text = match tokio::fs::read_to_string(path).await {
-        Ok(text) => text,
+/// Parses the lines of a log, from a byte on, in which a text stands. The last line may be half written; any other such
+/// line that is not JSON is an error.
+pub(crate) async fn read(path: &Path, from: u64, with: &str) -> Result<Vec<AuditEntry>> {
+    let log = match read_from(path, from).await {
+        Ok(log) => log,
         // Nothing was written yet.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
     };
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    whole
-        .lines()
-        .filter(|line| line.contains(with))
-        .map(|line| {
-            let mut event: Value = serde_json::from_str(line).context("a line of the audit log is not JSON")?;
-            Ok(AuditEntry::of(&mut event))
-        })
-        .collect()
+    let parse = |line| {
+        let mut event: Value = serde_json::from_slice(line).context("a line of the audit log is not JSON")?;
+        Ok(AuditEntry::of(&mut event))
+    };
+    lines(&log, with).map(parse).collect()
+}
+
+async fn read_from(path: &Path, from: u64) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path).await?;
+    file.seek(SeekFrom::Start(from)).await?;
+    let mut log = Vec::new();
+    file.read_to_end(&mut log).await?;
+    Ok(log)
+}
+
+/// Returns the whole lines in which a text stands. It looks for the text and not at each line: a log that many tests
+/// share has a hundred megabytes, and few lines are about one of them.
+fn lines<'a>(log: &'a [u8], with: &str) -> impl Iterator<Item = &'a [u8]> {
+    let mut rest = memrchr(b'\n', log).map_or(&[][..], |end| &log[..=end]);
+    let finder = Finder::new(with).into_owned();
+    std::iter::from_fn(move || {
+        let hit = finder.find(rest).filter(|_| !rest.is_empty())?;
+        let begin = memrchr(b'\n', &rest[..hit]).map_or(0, |end| end + 1);
+        let end = hit + memchr(b'\n', &rest[hit..])?;
+        let line = &rest[begin..end];
+        rest = &rest[end + 1..];
+        Some(line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_lines_with_a_text_are_found() {
+        let found = |log: &str, with| -> Vec<String> {
+            lines(log.as_bytes(), with).map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+        };
+        let log = "a world\nanother\n\nworld, world\nthe last world, half writ";
+        assert_eq!(found(log, "world"), ["a world", "world, world"]);
+        assert_eq!(found(log, ""), ["a world", "another", "", "world, world"]);
+        assert_eq!(found("", ""), [""; 0]);
+        assert_eq!(found("half", "half"), [""; 0]);
+    }
 }

@@ -133,13 +133,21 @@ impl ControlPlane {
     /// Reads the audit log: every request for our kinds, in the order in which the lines were written, which is not
     /// the order of the writes (that is their `resource_version`).
     pub async fn audit(&self) -> Result<Vec<AuditEntry>> {
-        self.audit_of("").await
+        self.audit_since(0, "").await
     }
 
-    /// Reads those entries of the audit log in which a text stands. A log that many tests share is long, and to find a
-    /// text is faster than to parse.
-    pub(crate) async fn audit_of(&self, text: &str) -> Result<Vec<AuditEntry>> {
-        audit::read(&self.info.dir.join("audit.log"), text).await
+    /// Reads those entries of the audit log, from a byte on, in which a text stands.
+    pub(crate) async fn audit_since(&self, from: u64, text: &str) -> Result<Vec<AuditEntry>> {
+        audit::read(&self.audit_log(), from, text).await
+    }
+
+    /// Returns how long the audit log is now, in bytes; 0 where there is none.
+    pub(crate) fn audit_length(&self) -> u64 {
+        std::fs::metadata(self.audit_log()).map_or(0, |log| log.len())
+    }
+
+    fn audit_log(&self) -> PathBuf {
+        self.info.dir.join("audit.log")
     }
 
     /// Returns the registry as host:port; empty without Tekton.

@@ -46,6 +46,8 @@ pub struct World {
     /// The namespace of the PipelineRuns.
     execution: String,
     options: WorldOptions,
+    /// Where the audit log ended when this world began.
+    audit_from: u64,
     cluster_scoped: Mutex<Vec<(ApiResource, String)>>,
     operators: AtomicU32,
     /// The flags of each operator that was started, with their values.
@@ -93,6 +95,7 @@ impl World {
             name,
             execution,
             options,
+            audit_from: control_plane.audit_length(),
             cluster_scoped: Mutex::new(Vec::new()),
             operators: AtomicU32::new(0),
             operator_flags: Mutex::new(Vec::new()),
@@ -272,7 +275,7 @@ impl World {
         let user = self.operator_user();
         let execution = self.execution_namespace();
         // All three begin with the world's name.
-        let mut entries = self.control_plane.audit_of(&self.name).await?;
+        let mut entries = self.control_plane.audit_since(self.audit_from, &self.name).await?;
         entries.retain(|entry| entry.user == user || entry.namespace == self.name || entry.namespace == execution);
         Ok(entries)
     }
