@@ -3,13 +3,12 @@
 //! What must hold is judged from outside, by the recording and the audit log (`judge`). `WFE_TEST_ALL=1` makes the
 //! long ones long.
 
-pub(crate) mod answers;
+mod answers;
 mod crashes;
 pub(crate) mod judge;
 mod outages;
 mod proxy;
 mod rivals;
-mod stopped;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

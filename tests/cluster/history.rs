@@ -5,12 +5,10 @@
 
 mod backoff;
 mod blocks;
-mod boundaries;
 mod cooldown;
 mod odd;
 pub(crate) mod past;
 mod player;
-mod rivals;
 mod unresolved;
 
 use anyhow::Result;

@@ -11,7 +11,7 @@ use kube::api::{Api, DeleteParams};
 use serde_json::Value;
 use wfe_testkit::awaits::{DEADLINE, ask_until};
 use wfe_testkit::proxy::Request;
-use wfe_testkit::{AuditEntry, Fault, Metrics, Operator, OperatorBuilder, Proxy, When, World};
+use wfe_testkit::{AuditEntry, Metrics, Operator, OperatorBuilder, Proxy, When, World};
 
 use crate::faults::judge::{History, assert_completed};
 use crate::faults::{all, await_free, await_task, finish, held, short};
@@ -190,12 +190,6 @@ async fn a_follower_sees_everything_and_writes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_leader_that_cannot_renew_stops_writing_before_another_begins() -> Result<()> {
-    // All else of the API server answers: only the clock keeps the leader from writing.
-    cut_off("cut-lease", |proxy| proxy.on(|request| if is_lease(request) { Fault::Drop } else { Fault::Pass })).await
-}
-
-#[tokio::test]
 async fn a_leader_that_is_partitioned_stops_writing_before_another_begins() -> Result<()> {
     cut_off("cut-leader", |proxy| proxy.partition(true)).await
 }
@@ -261,40 +255,6 @@ async fn cut_off(name: &str, cut: impl FnOnce(&Proxy)) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_leader_that_nobody_replaces_leads_again() -> Result<()> {
-    let world = World::new("leads-again").await?;
-    let (short, held) = (short(&world).await?, held(&world).await?);
-    let recording = world.record().await?;
-    let proxy = Proxy::start(world.control_plane()).await?;
-    let operator = quick(world.operator().replica("only")).through(&proxy).start().await?;
-    await_leading(&operator).await?;
-    world.wfe("running").target("node/running").image(&held).create().await?;
-    await_task(&world, "running").await?;
-    proxy.on(|request| if is_lease(request) { Fault::Close } else { Fault::Pass });
-    let is_told = |status, said: &str| status == 503 && said.contains("cannot use Lease wfe-operator");
-    await_standing(&operator, is_told).await?;
-    assert!((operator.metrics().await?.value("workflowexecution_leader", &[])) < 1.0);
-    finish(&world, "running").await?;
-    let since = DateTime::parse_from_rfc3339(&chrono::Utc::now().to_rfc3339())?;
-    world.wfe("patient").target("node/patient").image(&short).create().await?;
-    let deliveries = "workflowexecution_watch_deliveries_total";
-    let has_seen = |metrics: &Metrics| metrics.value(deliveries, &[("resource", "workflowexecutions")]) >= 3.0;
-    operator.await_metrics("the execution seen", has_seen).await?;
-    let healed = DateTime::parse_from_rfc3339(&chrono::Utc::now().to_rfc3339())?;
-    proxy.heal();
-    await_leading(&operator).await?;
-    assert_completed(&[world.await_terminal("running").await?, world.await_terminal("patient").await?]);
-    await_free(&world, "running").await?;
-    operator.terminate().await?;
-    History::judged(&world, recording).await?;
-    let writes = writes(&world).await?;
-    let meanwhile = writes.iter().filter(|entry| is_by(entry, "only") && (since..healed).contains(&received(entry)));
-    let meanwhile: Vec<_> = meanwhile.collect();
-    assert!(meanwhile.is_empty(), "{meanwhile:#?}");
-    world.close().await
-}
-
-#[tokio::test]
 async fn a_lease_that_is_deleted_is_made_again() -> Result<()> {
     let world = World::new("deleted-lease").await?;
     let bundle = short(&world).await?;
@@ -338,10 +298,6 @@ async fn without_an_election_no_lease_is_touched() -> Result<()> {
         audit.iter().filter(|entry| entry.user == of_operator && entry.group == "coordination.k8s.io").collect();
     assert!(touched.is_empty(), "{touched:#?}");
     world.close().await
-}
-
-fn is_lease(request: &Request) -> bool {
-    request.resource == "leases"
 }
 
 /// The writes of two replicas, of which the second takes over from the first.

@@ -147,24 +147,6 @@ async fn an_execution_that_is_decided_too_late_does_not_run() -> Result<()> {
     world.close().await
 }
 
-#[tokio::test]
-async fn in_a_paused_namespace_nothing_starts_and_the_status_says_who_to_ask() -> Result<()> {
-    let world = World::new("paused").await?;
-    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
-    pause(&world, json!("change freeze, ask sre@example.com")).await?;
-    let _operator = world.operator().start().await?;
-    world.wfe("patient").image(&bundle).create().await?;
-    let wfe =
-        world.await_wfe("patient", "says that it waits", |wfe| condition(wfe, "Waiting") == "True Paused").await?;
-    assert_eq!(wfe["status"]["phase"], "Pending");
-    assert!(text(&wfe["status"]["conditions"][0]["message"]).contains("ask sre@example.com"), "{wfe:#}");
-    assert_eq!(world.runs().await?.len(), 0);
-    pause(&world, Value::Null).await?;
-    let wfe = world.await_phase("patient", "Completed").await?;
-    assert_eq!(condition(&wfe, "Waiting"), "");
-    world.close().await
-}
-
 /// Pauses the namespace of a world for a reason; `null` ends that.
 pub(crate) async fn pause(world: &World, why: Value) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"kubernaut.ai/paused": why}}});

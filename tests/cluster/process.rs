@@ -3,7 +3,6 @@
 use std::process::Command;
 
 use anyhow::Result;
-use wfe_testkit::{ControlPlane, Options, Outcome, Pipeline, World};
 
 /// Prepares the built binary, which is to find no cluster.
 fn operator(args: &[&str]) -> Result<Command> {
@@ -91,21 +90,4 @@ fn settings_that_contradict_are_refused_at_the_start_with_the_name_of_the_flag()
         assert!(!by_variable.status.success() && said.contains(flag), "{flag} by its variable: {said}");
     }
     Ok(())
-}
-
-#[tokio::test]
-async fn watches_survive_a_restart_of_the_api_server() -> Result<()> {
-    let control_plane = ControlPlane::start(Options::default()).await?;
-    let world = World::on(&control_plane, "restart").await?;
-    let bundle = world.push_pipeline("short", &Pipeline::new().task("apply", Outcome::Ok)).await?;
-    let operator = world.operator().start().await?;
-    world.wfe("before").image(&bundle).create().await?;
-    world.await_phase("before", "Completed").await?;
-    control_plane.component("kube-apiserver").restart().await?;
-    world.wfe("after").workflow("other").image(&bundle).create().await?;
-    let after = world.await_phase("after", "Completed").await?;
-    assert_eq!(after["status"]["runSequence"], 2);
-    assert_eq!(world.runs().await?.len(), 2);
-    assert!(operator.terminate().await?.success());
-    world.close().await
 }

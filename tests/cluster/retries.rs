@@ -4,11 +4,11 @@
 //! The pods of most workflows here wait for their image until the test says how the attempt ends.
 
 mod conditions;
-mod faults;
 mod neighbours;
 mod timelines;
 mod upgrade;
 mod waits;
+mod writes;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use chrono::{DateTime, FixedOffset, TimeDelta};

@@ -1,18 +1,15 @@
 //! What cannot be created or released yet is tried again, for as long as the start deadline allows, and nobody fails
 //! for what the operator itself lacks. A run's own deadlines begin with its release.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context as _, Result};
 use chrono::{DateTime, TimeDelta, Utc};
-use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use wfe_testkit::awaits::{DEADLINE, ask_until};
-use wfe_testkit::{ControlPlane, Fault, Options, Proxy, Refusal, World, look, manifests};
+use wfe_testkit::{World, look};
 
 use crate::expect::{condition, first_run, text};
-use crate::faults::{CREATE, short};
+use crate::faults::short;
 use crate::history::past::{time, write};
 use crate::refused::check_refused;
 
@@ -109,52 +106,6 @@ async fn a_release_that_a_policy_refuses_ends_at_the_start_deadline_and_nothing_
     assert_eq!(world.runs().await?.len(), 0, "it was deleted, pending");
     operator.terminate().await?;
     crate::faults::judge::History::judged(&world, recording).await?;
-    world.close().await
-}
-
-#[tokio::test]
-async fn without_tektons_kinds_an_execution_says_so_and_fails_at_the_start_deadline() -> Result<()> {
-    let control_plane = ControlPlane::start(Options::default()).await?;
-    let world = World::on(&control_plane, "kinds-removed").await?;
-    let _operator = world.operator().arg("--start-deadline", "15s").start().await?;
-    let kinds = manifests::resource("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-    let kinds: Api<DynamicObject> = Api::all_with(world.client(), &kinds);
-    kinds.delete("pipelineruns.tekton.dev", &DeleteParams::default()).await?;
-    let ask = async || anyhow::Ok(kinds.get_opt("pipelineruns.tekton.dev").await?);
-    ask_until(DEADLINE, "the CRD is gone", ask, Option::is_none).await?;
-    world.wfe("patient").create().await?;
-    let waits = |wfe: &Value| condition(wfe, "Waiting") == "True TektonUnavailable";
-    let waiting = world.await_wfe("patient", "says what it waits for", waits).await?;
-    assert_eq!(waiting["status"]["phase"], "Pending");
-    check_refused(&world.await_terminal("patient").await?, "ConfigurationError", "install Tekton");
-    world.close().await
-}
-
-#[tokio::test]
-async fn an_operator_that_takes_over_counts_on_from_where_the_last_one_was() -> Result<()> {
-    let world = World::new("tried-on").await?;
-    let proxy = Proxy::start(world.control_plane()).await?;
-    proxy.on(|request| if request.is(CREATE) { Fault::Refuse(Refusal::unavailable()) } else { Fault::Pass });
-    let deadline = Duration::from_secs(25);
-    let start = || world.operator().through(&proxy).arg("--start-deadline", "25s").start();
-    let first = start().await?;
-    world.wfe("patient").create().await?;
-    let tried = |wfe: &Value| {
-        let conditions = wfe["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let waiting = conditions.iter().find(|it| it["type"] == "Waiting").map(|it| text(&it["message"]).to_owned());
-        wfe_core::tries::read(&waiting.unwrap_or_default())
-    };
-    let half = |wfe: &Value| tried(wfe).is_some_and(|tried| tried >= deadline / 2);
-    let waiting = world.await_wfe("patient", "was tried for half of its time", half).await?;
-    assert_eq!(condition(&waiting, "Waiting"), "True ApiErrors");
-    first.kill().await?;
-    let second = start().await?;
-    let begun = Instant::now();
-    let wfe = world.await_terminal("patient").await?;
-    let lasted = begun.elapsed();
-    assert!(lasted < deadline * 3 / 4, "the second operator began anew: {lasted:?}");
-    check_refused(&wfe, "Unknown", "could not be created within 25s");
-    second.terminate().await?;
     world.close().await
 }
 

@@ -130,34 +130,3 @@ async fn race(here: &World, there: &World, n: usize, bundle: &str, short: &str) 
     home.await_phase(&name, "Completed").await?;
     runs_next(away, &format!("next-{n}"), &name, short).await
 }
-
-#[tokio::test]
-async fn a_kill_of_either_operator_in_the_wait_frees_no_target() -> Result<()> {
-    let (here, there, recording) = neighbours("wait-killed").await?;
-    let (bundle, short) = (undecided(&here).await?, short(&here).await?);
-    let first = here.operator().start().await?;
-    let second = there.operator().start().await?;
-    let holder = waits(&here, "holder", &bundle, &json!({"maxDelay": "1s"})).await?;
-    // Whatever becomes of the operator that is to go on with it, the other one reads that it holds the target.
-    first.kill().await?;
-    is_skipped(&there, "rival-1", &holder).await?;
-    second.kill().await?;
-    there.wfe("rival-2").target(&target_of("holder")).workflow("rival-2").create().await?;
-    let second = there.operator().start().await?;
-    let rival = there.await_terminal("rival-2").await?;
-    assert_eq!(rival["status"]["skipDetails"]["reason"], "ResourceBusy", "{rival:#}");
-
-    let first = here.operator().start().await?;
-    end(&here, "holder", 2, Outcome::ImagePull).await?;
-    let holder = await_wait(&here, "holder", 3).await?;
-    first.kill().await?;
-    second.kill().await?;
-    let _first = here.operator().start().await?;
-    let _second = there.operator().start().await?;
-    is_skipped(&there, "rival-3", &holder).await?;
-    end(&here, "holder", 3, Outcome::Ok).await?;
-    let done = here.await_phase("holder", "Completed").await?;
-    assert_eq!(attempts(&done).len(), 3, "{done:#}");
-    runs_next(&there, "next", "holder", &short).await?;
-    close(here, there, recording).await
-}

@@ -89,51 +89,6 @@ async fn check_notes(world: &World) -> Result<()> {
 }
 
 #[tokio::test]
-async fn all_attempts_fail_and_the_execution_counts_once() -> Result<()> {
-    let world = World::new("exhausted").await?;
-    let bundle = world.push_pipeline("exit", &Pipeline::new().task("apply", Outcome::Exit(7))).await?;
-    let recording = world.record_all().await?;
-    let operator = world.operator().start().await?;
-    let policy = json!({"retryExecutionFailures": true, "maxDelay": "1s"});
-    with_retry(world.wfe("hopeless").image(&bundle), &policy).create().await?;
-    let failed = world.await_phase("hopeless", "Failed").await?;
-    world.await_event("hopeless", "WorkflowFailed").await?;
-
-    let expected = [
-        "PipelineRunCreated",
-        "AttemptFailed 1",
-        "StepRetry 1",
-        "PipelineRunCreated 2",
-        "AttemptFailed 2",
-        "StepRetry 2",
-        "PipelineRunCreated 3",
-        "AttemptFailed 3",
-        "StepRetryExhausted 3",
-        "StepFailedTerminal 3",
-        "WorkflowFailed",
-    ];
-    assert_eq!(events_of(&world, "hopeless").await?, expected);
-    check_starts(&world, &failed).await?;
-    assert_eq!(condition(&failed, RETRYING), "False Exhausted", "{failed:#}");
-    let details = &failed["status"]["failureDetails"];
-    assert_eq!((&details["wasExecutionFailure"], &details["exitCode"]), (&json!(true), &json!(7)), "{failed:#}");
-    assert!(text(&details["naturalLanguageSummary"]).contains(", on attempt 3 of 3"), "{details:#}");
-    assert_eq!(failed["status"]["consecutiveFailures"], 0, "what ran blocks, and does not count: {failed:#}");
-    for attempt in attempts(&failed) {
-        assert_eq!((&attempt["started"], &attempt["reason"]), (&json!("True"), &json!("Unknown")), "{failed:#}");
-    }
-    assert_eq!(world.runs().await?.len(), 3);
-    let metrics = operator.metrics().await?;
-    assert!(is(count(&metrics, "attempts_total", ("outcome", "Retried")), 2.0), "{metrics:#?}");
-    assert!(is(count(&metrics, "attempts_total", ("outcome", "Failed")), 1.0), "{metrics:#?}");
-    assert!(is(count(&metrics, "total", ("outcome", "Failed")), 1.0), "{metrics:#?}");
-    assert!(is(count(&metrics, "retry_stops_total", ("reason", "Exhausted")), 1.0), "{metrics:#?}");
-    drop(operator);
-    audited(&world, recording).await?;
-    world.close().await
-}
-
-#[tokio::test]
 async fn what_is_not_tried_again_says_why_and_exhausts_nothing() -> Result<()> {
     let world = World::new("terminal").await?;
     let exits = world.push_pipeline("exit", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
@@ -198,44 +153,6 @@ async fn a_time_out_is_for_one_attempt_and_a_person_who_cancels_a_run_ends_them(
     api.patch(name, &PatchParams::default(), &cancel).await?;
     let failed = world.await_phase("slow", "Failed").await?;
     assert_eq!((condition(&failed, RETRYING).as_str(), attempts(&failed).len()), ("False Cancelled", 2), "{failed:#}");
-    drop(operator);
-    audited(&world, recording).await?;
-    world.close().await
-}
-
-#[tokio::test]
-async fn waits_grow_up_to_the_maximum_with_jitter_and_without() -> Result<()> {
-    let world = World::new("jitter").await?;
-    let bundle = unpullable(&world).await?;
-    let recording = world.record_all().await?;
-    let operator = world.operator().start().await?;
-    let capped = json!({"maxAttempts": 4, "initialDelay": "1s", "backoffMultiplier": 1.5, "maxDelay": "2s"});
-    let spread = json!({"maxAttempts": 3, "initialDelay": "1s", "maxDelay": "2s", "jitter": true});
-    let names = ["capped", "spread-1", "spread-2", "spread-3"];
-    for name in names {
-        let policy = if name == "capped" { &capped } else { &spread };
-        let target = format!("node/{name}");
-        with_retry(world.wfe(name).target(&target).image(&bundle), policy).create().await?;
-    }
-    let mut firsts = Vec::new();
-    for name in names {
-        let failed = world.await_phase(name, "Failed").await?;
-        assert_eq!(condition(&failed, RETRYING), "False Exhausted", "{failed:#}");
-        check_starts(&world, &failed).await?;
-        let delays: Vec<&str> = attempts(&failed).iter().skip(1).map(|attempt| text(&attempt["delay"])).collect();
-        if name == "capped" {
-            assert_eq!(delays, ["1s", "1.5s", "2s"], "{failed:#}");
-            continue;
-        }
-        // With jitter the widest draw is the maximum.
-        for (delay, (least, most)) in delays.iter().zip([(1.0, 1.5), (1.333, 2.0)]) {
-            let seconds: f64 = delay.trim_end_matches('s').parse()?;
-            assert!((least..=most).contains(&seconds), "{delay} of {delays:?}");
-        }
-        assert_eq!(delays.len(), 2, "{failed:#}");
-        firsts.push(delays[0].to_owned());
-    }
-    assert!(firsts.windows(2).any(|pair| pair[0] != pair[1]), "all drew the same: {firsts:?}");
     drop(operator);
     audited(&world, recording).await?;
     world.close().await

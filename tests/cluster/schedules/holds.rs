@@ -4,10 +4,9 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use wfe_testkit::{Outcome, Pipeline, World};
 
-use super::{await_at_work, await_children, await_held, await_outcome, await_schedule, create, edit, end_child, hurry};
+use super::{await_at_work, await_children, await_held, await_outcome, await_schedule, create, edit, end_child};
 use crate::audited::audited;
 use crate::clearing::clear;
-use crate::configuration::pause::annotate;
 use crate::expect::{condition, text};
 
 async fn held_pipeline(world: &World) -> Result<String> {
@@ -46,86 +45,6 @@ async fn a_block_holds_a_schedule_and_a_clearance_lets_it_run() -> Result<()> {
     // The failure that nobody needs any more goes, as the history has no room for one.
     let left = await_children(&world, "blocked", 1).await?;
     assert_eq!(text(&left[0]["metadata"]["name"]), second);
-    audited(&world, recording).await?;
-    world.close().await
-}
-
-#[tokio::test]
-async fn a_suspension_lets_the_child_go_on_and_loses_its_slots() -> Result<()> {
-    let world = World::new("suspended").await?;
-    let recording = world.record_all().await?;
-    let bundle = held_pipeline(&world).await?;
-    let _operator = world.operator().start().await?;
-    create(&world, "suspended", "node/worker", &bundle, &json!({"interval": "5s", "minInterval": "1s"})).await?;
-    let child = await_at_work(&world, "suspended").await?;
-    edit(&world, "suspended", json!({"suspend": true})).await?;
-    await_held(&world, "suspended", "Suspended").await?;
-    end_child(&world, &child, "ok").await?;
-    let done = await_outcome(&world, "suspended", "Completed").await?;
-    assert_eq!(done["status"]["nextRunTime"], Value::Null, "{done:#}");
-    edit(&world, "suspended", json!({"suspend": false, "interval": "1h", "minInterval": null})).await?;
-    let resumed = |it: &Value| condition(it, "Held") == "False Released" && it["status"]["nextRunTime"].is_string();
-    let resumed = await_schedule(&world, "suspended", "is resumed", resumed).await?;
-    let status = &resumed["status"];
-    assert_eq!(
-        super::moment(&status["nextRunTime"])? - super::moment(&status["plannedFrom"])?,
-        chrono::TimeDelta::hours(1),
-        "{status:#}"
-    );
-    await_children(&world, "suspended", 1).await?;
-    audited(&world, recording).await?;
-    world.close().await
-}
-
-#[tokio::test]
-async fn a_pause_and_another_execution_hold_a_schedule_until_they_end() -> Result<()> {
-    let world = World::new("held-schedule").await?;
-    let recording = world.record_all().await?;
-    let bundle = held_pipeline(&world).await?;
-    let _operator = world.operator().start().await?;
-    world.wfe("busy").target("node/worker").image(&bundle).create().await?;
-    world.await_phase("busy", "Running").await?;
-    create(&world, "waits", "node/worker", &bundle, &json!({"interval": "1h", "minInterval": "1s"})).await?;
-    hurry(&world, "waits").await?;
-    await_held(&world, "waits", "ResourceBusy").await?;
-    annotate(&world, json!("maintenance")).await?;
-    end_child(&world, "busy", "ok").await?;
-    await_held(&world, "waits", "Paused").await?;
-    await_children(&world, "waits", 0).await?;
-    annotate(&world, Value::Null).await?;
-    let child = await_at_work(&world, "waits").await?;
-    end_child(&world, &child, "ok").await?;
-    await_outcome(&world, "waits", "Completed").await?;
-    await_children(&world, "waits", 1).await?;
-    audited(&world, recording).await?;
-    world.close().await
-}
-
-#[tokio::test]
-async fn of_two_schedules_of_one_target_both_run() -> Result<()> {
-    let world = World::new("two-schedules").await?;
-    let recording = world.record_all().await?;
-    let bundle = held_pipeline(&world).await?;
-    let _operator = world.operator().start().await?;
-    for name in ["one", "other"] {
-        create(&world, name, "node/worker", &bundle, &json!({"interval": "1h", "minInterval": "1s"})).await?;
-    }
-    let (one, other) = tokio::join!(hurry(&world, "one"), hurry(&world, "other"));
-    one.and(other)?;
-    let is_at_work = |it: &Value| it["status"]["lastRun"]["name"].is_string();
-    let what = "one of them runs";
-    let begun =
-        world.await_many(&super::resource(), world.namespace(), what, |all| all.values().any(is_at_work)).await?;
-    let (first, second) = if is_at_work(&begun["one"]) { ("one", "other") } else { ("other", "one") };
-    await_held(&world, second, "ResourceBusy").await?;
-    let child = await_at_work(&world, first).await?;
-    end_child(&world, &child, "ok").await?;
-    let child = await_at_work(&world, second).await?;
-    end_child(&world, &child, "ok").await?;
-    for name in ["one", "other"] {
-        await_outcome(&world, name, "Completed").await?;
-        await_children(&world, name, 1).await?;
-    }
     audited(&world, recording).await?;
     world.close().await
 }

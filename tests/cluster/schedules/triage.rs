@@ -1,11 +1,10 @@
 //! What keeps failing is analysed once, on real Tekton: by the built-in table, and by pipelines that say each verdict,
 //! or none (sections 13.2 to 13.4).
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use wfe_testkit::proxy::Request;
-use wfe_testkit::{Metrics, Outcome, Pipeline, Proxy, When, World, is_terminal, look};
+use wfe_testkit::{Metrics, Outcome, Pipeline, World, is_terminal, look};
 use wfe_tests::quota_of_none;
 
 use super::{await_failures, await_held, await_outcome, await_schedule, create, edit, end_child, hurry, moment};
@@ -110,39 +109,6 @@ async fn the_third_failure_in_a_row_is_analysed_once_and_the_schedule_backs_off_
     edit(&world, "failing", json!({"interval": "90s", "hint": null})).await?;
     let over = await_triage(&world, "failing", "Over").await?;
     assert_eq!(over["status"]["failureCount"], 0, "{over:#}");
-    audited(&world, recording).await?;
-    world.close().await
-}
-
-/// Its first run broke half way, which a person cleared, and its second one was well: only what fails since is looked
-/// at (section 13.3).
-#[tokio::test]
-async fn failures_before_the_last_success_are_no_evidence() -> Result<()> {
-    let world = World::new("triaged-streak").await?;
-    let recording = world.record_all().await?;
-    let held = world.push_pipeline("held", &Pipeline::new().task("apply", Outcome::Hold)).await?;
-    let _operator = world.operator().start().await?;
-    let spec = json!({"interval": "60s", "minInterval": "1s", "history": {"failed": 10}});
-    create(&world, "nightly", "node/worker", &held, &spec).await?;
-    hurry(&world, "nightly").await?;
-    let broken = super::await_at_work(&world, "nightly").await?;
-    end_child(&world, &broken, "exit-1").await?;
-    await_failures(&world, "nightly", 1).await?;
-    crate::clearing::clear(&world, &broken, "looked").await?;
-    hurry(&world, "nightly").await?;
-    let well = super::await_at_work(&world, "nightly").await?;
-    end_child(&world, &well, "ok").await?;
-    await_outcome(&world, "nightly", "Completed").await?;
-    refuse_runs(&world).await?;
-    for failures in 1..=3 {
-        hurry(&world, "nightly").await?;
-        await_failures(&world, "nightly", failures).await?;
-    }
-    let filed = await_triage(&world, "nightly", "Filed").await?;
-    let triage = &filed["status"]["triage"];
-    assert_eq!(triage["fingerprint"], "ResourceExhausted/cluster", "{triage:#}");
-    assert!(text(&triage["fix"]).contains("quota"), "{triage:#}");
-    world.await_wfe(&broken, "is still on record", |it| it["status"]["phase"] == "Failed").await?;
     audited(&world, recording).await?;
     world.close().await
 }
@@ -306,76 +272,6 @@ async fn an_analyst_that_is_deleted_gives_no_verdict() -> Result<()> {
     world.await_event("hangs", "Triaged").await?;
     // The operator cancels the run of the analyst beside the end of the triage: whichever comes first.
     world.await_run("is cancelled", |run| run["status"]["conditions"][0]["reason"] == "Cancelled").await?;
-    audited(&world, recording).await?;
-    world.close().await
-}
-
-/// The writes of a triage by a pipeline.
-const WRITES: [&str; 4] = ["begins", "create", "names", "ends"];
-
-/// Names a write of a triage; nothing for any other request.
-fn sign(request: &Request) -> Option<&'static str> {
-    let (triage, name) = (&request.body["status"]["triage"], text(&request.body["metadata"]["name"]));
-    match request.what().as_str() {
-        "create workflowexecutions" if name.ends_with("-triage") => Some(WRITES[1]),
-        "patch workflowschedules/status" if triage["verdict"].is_string() => Some(WRITES[3]),
-        "patch workflowschedules/status" if triage["run"].is_object() => Some(WRITES[2]),
-        "patch workflowschedules/status" if triage.is_object() => Some(WRITES[0]),
-        _ => None,
-    }
-}
-
-#[tokio::test]
-async fn a_kill_before_or_after_any_write_of_a_triage_changes_nothing_in_the_end() -> Result<()> {
-    let world = World::new("killed-triage").await?;
-    let recording = world.record_all().await?;
-    let bundle = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
-    let verdict = r#"{"verdict":"FileFix","why":"so","fix":"that"}"#;
-    let image = analyst(&world, "files", Some(verdict), Outcome::Ok).await?;
-    for (n, write) in WRITES.into_iter().enumerate() {
-        for (m, when) in [When::Before, When::After].into_iter().enumerate() {
-            let name = format!("killed-{n}-{m}");
-            let proxy = Proxy::start(world.control_plane()).await?;
-            let victim = world.operator().arg(MANY.0, MANY.1).through(&proxy).start().await?;
-            analysed(&world, &name, &bundle, &image, &json!({})).await?;
-            await_schedule(&world, &name, "is planned", |it| it["status"]["nextRunTime"].is_string()).await?;
-            let mut gate = proxy.hold(when, move |request| sign(request) == Some(write));
-            hurry(&world, &name).await?;
-            gate.reached().await.with_context(|| format!("{when:?} {write}"))?;
-            victim.kill().await?;
-            gate.abort();
-            let next = world.operator().arg(MANY.0, MANY.1).start().await?;
-            let filed =
-                await_triage(&world, &name, "Filed").await.with_context(|| format!("killed {when:?} {write}"))?;
-            assert_eq!(filed["status"]["failureCount"], 1, "{filed:#}");
-            let all = world.wfes().await?;
-            let mine = all.iter().filter(|it| text(&it["metadata"]["name"]).starts_with(&format!("{name}-")));
-            let analysts = mine.filter(|it| text(&it["metadata"]["name"]).ends_with("-triage")).count();
-            ensure!(analysts == 1, "killed {when:?} {write}: {analysts} analysts");
-            next.terminate().await?;
-        }
-    }
-    audited(&world, recording).await?;
-    world.close().await
-}
-
-#[tokio::test]
-async fn two_operators_begin_one_triage_and_record_one_verdict() -> Result<()> {
-    let world = World::new("two-triages").await?;
-    let recording = world.record_all().await?;
-    let bundle = world.push_pipeline("exit-1", &Pipeline::new().task("apply", Outcome::Exit(1))).await?;
-    let image = analyst(&world, "notes", Some(r#"{"verdict":"DoNothing","why":"so"}"#), Outcome::Ok).await?;
-    let (_one, _other) = (world.operator().start().await?, world.operator().start().await?);
-    for name in ["a", "b", "c"] {
-        analysed(&world, name, &bundle, &image, &json!({})).await?;
-        hurry(&world, name).await?;
-    }
-    for name in ["a", "b", "c"] {
-        await_triage(&world, name, "Noted").await?;
-    }
-    let all = world.wfes().await?;
-    let analysts = all.iter().filter(|it| text(&it["metadata"]["name"]).ends_with("-triage")).count();
-    ensure!(analysts == 3, "{analysts} analysts");
     audited(&world, recording).await?;
     world.close().await
 }

@@ -1,7 +1,7 @@
 //! Whatever happened, the status that says so fits the CRD's schema: a status that the API server refuses would never
 //! be written. The rules over several fields are checked on the real API server.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -82,10 +82,10 @@ fn count(length: usize) -> f64 {
     length as f64
 }
 
-fn status_schema() -> Value {
+static STATUS_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let crd = serde_json::to_value(&wfe_api::crds()[0]).unwrap();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"].clone()
-}
+});
 
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -300,7 +300,7 @@ proptest! {
 /// Says where a status does not fit the schema.
 fn misfits_of(status: &WorkflowExecutionStatus) -> Vec<String> {
     let mut found = Vec::new();
-    misfits(&status_schema(), &serde_json::to_value(status).unwrap(), "status", &mut found);
+    misfits(&STATUS_SCHEMA, &serde_json::to_value(status).unwrap(), "status", &mut found);
     found
 }
 
@@ -391,7 +391,7 @@ fn what_does_not_fit_is_found() {
         "phase": "Odd", "startTime": "yesterday", "duration": "long", "runSequence": -1, "new": 1,
         "consecutiveFailures": 3_000_000_000_u64, "target": "x".repeat(600), "conditions": [{"type": ""}],
     });
-    misfits(&status_schema(), &odd, "status", &mut found);
+    misfits(&STATUS_SCHEMA, &odd, "status", &mut found);
     let fields =
         ["phase", "startTime", "duration", "runSequence", "new", "consecutiveFailures", "target", "conditions[0]"];
     for field in fields {

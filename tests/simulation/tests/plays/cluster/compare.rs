@@ -7,7 +7,7 @@ use chrono::DateTime;
 use serde_json::{Value, json};
 use wfe_core::Time;
 
-use crate::stage::NAMESPACE;
+use super::stage::NAMESPACE;
 
 /// What is left of a run: objects by kind and name.
 pub(crate) type Left = BTreeMap<(String, String), Value>;

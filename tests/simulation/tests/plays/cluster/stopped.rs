@@ -3,8 +3,8 @@
 use serde_json::json;
 use wfe_simulation::cluster::stories::VERSIONS;
 
-use crate::compare::{assert_same, expected, plain, timeless};
-use crate::stage::Stage;
+use super::compare::{assert_same, expected, plain, timeless};
+use super::stage::Stage;
 
 const RUN: &str = "wfe-0123456789abcdef-12";
 

@@ -5,9 +5,12 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use wfe_simulation::plan::Plan;
 use wfe_simulation::world::{How, play};
+
+use super::on_all_processors;
 
 fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
@@ -51,25 +54,24 @@ fn tell(plan: &Plan) -> String {
 #[test]
 fn each_scenario_goes_as_it_is_told() {
     let update = std::env::var_os("UPDATE").is_some();
-    let mut problems = Vec::new();
-    let mut played = 0;
-    for entry in std::fs::read_dir(scenarios()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        played += 1;
-        let (golden, told) = (path.with_extension("txt"), tell(&Plan::read(&path).unwrap()));
+    let paths = std::fs::read_dir(scenarios()).unwrap().map(|entry| entry.unwrap().path());
+    let plans: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|it| it == "json")).collect();
+    assert!(plans.len() > 10, "only {} scenarios", plans.len());
+    let problems = Mutex::new(Vec::new());
+    on_all_processors(plans.len(), |number| {
+        let path = &plans[number];
+        let (golden, told) = (path.with_extension("txt"), tell(&Plan::read(path).unwrap()));
         if update {
             std::fs::write(&golden, &told).unwrap();
         }
         let expected = std::fs::read_to_string(&golden).unwrap_or_default();
         if told.contains("BROKEN") || told != expected {
             let differs: Vec<String> = diff(&expected, &told);
-            problems.push(format!("{}:\n{}", path.file_stem().unwrap().display(), differs.join("\n")));
+            let problem = format!("{}:\n{}", path.file_stem().unwrap().display(), differs.join("\n"));
+            problems.lock().unwrap().push(problem);
         }
-    }
-    assert!(played > 10, "only {played} scenarios");
+    });
+    let problems = problems.into_inner().unwrap();
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 

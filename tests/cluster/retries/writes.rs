@@ -1,9 +1,4 @@
-//! Faults in the lives of executions with three attempts: kills at every write, lost and doubled answers, two
-//! operators. Never two runs at once, never an attempt too many or too few, and no wait changes.
-
-mod answers;
-mod crashes;
-mod rivals;
+//! The writes and the events of an execution that fails three times: each once, in this order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -105,7 +100,6 @@ async fn check_all<'a>(
     Ok(())
 }
 
-/// The writes that an undisturbed life takes are those that the other tests know.
 #[tokio::test]
 async fn three_attempts_take_twelve_writes_and_eleven_events() -> Result<()> {
     let world = World::new("retry-writes").await?;

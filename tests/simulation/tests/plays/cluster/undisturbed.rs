@@ -2,8 +2,8 @@
 
 use wfe_simulation::cluster::stories::{VERSIONS, playable, stories};
 
-use crate::compare::{Left, assert_same, expected, plain};
-use crate::stage::Stage;
+use super::compare::{Left, assert_same, expected, plain};
+use super::stage::Stage;
 
 /// Returns the objects whose names begin with that of a run.
 fn of(stage: &Stage, run: &str, begun: wfe_core::Time) -> Left {

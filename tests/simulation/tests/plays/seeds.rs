@@ -3,41 +3,30 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use wfe_simulation::outcome::Outcome;
 use wfe_simulation::plan::Plan;
 use wfe_simulation::world::{How, play};
 
-/// How many seeds are played. `hashes.txt` has 200; `simulate seeds --count 200 --hashes` plays them all.
-const SEEDS: u64 = 150;
+use super::on_all_processors;
+
+/// How many seeds are played, and how many where all is asked for: those on record in `hashes.txt`.
+const SEEDS: (usize, usize) = (60, 200);
 /// Each seed that this divides is played twice.
 const TWICE: u64 = 20;
+/// How often one seed is played, and how often where all is asked for.
+const TURNS: (usize, usize) = (5, 20);
 
-/// Plays seeds on all processors.
-fn play_all(seeds: u64, look: impl Fn(u64, Outcome) + Sync) {
-    let next = AtomicU64::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds {
-                        break;
-                    }
-                    look(seed, play(&Plan::of_seed(seed), How::default()).unwrap());
-                }
-            });
-        }
-    });
+fn count((usual, all): (usize, usize)) -> usize {
+    if super::all() { all } else { usual }
 }
 
 #[test]
 fn nothing_is_broken_and_each_seed_sends_the_requests_that_are_on_record() {
-    let recorded: Vec<&str> = include_str!("hashes.txt").lines().collect();
+    let recorded: Vec<&str> = include_str!("../hashes.txt").lines().collect();
     let problems = Mutex::new(Vec::new());
-    play_all(SEEDS, |seed, outcome| {
+    on_all_processors(count(SEEDS), |number| {
+        let seed = number as u64;
+        let outcome = play(&Plan::of_seed(seed), How::default()).unwrap();
         let mut problems = problems.lock().unwrap();
         for violation in &outcome.violations {
             problems.push(format!("seed {seed}: {violation}"));
@@ -65,12 +54,12 @@ fn nothing_is_broken_and_each_seed_sends_the_requests_that_are_on_record() {
 }
 
 #[test]
-fn the_same_seed_sends_the_same_bytes_twenty_times() {
+fn the_same_seed_sends_the_same_bytes_every_time() {
     let plan = Plan::of_seed(3);
     assert!(!plan.faults.is_empty(), "a plan with faults");
     let first = play(&plan, How { lines: true }).unwrap();
     assert!(first.requests > 100, "{first:?}");
-    for turn in 1..20 {
+    for turn in 1..count(TURNS) {
         let again = play(&plan, How { lines: true }).unwrap();
         let differs = first.lines.iter().zip(&again.lines).find(|(a, b)| a != b);
         assert_eq!(differs, None, "turn {turn}");
