@@ -1,4 +1,4 @@
-//! The threat model of `docs/security.md`, and what the policies tell those whom they refuse.
+//! The threat model of `docs/threat-model.md`, and what the policies tell those whom they refuse.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use wfe_testkit::{manifests, repository};
 
 use super::objects::report;
 
-const PAGE: &str = "docs/security.md";
+const PAGE: &str = "docs/threat-model.md";
 
 /// Whom a refusal can send somebody to: who gives the right, or nobody; or what somebody can do alone.
 const WHOM: [&str; 7] = [
