@@ -9,7 +9,6 @@ mod forbidden;
 mod phases;
 mod schedules;
 mod settled;
-mod shared;
 mod writes;
 
 use std::collections::BTreeMap;
@@ -32,7 +31,6 @@ const INVARIANTS: &[Invariant] = &[
     counter::judge,
     chain::judge,
     schedules::judge,
-    shared::judge,
 ];
 
 /// Judges all invariants. Within one, violations come in the order in which they happened.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! It is a second, independent reading: it shares with the operator the names of targets and chains, labels, closed
-//! words and the spelling of durations, and none of its rules: those of sections 6, 7, 11, 12 and 13 are written anew
-//! (`section_6`, `section_7`, `section_11` to `section_13`), the first two to be read from a `record` of each target.
+//! words and the spelling of durations, and none of its rules: those of sections 6, 7 and 11 are written anew
+//! (`section_6`, `section_7`, `section_11`), the first two to be read from a `record` of each target.
 //! All changes are ordered by resourceVersion, so the order of the lines means nothing. It has no client and no clock.
 //!
 //! # What it judges
@@ -36,18 +36,17 @@
 //! ([`Options::settled`]) |
 //! | 7 | by the audit log: `foreign`, `create`, `child`, `patch`, `release`, `status`, `delete`, `deleted-early`,
 //! `deleted-committed`, `deleted-needed`, `removed-early` |
-//! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row. `shared-outage`: a failure that is
-//! called shared while no circuit of its kind is open, or the reverse |
+//! | 8 | `counter`, `next-allowed`: what section 7 says of the failures in a row |
 //! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
 //! | 10 | `slot-twice`: two executions at once for a slot of a schedule |
 //! | 11 | `child-leaving`, `child-suspended`, `child-plan`, `child-used`, `child-unrecorded`, `child-at-work`,
-//! `child-slot`, `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`, `child-triage-paused`,
-//! `child-circuit`: a child made while section 12.6 forbids it on every view that is not older than [`Options::lag`] |
+//! `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`, `child-triage-paused`: a child made while
+//! section 12.6 forbids it on every view that is not older than [`Options::lag`] |
 //! | 12 | `failure-count`: a count that is not the fold of the outcomes. `outcome`, `outcome-time`, `outcome-twice`,
 //! `outcome-order`, `outcome-lost`: an outcome that is not what became of the child, is recorded twice, out of order or
 //! never. `plan-anew`: a plan that begins anew for no reason |
-//! | 13 | `triage-analyst`, `triage-idle`, `triage-early`, `triage-of`, `triage-cooldown`, `triage-circuit`,
-//! `triage-degraded`, `triage-many`: a triage that begins while section 13.2 or what others fail with forbids it.
+//! | 13 | `triage-analyst`, `triage-idle`, `triage-early`, `triage-of`, `triage-cooldown`, `triage-many`: a triage that
+//! begins while section 13.2 forbids it.
 //! `triage-fixed`, `triage-over`: a record that changes after its end, is lost, or outlives its plan. `verdict`,
 //! `adjusted`: an effect that the verdict has not, or that the schedule does not allow. `analyst`: an execution made
 //! for no triage that awaits one |
@@ -58,11 +57,9 @@
 //!   where executions of a namespace take part that was not recorded. Waiting too long is no violation either.
 //! - What `retryWhen` and `stopWhen` answer, and whether a create was really refused for good.
 //! - Which of the last moments before a write its writer has seen: what some view allows that it may rest on is right.
-//! - Whose turn a probe of a circuit was, how what one held is spread, that what a probe let go on is triaged after a
-//!   new failure only, and what an analyst has said. That no circuit holds an execution (invariant 14): waiting too
-//!   long is no violation, and nothing but section 6 forbids a turn.
-//! - Slots of a cron expression in another zone than UTC, or with a spread; a pause of everything; whether a child was
-//!   really refused. Whether a schedule waits too long: nothing says that a child was due but the plan.
+//! - Circuits (section 13.5), which failures are shared, and what an analyst has said: each decision of the simulation is
+//!   judged by these rules (`wfe_core::check`).
+//! - Which slot of a schedule is due: the same judges that. A pause of everything; whether a child was really refused.
 //! - Clocks: a time that an operator wrote is taken for the time at which it decided.
 //! - That a bad object harms only itself (invariant 9): nothing tells a bad object from one that waits.
 //! - What a live read answered: a read leaves no trace but its request. A skip is judged by whether its fact was true.
@@ -80,8 +77,6 @@ mod policy;
 mod record;
 pub mod report;
 mod section_11;
-mod section_12;
-mod section_13;
 mod section_6;
 mod section_7;
 pub mod silence;

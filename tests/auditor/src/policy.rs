@@ -1,5 +1,5 @@
 //! The policy that was in force while a recording was made: the numbers that rules 2 to 5 of section 6, the counter of
-//! section 7, the circuits and the triages of section 13 compare with. It has the flags of the operator, and their
+//! section 7 and the triages of section 13 compare with. It has the flags of the operator, and their
 //! defaults.
 
 use std::time::Duration;
@@ -40,23 +40,6 @@ pub struct Policy {
     /// How long after a success the same workflow did not run again on the target. 0: no time.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub cooldown_period: Duration,
-
-    /// How many targets that failed alike opened a circuit (section 13.5). 0: no number did.
-    #[arg(long, value_name = "NUMBER", default_value = "5")]
-    pub outage_targets: u32,
-
-    /// Within which time they had to fail, and targets to finish for the circuit of all.
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
-    pub outage_window: Duration,
-
-    /// Which share of the targets that finished opened the circuit of all, in thousandths; on the command line as a
-    /// share from 0 to 1. 0: no share did.
-    #[arg(long, value_name = "SHARE", default_value = "0.5", value_parser = thousandths)]
-    pub breaker_threshold: u32,
-
-    /// How many targets had to finish for that.
-    #[arg(long, value_name = "NUMBER", default_value = "20")]
-    pub breaker_minimum: u32,
 
     /// How long after a triage the next one of the same schedule may have begun.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
@@ -110,10 +93,6 @@ impl Default for Policy {
             backoff_jitter: 0,
             failure_quiet_period: Duration::ZERO,
             cooldown_period: Duration::from_mins(5),
-            outage_targets: 5,
-            outage_window: Duration::from_mins(5),
-            breaker_threshold: 500,
-            breaker_minimum: 20,
             triage_cooldown: Duration::from_hours(24),
             triage_max_per_hour: 10,
         }
@@ -152,10 +131,6 @@ mod tests {
             ("--backoff-jitter", "0.25"),
             ("--failure-quiet-period", "1h"),
             ("--cooldown-period", "0"),
-            ("--outage-targets", "2"),
-            ("--outage-window", "1m"),
-            ("--breaker-threshold", "0.75"),
-            ("--breaker-minimum", "3"),
             ("--triage-cooldown", "1h"),
             ("--triage-max-per-hour", "4"),
             ("--log-level", "debug"),
@@ -169,10 +144,6 @@ mod tests {
             backoff_jitter: 250,
             failure_quiet_period: Duration::from_hours(1),
             cooldown_period: Duration::ZERO,
-            outage_targets: 2,
-            outage_window: Duration::from_mins(1),
-            breaker_threshold: 750,
-            breaker_minimum: 3,
             triage_cooldown: Duration::from_hours(1),
             triage_max_per_hour: 4,
         };

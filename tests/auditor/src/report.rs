@@ -120,8 +120,6 @@ pub(crate) const COUNTS: &[(&str, &str)] = &[
     ("triages", "triages of schedules that began"),
     ("analysts", "executions that triages made"),
     ("verdicts", "verdicts that triages recorded"),
-    ("probes", "children that were made while a circuit held their schedule"),
-    ("shared", "failures that were said to be shared"),
     ("counters", "statuses whose counter was judged, with failures in a row"),
 ];
 

@@ -39,11 +39,6 @@ pub(crate) fn next_allowed(policy: &Policy, failures: u64, failed: Seconds) -> (
     (failed.saturating_add(whole(wait)), failed.saturating_add(whole(longest)))
 }
 
-/// Returns the wait after the n-th failure in a row, without jitter.
-pub(crate) fn wait(policy: &Policy, failures: u64) -> Seconds {
-    whole(wait_nanos(policy, failures))
-}
-
 fn wait_nanos(policy: &Policy, failures: u64) -> u128 {
     let exponent = failures.saturating_sub(1).min(u64::from(policy.max_backoff_exponent));
     // 2^64 nanoseconds are 584 years: what is cut there is longer than any maximum.

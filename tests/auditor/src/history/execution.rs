@@ -141,12 +141,6 @@ impl<'a> Execution<'a> {
         matches!((self.child, other.child), (Some(mine), Some(theirs)) if mine.schedule == theirs.schedule)
     }
 
-    /// Returns a field of `spec.workflowRef`, which never changes.
-    pub(crate) fn workflow(&self, field: &str) -> &'a str {
-        let of_spec = |object| text(object, &format!("/spec/workflowRef/{field}"));
-        self.versions.first().and_then(|(_, object)| of_spec(object)).unwrap_or_default()
-    }
-
     /// Returns `spec.recoveryOf`, which never changes.
     pub(crate) fn recovery_of(&self) -> Option<&'a str> {
         text(self.versions.first()?.1, "/spec/recoveryOf")

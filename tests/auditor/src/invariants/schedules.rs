@@ -11,14 +11,12 @@ use crate::Evidence;
 use crate::history::{ChildOf, Execution, Schedule, Written};
 use crate::moment::Seconds;
 use crate::report::{Counts, Moment, Violation};
-use crate::section_13::Shared;
 
 pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
-    let shared = evidence.options.policy.as_ref().map(|policy| Shared::read(&evidence.history, policy));
     let mut found = slots_twice(evidence);
-    found.extend(children::judge(evidence, shared.as_ref(), counts));
+    found.extend(children::judge(evidence, counts));
     found.extend(fold::judge(evidence, counts));
-    found.extend(triage::judge(evidence, shared.as_ref(), counts));
+    found.extend(triage::judge(evidence, counts));
     found.extend(specs(evidence));
     found
 }
@@ -44,7 +42,7 @@ fn replaced<'j, 'e>(
 }
 
 /// Lists the views that a write may rest on, the newest first: from the state when the lag began.
-pub(super) fn views(evidence: &Evidence<'_>, write: Moment, changes: impl Iterator<Item = Moment>) -> Vec<Moment> {
+fn views(evidence: &Evidence<'_>, write: Moment, changes: impl Iterator<Item = Moment>) -> Vec<Moment> {
     let lag = u64::try_from(evidence.options.lag.as_millis()).unwrap_or(u64::MAX);
     let since = write.at_ms.saturating_sub(lag);
     let mut all: Vec<Moment> = changes.filter(|at| *at < write).collect();

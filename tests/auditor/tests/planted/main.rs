@@ -5,7 +5,6 @@
 
 mod attempts;
 mod chain;
-mod circuits;
 mod command;
 mod counters;
 mod good;

@@ -36,7 +36,7 @@ fn nothing_is_broken_and_each_seed_sends_the_requests_that_are_on_record() {
             problems
                 .push(format!("seed {seed} sends other requests than those on record: its hash is {}", outcome.hash));
         }
-        if seed % TWICE == 0 {
+        if seed.is_multiple_of(TWICE) {
             let again = play(&Plan::of_seed(seed), How::default()).unwrap();
             if again != outcome {
                 problems.push(format!("seed {seed} played twice differs: {} and {}", outcome.hash, again.hash));

@@ -16,8 +16,6 @@ use crate::moment::{Seconds, seconds};
 use crate::record::Ledger;
 use crate::report::{Counts, Moment, Violation};
 use crate::section_6::Reading;
-use crate::section_12::{Plan, State};
-use crate::section_13::{Circuits, OpenCircuit, Shared};
 
 /// What a plan is made of, beside what its template makes run: another one begins anew (section 12.2).
 const PLANNED_BY: [&str; 4] = ["interval", "cron", "timeZone", "spread"];
@@ -27,7 +25,7 @@ const BESIDE: [&str; 2] = ["rationale", "ttlSecondsAfterFinished"];
 /// What forbids a child: the rule, and a clause that completes "it was made, and".
 type Ban = (&'static str, String);
 
-pub(super) fn judge(evidence: &Evidence<'_>, shared: Option<&Shared<'_>>, counts: &mut Counts) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
     let ledgers = Ledger::open(&evidence.history);
     let mut found = Vec::new();
     for schedule in evidence.history.schedules.values() {
@@ -37,12 +35,8 @@ pub(super) fn judge(evidence: &Evidence<'_>, shared: Option<&Shared<'_>>, counts
             }
             counts.add("children");
             let ledger = child.target.as_ref().and_then(|target| ledgers.get(target));
-            let birth = Birth { evidence, schedule, child, slot, ledger, shared };
-            let circuits = birth.circuits();
-            if circuits.first().is_some_and(|newest| birth.is_held_by(newest)) {
-                counts.add("probes");
-            }
-            if let Some((rule, what)) = birth.ban(&circuits) {
+            let birth = Birth { evidence, schedule, child, slot, ledger };
+            if let Some((rule, what)) = birth.ban() {
                 let text = format!("{} was made, and {what}", child.object);
                 let objects = vec![child.object.clone(), schedule.object.clone()];
                 found.push(Finding::new(11, rule, text).on(child.shown_target(), objects, &[child.created]));
@@ -60,20 +54,18 @@ struct Birth<'j, 'e> {
     slot: Seconds,
     /// The history of its target, where that is known.
     ledger: Option<&'j Ledger<'j>>,
-    /// What circuits are computed from, where the policy is known.
-    shared: Option<&'j Shared<'j>>,
 }
 
 impl Birth<'_, '_> {
     /// Says what forbade it on the newest view, where every view that it may rest on forbids it.
-    fn ban(&self, circuits: &[Circuits]) -> Option<Ban> {
+    fn ban(&self) -> Option<Ban> {
         let of_schedule = self.views(self.schedule.versions.iter().map(|(at, _)| *at).chain(self.schedule.gone));
         let executions = self.evidence.history.executions.values();
         let beside = executions.filter(|it| it.target == self.child.target || it.is_sibling_of(self.child));
         let of_executions = self.views(beside.flat_map(Execution::changes));
         let mut newest = None;
         for at in &of_schedule {
-            if let Some(ban) = self.by_schedule(*at).or_else(|| self.by_circuits(*at, circuits)) {
+            if let Some(ban) = self.by_schedule(*at) {
                 newest.get_or_insert(ban);
                 continue;
             }
@@ -92,37 +84,6 @@ impl Birth<'_, '_> {
         views(self.evidence, self.child.created, changes)
     }
 
-    /// Lists the circuits as some view has them. Whatever a process may have forgotten, it never knew more than all.
-    fn circuits(&self) -> Vec<Circuits> {
-        let created = self.now().map(|now| *now.end());
-        let Some(shared) = self.shared.filter(|shared| created.is_some_and(|now| shared.is_open_at(now))) else {
-            return Vec::new();
-        };
-        self.views(shared.changes()).into_iter().flat_map(|view| shared.known_at(view)).collect()
-    }
-
-    /// Row 8: the open circuit of what its schedule failed with last lets nothing through but a probe whose time has
-    /// come. Whose turn that is nobody knows here; with one that is made the time of the next begins.
-    fn by_circuits(&self, at: Moment, circuits: &[Circuits]) -> Option<Ban> {
-        let object = self.schedule.object_at(at);
-        let now = *self.now()?.end();
-        let mut newest = None;
-        for circuits in circuits {
-            let circuit = holding(circuits, object, now).filter(|circuit| now < circuit.next_probe)?;
-            let (fingerprint, from) = (&circuit.fingerprint, circuit.next_probe);
-            let what = format!("circuit {fingerprint} was open, which may be probed from {from} on");
-            newest.get_or_insert(("child-circuit", what));
-        }
-        newest
-    }
-
-    /// Tells whether a circuit held its schedule.
-    fn is_held_by(&self, circuits: &Circuits) -> bool {
-        let newest = self.views(self.schedule.versions.iter().map(|(at, _)| *at));
-        let object = newest.first().map_or(&Value::Null, |at| self.schedule.object_at(*at));
-        self.now().is_some_and(|now| holding(circuits, object, *now.end()).is_some())
-    }
-
     /// Rows 0, 1, 3, 4, 6 and 9: what the schedule itself forbids.
     fn by_schedule(&self, at: Moment) -> Option<Ban> {
         let object = self.schedule.object_at(at);
@@ -134,27 +95,27 @@ impl Birth<'_, '_> {
         if spec["suspend"] == true {
             return ban("child-suspended", "its schedule was suspended");
         }
-        let Some(state) = State::read(status).filter(|_| !self.begins_anew(at, spec, status)) else {
+        let Some(used) = used(status).filter(|_| !self.begins_anew(at, spec, status)) else {
             return ban("child-plan", "the plan of its schedule was to begin anew");
         };
         if status["triage"]["state"] == "Paused" {
             return ban("child-triage-paused", "a triage had paused its schedule");
         }
-        if self.slot <= state.used() {
+        if self.slot <= used {
             return ban("child-used", "its slot was used, or before the plan");
         }
         if LastRun::read(status).is_some_and(|last| last.outcome.is_none()) {
             return ban("child-unrecorded", "the last run of its schedule had no outcome yet");
         }
         let now = self.now()?;
-        let plan = Plan::read(spec, &status["adjust"])?;
         if self.slot > *now.end() {
             return ban("child-early", "its slot lay ahead");
         }
-        if plan.deadline.is_some_and(|deadline| self.slot + deadline < *now.start()) {
+        let deadline = spec["startingDeadlineSeconds"].as_i64();
+        if deadline.is_some_and(|deadline| self.slot + deadline < *now.start()) {
             return ban("child-late", "its starting deadline was over");
         }
-        plan.denies(&state, self.slot, &now).map(|what| ("child-slot", what))
+        None
     }
 
     /// Returns when it may have been decided, by the API server's clock; none where clocks are wrong.
@@ -185,7 +146,7 @@ impl Birth<'_, '_> {
     /// Rows 2, 5 and 7: what its siblings and its target forbid.
     fn by_executions(&self, at: Moment, beside: Moment) -> Option<Ban> {
         let status = &self.schedule.object_at(at)["status"];
-        let used = State::read(status).map_or(Seconds::MIN, |state| state.used());
+        let used = used(status).unwrap_or(Seconds::MIN);
         let others = self.evidence.history.executions.values();
         let others = others.filter(|it| it.object.uid != self.child.object.uid && it.exists_at(beside));
         for other in others {
@@ -231,12 +192,10 @@ impl Birth<'_, '_> {
     }
 }
 
-/// Returns the circuit that holds a schedule at a time: that of what its last run failed with.
-pub(super) fn holding<'c>(circuits: &'c Circuits, schedule: &Value, now: Seconds) -> Option<&'c OpenCircuit> {
-    let status = &schedule["status"];
-    let last = LastRun::read(status).filter(|last| last.outcome == Some("Failed"))?;
-    let failed_with = text(status, "/lastRun/fingerprint").filter(|_| Some(last.slot) > planned_from(status))?;
-    circuits.holding(failed_with, now)
+/// Returns up to when all slots of the plan are used; none where no plan has begun.
+fn used(status: &Value) -> Option<Seconds> {
+    let since = planned_from(status)?;
+    Some(LastRun::read(status).map_or(since, |last| last.slot.max(since)))
 }
 
 /// Tells whether an execution asked for its turn: it is not on its way out.

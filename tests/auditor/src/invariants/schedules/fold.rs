@@ -216,7 +216,7 @@ impl Step<'_, '_> {
 }
 
 /// Returns what came of a child; none while it is at work.
-pub(super) fn came_of(status: &Value) -> Option<&'static str> {
+fn came_of(status: &Value) -> Option<&'static str> {
     let details = &status["failureDetails"];
     let is_late = details["reason"] == FailureReason::DeadlineExceeded.as_str()
         && details["wasExecutionFailure"] == false

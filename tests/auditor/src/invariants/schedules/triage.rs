@@ -7,14 +7,12 @@
 use serde_json::{Map, Value};
 use wfe_core::duration;
 
-use super::children::holding;
-use super::fold::{came_of, is_lifted};
-use super::{Finding, made_for, replaced, views};
+use super::fold::is_lifted;
+use super::{Finding, replaced, views};
 use crate::history::{ANALYST, Execution, LastRun, Schedule, failure_count, planned_from, text};
 use crate::moment::{Seconds, seconds};
 use crate::report::{Counts, Moment, Violation};
 use crate::section_7::whole;
-use crate::section_13::Shared;
 use crate::{Evidence, Policy};
 
 /// After how many failures a triage begins where a schedule does not say.
@@ -25,12 +23,11 @@ const HOUR: Seconds = 60 * 60;
 /// What is wrong with a record: the rule, and a clause that completes the name of the schedule.
 type Flaw = (&'static str, String);
 
-pub(super) fn judge(evidence: &Evidence<'_>, shared: Option<&Shared<'_>>, counts: &mut Counts) -> Vec<Violation> {
+pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violation> {
     let mut found = Vec::new();
     for (schedule, before, after) in replaced(evidence) {
         let object = schedule.object_at(after.at);
-        let step =
-            Step { evidence, shared, schedule, object, before: before.status, after: after.status, at: after.at };
+        let step = Step { evidence, schedule, object, before: before.status, after: after.status, at: after.at };
         found.extend(step.flaws(counts).into_iter().map(|(rule, what)| {
             Finding::new(13, rule, format!("{} {what}", schedule.object)).of_schedule(schedule, after.at)
         }));
@@ -42,7 +39,6 @@ pub(super) fn judge(evidence: &Evidence<'_>, shared: Option<&Shared<'_>>, counts
 /// One status that replaces another.
 struct Step<'j, 'e> {
     evidence: &'j Evidence<'e>,
-    shared: Option<&'j Shared<'j>>,
     schedule: &'j Schedule<'e>,
     /// The schedule with the status that was written. Its spec is the one that the write rests on.
     object: &'e Value,
@@ -132,9 +128,6 @@ impl Step<'_, '_> {
         if let Some(until) = until.filter(|until| at < *until) {
             return flaw("triage-cooldown", format!("the one before it lets none begin for {} s more", until - at));
         }
-        if let Some((rule, what)) = self.put_off(at, count - least) {
-            return flaw(rule, what);
-        }
         let is_counted = analyst == "Pipeline";
         self.too_many(policy, at).filter(|_| is_counted).and_then(|what| flaw("triage-many", what))
     }
@@ -145,42 +138,6 @@ impl Step<'_, '_> {
         let failed = last.filter(|last| matches!(last.outcome, Some("Failed" | "Refused")));
         let failed = failed.filter(|last| Some(last.slot) > planned_from(self.after));
         failed.is_some_and(|last| is["of"] == format!("{}-{}", self.schedule.object.name, last.slot))
-    }
-
-    /// Says what others had to do with its failure, where that put its triage off on every view that the write may rest
-    /// on: for an hour after the failure that made the triage due, after which there were so many more.
-    fn put_off(&self, at: Seconds, more: u64) -> Option<Flaw> {
-        let shared = self.shared.filter(|_| at < self.due_since(more).unwrap_or(Seconds::MIN).saturating_add(HOUR))?;
-        let mut newest: Option<Flaw> = None;
-        for view in views(self.evidence, self.at, shared.changes()) {
-            if let Some((failed, of)) = shared.degraded(view, at) {
-                newest.get_or_insert(("triage-degraded", format!("{failed} of {of} targets failed")));
-                continue;
-            }
-            for circuits in shared.known_at(view) {
-                let circuit = holding(&circuits, self.object, at)?;
-                newest.get_or_insert(("triage-circuit", format!("circuit {} was open", circuit.fingerprint)));
-            }
-        }
-        newest
-    }
-
-    /// Returns when the child ended whose failure made the triage due: so many failures before the last. A refusal is
-    /// no child, and only makes it earlier than it was. Of a child that is gone nobody knows the end: the later of the
-    /// last success and the begin of the plan counts.
-    fn due_since(&self, more: u64) -> Option<Seconds> {
-        let (from, success) = (planned_from(self.after), seconds(self.after, "/lastSuccessTime"));
-        let made = made_for(self.evidence, self.schedule).filter(|(slot, _)| Some(*slot) > from);
-        let failed = made.filter_map(|(slot, child)| {
-            let status = child.at(self.at);
-            let ended = seconds(status, "/completionTime").or_else(|| seconds(status, "/failureDetails/failedAt"));
-            let is_gone = child.gone.is_some_and(|gone| gone <= self.at);
-            (came_of(status) == Some("Failed") && ended > success).then_some((slot, ended?, is_gone))
-        });
-        let mut failed: Vec<(Seconds, Seconds, bool)> = failed.collect();
-        failed.sort_unstable();
-        let due = failed.iter().rev().nth(usize::try_from(more).ok()?);
-        due.filter(|(_, _, is_gone)| !is_gone).map_or(from.max(success), |(_, ended, _)| Some(*ended))
     }
 
     /// Counts the triages of other schedules that had begun within the hour, and that every view shows. One of its own
