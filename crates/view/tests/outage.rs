@@ -405,9 +405,9 @@ fn without_circuits_each_schedule_finds_out_for_itself() {
     assert!(runs >= SCHEDULES * 5, "{runs}");
 }
 
-/// Some have a bad tag, or the API server refuses their executions, and the registry is up: circuits change nothing,
-/// neither for the healthy nor for the broken, whether slots are spread or all at the full minute. With `WFE_TEST_ALL=1`
-/// also where few or many are broken.
+/// Some schedules have a bad tag, or the API server refuses their executions, and the registry is up. Circuits then
+/// change nothing, neither for the healthy nor for the broken, whether slots are spread or all at the full minute.
+/// `WFE_TEST_ALL=1` also plays few and many broken ones.
 #[test]
 fn what_is_broken_by_itself_holds_nobody() {
     let spread = json!({"interval": "60s", "spread": "59s"});

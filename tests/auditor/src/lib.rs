@@ -40,8 +40,8 @@
 //! | 8 | `commit`, `number`, `order`, `uncommitted`, `outcome`: the chain and its numbers |
 //! | 10 | `slot-twice`: two executions at once for a slot of a schedule |
 //! | 11 | `child-leaving`, `child-suspended`, `child-plan`, `child-used`, `child-unrecorded`, `child-at-work`,
-//! `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`, `child-triage-paused`: a child made while
-//! section 12.6 forbids it on every view that is not older than [`Options::lag`] |
+//! `child-early`, `child-late`, `child-busy`, `child-blocked`, `child-paused`, `child-triage-paused`: a child made
+//! while section 12.6 forbids it on every view that is not older than [`Options::lag`] |
 //! | 12 | `failure-count`: a count that is not the fold of the outcomes. `outcome`, `outcome-time`, `outcome-twice`,
 //! `outcome-order`, `outcome-lost`: an outcome that is not what became of the child, is recorded twice, out of order or
 //! never. `plan-anew`: a plan that begins anew for no reason |
@@ -57,9 +57,9 @@
 //!   where executions of a namespace take part that was not recorded. Waiting too long is no violation either.
 //! - What `retryWhen` and `stopWhen` answer, and whether a create was really refused for good.
 //! - Which of the last moments before a write its writer has seen: what some view allows that it may rest on is right.
-//! - Circuits (section 13.5), which failures are shared, and what an analyst has said: each decision of the simulation is
-//!   judged by these rules (`wfe_core::check`).
-//! - Which slot of a schedule is due: the same judges that. A pause of everything; whether a child was really refused.
+//! - Which slot of a schedule is due, circuits (section 13.5), and which failures are shared: `wfe_core::check` judges
+//!   each decision of the simulation by these rules.
+//! - What an analyst has said, a pause of everything, and whether a child was really refused.
 //! - Clocks: a time that an operator wrote is taken for the time at which it decided.
 //! - That a bad object harms only itself (invariant 9): nothing tells a bad object from one that waits.
 //! - What a live read answered: a read leaves no trace but its request. A skip is judged by whether its fact was true.

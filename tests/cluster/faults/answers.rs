@@ -1,5 +1,5 @@
-//! The answer of every write of a WorkflowExecution's life is lost once, and the operator lives on. What else may happen
-//! to a write the simulation plays.
+//! The answer of every write of a WorkflowExecution's life is lost once, and the operator lives on. The simulation
+//! plays what else may happen to a write.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
