@@ -18,6 +18,7 @@ pub mod backoff;
 pub mod bundle;
 pub mod by_uid;
 pub mod chain;
+#[cfg(any(test, feature = "check"))]
 pub mod check;
 pub mod circuit;
 pub mod decide;
