@@ -313,7 +313,7 @@ impl Performer {
     async fn carry_out(self, common: Arc<Common>, task: Task) -> Vec<Attempt> {
         let result = match task {
             Task::Create(creation) => self.create(&common, &creation).await,
-            Task::Write(write, subject) => self.write(&common, &write, &subject).await,
+            Task::Write(write, subject) => self.write(&common, *write, subject).await,
             Task::Skip { skipped, skip, fact } => return self.skip_all(common, skipped, skip, &fact).await,
             Task::Change(change) => self.change(&common, &change).await,
             Task::Remove(execution, version) => self.remove(&common, &execution, &version).await,

@@ -6,7 +6,7 @@ use super::{Action, Ending};
 use crate::Time;
 use crate::chain::RunNumber;
 use crate::evidence::Proof;
-use crate::execution::{Clearance, Execution, RunShown};
+use crate::execution::{Clearance, Execution, ExecutionState, Recorded, RunShown};
 use crate::findings::Wait;
 use crate::guard::WordKind;
 use crate::name::{ExecutionId, RunId, Version};
@@ -117,7 +117,9 @@ pub enum Says {
 }
 
 impl Says {
-    pub(super) fn name(&self) -> &'static str {
+    /// Returns its name, for marks.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Running { .. } => "running",
             Self::GaveUp { .. } => "gave up",
@@ -130,6 +132,46 @@ impl Says {
             Self::Cleared { .. } => "cleared",
             Self::Blocked(_) => "blocked",
             Self::Unguarded { .. } => "unguarded",
+        }
+    }
+
+    /// Returns whether events and counters tell of the write, and not only a line of the log.
+    #[must_use]
+    pub fn is_announced(&self) -> bool {
+        match self {
+            Self::Running { .. }
+            | Self::Retry { .. }
+            | Self::Ended { .. }
+            | Self::Freed
+            | Self::Cleared { .. }
+            | Self::Unguarded { counts: false, .. } => true,
+            Self::GaveUp { .. }
+            | Self::HeldBack { .. }
+            | Self::Progress { .. }
+            | Self::Waiting { .. }
+            | Self::Blocked(_)
+            | Self::Unguarded { counts: true, .. } => false,
+        }
+    }
+
+    /// Returns whether an execution is as this write makes it. Only for a write that [is
+    /// announced](Self::is_announced): if its answer was lost, the view shows whether it happened.
+    #[must_use]
+    pub fn is_shown_by(&self, execution: &Execution) -> bool {
+        match (self, &execution.state) {
+            (Self::Running { run, .. }, ExecutionState::Running { run: Some(shown), .. }) => shown.uid == run.uid,
+            (Self::Retry { attempt, .. }, ExecutionState::Running { .. }) => {
+                execution.retry.as_ref().is_some_and(|retry| retry.current() > *attempt)
+            }
+            (Self::Ended { ending, .. }, ExecutionState::Completed { .. }) => matches!(ending, Ending::Completed(_)),
+            (Self::Ended { ending, .. }, ExecutionState::Failed(_)) => matches!(ending, Ending::Failed(_)),
+            (Self::Freed, _) => execution.is_terminal() && !execution.draining_shown,
+            (Self::Cleared { effective, .. }, _) => {
+                let recorded = if *effective { Recorded::Effective } else { Recorded::Ineffective };
+                execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == recorded)
+            }
+            (Self::Unguarded { kind, .. }, _) => execution.shown_unguarded(*kind).is_some(),
+            _ => false,
         }
     }
 

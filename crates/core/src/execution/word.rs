@@ -46,7 +46,7 @@ impl Execution {
         }
     }
 
-    fn shown_unguarded(&self, kind: WordKind) -> Option<Unguarded> {
+    pub(crate) fn shown_unguarded(&self, kind: WordKind) -> Option<Unguarded> {
         match kind {
             WordKind::Clearance => self.clearance.as_ref()?.unguarded,
             WordKind::Cancellation => self.cancellation.as_ref()?.unguarded,

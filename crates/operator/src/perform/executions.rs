@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use wfe_core::action::{Says, Write};
 use wfe_core::ending::Skip;
 use wfe_core::name::{ExecutionId, Version};
-use wfe_core::target::TargetName;
 use wfe_core::verdict::Fact;
+use wfe_tekton::Redaction;
 use wfe_view::index::{Kind, Written};
 
 use super::quoted::Quoted;
 use super::telling::{Telling, Told};
 use super::{
-    Attempt, Common, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, Performer, Result, Shown, changed_or_call,
+    Attempt, Common, EXECUTION_STATUS, EXECUTIONS, Learned, PARALLEL_WRITES, Performer, Result, changed_or_call,
     deleted, if_unchanged, split,
 };
 use crate::status::{self, Subject};
@@ -23,22 +23,24 @@ use crate::verb::Verb;
 
 impl Performer {
     /// Writes what a decision says in a status, once its facts are confirmed.
-    pub(super) async fn write(&self, common: &Common, write: &Write, subject: &Subject) -> Result<Vec<Learned>> {
+    pub(super) async fn write(&self, common: &Common, write: Write, subject: Subject) -> Result<Vec<Learned>> {
         let Write { execution, version, facts, says } = write;
-        let mut learned = self.confirm(common, facts).await?;
-        let kept = if says.keeps_conditions() { self.conditions_of(execution, version).await? } else { Vec::new() };
+        let mut learned = self.confirm(common, &facts).await?;
+        let kept = if says.keeps_conditions() { self.conditions_of(&execution, &version).await? } else { Vec::new() };
         let target = common.target.as_ref();
         let namespace = self.cluster.execution_namespace();
         // Only of a target that was held is it news that it is free.
-        let is_news = *says != Says::Freed || status::is_locked(&kept);
-        let status = status::says(target, subject, says, kept, namespace, common.now);
-        if let Some(told) = Told::of(says, subject).filter(|_| is_news) {
-            let telling = Telling::new(target, execution, version, told, subject.redaction.clone());
-            learned.extend(self.write_and_tell(execution, version, subject, &status, telling).await?);
+        let is_news = says != Says::Freed || status::is_locked(&kept);
+        let status = status::says(target, &subject, &says, kept, namespace, common.now);
+        let (patch, redaction) = (patch(&execution, &version, &subject, &status), subject.redaction.clone());
+        let written = if is_news {
+            let told = Told::Said(Box::new(says), Box::new(subject));
+            let telling = Telling::new(target, &execution, &version, told);
+            self.write_and_tell(&execution, &version, patch, redaction.as_deref(), telling).await
         } else {
-            learned.extend(self.write_status(execution, version, subject, &status).await?);
-            log(execution, target, says);
-        }
+            self.write_status(&execution, &version, patch, redaction.as_deref()).await
+        };
+        learned.extend(written?);
         Ok(learned)
     }
 
@@ -49,7 +51,7 @@ impl Performer {
         execution: &ExecutionId,
         version: &Version,
     ) -> Result<Vec<Learned>> {
-        let telling = Telling::new(common.target.as_ref(), execution, version, Told::Removed, None);
+        let telling = Telling::new(common.target.as_ref(), execution, version, Told::Removed);
         let params = if_unchanged(&execution.uid, version);
         let executions = self.cluster.executions_in(&execution.namespace);
         match self.cluster.call(Verb::Delete, EXECUTIONS, executions.delete(&execution.name, &params)).await {
@@ -99,9 +101,9 @@ impl Performer {
         let target = common.target.as_ref();
         let status = status::skipped(target, subject, skip, common.now);
         let message = status.skip_details.as_ref().map(|details| details.message.clone()).unwrap_or_default();
-        let told = Told::Skipped(Arc::clone(skip), message);
-        let telling = Telling::new(target, execution, version, told, subject.redaction.clone());
-        self.write_and_tell(execution, version, subject, &status, telling).await
+        let telling = Telling::new(target, execution, version, Told::Skipped(Arc::clone(skip), message));
+        let (patch, redaction) = (patch(execution, version, subject, &status), subject.redaction.as_deref());
+        self.write_and_tell(execution, version, patch, redaction, telling).await
     }
 
     /// Writes a status, and tells of it if it was written. Where nobody knows, what there is to tell goes with the
@@ -110,29 +112,32 @@ impl Performer {
         &self,
         execution: &ExecutionId,
         version: &Version,
-        subject: &Subject,
-        status: &wfe_api::WorkflowExecutionStatus,
+        patch: Value,
+        redaction: Option<&Redaction>,
         telling: Telling,
     ) -> Result<Vec<Learned>> {
-        match self.write_status(execution, version, subject, status).await {
+        let is_announced = telling.is_announced();
+        match self.write_status(execution, version, patch, redaction).await {
             Ok(mut learned) => {
                 self.tell(&telling);
-                learned.push(Learned::Told(execution.uid.clone()));
+                if is_announced {
+                    learned.push(Learned::Told(execution.uid.clone()));
+                }
                 Ok(learned)
             }
-            Err(error) => Err(error.with_untold(telling)),
+            Err(error) if is_announced => Err(error.with_untold(telling)),
+            Err(error) => Err(error),
         }
     }
 
     /// Writes a status. The uid and the version in the patch make it fail when the object is another, or newer.
-    pub(super) async fn write_status(
+    async fn write_status(
         &self,
         execution: &ExecutionId,
         version: &Version,
-        subject: &Subject,
-        status: &wfe_api::WorkflowExecutionStatus,
+        patch: Value,
+        redaction: Option<&Redaction>,
     ) -> Result<Vec<Learned>> {
-        let patch = patch(execution, version, subject, status);
         let (sent, patch) = (patch["status"].clone(), Patch::Merge(patch));
         let params =
             PatchParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PatchParams::default() };
@@ -144,7 +149,7 @@ impl Performer {
                 self.take_stored(Kind::Execution, &what, version, &sent, &written.object).await
             }
             Err(error) => {
-                let quoted = subject.redaction.as_deref().map_or(Quoted::Execution(execution), Quoted::Known);
+                let quoted = redaction.map_or(Quoted::Execution(execution), Quoted::Known);
                 let error = self.unquoted(error, quoted).await;
                 Err(changed_or_call(error, format!("WorkflowExecution {execution}"), "write the status of"))
             }
@@ -174,42 +179,6 @@ fn patch(
         patch["status"]["pipelineRunStatus"] = Value::Null;
     }
     patch
-}
-
-/// Logs what no event tells of.
-fn log(execution: &ExecutionId, target: Option<&TargetName>, says: &Says) {
-    let name = target.map_or("the target", TargetName::as_str);
-    let target = Shown(target);
-    match says {
-        Says::GaveUp { number } => tracing::info!(wfe = %execution, %target, number, "gave its pending run up"),
-        Says::Progress { shown, .. } => {
-            let (tasks, started) = (shown.tasks, shown.proof.as_ref().map(|proof| &*proof.words));
-            if let Some(awaits) = &shown.awaits {
-                tracing::info!(wfe = %execution, %target, reason = &*awaits.reason, "waits: {}", awaits.message);
-            } else {
-                tracing::debug!(wfe = %execution, %target, ?tasks, started, "goes on");
-            }
-        }
-        Says::Waiting { waiting, .. } => tracing::info!(
-            wfe = %execution, %target, phase = "Pending", reason = waiting.reason(), "waits: {}", waiting.message()
-        ),
-        Says::HeldBack { waiting } => tracing::info!(
-            wfe = %execution, %target, reason = waiting.reason(), "the next attempt is held back: {}", waiting.message()
-        ),
-        Says::Blocked(blocked) => {
-            tracing::info!(wfe = %execution, %target, reason = blocked.reason(), "blocked: {}", blocked.message(name));
-        }
-        Says::Unguarded { kind, counts: true } => {
-            tracing::info!(wfe = %execution, %target, reason = kind.reason(true), "{}", kind.message(true));
-        }
-        // Told, and logged there.
-        Says::Running { .. }
-        | Says::Retry { .. }
-        | Says::Ended { .. }
-        | Says::Freed
-        | Says::Cleared { .. }
-        | Says::Unguarded { counts: false, .. } => {}
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! What the words of a refused write lose before they go on: an admission policy or a webhook may quote anything of the
 //! object, and errors reach the log, and the statuses of other executions on the target.
 
-use wfe_core::action::Ending;
+use wfe_core::action::{Ending, Says};
 use wfe_core::name::{ExecutionId, RunId, ScheduleId};
 use wfe_tekton::Redaction;
 use wfe_view::call::CallError;
 
 use super::Performer;
 use super::objects::is;
-use super::telling::Told;
 use crate::status;
 
 /// Whose parameters a refusal may quote.
@@ -64,29 +63,18 @@ impl Performer {
     }
 }
 
-impl Told {
-    /// Returns what may be told of a write: what others have said of its object, without the values of parameters.
-    pub(super) fn without_values(&self, redaction: &Redaction) -> Self {
-        let mut told = self.clone();
-        let redact = |said: &mut Box<str>| *said = redaction.apply(said).into();
-        match &mut told {
-            Self::Retried { failed, .. } => redact(&mut failed.error),
-            Self::Ended { ending, .. } => {
-                if let Ending::Failed(failure) = &mut **ending {
-                    status::redact(failure, redaction);
-                }
-            }
-            Self::Cleared(clearance, _) => redact(&mut clearance.reason),
-            // In words of ours alone.
-            Self::Created(_)
-            | Self::Committed(..)
-            | Self::Skipped(..)
-            | Self::Freed
-            | Self::Unguarded(_)
-            | Self::Removed => {}
-        }
-        told
+/// Returns what may be told of a write: what others have said of its object, without the values of parameters. All else
+/// is in words of the operator alone.
+pub(super) fn without_values(says: &Says, redaction: &Redaction) -> Says {
+    let mut says = says.clone();
+    let redact = |said: &mut Box<str>| *said = redaction.apply(said).into();
+    match &mut says {
+        Says::Retry { end, .. } => redact(&mut end.message),
+        Says::Ended { ending: Ending::Failed(failure), .. } => status::redact(failure, redaction),
+        Says::Cleared { clearance, .. } => redact(&mut clearance.reason),
+        _ => {}
     }
+    says
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl Performer {
             PostParams { field_manager: Some(wfe_api::labels::MANAGED_BY.to_owned()), ..PostParams::default() };
         // A create does not rest on a version of the execution.
         let told = Told::Created(name.as_str().into());
-        let telling = Telling::new(Some(&request.target), execution, &Version::new(""), told, None);
+        let telling = Telling::new(Some(&request.target), execution, &Version::new(""), told);
         let runs = self.cluster.runs();
         let sent = LeanObject::from(rendered);
         match self.cluster.call(Verb::Create, wfe_tekton::PLURAL, runs.create(&params, &sent)).await {

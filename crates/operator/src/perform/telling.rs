@@ -5,22 +5,18 @@
 
 mod schedule;
 
-use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
-use std::time::Duration;
 
-use wfe_core::Time;
 use wfe_core::action::{Ending, Says, Tell};
 use wfe_core::duration;
 use wfe_core::ending::{Skip, Tried};
-use wfe_core::execution::{Clearance, Execution, ExecutionState, Recorded};
-use wfe_core::guard::WordKind;
+use wfe_core::execution::ExecutionState;
 use wfe_core::name::{ExecutionId, RunId, Uid, Version};
 use wfe_core::reason::FailureReason;
 use wfe_core::retry::{AttemptEnd, Stop};
 use wfe_core::target::{Target, TargetName};
-use wfe_tekton::Redaction;
 
+use super::quoted::without_values;
 use super::{Common, Learned, Performer, Shown};
 use crate::events::{Announcement, FailedAttempt};
 use crate::metrics::{AttemptLabel, OutcomeLabel};
@@ -47,52 +43,22 @@ pub struct OfExecution {
     /// never happen any more.
     base: Version,
     told: Told,
-    /// What no text may quote that leaves the execution; none where nothing of it is told in the words of others.
-    redaction: Option<Arc<Redaction>>,
 }
 
 /// Which write it is: of which execution or schedule, and of which kind, where there are several.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TellingKey(Uid, Option<Discriminant<Told>>);
+pub struct TellingKey(Uid, &'static str);
 
 /// What the write does.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
-    /// A run of this name is created.
+    /// It creates a run of this name.
     Created(Box<str>),
-    /// The execution commits to a run; with the attempt and how many there are, where it has a retry policy.
-    Committed(RunId, Option<(u32, u32)>),
-    /// An attempt of it has failed, and there is another.
-    Retried {
-        /// How.
-        failed: Box<FailedAttempt>,
-        /// How long the wait before the next one is.
-        delay: Duration,
-        /// When that may begin.
-        not_before: Time,
-    },
-    /// It ends.
-    Ended {
-        /// How.
-        ending: Box<Ending>,
-        /// Whether it was Running.
-        was_running: bool,
-        /// When it was committed to its run, where it was.
-        started_at: Option<Time>,
-        /// The run that it was committed to last, where it was.
-        run: Option<RunId>,
-        /// The names of parameters that the pipeline of the run does not declare.
-        undeclared: Box<[Box<str>]>,
-    },
-    /// It is skipped, in these words.
+    /// It says this in the status of the execution, which was so before.
+    Said(Box<Says>, Box<Subject>),
+    /// It skips the execution, in these words.
     Skipped(Arc<Skip>, String),
-    /// Its target has drained.
-    Freed,
-    /// Its clearance is recorded; with whether that has lifted anything.
-    Cleared(Box<Clearance>, bool),
-    /// What a person has set on it does not count now.
-    Unguarded(WordKind),
-    /// It is removed.
+    /// It removes the execution.
     Removed,
 }
 
@@ -108,23 +74,22 @@ pub enum Sight {
 }
 
 impl Telling {
-    pub(crate) fn new(
-        target: Option<&TargetName>,
-        execution: &ExecutionId,
-        base: &Version,
-        told: Told,
-        redaction: Option<Arc<Redaction>>,
-    ) -> Self {
+    pub(crate) fn new(target: Option<&TargetName>, execution: &ExecutionId, base: &Version, told: Told) -> Self {
         let (execution, target, base) = (execution.clone(), target.cloned(), base.clone());
-        Self::Execution(OfExecution { execution, target, base, told, redaction })
+        Self::Execution(OfExecution { execution, target, base, told })
+    }
+
+    /// Returns whether events and counters tell of it, and not only a line of the log.
+    pub(super) fn is_announced(&self) -> bool {
+        !matches!(self, Self::Execution(OfExecution { told: Told::Said(says, _), .. }) if !says.is_announced())
     }
 
     /// Returns what tells one kind of write to one object from the others: of each there is one at a time.
     #[must_use]
     pub fn key(&self) -> TellingKey {
         let kind = match self {
-            Self::Execution(of) => Some(discriminant(&of.told)),
-            Self::Schedule(_) => None,
+            Self::Execution(of) => of.told.name(),
+            Self::Schedule(_) => "record",
         };
         TellingKey(self.about().clone(), kind)
     }
@@ -162,8 +127,9 @@ impl OfExecution {
                 return Sight::NotYet;
             }
             (Told::Removed, execution) => execution.is_none(),
-            (told, Some(execution)) => told.is_shown_by(execution),
-            (_, None) => false,
+            (Told::Said(says, _), Some(execution)) => says.is_shown_by(execution),
+            (Told::Skipped(..), Some(execution)) => matches!(execution.state, ExecutionState::Skipped { .. }),
+            (Told::Created(_), _) | (_, None) => false,
         };
         match execution {
             _ if shown => Sight::Shown,
@@ -174,59 +140,12 @@ impl OfExecution {
 }
 
 impl Told {
-    /// Returns what there is to tell of a write that says this, where it is told at all.
-    pub(super) fn of(says: &Says, subject: &Subject) -> Option<Self> {
-        match says {
-            Says::Running { run, .. } => {
-                let attempt = subject.retry.as_ref().map(|retry| (retry.current(), retry.policy.max_attempts));
-                Some(Self::Committed(run.clone(), attempt))
-            }
-            Says::Retry { attempt, of, run, end, delay, not_before, proof: _ } => {
-                let failed = failed_attempt(*attempt, *of, run.clone(), end);
-                Some(Self::Retried { failed: Box::new(failed), delay: *delay, not_before: *not_before })
-            }
-            Says::Ended { ending, .. } => Some(Self::Ended {
-                ending: Box::new(ending.clone()),
-                was_running: subject.is_running,
-                started_at: subject.started_at,
-                // One that waits has none yet.
-                run: subject.run.clone().filter(|_| !subject.waits()),
-                undeclared: subject.undeclared.clone(),
-            }),
-            Says::Freed => Some(Self::Freed),
-            Says::Cleared { clearance, effective } => Some(Self::Cleared(Box::new(clearance.clone()), *effective)),
-            Says::Unguarded { kind, counts: false } => Some(Self::Unguarded(*kind)),
-            Says::GaveUp { .. }
-            | Says::Progress { .. }
-            | Says::Waiting { .. }
-            | Says::HeldBack { .. }
-            | Says::Blocked(_)
-            | Says::Unguarded { counts: true, .. } => None,
-        }
-    }
-
-    /// Says whether an execution is as the write to its status makes it.
-    fn is_shown_by(&self, execution: &Execution) -> bool {
-        match (self, &execution.state) {
-            (Self::Committed(committed, _), ExecutionState::Running { run: Some(run), .. }) => run.uid == committed.uid,
-            (Self::Retried { failed, .. }, ExecutionState::Running { .. }) => {
-                execution.retry.as_ref().is_some_and(|retry| retry.current() > failed.attempt)
-            }
-            (Self::Ended { ending, .. }, ExecutionState::Completed { .. }) => matches!(**ending, Ending::Completed(_)),
-            (Self::Ended { ending, .. }, ExecutionState::Failed(_)) => matches!(**ending, Ending::Failed(_)),
-            (Self::Skipped(..), ExecutionState::Skipped { .. }) => true,
-            (Self::Freed, _) => execution.is_terminal() && !execution.draining_shown,
-            (Self::Cleared(_, effective), _) => {
-                let recorded = if *effective { Recorded::Effective } else { Recorded::Ineffective };
-                execution.clearance.as_ref().is_some_and(|clearance| clearance.recorded == recorded)
-            }
-            (Self::Unguarded(WordKind::Clearance), _) => {
-                execution.clearance.as_ref().is_some_and(|clearance| clearance.unguarded.is_some())
-            }
-            (Self::Unguarded(WordKind::Cancellation), _) => {
-                execution.cancellation.as_ref().is_some_and(|cancellation| cancellation.unguarded.is_some())
-            }
-            _ => false,
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Created(_) => "create",
+            Self::Said(says, _) => says.name(),
+            Self::Skipped(..) => "skip",
+            Self::Removed => "remove",
         }
     }
 }
@@ -272,62 +191,23 @@ impl Performer {
     }
 
     fn tell_of_execution(&self, of: &OfExecution) {
-        let OfExecution { execution, target: name, .. } = of;
+        let OfExecution { execution, target: name, told, .. } = of;
         let target = Shown(name.as_ref());
-        let told = of.redaction.as_ref().map_or_else(|| of.told.clone(), |redaction| of.told.without_values(redaction));
-        match &told {
+        match told {
             Told::Created(run) => {
                 self.metrics.run_created();
                 tracing::debug!(wfe = %execution, %target, run = &**run, "created, pending");
             }
-            Told::Committed(run, attempt) => {
-                let number = attempt.map(|(number, _)| number);
-                tracing::info!(wfe = %execution, %target, %run, phase = "Running", attempt = number, "committed");
-                self.events.announce(Announcement::pipeline_run_created(execution, run, *attempt));
-            }
-            Told::Retried { failed, delay, not_before } => {
-                let FailedAttempt { attempt, of, reason, error, .. } = &**failed;
-                self.metrics.attempt(AttemptLabel::Retried);
-                tracing::info!(
-                    wfe = %execution, %target, attempt, of, %reason, %not_before,
-                    "the attempt failed, and there is another: {error}"
-                );
-                self.events.announce(Announcement::attempt_failed(execution, failed));
-                self.events.announce(Announcement::step_retry(execution, failed, *delay, *not_before));
-            }
-            Told::Ended { ending, was_running, started_at, run, undeclared } => {
-                self.tell_end(execution, &target, ending, *was_running, run.as_ref());
-                if !undeclared.is_empty() {
-                    let names = undeclared.join(", ");
-                    tracing::warn!(wfe = %execution, %target, %names, "the pipeline does not declare these parameters");
-                    self.events.announce(Announcement::parameters_undeclared(execution, run.as_ref(), &names));
-                }
-                if let Some(skew) = ending.skew(*started_at) {
-                    tracing::warn!(wfe = %execution, %target, ?skew, "the run ended by a clock that is not ours");
-                    self.events.announce(Announcement::clock_skewed(execution, skew));
-                }
-            }
+            Told::Said(says, before) => match &before.redaction {
+                Some(redaction) => self.tell_said(execution, name.as_ref(), &without_values(says, redaction), before),
+                None => self.tell_said(execution, name.as_ref(), says, before),
+            },
             Told::Skipped(skip, message) => {
                 self.metrics.skipped(skip);
                 tracing::info!(
                     wfe = %execution, %target, phase = "Skipped", reason = skip.reason(), "skipped: {message}"
                 );
                 self.events.announce(Announcement::skipped(execution, skip, message));
-            }
-            Told::Freed => {
-                tracing::info!(wfe = %execution, %target, "drained, the target is free");
-                self.events.announce(Announcement::lock_released(execution, name.as_ref()));
-            }
-            Told::Cleared(clearance, effective) => {
-                let by = clearance.author();
-                tracing::info!(wfe = %execution, %target, %by, effective, "cleared: {}", clearance.reason);
-                if *effective {
-                    self.events.announce(Announcement::block_cleared(execution, clearance));
-                }
-            }
-            Told::Unguarded(kind) => {
-                tracing::warn!(wfe = %execution, %target, reason = kind.reason(false), "{}", kind.message(false));
-                self.events.announce(Announcement::unguarded(execution, *kind));
             }
             Told::Removed => {
                 self.metrics.expired();
@@ -336,14 +216,74 @@ impl Performer {
         }
     }
 
-    fn tell_end(
-        &self,
-        execution: &ExecutionId,
-        target: &Shown<'_>,
-        ending: &Ending,
-        was_running: bool,
-        run: Option<&RunId>,
-    ) {
+    /// Tells what a status says now.
+    fn tell_said(&self, execution: &ExecutionId, name: Option<&TargetName>, says: &Says, before: &Subject) {
+        let target = Shown(name);
+        match says {
+            Says::Running { run, .. } => {
+                let attempt = before.retry.as_ref().map(|retry| (retry.current(), retry.policy.max_attempts));
+                let number = attempt.map(|(number, _)| number);
+                tracing::info!(wfe = %execution, %target, %run, phase = "Running", attempt = number, "committed");
+                self.events.announce(Announcement::pipeline_run_created(execution, run, attempt));
+            }
+            Says::GaveUp { number } => {
+                tracing::info!(wfe = %execution, %target, number, "gave its pending run up");
+            }
+            Says::Retry { attempt, of, run, end, delay, not_before, proof: _ } => {
+                let failed = failed_attempt(*attempt, *of, run.clone(), end);
+                self.metrics.attempt(AttemptLabel::Retried);
+                tracing::info!(
+                    wfe = %execution, %target, attempt, of, reason = %failed.reason, %not_before,
+                    "the attempt failed, and there is another: {}", failed.error
+                );
+                self.events.announce(Announcement::attempt_failed(execution, &failed));
+                self.events.announce(Announcement::step_retry(execution, &failed, *delay, *not_before));
+            }
+            Says::HeldBack { waiting } => {
+                let (reason, message) = (waiting.reason(), waiting.message());
+                tracing::info!(wfe = %execution, %target, reason, "the next attempt is held back: {message}");
+            }
+            Says::Ended { ending, .. } => self.tell_end(execution, &target, ending, before),
+            Says::Progress { shown, .. } => {
+                let (tasks, started) = (shown.tasks, shown.proof.as_ref().map(|proof| &*proof.words));
+                if let Some(awaits) = &shown.awaits {
+                    tracing::info!(wfe = %execution, %target, reason = &*awaits.reason, "waits: {}", awaits.message);
+                } else {
+                    tracing::debug!(wfe = %execution, %target, ?tasks, started, "goes on");
+                }
+            }
+            Says::Waiting { waiting, .. } => {
+                let (reason, message) = (waiting.reason(), waiting.message());
+                tracing::info!(wfe = %execution, %target, phase = "Pending", reason, "waits: {message}");
+            }
+            Says::Freed => {
+                tracing::info!(wfe = %execution, %target, "drained, the target is free");
+                self.events.announce(Announcement::lock_released(execution, name));
+            }
+            Says::Cleared { clearance, effective } => {
+                let by = clearance.author();
+                tracing::info!(wfe = %execution, %target, %by, effective, "cleared: {}", clearance.reason);
+                if *effective {
+                    self.events.announce(Announcement::block_cleared(execution, clearance));
+                }
+            }
+            Says::Blocked(blocked) => {
+                let message = blocked.message(name.map_or("the target", TargetName::as_str));
+                tracing::info!(wfe = %execution, %target, reason = blocked.reason(), "blocked: {message}");
+            }
+            Says::Unguarded { kind, counts: true } => {
+                tracing::info!(wfe = %execution, %target, reason = kind.reason(true), "{}", kind.message(true));
+            }
+            Says::Unguarded { kind, counts: false } => {
+                tracing::warn!(wfe = %execution, %target, reason = kind.reason(false), "{}", kind.message(false));
+                self.events.announce(Announcement::unguarded(execution, *kind));
+            }
+        }
+    }
+
+    fn tell_end(&self, execution: &ExecutionId, target: &Shown<'_>, ending: &Ending, before: &Subject) {
+        // One that waits for its next attempt has no run yet.
+        let run = before.run.as_ref().filter(|_| !before.waits());
         match ending {
             Ending::Completed(success) => {
                 self.metrics.ended(OutcomeLabel::Completed, Some(success.ran_for));
@@ -355,7 +295,7 @@ impl Performer {
                 self.events.announce(Announcement::completed(execution, success));
             }
             Ending::Failed(failure) => {
-                self.metrics.ended(OutcomeLabel::Failed, was_running.then_some(failure.ran_for));
+                self.metrics.ended(OutcomeLabel::Failed, before.is_running.then_some(failure.ran_for));
                 tracing::info!(
                     wfe = %execution, %target, phase = "Failed", reason = %failure.reason,
                     execution_failure = failure.was_execution_failure(), "ended: {}", failure.message
@@ -365,6 +305,15 @@ impl Performer {
                 }
                 self.events.announce(Announcement::failed(execution, failure));
             }
+        }
+        if !before.undeclared.is_empty() {
+            let names = before.undeclared.join(", ");
+            tracing::warn!(wfe = %execution, %target, %names, "the pipeline does not declare these parameters");
+            self.events.announce(Announcement::parameters_undeclared(execution, run, &names));
+        }
+        if let Some(skew) = ending.skew(before.started_at) {
+            tracing::warn!(wfe = %execution, %target, ?skew, "the run ended by a clock that is not ours");
+            self.events.announce(Announcement::clock_skewed(execution, skew));
         }
     }
 

@@ -77,18 +77,17 @@ mod tests {
 
     use chrono::DateTime;
     use serde_json::json;
-    use wfe_core::action::Record;
+    use wfe_core::action::{Record, Says};
     use wfe_core::ending::{Conflict, Skip};
+    use wfe_core::evidence::Ran;
     use wfe_core::execution::{Execution, ExecutionState};
     use wfe_core::name::{ExecutionId, RunId, ScheduleId, Version};
-    use wfe_core::reason::FailureReason;
-    use wfe_core::retry::{Attempt, Retry};
+    use wfe_core::retry::{Attempt, AttemptEnd, Retry};
     use wfe_core::schedule::{LastRun, Outcome, ScheduleStatus};
     use wfe_core::target::TargetName;
     use wfe_view::observe::observe_schedule;
 
     use super::*;
-    use crate::events::FailedAttempt;
     use crate::perform::{OfSchedule, Told};
 
     fn id(uid: &str) -> ExecutionId {
@@ -101,6 +100,14 @@ mod tests {
 
     fn key() -> Key {
         Key::Chain(TargetName::parse("node/n").unwrap().chain())
+    }
+
+    fn said(says: Says) -> Told {
+        Told::Said(Box::new(says), Box::default())
+    }
+
+    fn committed() -> Told {
+        said(Says::Running { run: run(), number: 1, consecutive_failures: 0 })
     }
 
     fn skip() -> Told {
@@ -119,7 +126,7 @@ mod tests {
 
     /// What there is to tell of a write to an execution that rests on version 5.
     fn telling(uid: &str, told: Told) -> Telling {
-        Telling::new(None, &id(uid), &Version::new("5"), told, None)
+        Telling::new(None, &id(uid), &Version::new("5"), told)
     }
 
     fn target(executions: &[(&str, &str, ExecutionState)]) -> Target {
@@ -142,7 +149,7 @@ mod tests {
     #[test]
     fn a_write_whose_answer_was_lost_is_told_once_when_the_view_shows_it() {
         let mut untold = Untold::default();
-        assert!(untold.keep(&key(), telling("a", Told::Committed(run(), None))));
+        assert!(untold.keep(&key(), telling("a", committed())));
         assert!(untold.keep(&key(), telling("b", skip())));
         let before = target(&[("a", "5", undecided()), ("b", "5", undecided())]);
         assert!(untold.take_shown(&key(), Some(&before)).is_empty(), "the view is as it was");
@@ -165,10 +172,10 @@ mod tests {
 
     #[test]
     fn an_attempt_that_failed_is_told_when_the_view_shows_another() {
-        let (attempt, of, reason) = (2, 3, FailureReason::Unknown);
-        let failed = Box::new(FailedAttempt { attempt, of, run: None, reason, error: "no".into() });
         let (delay, not_before) = (std::time::Duration::from_secs(1), DateTime::UNIX_EPOCH);
-        let retried = || Told::Retried { failed: failed.clone(), delay, not_before };
+        let end = AttemptEnd { completed_at: not_before, started: Ran::Unknown, reason: None, message: "no".into() };
+        let retry = Says::Retry { attempt: 2, of: 3, run: None, end, proof: None, delay, not_before };
+        let retried = || said(retry.clone());
         for (on, told) in [(2, 0), (3, 1), (4, 1)] {
             let mut untold = Untold::default();
             untold.keep(&key(), telling("a", retried()));
@@ -199,7 +206,7 @@ mod tests {
             ("it was deleted", target(&[])),
         ] {
             let mut untold = Untold::default();
-            untold.keep(&key(), telling("a", Told::Committed(run(), None)));
+            untold.keep(&key(), telling("a", committed()));
             assert!(untold.take_shown(&key(), Some(&view)).is_empty(), "{what}");
             assert_eq!(untold.count, 0, "{what}");
         }
@@ -208,8 +215,8 @@ mod tests {
     #[test]
     fn a_later_try_that_was_answered_is_told_by_its_answer_alone() {
         let mut untold = Untold::default();
-        untold.keep(&key(), telling("a", Told::Committed(run(), None)));
-        untold.keep(&key(), telling("a", Told::Committed(run(), None)));
+        untold.keep(&key(), telling("a", committed()));
+        untold.keep(&key(), telling("a", committed()));
         untold.keep(&key(), telling("a", skip()));
         assert_eq!(untold.count, 2, "the second try takes the place of the first");
         untold.forget(&key(), &Uid::new("a"));
@@ -288,10 +295,10 @@ mod tests {
     fn there_is_a_limit_to_what_is_kept() {
         let mut untold = Untold::default();
         for number in 0..MOST {
-            assert!(untold.keep(&key(), telling(&number.to_string(), Told::Freed)));
+            assert!(untold.keep(&key(), telling(&number.to_string(), said(Says::Freed))));
         }
-        assert!(!untold.keep(&key(), telling("one-more", Told::Freed)));
+        assert!(!untold.keep(&key(), telling("one-more", said(Says::Freed))));
         untold.clear();
-        assert!(untold.keep(&key(), telling("one-more", Told::Freed)));
+        assert!(untold.keep(&key(), telling("one-more", said(Says::Freed))));
     }
 }
