@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use wfe_core::Time;
-use wfe_core::action::{Change, Mark, RunChange, Says, TriageDoes};
+use wfe_core::action::{Decision, Mark};
 use wfe_core::decide::{decide, decide_blind, decide_unseen};
 use wfe_core::guard::Guard;
 use wfe_core::name::Uid;
@@ -38,7 +38,7 @@ use crate::engine::witness::{Decided, Witness};
 use crate::health::Health;
 use crate::metrics::{BusyGauges, CircuitGauges, Metrics, PANIC, ScheduleGauges, StandingGauges};
 use crate::perform::untold::Untold;
-use crate::perform::{Performer, Report, Task, Work};
+use crate::perform::{Performer, Report, Work};
 pub use error::EngineError;
 use report::{Failures, Held};
 
@@ -230,7 +230,6 @@ impl Engine {
     }
 
     /// Decides on one target and starts what was decided.
-    #[expect(clippy::too_many_lines, reason = "the one place where a decision is made, told in its order")]
     fn decide_on(&mut self, key: Key) {
         self.index.settle(&key); // whoever has its turn has no write on its way
         self.index.show_circuits(&key);
@@ -290,17 +289,7 @@ impl Engine {
         };
         self.metrics.decided(started.elapsed());
         self.busy.show(&key, &entry.target, &decision);
-        for (execution, waiting) in &decision.waiting {
-            tracing::debug!(wfe = %execution, ?waiting, "waits");
-        }
-        for (execution, judgement) in &decision.judged {
-            let rule = judgement.rule();
-            tracing::debug!(wfe = %execution, rule, "judged:\n{}", judgement.explain(entry.target.label()));
-        }
-        for (schedule, judgement) in &decision.schedules {
-            let (row, because) = judgement.asked.last().map_or(("", ""), |(row, because)| (*row, because));
-            tracing::debug!(%schedule, row, "judged: {because}");
-        }
+        log(&decision, entry.target.label());
         if is_decided {
             self.index.waits(&key, &decision, now);
             self.index.line_up(&decision, now);
@@ -325,28 +314,9 @@ impl Engine {
             }
             return;
         }
+        self.index.begun(&key, &decision.actions, now);
+        let Some(entry) = self.index.entry(&key) else { return };
         let work = Work::prepare(key.clone(), entry, decision.actions, &config.defaults, now);
-        for task in work.tasks.iter().filter_map(|(_, task)| task.as_ref().ok()) {
-            match task {
-                Task::Create(creation) => self.index.tried(&key, &creation.execution.uid, now),
-                Task::CreateChild(creation) => {
-                    self.index.schedule_tried(&key, &creation.schedule.uid, creation.slot);
-                }
-                Task::Triage(step) if matches!(step.does, TriageDoes::Gather(_)) => {
-                    self.index.begin_triage(&key, &step.schedule.uid, now);
-                }
-                Task::Write(write, _) if let Says::Progress { wait, .. } = write.says => {
-                    self.index.showed_progress(&key, &write.execution.uid, wait, now);
-                }
-                Task::Change(Change { run, to: RunChange::Cancelled(_) | RunChange::AskedAgain(_), .. }) => {
-                    self.index.cancel_asked(&key, &run.uid, now);
-                }
-                Task::Change(Change { run, to: RunChange::Released, .. }) => {
-                    self.index.release_tried(&key, &run.uid, now);
-                }
-                _ => {}
-            }
-        }
         let performer = self.start(key.clone());
         let task = self.performing.spawn(performer.perform(work));
         self.tasks.insert(task.id(), (key, Instant::now()));
@@ -388,6 +358,21 @@ impl Engine {
         if tokio::time::timeout(GRACE, rest).await.is_err() {
             tracing::warn!("stopped with writes under way; the next process resumes them");
         }
+    }
+}
+
+/// Logs how a decision judged each execution and each schedule of a target.
+fn log(decision: &Decision, target: &str) {
+    for (execution, waiting) in &decision.waiting {
+        tracing::debug!(wfe = %execution, ?waiting, "waits");
+    }
+    for (execution, judgement) in &decision.judged {
+        let rule = judgement.rule();
+        tracing::debug!(wfe = %execution, rule, "judged:\n{}", judgement.explain(target));
+    }
+    for (schedule, judgement) in &decision.schedules {
+        let (row, because) = judgement.asked.last().map_or(("", ""), |(row, because)| (*row, because));
+        tracing::debug!(%schedule, row, "judged: {because}");
     }
 }
 

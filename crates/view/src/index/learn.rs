@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use wfe_core::Time;
-use wfe_core::action::Decision;
+use wfe_core::action::{Action, Change, Decision, RunChange, Says, TriageDoes, TriageStep, Write};
 use wfe_core::by_uid::Few;
 use wfe_core::chain::RunNumber;
 use wfe_core::execution::{Execution, ExecutionState, Lost};
@@ -94,9 +94,30 @@ impl Index {
         }
     }
 
+    /// Records what is about to be done to a target. Its outcome may never be known.
+    pub fn begun(&mut self, key: &Key, actions: &[Action], now: Time) {
+        for action in actions {
+            match action {
+                Action::Create { execution, .. } => self.tried(key, &execution.uid, now),
+                Action::Write(Write { execution, says: Says::Progress { wait, .. }, .. }) => {
+                    self.showed_progress(key, &execution.uid, *wait, now);
+                }
+                Action::Change(Change { run, to: RunChange::Cancelled(_) | RunChange::AskedAgain(_), .. }) => {
+                    self.cancel_asked(key, &run.uid, now);
+                }
+                Action::Change(Change { run, to: RunChange::Released, .. }) => self.release_tried(key, &run.uid, now),
+                Action::CreateChild { schedule, slot, .. } => self.schedule_tried(key, &schedule.uid, *slot),
+                Action::Triage(TriageStep { schedule, does: TriageDoes::Gather(_), .. }) => {
+                    self.begin_triage(key, &schedule.uid, now);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Records that an execution's run is tried to be created. The time for which the status says that it was tried
     /// counts, the time since then does not.
-    pub fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
+    pub(super) fn tried(&mut self, key: &Key, execution: &Uid, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
             && is_created_for(execution)
@@ -108,14 +129,14 @@ impl Index {
     }
 
     /// Records that a run is tried to be released.
-    pub fn release_tried(&mut self, key: &Key, run: &Uid, now: Time) {
+    pub(super) fn release_tried(&mut self, key: &Key, run: &Uid, now: Time) {
         if let Some(run) = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run)) {
             run.memory.release_tried.get_or_insert(now);
         }
     }
 
     /// Records that a child of a schedule is tried to be created for a slot: the answer may get lost.
-    pub fn schedule_tried(&mut self, key: &Key, schedule: &Uid, slot: Time) {
+    pub(super) fn schedule_tried(&mut self, key: &Key, schedule: &Uid, slot: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(schedule) = entry.target.schedules.get_mut(schedule)
         {
@@ -178,7 +199,7 @@ impl Index {
     }
 
     /// Records that Tekton was asked to cancel a run, or asked again.
-    pub fn cancel_asked(&mut self, key: &Key, run: &Uid, now: Time) {
+    pub(super) fn cancel_asked(&mut self, key: &Key, run: &Uid, now: Time) {
         let run = self.targets.get_mut(key).and_then(|entry| entry.target.runs.get_mut(run));
         if let Some(run) = run {
             run.stop.get_or_insert_default().asked_at = Some(now);
@@ -201,7 +222,7 @@ impl Index {
     }
 
     /// Records when the status of an execution was last told how far its run is, and what that waits for.
-    pub fn showed_progress(&mut self, key: &Key, execution: &Uid, wait: Option<Wait>, now: Time) {
+    pub(super) fn showed_progress(&mut self, key: &Key, execution: &Uid, wait: Option<Wait>, now: Time) {
         if let Some(entry) = self.targets.get_mut(key)
             && let Some(execution) = entry.target.executions.get_mut(execution)
         {

@@ -23,7 +23,7 @@ impl Index {
     }
 
     /// Notes that a triage of a schedule is asked for.
-    pub fn begin_triage(&mut self, key: &Key, schedule: &Uid, now: Time) {
+    pub(super) fn begin_triage(&mut self, key: &Key, schedule: &Uid, now: Time) {
         let begins = self.schedule_at(key, schedule).filter(|it| it.triage.analyst == Analyst::Pipeline);
         if let Some(namespace) = begins.map(|it| Arc::clone(&it.id.namespace)) {
             self.triages.insert(schedule.clone(), (namespace, now));
