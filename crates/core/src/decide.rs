@@ -2,13 +2,14 @@
 //!
 //! # Guarantees
 //! - Every action carries the precondition that makes it safe when the view lags.
-//! - The answer depends on the view alone, not on why it was asked: deciding again on the same view says the same.
-//! - Each step of section 5 is derived from what is there, so a restart resumes wherever the last process stopped.
+//! - The answer depends on the view alone: deciding again on the same view gives the same answer.
+//! - Each step of section 5 is derived from what exists, so a restart resumes wherever the last process stopped.
 //!
-//! [`advance`] follows what runs, [`cancelling`] the runs that Tekton does not stop, [`leaving`] those that are deleted
-//! while they run, [`clear_away`] what nobody needs, [`contend`] who gets the next turn, [`waiting`] what waits,
-//! [`blocked`] what blocks, [`schedules`] which schedule makes a child, [`guard`] whether what a person has set counts,
-//! [`expire`] what is over and forgotten.
+//! [`advance`] follows executions that run, [`cancelling`] the runs that Tekton does not stop, [`leaving`] the runs
+//! that are deleted while they run. [`clear_away`] deletes runs that no execution uses. [`contend`] decides which
+//! execution gets the next turn, [`waiting`] reports what executions wait for, [`blocked`] what blocks the target.
+//! [`schedules`] decides which schedule makes a child, [`guard`] whether a clearance or cancellation counts, and
+//! [`expire`] removes executions whose time to live is over.
 
 mod advance;
 mod blocked;
@@ -65,22 +66,22 @@ struct View<'a> {
 }
 
 impl Decision {
-    /// Asks to be looked at again at a time; the earliest counts.
+    /// Requests another look at the target at a time; the earliest request counts.
     pub(crate) fn wake_at(&mut self, time: Time) {
         self.wake = Some(self.wake.map_or(time, |wake| wake.min(time)));
     }
 }
 
-/// Returns the run that an undecided execution has created: the first, where a lost answer made it create two; but one
-/// that is not pending any more comes before one that is. One that never starts is none. Unless somebody has released
-/// it all the same, nor is one that it has given up: others take that for gone, and go on.
+/// Returns the run that an undecided execution has created: the first, where a lost answer made it create two. A run
+/// that is not pending any more comes before one that is. Runs that can never start are ignored. So are pending runs
+/// that the execution gave up, because other executions treat them as gone.
 fn own_run<'a>(target: &'a Target, execution: &Execution) -> Option<&'a Run> {
     let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id) && !run.never_starts());
     own.filter(|run| !run.is_pending() || !execution.has_given_up(run))
         .min_by_key(|run| (run.is_pending(), run.order, run.number))
 }
 
-/// A clearance acts at once; what it has done is written down, so that it does the same for ever.
+/// A clearance acts at once. Its effect is recorded, and never changes afterwards.
 fn record_clearances(history: &History<'_>, decision: &mut Decision) {
     for Unrecorded { execution: cleared, effective, until } in history.unrecorded() {
         let Some(clearance) = cleared.clearance.as_deref().cloned() else { continue };

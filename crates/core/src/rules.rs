@@ -26,15 +26,15 @@ use crate::verdict::Verdict;
 pub struct Contender<'a> {
     /// The target that it asks for.
     pub target: &'a Target,
-    /// The executions that are Running on it: one, or none, unless something else wrote a status. Gathered once, as
-    /// there may be thousands that ask for a turn.
+    /// The executions that are Running on it: one or none, unless another program wrote a status. Gathered once,
+    /// because thousands may ask for a turn.
     pub running: &'a [&'a Execution],
-    /// What has been on the target before.
+    /// The past executions of the target.
     pub history: &'a History<'a>,
     /// The execution.
     pub execution: &'a Execution,
-    /// Its own run, where that has been created already: then this is the look of section 5, and only what came before
-    /// the run counts against it.
+    /// Its own run, if that has been created already: then this is the look of section 5, and only what came before the
+    /// run counts against it.
     pub run: Option<&'a Run>,
     /// The policy.
     pub policy: &'a Policy,
@@ -42,11 +42,11 @@ pub struct Contender<'a> {
     pub now: Time,
 }
 
-/// A rule: what it finds of a contender.
+/// A rule: returns what it finds for a contender.
 pub type Rule = fn(&Contender<'_>) -> Finding;
 
-/// The rules, with their numbers in section 6 (the unnumbered ones are of sections 3.1, 14 and 17). Rule 6
-/// ("otherwise: run") is what is left.
+/// The rules, with their numbers in section 6 (the unnumbered ones are from sections 3.1, 14 and 17). Rule 6
+/// ("otherwise: run") applies if none matches.
 pub const RULES: &[(&str, Rule)] = &[
     ("0 unusable spec", unusable_spec::rule),
     ("cancellation", cancelled::rule),

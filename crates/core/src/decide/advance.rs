@@ -1,4 +1,5 @@
-//! Follows the executions that have their turn: releases, cancels, ends, and says when the target has drained.
+//! Follows the executions that have their turn: releases and cancels their runs, ends them, and records when the target
+//! has drained.
 
 mod attempts;
 mod end;
@@ -22,18 +23,18 @@ use crate::verdict::Fact;
 #[cfg(test)]
 pub(super) use end::{DRAIN, MAX_SKEW, SETTLE};
 
-/// How much time lies at least between two writes of progress, and before the first (section 9).
+/// The least time between two writes of progress, and before the first (section 9).
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(5);
-/// How long the status keeps silent about something that the run waits for, once it has said so: pods flap.
+/// For how long the status does not mention a wait again that it has shown already: the reasons of pods flap.
 const BETWEEN_WAITS: Duration = Duration::from_mins(1);
-/// How long after its time-out a run is cancelled by us, where Tekton has not done it (section 5.8).
+/// How long after its time-out the operator cancels a run that Tekton has not ended (section 5.8).
 const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
 
 /// Moves one execution on.
 pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Decision) {
     let (target, now) = (view.target, view.now);
     let ExecutionState::Running { run, started_at } = &execution.state else {
-        // Where somebody else wrote the phase, its run may go on.
+        // Where another program wrote the phase, the run may still be at work.
         let goes_on = || target.runs.values().any(|run| run.is_unfinished() && run.is_owned_by(&execution.id));
         let is_over = || target.residue_of(&execution.id).next().is_none() && !goes_on();
         if execution.draining_shown && execution.is_terminal() && is_over() {
@@ -46,7 +47,7 @@ pub(super) fn advance(view: View<'_>, execution: &Execution, decision: &mut Deci
     }
     let running = Running { view, execution, started_at: *started_at };
     let Some(run) = run else {
-        // The view names the run that carries its uid, where one is there. Under our CRD no status comes to be so.
+        // The view names the run that carries the uid of the execution, if one exists. Our CRD allows no such status.
         let message = "phase Running without a pipelineRunRef, and no run of it is there: something other than the \
                        operator wrote this status, or another CRD dropped a part of it";
         let facts = vec![Fact::NoRunOf(execution.id.clone())];
@@ -96,15 +97,15 @@ struct Running<'a> {
     started_at: Option<Time>,
 }
 
-/// What a run of which nothing has started waits for.
+/// What a run waits for of which nothing has started.
 struct Starting {
     awaiting: Awaiting,
-    /// From when on the status is to say so.
+    /// From when on the status shows it.
     due: Time,
 }
 
 impl<'a> Running<'a> {
-    /// Takes the step that its run calls for.
+    /// Takes the step that the state of the run requires.
     fn follow(self, run: &'a Run, decision: &mut Decision) {
         if let Some(task_run) = run.memory.seen.replayed.clone().filter(|_| !run.memory.seen.replay_told) {
             let execution = self.execution.id.clone();
@@ -121,7 +122,7 @@ impl<'a> Running<'a> {
         } else if run.is_pending()
             && self.execution.word(WordKind::Cancellation, self.view.target.guard) == Some(Word::Open)
         {
-            // Whether it is cancelled is known in a moment, and then nothing of it has begun.
+            // The watch soon shows whether it is cancelled, and until then nothing of it has begun.
         } else if run.is_pending() {
             self.release(run, decision);
         } else if let Some((deadline, why)) = self.deadline(run) {
@@ -134,7 +135,7 @@ impl<'a> Running<'a> {
     }
 
     /// Step (d). A release that is refused until the start deadline is given up: the run is deleted in the version in
-    /// which it is pending, so that it never starts, and then the execution ends.
+    /// which it is pending, so that it never starts. Then the execution ends.
     fn release(self, run: &'a Run, decision: &mut Decision) {
         let View { target, policy, now, .. } = self.view;
         let trouble = target.memory.trouble.as_ref().filter(|trouble| trouble.has_deadline());
@@ -149,7 +150,7 @@ impl<'a> Running<'a> {
         decision.actions.push(run.change(RunChange::Released));
     }
 
-    /// Returns what the status is to say that the execution waits for, where its run goes on.
+    /// Returns what the status shows that the execution waits for while its run is not done.
     fn awaits(self, run: &'a Run, decision: &mut Decision) -> Option<AwaitingShown> {
         let before = self.execution.run_shown.awaits.as_deref();
         let ends_by = self.should_end(run);
@@ -157,7 +158,7 @@ impl<'a> Running<'a> {
             return Some(cancelling.shown(before));
         }
         let says = |reason: &str| before.filter(|before| &*before.reason == reason).cloned();
-        // This process has just begun, and does not know when a person asked for the cancel: the status does.
+        // A process that has just started does not know when a person asked for the cancel; the status does.
         let goes_on = run.stop.as_ref().is_some_and(|stop| !stop.runs_finally);
         if let Some(said) = says(Awaiting::CANCELLING).filter(|_| goes_on) {
             return Some(said);
@@ -175,8 +176,8 @@ impl<'a> Running<'a> {
         Some(starting.awaiting.shown(before))
     }
 
-    /// Returns what a run of which nothing has started waits for, and from when on the status is to say so. Not at
-    /// once: most runs start within seconds. And not again within a minute: the reasons of pods flap.
+    /// Returns what a run waits for of which nothing has started, and from when on the status shows it. Most runs start
+    /// within seconds, so not at once; and the reasons of pods flap, so not again within a minute.
     fn starting(self, run: &'a Run) -> Option<Starting> {
         let (released_at, (until, _)) = (run.released_at?, self.deadline(run)?);
         let wait = run.memory.seen.waits.or_else(|| run.doing.is_empty().then_some(Wait::Controller))?;
@@ -189,12 +190,11 @@ impl<'a> Running<'a> {
         Some(Starting { awaiting, due })
     }
 
-    /// Writes how far the run is and what it waits for, where the status does not say so, but not all the time: a run
-    /// that ends soon costs no write for it. The proof that a step ran is written with it, as it would be lost with
-    /// this process.
+    /// Writes how far the run is and what it waits for, if the status does not show it. A run that ends soon costs no
+    /// such write. The proof that a step ran is written as well, because it would be lost with this process.
     fn show_progress(self, run: &'a Run, awaits: Option<AwaitingShown>, decision: &mut Decision) {
         let before = &self.execution.run_shown;
-        // A proof that is on record stays, also that of an earlier attempt.
+        // A recorded proof stays, even one of an earlier attempt.
         let seen = || self.proof(run).cloned().map(|proof| Box::new(self.of_attempt(proof)));
         let proof = before.proof.clone().or_else(seen);
         let tasks = run.tasks(run.memory.seen.completed_tasks).or(before.tasks);
@@ -203,7 +203,7 @@ impl<'a> Running<'a> {
         self.show(run, &run.doing, RunShown { proof, tasks, awaits: awaits.map(Box::new) }, wait, decision);
     }
 
-    /// Writes what the status does not say of the run, where it was not written a moment ago.
+    /// Writes what the status does not show of the run, unless it was written a moment ago.
     fn show(self, run: &Run, doing: &str, shown: RunShown, wait: Option<Wait>, decision: &mut Decision) {
         let is_new = !run.is_pending() && shown != self.execution.run_shown;
         let Some(started_at) = self.started_at.filter(|_| is_new) else { return };
@@ -216,13 +216,13 @@ impl<'a> Running<'a> {
         decision.actions.push(self.execution.says(Says::Progress { run, shown, doing, wait, started_at }));
     }
 
-    /// Returns the proof that a step of this run ran: the one that the status has, or the one that was seen since.
+    /// Returns the proof that a step of this run ran: the recorded one, or one that was seen since.
     fn proof(self, run: &'a Run) -> Option<&'a Proof> {
         self.shown_proof().or(run.memory.seen.proof.as_ref())
     }
 
-    /// Deadlines of our own, since Tekton's can fail (section 5.8): to start, and to finish. They count from the
-    /// release, however long ago the commit was.
+    /// The operator's own deadlines to start and to finish, because Tekton's can fail (section 5.8). They count from
+    /// the release, however long ago the commit was.
     fn deadline(self, run: &'a Run) -> Option<(Time, CancelReason)> {
         let (released_at, finish) = (run.released_at?, self.should_end(run)?);
         if run.memory.seen.has_stirred || self.proof(run).is_some() {
@@ -232,21 +232,21 @@ impl<'a> Running<'a> {
         Some(if start < finish { (start, CancelReason::NotStarted) } else { (finish, CancelReason::TimedOut) })
     }
 
-    /// Returns when the run should have ended by itself, and is cancelled where it has not.
+    /// Returns when the run should have ended by itself. It is cancelled then.
     fn should_end(self, run: &Run) -> Option<Time> {
         Some(after(run.released_at?, self.timeout(run).saturating_add(TIMEOUT_GRACE)).min(self.last_end()))
     }
 
-    /// Returns the time-out by which Tekton ends the run: a default that was changed since then does not reach it, and
-    /// what a retry policy has left of it is on the run alone.
+    /// Returns the time-out by which Tekton ends the run. A default that was changed since does not apply to it, and
+    /// the time that a retry policy has left is recorded on the run alone.
     fn timeout(self, run: &Run) -> Duration {
         let (spec, made) = (self.execution.timeout, run.timeout);
         let own = if self.execution.retry.is_some() { made.or(spec) } else { spec.or(made) };
         own.unwrap_or(self.view.policy.default_timeout)
     }
 
-    /// Returns when a run has to be over by the retry policy: its time-out was fixed when it was created, which may be
-    /// long ago.
+    /// Returns when the retry policy requires a run to be over: its time-out was fixed when it was created, which may
+    /// be long ago.
     fn last_end(self) -> Time {
         let ends_by = |retry: &Retry| after(retry.ends_by(self.started_at, self.view.now), TIMEOUT_GRACE);
         self.execution.retry.as_deref().map_or(Time::MAX_UTC, ends_by)

@@ -1,11 +1,12 @@
-//! Says in the status of an execution that failed whether it blocks its target, and in the decision what stands.
+//! Records in the status of a failed execution whether it blocks its target, and in the decision what blocks the target
+//! now.
 
 use super::View;
 use crate::action::{Action, Decision, Says, Write};
 use crate::history::{End, History, Past};
 use crate::standing::{Blocked, RECOVERED, Standing};
 
-/// Adds the standing, and the status writes for those whose condition `Blocked` does not say it.
+/// Adds what blocks the target, and the status writes for failures whose condition `Blocked` is out of date.
 pub(super) fn show(view: View<'_>, decision: &mut Decision) {
     let View { history, policy, now, .. } = view;
     let standing = Standing::of(history, policy, now);
@@ -24,7 +25,7 @@ pub(super) fn show(view: View<'_>, decision: &mut Decision) {
     decision.standing = standing;
 }
 
-/// Returns what the status of a failure is to say, where it says something else.
+/// Returns the new value of the condition `Blocked`, if it is out of date.
 fn says_otherwise(standing: &Standing, past: &Past<'_>, history: &History<'_>) -> Option<Blocked> {
     match (standing.blocked_by(&past.execution.id), past.execution.blocked_shown.as_deref()) {
         (Some(reason), shown) => (shown != Some(reason.as_str())).then_some(Blocked::Yes(reason)),
@@ -38,7 +39,7 @@ fn says_otherwise(standing: &Standing, past: &Past<'_>, history: &History<'_>) -
     }
 }
 
-/// What else is written to its status goes first; a clearance that is recorded says this too.
+/// Another write to the same status goes first. The record of a clearance updates this condition, too.
 fn is_written(past: &Past<'_>, decision: &Decision) -> bool {
     decision.actions.iter().any(|action| match action {
         Action::Write(Write { execution, says: Says::Freed | Says::Cleared { .. }, .. }) => {

@@ -1,5 +1,5 @@
-//! Clears away what nobody needs: pending runs that nobody can commit to, runs of deleted executions, expired runs. And
-//! tells somebody when a target does not drain.
+//! Deletes runs that no execution uses: pending runs that cannot be committed to any more, runs of deleted executions,
+//! and expired runs. Also reports a target that does not drain.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::run::{CancelReason, Owner, Presence, Progress, Run, Stays};
 use crate::target::Target;
 use crate::verdict::Fact;
 
-/// How long after its end the run of a schedule's child stays at least, though the child is gone: for its logs to be
+/// How long the run of a schedule's child stays after its end, even if the child is gone, so that its logs can be
 /// collected (section 12.7).
 const AFTER_ITS_CHILD: Duration = Duration::from_mins(1);
 
@@ -46,7 +46,7 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
                     let cancelled = RunChange::Cancelled(CancelReason::OwnerDeleted);
                     decision.actions.push(run.change_if(owner_gone(unproven), cancelled));
                 }
-                // No status can say so; an event, a gauge and what rivals are told do.
+                // No status can show it; an event, a gauge and the messages to rivals do.
                 cancelling::see_to(run, id, None, now, decision);
             }
             Progress::Released => {}
@@ -56,23 +56,24 @@ pub(super) fn clear_away(target: &Target, policy: &Policy, now: Time, decision: 
     warn_of_slow_drain(target, policy, now, decision);
 }
 
-/// Asks for a deletion, once: a run that is being deleted goes when whoever holds it with a finalizer lets it go.
+/// Requests a deletion once. A run that is being deleted goes when its last finalizer is removed.
 fn delete(run: &Run, why: Unneeded, gone: Option<ExecutionId>) -> Option<Action> {
     let mut facts = owner_gone(gone);
     if why == Unneeded::Expired {
-        // The watches of tasks and pods may be behind, and of what outlives its run nobody knows when that drains.
+        // The watches of tasks and pods may be behind, and for tasks that outlive their run no time of draining is
+        // known.
         facts.push(Fact::NothingLeft(run.id.clone()));
     }
     (!run.deleting).then(|| run.change_if(facts, run.deleted(why)))
 }
 
-/// An owner that is not known is read live, unless it is proven already that it is gone.
+/// An unknown owner is read live, unless it is proven already that it is gone.
 fn owner_gone(unproven: Option<ExecutionId>) -> Vec<Fact> {
     unproven.map(Fact::OwnerGone).into_iter().collect()
 }
 
-/// A pending run is needed by the owner that committed to it, or that may still do so. That it may not is a fact that
-/// stays, also for an operator whose view is ahead of this one: such a run is taken from nobody.
+/// A pending run is needed by the owner that committed to it, or may still commit to it. That it cannot is a lasting
+/// fact, also for an operator with a newer view: no execution loses a run that it needs.
 fn unneeded(target: &Target, owner: &Execution, run: &Run) -> Option<Unneeded> {
     if !run.is_pending() || owner.is_running(&run.id) || may_be_next(target, owner, run) {
         None
@@ -83,8 +84,8 @@ fn unneeded(target: &Target, owner: &Execution, run: &Run) -> Option<Unneeded> {
     }
 }
 
-/// A Running execution that may be tried again needs every pending run above its last number: numbers only grow, so
-/// that is none that it will never commit to. It may be ahead of this view.
+/// A Running execution that may be tried again needs every pending run above its last number. Numbers only grow, so it
+/// may still commit to each of them. Its own view may be newer than this one.
 fn may_be_next(target: &Target, owner: &Execution, run: &Run) -> bool {
     let is_running = matches!(owner.state, ExecutionState::Running { .. }) && !owner.deleting;
     is_running && owner.retry.is_some() && target.last_number_of(owner).is_none_or(|last| run.number > last)
@@ -118,7 +119,7 @@ fn expire(
     }
 }
 
-/// Says once that a target drains for too long. It never frees the target (section 5.6).
+/// Reports once that a target drains for too long. This never frees the target (section 5.6).
 fn warn_of_slow_drain(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
     if target.memory.drain_warned || !target.is_draining() {
         return;
@@ -134,7 +135,7 @@ fn warn_of_slow_drain(target: &Target, policy: &Policy, now: Time, decision: &mu
         Progress::Done(outcome) => outcome.completed_at,
         _ => None,
     });
-    // Where the run was deleted, its end is not known any more: what is left of it had started by then.
+    // The end of a deleted run is not known any more. Its remains had started by then.
     let since = ended.max().unwrap_or(residue.created).max(residue.created);
     let deadline = after(since, policy.drain_deadline);
     if deadline <= now {

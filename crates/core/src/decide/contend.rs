@@ -1,4 +1,4 @@
-//! Who gets the next turn: all that ask for one are judged together.
+//! Decides which execution gets the next turn: all undecided executions of a target are judged together.
 
 use std::time::Duration;
 
@@ -23,14 +23,14 @@ use crate::verdict::Fact;
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
-/// Decides on all that ask for a turn, together: the oldest goes first, then the smaller uid.
+/// Judges all executions that ask for a turn: the oldest goes first, then the smaller uid.
 pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
     let mut failures = Failures::new(view);
     let running = view.target.running();
     let mut judged: Vec<(Contender<'_>, Verdict)> = Vec::new();
     for contender in contenders(view, &running) {
         match contender.run {
-            // It was released past us: what runs, or ran, is committed to, so that the record says so.
+            // Another program released it: a run that is at work, or was, is committed to, so that the record shows it.
             Some(run) if !run.is_pending() => {
                 decision.actions.push(commit(view, contender.execution, run, Left::OfOthers));
             }
@@ -43,7 +43,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
             }
         }
     }
-    // Who fails without its turn does so before rivals are compared: its failure is part of what they are judged by,
+    // Executions that fail without taking a turn fail first. The rivals below are judged with those failures counted,
     // also at the look.
     judged.retain(|(contender, verdict)| match verdict {
         Verdict::Fail { reason, message, counts } => {
@@ -57,7 +57,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
         Action::Create { execution, .. } => Some(execution.clone()),
         _ => None,
     });
-    // Who has the turn: nobody else gets one in this decision.
+    // The execution that has the turn; no other gets one in this decision.
     let mut first = failing.clone().or(creating);
     for (contender, verdict) in judged {
         let execution = contender.execution;
@@ -80,7 +80,7 @@ pub(super) fn decide_contenders(view: View<'_>, decision: &mut Decision) {
                 decision.waiting.push((execution.id.clone(), waiting));
             }
             (Verdict::Wait(_), Some(_)) => decision.actions.push(give_up(view.target, execution)),
-            // A pending run of a terminal execution is cleared away.
+            // `clear_away` deletes the pending run of a terminal execution.
             (Verdict::Skip { skip, fact }, _) => add_skip(decision, execution, skip, fact),
             (Verdict::Fail { .. }, _) => {} // dealt with above
         }
@@ -105,7 +105,7 @@ fn contenders<'a>(view: View<'a>, running: &'a [&'a Execution]) -> impl Iterator
     })
 }
 
-/// Asks the rules, and keeps in the decision what each of them has said.
+/// Asks the rules, and keeps in the decision what each rule found.
 fn judge(contender: &Contender<'_>, decision: &mut Decision) -> Verdict {
     let judgement = rules::judge(contender);
     if let Some(until) = judgement.until() {
@@ -116,12 +116,12 @@ fn judge(contender: &Contender<'_>, decision: &mut Decision) -> Verdict {
     verdict
 }
 
-/// A refused create, unless a run of this execution is there after all.
+/// Returns the refusal of its create, unless a run of this execution exists after all.
 fn refusal_of<'a>(contender: &Contender<'a>) -> Option<&'a Refusal> {
     contender.execution.recall().refusal.as_ref().filter(|_| contender.run.is_none())
 }
 
-/// Step (a), as long as the first try is not too long ago (section 5.8).
+/// Step (a), unless the first try was too long ago (section 5.8).
 fn create<'a>(contender: &Contender<'a>, failures: &mut Failures<'a>, decision: &mut Decision) {
     let (execution, number) = (contender.execution, contender.target.next_number());
     if let Some(deadline) = create_deadline(failures.view, execution) {
@@ -134,19 +134,20 @@ fn create<'a>(contender: &Contender<'a>, failures: &mut Failures<'a>, decision: 
     decision.actions.push(Action::Create { execution: execution.id.clone(), number, at_most });
 }
 
-/// Returns when it is too late to create the run of an execution, where it is tried and nothing but time is in the way.
+/// Returns when it is too late to create the run of an execution, if only time is in the way of the tries.
 pub(super) fn create_deadline(view: View<'_>, execution: &Execution) -> Option<Time> {
     let first_try = execution.recall().first_try?;
     let has_deadline = view.target.memory.trouble.as_ref().is_none_or(|trouble| trouble.has_deadline());
     has_deadline.then(|| after(first_try, view.policy.start_deadline))
 }
 
-/// Tells whether an execution is tried, and what is in the way is that Tekton's kinds are missing.
+/// Returns whether the operator tries to create its run, and Tekton's kinds are missing.
 pub(super) fn misses_tekton(execution: &Execution, trouble: &Trouble) -> bool {
     execution.recall().first_try.is_some() && trouble.kind == TroubleKind::TektonUnavailable
 }
 
-/// Ends what has waited for Tekton's kinds until the start deadline, on a target that cannot be seen for that.
+/// Fails executions that have waited for Tekton's kinds until the start deadline. Without the kinds the target cannot
+/// be seen.
 pub(super) fn fail_without_tekton(view: View<'_>, decision: &mut Decision) {
     let Some(trouble) = &view.target.memory.trouble else { return };
     let mut failures = Failures::new(view);
@@ -162,17 +163,19 @@ pub(super) fn fail_without_tekton(view: View<'_>, decision: &mut Decision) {
     failures.write(decision);
 }
 
-/// Tells whether a run of it is still to go. One that somebody's finalizer holds never starts: it is not waited for.
+/// Returns whether a run of it is still to be withdrawn. One that a finalizer holds never starts, and is not waited
+/// for.
 fn has_run_to_withdraw(target: &Target, execution: &Execution) -> bool {
     target.runs.values().any(|run| run.is_owned_by(&execution.id) && !run.never_starts())
 }
 
-/// Of whose runs nothing may be left when an execution commits to a run.
+/// Which runs must be gone before an execution commits to its run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Of others': what came before its own first run cannot be its own, and what was released past us is not held up.
+    /// Runs of other executions (first attempt). Nothing that came before its first run can be its own, and a run that
+    /// another program released is not delayed.
     OfOthers,
-    /// Of nobody's: a later attempt does not begin while an earlier one drains.
+    /// All runs, its own earlier ones included (later attempts).
     OfAll,
 }
 
@@ -191,8 +194,8 @@ pub(super) fn commit(view: View<'_>, execution: &Execution, run: &Run, left: Lef
     gone.sort_by(|a, b| a.uid.cmp(&b.uid));
     gone.dedup();
     let mut facts: Vec<Fact> = gone.into_iter().map(Fact::OwnerGone).collect();
-    // The look proves that the view of runs is complete, and nothing about the watches of tasks and pods. Of what came
-    // before the first run of a chain nothing can be left.
+    // The look proves that the view of runs is complete, but says nothing about the watches of tasks and pods. Before
+    // the first run of a chain nothing can be left.
     match left {
         Left::OfOthers if run.number == 1 => {}
         Left::OfOthers => facts.push(Fact::Drained(execution.id.clone())),
@@ -203,13 +206,14 @@ pub(super) fn commit(view: View<'_>, execution: &Execution, run: &Run, left: Lef
     execution.says_if(facts, Says::Running { run, number, consecutive_failures })
 }
 
-/// The withdrawal's first half. All of its runs, so that which of several is its own need not be agreed on.
+/// The first half of a withdrawal. It gives up all runs of the execution, so it does not matter which of several is its
+/// own.
 fn give_up(target: &Target, execution: &Execution) -> Action {
     let own = target.runs.values().filter(|run| run.is_owned_by(&execution.id));
     execution.says(Says::GaveUp { number: own.map(|run| run.number).max().unwrap_or_default() })
 }
 
-/// Those that fail without having had their turn.
+/// Executions that fail without having had their turn.
 struct Failures<'a> {
     view: View<'a>,
     all: Vec<Failing<'a>>,
@@ -226,7 +230,7 @@ struct Failing<'a> {
 }
 
 impl Failing<'_> {
-    /// Returns its place in the order that the history will have.
+    /// Returns the place that it will have in the order of the history.
     fn place(&self) -> (bool, Option<RunNumber>, &Uid) {
         (self.number.is_none(), self.number, &self.execution.id.uid)
     }
@@ -245,34 +249,34 @@ impl<'a> Failures<'a> {
         number: Option<RunNumber>,
         counts: bool,
     ) {
-        // Nothing else does not count of what is cancelled: the rule of cancellation comes before that of startBefore.
+        // A cancelled execution counts as cancelled: the rule of cancellation comes before that of startBefore.
         let cancelled = !counts && execution.cancelled(self.view.target.guard).is_some();
         // A schedule counts the failures of its children itself.
         let counts = counts && execution.child.is_none();
-        // Whatever has a number was to have a run.
+        // An execution with a number was to have a run.
         let stage = if number.is_some() { Stage::Creating } else { Stage::Asking };
         self.all.push(Failing { execution, reason, message: message.into(), number, stage, counts, cancelled });
     }
 
-    /// Adds one whose run could not be created before the start deadline.
+    /// Adds an execution whose run could not be created before the start deadline.
     fn add_uncreated(&mut self, execution: &'a Execution) {
         let (reason, message) = uncreated(self.view);
         self.add(execution, reason, &message, Some(self.view.target.next_number()), true);
     }
 
-    /// Returns the first of them that counts for the target, where one does.
+    /// Returns the first failure that counts for the target, if any.
     fn first_that_counts(&self) -> Option<&ExecutionId> {
         let counting = self.all.iter().filter(|failing| failing.counts);
         counting.min_by_key(|failing| failing.place()).map(|failing| &failing.execution.id)
     }
 
-    /// Adds the terminal writes. What counts is written one after the other, each on a history that has the one before
-    /// it: a number that counts on a write which then fails would count what never was. They go in the order that the
-    /// history will have.
+    /// Adds the terminal writes. Failures that count are written one after the other, each on a history that contains
+    /// the one before: a number that builds on a failed write would count a failure that never was. They are written in
+    /// the order of the history.
     fn write(mut self, decision: &mut Decision) {
         self.all.sort_by(|a, b| a.place().cmp(&b.place()));
         let View { target, now, .. } = self.view;
-        // As a status keeps it: what is counted from it is then the same for whoever reads it, and nothing runs early.
+        // Rounded as a status keeps it: every reader then computes the same from it, and nothing runs early.
         let now = round_up(now);
         let mut written = decision.actions.iter().find_map(|action| match action {
             Action::Write(Write { execution, says: Says::Ended { .. }, .. }) => Some(execution.clone()),
@@ -317,7 +321,7 @@ fn nothing_made(target: &Target, execution: &Execution) -> Option<Fact> {
     may_have_made_one.then(|| Fact::NothingMade(execution.id.clone(), target.next_number()))
 }
 
-/// Says of a run why it could not be created before the start deadline.
+/// Returns why the run of an execution could not be created before the start deadline.
 pub(super) fn uncreated(View { target, policy, .. }: View<'_>) -> (FailureReason, String) {
     let (reason, why) = match target.memory.trouble.as_deref() {
         Some(Trouble { kind: TroubleKind::TektonUnavailable, words }) => {
@@ -330,7 +334,7 @@ pub(super) fn uncreated(View { target, policy, .. }: View<'_>) -> (FailureReason
     (reason, format!("the PipelineRun could not be created within {minutes}: {why}"))
 }
 
-/// Adds a skip to the batch that has the same reason and rests on the same fact, so that one live read serves all.
+/// Adds a skip to the batch with the same reason and fact, so that one live read serves all.
 fn add_skip(decision: &mut Decision, execution: &Execution, why: Skip, because: Fact) {
     let one = (execution.id.clone(), execution.version.clone());
     for action in &mut decision.actions {

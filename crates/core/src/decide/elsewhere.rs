@@ -1,5 +1,5 @@
-//! Reads the owners of finished runs that live in namespaces which no watch of this process delivers
-//! (section 11.4): one that waits for its next attempt holds the target, and only a live read says so.
+//! Reads the owners of finished runs that live in namespaces which this process does not watch (section 11.4). If such
+//! an owner waits for its next attempt, it holds the target, and only a live read shows that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::name::{ExecutionId, Uid};
 use crate::run::{Owner, Presence, Progress};
 use crate::target::{OwnerRead, Target};
 
-/// How soon one is read again that is not over.
+/// How soon an owner is read again that has not ended.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Asks for the reads, where somebody wants the target.
+/// Requests the reads, if an execution wants the target.
 pub(super) fn read(target: &Target, now: Time, decision: &mut Decision) {
     let wants = target.executions.values().any(|it| it.is_undecided() || it.next_attempt().is_some());
     if !wants {

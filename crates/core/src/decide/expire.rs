@@ -1,5 +1,5 @@
-//! Removes executions that are over, as `ttlSecondsAfterFinished` asks for (section 3.1), where nothing rests on them
-//! any more (section 7): what is removed changes no later decision.
+//! Removes terminal executions when their `ttlSecondsAfterFinished` is over (section 3.1) and no later decision depends
+//! on them (section 7).
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::run::Owner;
 use crate::schedule::Keep;
 use crate::target::Target;
 
-/// How many are removed at once. A target's work is serial, so those that wait for a turn wait for this too.
+/// How many are removed at once. The work on a target is serial, so executions that ask for a turn wait meanwhile.
 const AT_ONCE: usize = 64;
 
-/// Asks for the removals, oldest first, where nothing else is to be done.
+/// Requests the removals, oldest first, if there is nothing else to do.
 pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     if !decision.actions.is_empty() {
         return; // when that is done, the target is looked at again
@@ -30,15 +30,15 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     let (all, in_order_from) = (view.history.all(), view.history.in_order_from());
     let keeps = Keeps::of(view);
     let newest = newest_successes(all);
-    // Whether a failure stays that a later success or clearance has made harmless: then that stays too.
+    // Whether a failure is kept that a later success or clearance outweighs: then that one is kept, too.
     let mut failure_stays = false;
     // The latest time of the failures that stay since the last success.
     let mut latest_time: Option<Time> = None;
     for (at, past) in all.iter().enumerate() {
         let mends = past.end == End::Completed || past.execution.clearance.is_some();
         let failed_at = past.ended_at.unwrap_or(Time::MAX_UTC);
-        // Where times contradict the order: a quiet time before this one keeps an older one with a later time from
-        // counting.
+        // Where times contradict the order: a quiet time before this failure keeps an older failure with a later time
+        // from counting.
         let ends_row = past.backs_off() && latest_time.is_some_and(|latest| latest > failed_at);
         let is_needed = failure_stays && mends || ends_row || keeps.past(past) || places_next(all, at, in_order_from);
         let free = !is_needed && keeps.is_free(past.execution);
@@ -52,7 +52,7 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
             };
         }
     }
-    // Nothing ever rests on what was skipped.
+    // No decision depends on a skipped execution.
     for execution in view.target.executions.values() {
         if matches!(execution.state, ExecutionState::Skipped { .. }) && keeps.is_free(execution) {
             remove(view, execution, None, decision);
@@ -60,15 +60,15 @@ pub(super) fn expire(view: View<'_>, decision: &mut Decision) {
     }
 }
 
-/// Returns whether the execution behind this one would get another place without it. An execution without a number
-/// stands behind the last run that had ended when it did. Where times contradict the numbers, there may be a later end
-/// before that run. Runs alone are ordered by their numbers, whatever their times say.
+/// Returns whether the execution after this one would move without it. An execution without a number is ordered after
+/// the last run that had ended by then. Where times contradict the numbers, a later end may come before that run. Runs
+/// are ordered by their numbers alone.
 fn places_next(all: &[Past<'_>], at: usize, in_order_from: usize) -> bool {
     let next = all.get(at + 1).filter(|_| at + 1 < in_order_from);
     next.is_some_and(|next| next.execution.run_sequence.is_none())
 }
 
-/// Removes an execution whose time has come, and says whether it does.
+/// Removes an execution whose time to live is over, and returns whether it does.
 fn remove(view: View<'_>, execution: &Execution, not_before: Option<Time>, decision: &mut Decision) -> bool {
     let Some((ended_at, ttl)) = execution.ended_at().zip(time_to_live(view, execution)) else { return false };
     let expires = after(ended_at, ttl).max(not_before.unwrap_or(ended_at));
@@ -83,10 +83,10 @@ fn remove(view: View<'_>, execution: &Execution, not_before: Option<Time>, decis
     true
 }
 
-/// Returns how long it stays after its end; None where it is not removed at all.
+/// Returns how long it stays after its end; None if it is never removed.
 fn time_to_live(view: View<'_>, execution: &Execution) -> Option<Duration> {
     match execution.child.as_ref().map(|child| child.keep) {
-        // Its schedule may be there, and need it.
+        // Its schedule may exist, and need it.
         Some(_) if view.target.blind_to_schedules => None,
         Some(Keep::Needed) => None,
         Some(Keep::Expendable) => Some(Duration::ZERO),
@@ -94,8 +94,8 @@ fn time_to_live(view: View<'_>, execution: &Execution) -> Option<Duration> {
     }
 }
 
-/// The successes that a cooldown may rest on: the one of each workflow that ended last, and the last that no schedule
-/// made, as rule 5 does not hold between schedules.
+/// The successes that a cooldown may depend on: the latest of each workflow, and the latest that no schedule made,
+/// because rule 5 does not hold between schedules.
 fn newest_successes<'a>(all: &[Past<'a>]) -> BTreeSet<&'a Uid> {
     let successes = || all.iter().filter(|past| past.end == End::Completed);
     let of_all = successes().map(|past| (true, past));
@@ -110,23 +110,23 @@ fn newest_successes<'a>(all: &[Past<'a>]) -> BTreeSet<&'a Uid> {
     newest.into_values().map(|past| &past.execution.id.uid).collect()
 }
 
-/// Tells until when a success keeps its workflow from running again.
+/// Returns until when a success keeps its workflow from running again.
 fn cools_until(view: View<'_>, past: &Past<'_>, newest: &BTreeSet<&Uid>) -> Option<Time> {
     let cools = past.end == End::Completed && newest.contains(&past.execution.id.uid);
     cools.then_some(after(past.ended_at?, view.policy.cooldown_period))
 }
 
-/// What stays whatever its time.
+/// Executions that are kept whatever their time to live.
 struct Keeps<'a> {
-    /// The newest of all, the newest that was not skipped, the newest that backoff looks at, the newest that ran, and
-    /// the one with the highest number: the next run's is one higher.
+    /// The newest of all, the newest that was not skipped, the newest that backoff depends on, the newest that ran, and
+    /// the one with the highest number, because the next run has one more.
     newest: [Option<&'a Uid>; 5],
-    /// Executions that count or block, and a failure that says that it is recovered: the policy on deletions protects
-    /// it. Gathered once, like the next: a history may be long.
+    /// Executions that still count for backoff or block the target, and failures whose status says that they are
+    /// recovered: the policy of deletions protects these. Gathered once, because a history may be long.
     needed: BTreeSet<&'a Uid>,
-    /// Until when failures stay of which none counts, as all are shared: the next wait is as long as they are many.
+    /// Until when shared failures stay of which none counts: their number makes the next wait longer.
     quiet_at: Option<Time>,
-    /// Of whom something is unfinished.
+    /// Executions with an unfinished run.
     at_work: BTreeSet<&'a Uid>,
 }
 
@@ -153,20 +153,20 @@ impl<'a> Keeps<'a> {
         Self { newest, needed, quiet_at, at_work: at_work(target) }
     }
 
-    /// Tells whether later decisions read it: it counts, or it blocks.
+    /// Returns whether later decisions depend on it, because it counts or blocks.
     fn past(&self, past: &Past<'_>) -> bool {
-        // Of a success no clearance is ever recorded.
+        // No clearance is ever recorded for a success.
         let clearance = past.execution.clearance.as_ref().filter(|_| past.end != End::Completed);
         let unrecorded = clearance.is_some_and(|clearance| clearance.recorded == Recorded::Not);
         unrecorded || self.needed.contains(&past.execution.id.uid)
     }
 
-    /// Tells until when it stays, as the next wait is longer for it.
+    /// Returns until when it is kept, because it makes the next wait longer.
     fn waited_for(&self, past: &Past<'_>) -> Option<Time> {
         self.quiet_at.filter(|_| past.backs_off())
     }
 
-    /// Tells whether nothing of it is left, and it is none of the newest.
+    /// Returns whether no run of it is left, and it is none of the newest.
     fn is_free(&self, execution: &Execution) -> bool {
         let uid = &execution.id.uid;
         let is_needed = self.at_work.contains(uid) || self.newest.contains(&Some(uid));

@@ -1,4 +1,4 @@
-//! What a failure has in common with others. However an execution ends, its end is made here, so that none is written
+//! Computes what a failure has in common with others. Every end of an execution is made here, so that none is written
 //! without its fingerprint.
 
 use super::View;
@@ -11,7 +11,7 @@ use crate::history::Weight;
 use crate::verdict::Fact;
 
 impl View<'_> {
-    /// Ends an execution, where these facts hold.
+    /// Ends an execution if these facts hold.
     pub(super) fn ended(self, execution: &Execution, facts: Vec<Fact>, ending: Ending, draining: bool) -> Action {
         let ending = match ending {
             Ending::Failed(failure) => Ending::Failed(self.identify(execution, failure)),
@@ -20,7 +20,7 @@ impl View<'_> {
         execution.says_if(facts, Says::Ended { ending, draining })
     }
 
-    /// Says of a failure what it has in common with others, and what it does to the counter where others fail likewise.
+    /// Adds to a failure its fingerprint, and whether it counts although others fail alike.
     fn identify(self, execution: &Execution, failure: Failure) -> Failure {
         let fingerprint = Fingerprint::of(failure.symptoms(), &execution.origin);
         let is_open = |fingerprint| self.target.circuits.is_open_for(fingerprint, failure.failed_at);

@@ -1,5 +1,5 @@
-//! What becomes of the schedules of a target: which of them makes a child now, and what their statuses say
-//! (section 12.6).
+//! Decides on the schedules of a target: which of them makes a child now, and what their statuses contain (section
+//! 12.6).
 
 mod child;
 mod circuit;
@@ -22,7 +22,7 @@ use crate::schedule::{ChildState, HeldBy, PlannedBy, Schedule, ScheduleStatus};
 pub use rows::ROWS;
 use status::hold;
 
-/// Without a starting deadline, a child may begin within this time after it is made: one that a backup makes again
+/// Without a starting deadline, a child may begin within this time after its creation. A child that a backup restores
 /// without its status does not run.
 const START_WITHIN: Duration = Duration::from_hours(1);
 
@@ -31,7 +31,7 @@ const START_WITHIN: Duration = Duration::from_hours(1);
 pub struct Case<'a> {
     /// The schedule.
     schedule: &'a Schedule,
-    /// What it is decided by.
+    /// The view that decides.
     view: View<'a>,
     /// The executions that are Running on its target.
     running: &'a [&'a Execution],
@@ -39,31 +39,31 @@ pub struct Case<'a> {
     next: Option<NextRun>,
 }
 
-/// What a row says of a schedule.
+/// What a row finds for a schedule.
 pub enum Row {
-    /// Nothing, and the next row is asked. With what was compared.
+    /// Nothing: the next row is asked. With what was compared.
     Passes(Cow<'static, str>),
     /// It decides.
     Decides(Step),
 }
 
-/// What is done about a schedule.
+/// What is done for a schedule.
 pub struct Step {
     /// What it is and why, for people.
     because: Cow<'static, str>,
-    /// What its status is to say.
+    /// The wanted status.
     wanted: Box<ScheduleStatus>,
-    /// The name of an execution of it that must be gone, read live, before that is written.
+    /// The name of an execution of the schedule that a live read must find gone before the write.
     gone: Option<Box<str>>,
     /// What holds it.
     held: Option<HeldBy>,
-    /// What it is to the circuits that are open.
+    /// What it is to the open circuits.
     probe: Probe,
     /// When time alone changes the answer.
     wake: Option<Time>,
 }
 
-/// The name of what decides when no row does.
+/// The name of the last row, for a schedule that no row decides.
 pub const OTHERWISE: &str = "10 otherwise";
 
 /// Decides on the schedules of a target. At most one of them makes a child: the earliest slot first, then the smaller
@@ -119,15 +119,15 @@ fn judge(case: Case<'_>) -> (Asked, Option<Step>) {
 type Asked = Vec<(&'static str, Cow<'static, str>)>;
 
 impl Case<'_> {
-    /// Returns the slot that it is decided on for; now where there is none.
+    /// Returns the slot that it is decided for; now if there is none.
     fn slot(self) -> Time {
         self.next.map_or(self.view.now, |next| next.planned.at)
     }
 
-    /// Puts a step into the decision.
+    /// Adds a step to the decision.
     fn take(self, asked: Asked, step: Step, decision: &mut Decision) {
         let Self { schedule, next, .. } = self;
-        // What is written now makes it be looked at again.
+        // A write makes the target be decided on again.
         let later = self.recorded_later().filter(|_| *step.wanted == schedule.status);
         for wake in step.wake.into_iter().chain(later) {
             decision.wake_at(wake);
@@ -150,7 +150,7 @@ impl Case<'_> {
         }
     }
 
-    /// Tells when the outcome of a child is recorded whose slot lies too far ahead now, as a clock was wrong.
+    /// Returns when the outcome of a child is recorded whose slot lies too far ahead, because a clock was wrong.
     fn recorded_later(self) -> Option<Time> {
         let schedule = self.schedule;
         let all_have_ended = schedule.children.iter().all(|child| matches!(child.state, ChildState::Ended { .. }));
@@ -159,7 +159,7 @@ impl Case<'_> {
         ahead.filter(|_| decides).map(|child| child.slot - MAX_AHEAD)
     }
 
-    /// Asks for the child of the slot that is due.
+    /// Requests the child of the slot that is due.
     fn create(self, mut asked: Asked, decision: &mut Decision) {
         let Self { schedule, view, next, .. } = self;
         let slot = self.slot();
@@ -167,7 +167,7 @@ impl Case<'_> {
         let probe = self.probes();
         decision.schedules.push((schedule.id.clone(), ScheduleJudgement { asked, held: None, next, probe }));
         let deadline = schedule.plan.as_ref().ok().and_then(|plan| plan.deadline);
-        // What makes up for a slot begins within the deadline of that one.
+        // A run that makes up for a slot begins within the deadline of that slot.
         let again = next.filter(|next| next.planned.why == PlannedBy::Again);
         let counts_from = again.and(schedule.status.last_run.as_ref()).map_or(slot, |last| last.slot);
         let start_before = deadline.map_or(after(view.now, START_WITHIN), |deadline| after(counts_from, deadline));
@@ -181,7 +181,7 @@ impl Case<'_> {
         });
     }
 
-    /// Says that a hint does not count, when its generation is first written to the status.
+    /// Reports that a hint does not count, when its generation is first written to the status.
     fn tell_of_hint(self, wanted: &ScheduleStatus, decision: &mut Decision) {
         let Self { schedule, view, .. } = self;
         if wanted.observed_generation == schedule.status.observed_generation {

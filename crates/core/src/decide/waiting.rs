@@ -1,4 +1,4 @@
-//! Says in the status what an execution waits for, so that an empty phase never puzzles anyone (section 14).
+//! Records in the status what an execution waits for, so that an empty phase never puzzles anyone (section 14).
 
 use std::time::Duration;
 
@@ -14,17 +14,18 @@ use crate::target::Target;
 use crate::tries;
 use crate::waiting::Waiting;
 
-/// How long an execution may wait before its status says so. Counted from when this process first saw it wait: after a
-/// restart among thousands of undecided ones, the wait is not told of each before its turn has come.
+/// How long an execution may wait before its status shows it. Counted from when this process first saw it wait: after a
+/// restart among thousands of undecided executions, each gets its turn before its wait is reported.
 pub(super) const SHOW_AFTER: Duration = Duration::from_secs(10);
 
-/// Decides on a target that cannot be seen: nothing, but for saying so. An execution that was being tried when Tekton's
-/// kinds went missing goes on being tried, by the watches: the operator cannot see because they are missing, and the
-/// start deadline ends the wait for them all the same. An execution that was written to and not seen since
-/// (`is_written`) is left out: its view is behind by that write, so that every status written on it would be refused.
+/// Decides on a target that cannot be seen: nothing but status writes about the wait. If Tekton's kinds go missing
+/// while an execution is tried, it counts as tried: their absence is why the operator cannot see, and the start
+/// deadline ends the wait all the same. An execution that was written to and not seen since (`is_written`) is left out:
+/// its view lacks that write, so the API server would refuse every status.
 ///
-/// An execution that is Running is not ended by the clock either, neither at its deadlines nor at the `maxDuration` of
-/// its retries: a run of it that somebody released may be there unseen, and its record would deny it.
+/// The clock does not end a Running execution either, neither at its deadlines nor at the `maxDuration` of its retries:
+/// one of its runs may have been released without our seeing it, and ending the execution now would record that nothing
+/// ran.
 #[must_use]
 pub fn decide_blind(
     target: &Target,
@@ -49,9 +50,9 @@ pub fn decide_blind(
     decision
 }
 
-/// Decides on a target that this process has written to, where a watch has not delivered that yet: nothing, but for
-/// saying so. That takes ten seconds since the write, however long an execution has waited for something else. An
-/// execution that was written to itself (`is_written`) is left out, as in [`decide_blind`].
+/// Decides on a target whose last write by this process no watch has delivered yet: nothing but status writes about the
+/// wait, from ten seconds after the write on. An execution that was written to itself (`is_written`) is left out, as in
+/// [`decide_blind`].
 #[must_use]
 pub fn decide_unseen(
     target: &Target,
@@ -75,7 +76,7 @@ pub fn decide_unseen(
     decision
 }
 
-/// Adds the status writes for those that have waited long enough and whose status does not say what for.
+/// Adds the status writes for executions that have waited long enough and whose status does not show it.
 pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut Decision) {
     for execution in target.executions.values().filter(|execution| execution.deleting) {
         if matches!(execution.state, ExecutionState::Undecided { .. }) {
@@ -90,7 +91,7 @@ pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut D
             Action::Skip { skipped, .. } => skipped.iter().map(|(execution, _)| execution.clone()).collect(),
             _ => Vec::new(),
         });
-        // One that is tried again stays Running.
+        // An execution between two attempts stays Running.
         let is_undecided = |id: &ExecutionId| target.executions.get(&id.uid).is_some_and(Execution::is_undecided);
         let waiting = tries.filter(is_undecided).map(|execution| (execution, trouble.waiting()));
         decision.waiting.extend(waiting.collect::<Vec<_>>());
@@ -102,7 +103,7 @@ pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut D
         let due = if execution.waiting_shown.as_ref().is_none_or(|shown| *shown.reason != *waiting.reason()) {
             after(execution.recall().waits_since.unwrap_or(now), SHOW_AFTER)
         } else if let Some(tried) = tried {
-            // The next process counts on from what the status says.
+            // The next process continues from what the status records.
             let missing = shown(execution).saturating_add(tries::step(policy.start_deadline)).saturating_sub(tried);
             after(now, missing)
         } else {
@@ -116,7 +117,7 @@ pub(super) fn show(target: &Target, policy: &Policy, now: Time, decision: &mut D
     }
 }
 
-/// Returns for how long the status says that it has been tried.
+/// Returns for how long it has been tried according to its status.
 fn shown(execution: &Execution) -> Duration {
     execution.waiting_shown.as_ref().map_or(Duration::ZERO, |shown| shown.tried)
 }

@@ -7,9 +7,9 @@ use crate::reason::FailureReason;
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
-/// Fails an execution that was cancelled before its turn came. It does not get its turn before it is known whether the
-/// cancellation counts, nor before its status says that it does not: what is committed could not be told from what was
-/// cancelled later.
+/// Fails an execution that was cancelled before its turn came. It waits for its turn until it is known whether the
+/// cancellation counts, and until its status records that it does not: otherwise a commit could not be told from a
+/// later cancellation.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let Some(cancellation) = &contender.execution.cancellation else {
         return Finding::passes("nobody has asked for its cancellation");

@@ -1,4 +1,4 @@
-//! Somebody has cleared a failure of the target, and nobody knows yet whether that counts (section 17): a skip is
+//! A failure of the target was cleared, and it is not known yet whether the clearance counts (section 17). A skip is
 //! final, so an execution that asks meanwhile waits until the operator has read the policies.
 
 use super::Contender;
@@ -7,7 +7,7 @@ use crate::guard::{Word, WordKind};
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
-/// Holds an execution back until it is known of every clearance whether it counts.
+/// Holds an execution back until it is known for every clearance whether it counts.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let guard = contender.target.guard;
     let mut past = contender.history.all().iter();

@@ -9,7 +9,7 @@ use crate::moment::{after, round_up};
 use crate::verdict::Fact;
 use crate::verdict::Verdict;
 
-/// Skips an execution of a workflow that completed less than the cooldown ago; at its very end it runs.
+/// Skips an execution of a workflow that completed less than the cooldown ago; in its last second it runs.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let cooldown = contender.policy.cooldown_period;
     let successes = contender
@@ -17,9 +17,10 @@ pub(super) fn rule(contender: &Contender<'_>) -> Finding {
         .all()
         .iter()
         .filter(|past| past.end == End::Completed && past.execution.workflow_id == contender.execution.workflow_id)
-        // Schedules say themselves how often they run: one of them would starve another for ever (section 6.5).
+        // Schedules define themselves how often they run: with a cooldown between them, one would starve the other for
+        // ever (section 6.5).
         .filter(|past| past.execution.child.is_none() || contender.execution.child.is_none());
-    // One whose end is not known may have ended just now.
+    // An execution without a known end may have ended just now.
     let end_of = |past: &Past<'_>| past.ended_at.map_or(Time::MAX_UTC, |ended_at| round_up(after(ended_at, cooldown)));
     let Some(last) = successes.max_by_key(|past| end_of(past)).filter(|_| !cooldown.is_zero()) else {
         return Finding::passes("this workflow has no cooldown on the target");

@@ -1,4 +1,4 @@
-//! Rule 3: too many failures in a row in which nothing ran. To go on by itself would only repeat them.
+//! Rule 3: too many failures in a row in which nothing ran. Trying again would only repeat them.
 
 use super::Contender;
 use crate::ending::Skip;

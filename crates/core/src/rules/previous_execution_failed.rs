@@ -1,9 +1,10 @@
-//! Rule 2: the last one that ran broke half way. Until a person has looked, nothing automatic touches the target.
+//! Rule 2: the last execution that ran failed half way. Until a person has looked, nothing automatic touches the
+//! target.
 //!
-//! A later pre-execution failure lifts nothing, as it changed nothing. The one exception is an execution that names
-//! that failure in `recoveryOf` and whose workflow and bundle have not failed since the last success or clearance: so a
-//! chain of recoveries ends when the workflows do, and cannot go round in circles. A bundle under another `workflowId`
-//! is no other workflow.
+//! A later pre-execution failure lifts nothing, because it changed nothing. The one exception is an execution that
+//! names that failure in `recoveryOf`, with a workflow and a bundle that have not failed since the last success or
+//! clearance. So a chain of recoveries ends when there is no other workflow left, and never loops. The same bundle
+//! under another `workflowId` is not another workflow.
 
 use super::Contender;
 use crate::ending::Skip;

@@ -1,8 +1,8 @@
 //! Rule 1: the target is not free.
 //!
-//! A run of another execution that is committed or released, and unfinished or not drained, skips. One that could still
-//! be withdrawn, or is done while its owner's status is late, makes the contender wait: a skip is final, and the fact
-//! behind it must be one that lasts.
+//! A run of another execution that is committed or released, and unfinished or not drained, skips the contender. A run
+//! that may still be withdrawn, or that is done while its owner's status is late, makes the contender wait: a skip is
+//! final, so the fact behind it must last.
 
 use super::Contender;
 use crate::Time;
@@ -29,7 +29,7 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
     }
     let is_rival = |run: &&Run| counts_against(contender, run) && !is_over(contender.target, run);
     let mut rivals: Vec<&Run> = contender.target.runs.values().filter(is_rival).collect();
-    // Several can be unfinished only while leftovers are being deleted; all contenders then name the same one.
+    // Several can be unfinished only while leftovers are being deleted. All contenders then name the same one.
     rivals.sort_by_key(|run| run.number);
 
     let unfinished = || rivals.iter().copied().filter(|run| run.is_unfinished());
@@ -51,15 +51,15 @@ fn taken(contender: &Contender<'_>) -> Option<Verdict> {
     left.min_by_key(|residue| (residue.created, &residue.id.uid)).map(draining)
 }
 
-/// Tells whether a run keeps nobody from the target: it is finished, and its owner is known to have ended. So are most
-/// runs of a long history.
+/// Returns whether a run no longer holds the target: it is finished, and its owner is known to have ended. That is true
+/// of most runs of a long history.
 fn is_over(target: &Target, run: &Run) -> bool {
     !run.is_unfinished() && target.owner_of(run).is_some_and(Execution::is_terminal)
 }
 
-/// A run counts against a contender when it is another's and, at the look, when it came before the contender's own.
-/// A run of nobody counts only where an execution is committed to it; so does one that never starts, until that
-/// execution has ended.
+/// A run counts against a contender if it belongs to another execution and, at the look, came before the contender's
+/// own. A run without an owner counts only where an execution is committed to it. So does one that never starts, until
+/// that execution has ended.
 fn counts_against(contender: &Contender<'_>, run: &Run) -> bool {
     if run.never_starts() && contender.target.committed_to(run).is_none() {
         return false;
@@ -71,7 +71,7 @@ fn counts_against(contender: &Contender<'_>, run: &Run) -> bool {
     of_another && contender.run.is_none_or(|mine| run.precedes(mine))
 }
 
-/// Says busy for an unfinished run that will not be withdrawn: a committed or a released one.
+/// Returns busy for an unfinished run that will not be withdrawn: a committed or a released one.
 fn busy(target: &Target, run: &Run, now: Time) -> Option<Verdict> {
     let committed = target.committed_to(run);
     if run.is_pending() && committed.is_none() {
@@ -87,7 +87,7 @@ fn busy(target: &Target, run: &Run, now: Time) -> Option<Verdict> {
         _ => run.created,
     };
     if run.is_leaving() && target.is_bare(run) {
-        // It is over in a moment: that it holds the target is no fact that lasts.
+        // It is over in a moment, so that it holds the target is not a lasting fact.
         return Some(Verdict::Wait(Waiting::Leaving(run.id.clone())));
     }
     let conflict = Conflict {
@@ -102,13 +102,13 @@ fn busy(target: &Target, run: &Run, now: Time) -> Option<Verdict> {
     Some(Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Unfinished(run.id.clone()) })
 }
 
-/// Tells whether it is known that the owner of a run was deleted.
+/// Returns whether the owner of a run is known to be deleted.
 fn is_deleted(run: &Run) -> bool {
     run.cancel_reason == Some(CancelReason::OwnerDeleted)
         || matches!(run.owner, Owner::Execution { presence: Presence::Gone, .. })
 }
 
-/// Another execution that is Running without a run of its own there: it will end soon, and is a holder until then.
+/// Another execution that is Running without any run of its own: it will end soon, and holds the target until then.
 fn is_running_on_nothing(contender: &Contender<'_>, other: &Execution) -> bool {
     match &other.state {
         ExecutionState::Running { run, .. } => {
@@ -119,8 +119,8 @@ fn is_running_on_nothing(contender: &Contender<'_>, other: &Execution) -> bool {
     }
 }
 
-/// Another execution that waits for its next attempt holds the target, be its run done or its next one pending. Whoever
-/// has a pending run is skipped too: each would wait for the other else.
+/// Another execution that waits for its next attempt holds the target, whether its run is done or its next one pending.
+/// A contender with a pending run is skipped, too: otherwise each would wait for the other.
 fn holds(contender: &Contender<'_>, other: &Execution) -> Option<Verdict> {
     if other.id.uid == contender.execution.id.uid {
         return None;
@@ -140,7 +140,7 @@ fn waits(holder: &ExecutionId, workflow_id: &str, started_at: Time, next: NextAt
     Verdict::Skip { skip: Skip::ResourceBusy(conflict), fact: Fact::Holds(holder.clone()) }
 }
 
-/// The finished run of an execution that no watch delivers frees the target only when that is over.
+/// The finished run of an execution that no watch delivers frees the target only when that execution has ended.
 fn elsewhere(target: &Target, run: &Run) -> Option<Verdict> {
     let Owner::Execution { id, workflow_id, presence: Presence::Elsewhere } = &run.owner else { return None };
     if target.owner_of(run).is_some() {
@@ -153,7 +153,7 @@ fn elsewhere(target: &Target, run: &Run) -> Option<Verdict> {
     }
 }
 
-/// Every run is done and its owner says so, but something of one is still there.
+/// Every run is done and its owner has ended, but a task or pod of one is left.
 fn draining(residue: &Residue) -> Verdict {
     let Owner::Execution { id, workflow_id, .. } = &residue.owner else {
         return Verdict::Wait(Waiting::Draining);

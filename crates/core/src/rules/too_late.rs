@@ -1,5 +1,5 @@
-//! Decided later than `startBefore`, it does not run (section 3.1): guards against an execution that a backup or a
-//! GitOps tool makes again without its status.
+//! An execution that is decided later than its `startBefore` does not run (section 3.1). This guards against executions
+//! that a backup or a GitOps tool restores without their status.
 
 use super::Contender;
 use crate::execution::ExecutionState;
@@ -9,7 +9,7 @@ use crate::moment::shown;
 use crate::reason::FailureReason;
 use crate::verdict::Verdict;
 
-/// Fails an execution whose time has passed.
+/// Fails an execution whose `startBefore` has passed.
 pub(super) fn rule(contender: &Contender<'_>) -> Finding {
     let ExecutionState::Undecided { start_before: Some(start_before), .. } = &contender.execution.state else {
         return Finding::passes("it may start at any time");

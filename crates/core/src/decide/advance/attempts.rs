@@ -9,19 +9,19 @@ use crate::name::RunId;
 use crate::reason::FailureReason;
 use crate::retry::{self, AttemptEnd, FailedAttempt, Next, Stop};
 
-/// An attempt that has failed, and what the next one depends on.
+/// An attempt that has failed, with what the next attempt depends on.
 pub(super) struct Failed<'a> {
-    /// Its run; none where the create of it was refused.
+    /// Its run; none if its creation was refused.
     pub(super) run: Option<&'a RunId>,
     /// How the execution would end with it.
     pub(super) failure: Failure,
-    /// Who or what ended the execution with it, where somebody did.
+    /// Why the execution ends with it, if a person or a deletion ended it.
     pub(super) ended_by: Option<Stop>,
 }
 
 impl<'a> Running<'a> {
-    /// Records a failed attempt and that there is another, or ends the execution. Returns whether it asks the
-    /// conditions of the policy first, until they were asked: what they ask about is read from the cluster.
+    /// Records a failed attempt and that there is another, or ends the execution. Returns whether the conditions of the
+    /// policy must be asked first; they ask about results that are read from the cluster.
     pub(super) fn fail(self, failed: Failed<'_>, decision: &mut Decision) -> bool {
         let Failed { run, failure, ended_by } = failed;
         let (now, execution) = (self.view.now, self.execution);
@@ -76,8 +76,8 @@ impl<'a> Running<'a> {
         false
     }
 
-    /// Returns who or what has asked for the end of the execution, where somebody did: the first row of the table of
-    /// section 11.3, as far as the execution itself says it.
+    /// Returns why the execution was asked to end, if it was: the first row of the table in section 11.3, as far as the
+    /// execution itself shows it.
     pub(super) fn asked_to_end(self) -> Option<Stop> {
         if self.execution.cancelled(self.view.target.guard).is_some() {
             return Some(Stop::Cancelled);
@@ -85,9 +85,9 @@ impl<'a> Running<'a> {
         self.execution.deleting.then_some(Stop::Deleted)
     }
 
-    /// Makes what is said of the attempt that an execution is on, where it has a policy. A failure that goes through
-    /// [`fail`](Self::fail) gets its stop from the table there. Any other ends the execution because its run is gone,
-    /// or was never there: that is the last of what the first row lists.
+    /// Returns what the end of the execution records of its current attempt, if it has a policy. A failure that goes
+    /// through [`fail`](Self::fail) gets its stop from the table there. Any other ends the execution because its run is
+    /// gone or never existed, which is the last case of the first row.
     pub(super) fn tried(
         self,
         started: &Started,
@@ -103,8 +103,8 @@ impl<'a> Running<'a> {
         Some(Box::new(Tried { attempt, of, end, stop }))
     }
 
-    /// Returns the worst answer of all attempts, of which the current one has this: the proof that is on record comes
-    /// first, as it stays there.
+    /// Returns the worst answer of all attempts, with this one for the current attempt. A recorded proof comes first,
+    /// because it stays recorded.
     pub(super) fn worst(self, current: Started) -> Started {
         let Some(retry) = &self.execution.retry else { return current };
         let Some((attempt, worst)) = retry.ended().map(|(attempt, end)| (attempt, end.started)).max_by_key(|it| it.1)
@@ -121,7 +121,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Names the attempt in a proof that a step of it ran.
+    /// Adds the number of the attempt to a proof that a step of it ran.
     fn named(self, started: Started) -> Started {
         match started {
             Started::Started(proof) => Started::Started(self.of_attempt(proof)),
@@ -129,7 +129,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Names the attempt in a proof, where there may be several.
+    /// Adds the number of the attempt to a proof, if there can be several attempts.
     pub(super) fn of_attempt(self, proof: Proof) -> Proof {
         match &self.execution.retry {
             Some(retry) if !proof.words.starts_with("attempt ") => {
@@ -139,14 +139,14 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Returns the proof on record that a step of the current attempt ran: that of an earlier one says nothing of it.
+    /// Returns the recorded proof that a step of the current attempt ran. A proof of an earlier attempt does not count.
     pub(super) fn shown_proof(self) -> Option<&'a Proof> {
         let mut earlier = self.execution.retry.iter().flat_map(|retry| retry.ended());
         let ran_before = earlier.any(|(_, end)| end.started == Ran::Yes);
         self.execution.run_shown.proof.as_deref().filter(|_| !ran_before)
     }
 
-    /// Returns the proof that is written with the record of an attempt: none where one is there already.
+    /// Returns the proof that is written with the record of an attempt; none if one is recorded already.
     fn proof_to_keep(self, worst: &Started) -> Option<Proof> {
         match worst {
             Started::Started(proof) if self.execution.run_shown.proof.is_none() => Some(proof.clone()),
@@ -155,7 +155,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Says of a failure why there is no other attempt.
+/// Adds to a failure why there is no other attempt.
 pub(super) fn stopped(mut failure: Failure, stop: Stop) -> Failure {
     if let Some(tried) = &mut failure.tried {
         tried.stop = stop;

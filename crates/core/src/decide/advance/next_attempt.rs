@@ -1,6 +1,6 @@
-//! Follows an execution that waits for its next attempt: its finished run holds the target meanwhile (section 11.4). A
-//! later attempt creates, looks and commits as the first one does; rules 2 to 5 are not asked again, as the execution
-//! has never let go.
+//! Follows an execution that waits for its next attempt. Its finished run holds the target meanwhile (section 11.4). A
+//! later attempt is created, checked and committed to like the first one. Rules 2 to 5 are not asked again, because the
+//! execution has held the target all the time.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::verdict::Fact;
 use crate::waiting::Waiting;
 
 impl<'a> Running<'a> {
-    /// Takes the step between two attempts. `last` is the finished run of the last one, where it is in view.
+    /// Takes the step between two attempts. `last` is the finished run of the last attempt, if the view has it.
     pub(super) fn wait(
         self,
         retry: &Retry,
@@ -34,7 +34,7 @@ impl<'a> Running<'a> {
         let (target, now) = (self.view.target, self.view.now);
         let mine = self.own_next_run(named);
         if let Some(run) = mine.filter(|run| !run.is_pending()) {
-            // Somebody released it past us: what runs is committed to before anything else is judged.
+            // Another program released it: a run that is at work is committed to before anything else is judged.
             decision.actions.push(contend::commit(self.view, self.execution, run, contend::Left::OfOthers));
             return;
         }
@@ -47,11 +47,11 @@ impl<'a> Running<'a> {
         decision.wake_at(next.ends_by);
         if let Some(refusal) = self.execution.recall().refusal.as_ref().filter(|_| mine.is_none()) {
             let failure = self.refused(refusal.reason, &refusal.message);
-            // The conditions are asked about nothing that is read from the cluster: the run was never there.
+            // The conditions cannot ask about the cluster: there never was a run.
             self.fail(Failed { run: None, failure, ended_by: None }, decision);
             return;
         }
-        // Whatever ends what it waits for says so.
+        // The end of the wait wakes the target up.
         if let Some(waiting) = self.paused() {
             return self.held_back(waiting, next, decision);
         }
@@ -70,8 +70,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Ends it between two attempts. Where the next one's run may have been made without anybody knowing, that is read:
-    /// the answer to the create may have been lost, and the label by which a watch would show the run.
+    /// Ends the execution between two attempts. If the run of the next attempt may exist unseen, a live read must find
+    /// none: the answer to its creation may have been lost, or the label by which a watch shows it.
     fn end_waiting(self, failure: Failure, named: &RunId, gone: Option<RunId>) -> Action {
         let Self { view, execution, .. } = self;
         let is_next = |run: &Run| run.is_owned_by(&execution.id) && run.id.uid != named.uid;
@@ -87,7 +87,7 @@ impl<'a> Running<'a> {
         self.execution.paused.clone().map(Waiting::Paused).or_else(everywhere)
     }
 
-    /// Says what holds the next attempt back, when it could have begun for a while and the status does not say so.
+    /// Reports what delays the next attempt, once that has lasted for a while.
     fn held_back(self, waiting: Waiting, next: &NextAttempt, decision: &mut Decision) {
         if self.execution.waiting_shown.as_ref().is_some_and(|shown| *shown.reason == *waiting.reason()) {
             return;
@@ -100,7 +100,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Returns the run that was made for the next attempt: as with an undecided execution, one that was released comes
+    /// Returns the run that was created for the next attempt. As with an undecided execution, a released one comes
     /// first.
     fn own_next_run(self, last: &RunId) -> Option<&'a Run> {
         let last_number = self.view.target.last_number_of(self.execution);
@@ -111,8 +111,8 @@ impl<'a> Running<'a> {
             .min_by_key(|run| (run.is_pending(), run.order, run.number))
     }
 
-    /// Tells whether a run is unfinished beside which no attempt may begin: one of its own that somebody released, and
-    /// before the create any other's.
+    /// Returns whether an unfinished run forbids the next attempt: one of its own that another program released, and
+    /// before the creation any other run.
     fn runs_beside(self, mine: Option<&Run>) -> bool {
         let target = self.view.target;
         target.runs.values().filter(|run| run.is_unfinished()).any(|run| {
@@ -122,7 +122,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// The look of a later attempt: every run of another that came before is finished, and its owner over.
+    /// The check of a later attempt: every earlier run of another execution is finished, and its owner has ended.
     fn is_first(self, mine: &Run) -> bool {
         let target = self.view.target;
         let mut others = target.runs.values().filter(|run| !run.is_owned_by(&self.execution.id) && run.precedes(mine));
@@ -138,7 +138,7 @@ impl<'a> Running<'a> {
                     let read = target.memory.elsewhere.get(&id.uid);
                     !run.is_unfinished() && read.is_some_and(|it| it.found == OwnerRead::Over)
                 }
-                // That the owner is gone is read before the commit.
+                // A live read confirms that the owner is gone, before the commit.
                 (Owner::Execution { .. }, None) => !run.is_unfinished(),
             }
         })
@@ -166,8 +166,8 @@ impl<'a> Running<'a> {
         Failure { reason, tried, stage: Stage::Creating, ..failure }
     }
 
-    /// Makes the failure of an execution that ends between two attempts: that of the last one, and where somebody
-    /// cancelled it or no run could be made, that first.
+    /// Makes the failure of an execution that ends between two attempts: that of the last attempt. If a person
+    /// cancelled it or no run could be created, that comes first.
     fn between(self, retry: &Retry, stop: Stop, now_failed: Option<(FailureReason, String)>) -> Failure {
         let last = retry.ended().last();
         let reported =
