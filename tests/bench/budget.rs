@@ -24,7 +24,7 @@ impl Budget {
         (self.value)(results).filter(|value| value.is_finite())
     }
 
-    /// Says whether a value is within it.
+    /// Returns whether a value is within it.
     pub(crate) fn holds(&self, value: f64) -> bool {
         match self.limit {
             Limit::AtMost(limit) => value <= limit,
@@ -34,8 +34,8 @@ impl Budget {
 }
 
 impl Budget {
-    /// Tells whether its value hangs on how fast the machine is, and on what else it does meanwhile. Counts, bytes and
-    /// what is measured against a floor in turns do not, or much less.
+    /// Returns whether its value hangs on how fast the machine is, and on what else it does meanwhile. Counts, bytes
+    /// and what is measured against a floor in turns do not, or much less.
     pub(crate) fn hangs_on_machine(&self) -> bool {
         matches!(self.unit, "ms" | "µs" | "% of a core")
     }

@@ -116,7 +116,7 @@ impl Measured {
         }
     }
 
-    /// Says how long it takes to create a batch, each for a target elsewhere.
+    /// Returns how long it takes to create a batch, each for a target elsewhere.
     async fn batch(&self, namespace: &str) -> Result<Duration> {
         let begun = Instant::now();
         try_join_all((0..CLIENTS).map(|_| async {

@@ -19,7 +19,7 @@ use wfe_testkit::{Fault, Outcome, Pipeline, Proxy, World};
 
 use crate::expect::{condition, text};
 
-/// Says whether the long variants are asked for.
+/// Returns whether the long variants are asked for.
 pub(crate) fn all() -> bool {
     std::env::var_os("WFE_TEST_ALL").is_some_and(|value| value == "1")
 }

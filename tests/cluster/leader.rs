@@ -351,7 +351,7 @@ fn accepted_lease<'a>(writes: &'a [AuditEntry], replica: &'a str) -> impl Iterat
     writes.iter().filter(is_lease).filter(move |entry| is_by(entry, replica))
 }
 
-/// Says whether a replica made a request: `wfe-operator/VERSION NAME_RANDOM`.
+/// Returns whether a replica made a request: `wfe-operator/VERSION NAME_RANDOM`.
 fn is_by(entry: &AuditEntry, replica: &str) -> bool {
     let identity = entry.user_agent.strip_prefix("wfe-operator/").and_then(|agent| agent.split_once(' '));
     identity.is_some_and(|(_, identity)| identity.rsplit_once('_').is_some_and(|(name, _)| name == replica))

@@ -42,7 +42,7 @@ impl Board {
         found
     }
 
-    /// Says how many there are in each phase.
+    /// Returns how many there are in each phase.
     pub(crate) fn summary(&self) -> String {
         let mut phases: BTreeMap<String, usize> = BTreeMap::new();
         for wfe in self.store.state() {
@@ -58,7 +58,7 @@ pub(crate) fn phase(wfe: &DynamicObject) -> &str {
     wfe.data.pointer("/status/phase").and_then(Value::as_str).unwrap_or("undecided")
 }
 
-/// Says whether it has ended.
+/// Returns whether it has ended.
 pub(crate) fn is_terminal(wfe: &DynamicObject) -> bool {
     matches!(phase(wfe), "Completed" | "Failed" | "Skipped")
 }

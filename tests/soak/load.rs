@@ -284,7 +284,7 @@ fn allow_gone<T>(result: kube::Result<T>) -> kube::Result<()> {
     }
 }
 
-/// Says whether it still says that its target is locked or drains.
+/// Returns whether it still says that its target is locked or drains.
 fn holds(wfe: &DynamicObject) -> bool {
     let conditions = wfe.data.pointer("/status/conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|one| one["type"] == "TargetLocked" && one["status"] == "True")

@@ -215,7 +215,7 @@ fn allow<T>(result: kube::Result<T>) -> kube::Result<()> {
     }
 }
 
-/// Says whether its status tells that it is suspended as it is now, and that no child is at work.
+/// Returns whether its status tells that it is suspended as it is now, and that no child is at work.
 fn is_suspended(schedule: &DynamicObject) -> bool {
     let status = &schedule.data["status"];
     let is_seen = status["observedGeneration"].as_i64() == schedule.metadata.generation;

@@ -20,7 +20,7 @@ const PATH: usize = 255;
 /// Longest tag.
 const TAG: usize = 128;
 
-/// Tells whether a text is an image reference, e.g. `registry.example/workflows/node-disk-cleanup:1.4.0`.
+/// Returns whether a text is an image reference, e.g. `registry.example/workflows/node-disk-cleanup:1.4.0`.
 #[must_use]
 pub fn is_image_reference(text: &str) -> bool {
     let (named, digest) = text.split_once('@').map_or((text, None), |(named, digest)| (named, Some(digest)));
@@ -34,7 +34,7 @@ pub fn is_image_reference(text: &str) -> bool {
         && digest.is_none_or(is_digest)
 }
 
-/// Tells whether a text is `sha256:` and 64 hexadecimal digits in lower case.
+/// Returns whether a text is `sha256:` and 64 hexadecimal digits in lower case.
 pub(crate) fn is_digest(text: &str) -> bool {
     let digits = text.strip_prefix("sha256:").unwrap_or_default();
     digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

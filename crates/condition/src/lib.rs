@@ -41,7 +41,7 @@ pub const MAX_CHARACTERS: usize = 512;
 /// How many nodes the tree of a condition may have: names, literals, operators and calls.
 pub const MAX_NODES: usize = 128;
 
-/// Says whether `text` can be used as a condition, and if not, why.
+/// Returns whether `text` can be used as a condition, and if not, why.
 ///
 /// A condition is parsed, its names and types are examined, and it is evaluated once on harmless values. Whether it
 /// fails at run time depends on the values alone after that: a key that is missing, a division by zero, a text that is

@@ -38,7 +38,7 @@ pub(crate) fn check(condition: &IdedExpr) -> Result<(), Unusable> {
     }
 }
 
-/// Says whether a condition reads `data`, whose type depends on its value.
+/// Returns whether a condition reads `data`, whose type depends on its value.
 pub(crate) fn reads_data(node: &IdedExpr) -> bool {
     match &node.expr {
         Expr::Ident(name) => name == "data",

@@ -1,4 +1,4 @@
-//! What a decision asks for: writes with their preconditions, and the facts to read live before them.
+//! What a decision requests: writes with their preconditions, and the facts that a live read must confirm before them.
 
 mod ending;
 mod triage;
@@ -32,18 +32,18 @@ pub use write::{Says, Write};
 /// The answer of [`decide`](crate::decide::decide).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// What to do now. The actions are independent of each other: any subset may fail its precondition, and then the
-    /// target is looked at again.
+    /// What to do now. The actions are independent of each other: if any of them fails its precondition, the target is
+    /// looked at again.
     pub actions: Vec<Action>,
-    /// Who waits, and for what.
+    /// The executions that wait, and what for.
     pub waiting: Vec<(ExecutionId, Waiting)>,
-    /// Which executions with a run wait for something else than their workflow, and for what.
+    /// The executions with a run that wait for something other than their workflow, and what for.
     pub awaiting: Vec<(ExecutionId, Awaiting)>,
-    /// How the rules have judged those that ask for their turn.
+    /// How the rules judged the executions that ask for their turn.
     pub judged: Vec<(ExecutionId, Judgement)>,
     /// How the schedules of the target were judged.
     pub schedules: Vec<(ScheduleId, ScheduleJudgement)>,
-    /// What stands in the way of whoever comes next. Nothing where nothing could be seen.
+    /// What would stop a new execution now. Empty while the view is incomplete.
     pub standing: Standing,
     /// The first moment at which the answer changes by time alone.
     pub wake: Option<Time>,
@@ -54,7 +54,7 @@ pub struct Decision {
 pub struct ScheduleJudgement {
     /// The rows, by name, with what they found.
     pub asked: Vec<(&'static str, Cow<'static, str>)>,
-    /// What holds it, where something does.
+    /// What holds it, if anything does.
     pub held: Option<HeldBy>,
     /// Its next run.
     pub next: Option<NextRun>,
@@ -65,66 +65,66 @@ pub struct ScheduleJudgement {
 /// What a schedule is to the open circuit that holds it (section 13.5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Probe {
-    /// Nothing: none holds it, or something else does as well.
+    /// Nothing: no circuit holds it, or something else holds it as well.
     #[default]
     None,
-    /// Nothing but its circuit keeps it from running now: that may give it its turn.
+    /// Only its circuit keeps it from running now, and may give it its turn.
     Awaits(Asks),
     /// It has the turn, and makes its child now.
     Makes(Asks),
 }
 
-/// One write, or one batch of like writes, each with its precondition; or a look, or a word.
+/// A write with its precondition, a batch of like writes, a live read, or an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Step (a): create the chain's next run, pending. Precondition: its name is absent.
     Create {
-        /// For whom.
+        /// For which execution.
         execution: ExecutionId,
         /// Which number.
         number: RunNumber,
-        /// The time-out that its run may have at the most, where its retry policy leaves it no more.
+        /// The longest time-out of its run, if its retry policy leaves it less than the spec.
         at_most: Option<Duration>,
     },
-    /// Says something in an execution's status.
+    /// Writes something to an execution's status.
     Write(Write),
     /// Skips all of these. Preconditions: the fact, read live once for all, and the version of each.
     Skip {
-        /// Who is skipped.
+        /// The executions, each with the version that was judged.
         skipped: Vec<(ExecutionId, Version)>,
         /// Why.
         skip: Skip,
-        /// The fact that the skip rests on.
+        /// The fact behind the skip.
         fact: Fact,
     },
     /// Releases, cancels or deletes a run.
     Change(Change),
-    /// Removes an execution that is over and on which nothing rests any more. Precondition: its uid and version, so
-    /// that nobody has cleared it, or said anything else of it, since.
+    /// Removes an execution whose time to live is over and on which no decision depends any more. Precondition: its uid
+    /// and version, so that nobody has cleared or changed it since.
     Remove {
-        /// Which execution.
+        /// The execution.
         execution: ExecutionId,
-        /// The version that the decision rests on.
+        /// The version that was judged.
         version: Version,
     },
-    /// Looks live at a run and at what it made: at one that has failed, to see why, and whether anything ran; at one
-    /// that is being deleted while it runs, to see also whether anything is left of it. Changes nothing.
+    /// Reads a run and its descendants live. For a failed run: why it failed, and whether anything ran. For a run that
+    /// is deleted while it runs, also: whether anything of it is left. Changes nothing.
     Examine {
-        /// Which run.
+        /// The run.
         run: RunId,
     },
-    /// Asks the conditions of a retry policy about an attempt that has failed. Changes nothing.
+    /// Asks the conditions of a retry policy about a failed attempt. Changes nothing.
     Ask {
-        /// Whose policy.
+        /// The execution with the policy.
         execution: ExecutionId,
-        /// Its run; none where the create of it was refused.
+        /// Its run; none if its creation was refused.
         run: Option<RunId>,
-        /// What is known of the attempt.
+        /// The facts about the attempt.
         failed: AttemptFacts,
     },
-    /// Reads an execution live that no watch delivers, and whose run is done. Changes nothing.
+    /// Reads an execution live that no watch delivers and whose run is done. Changes nothing.
     ReadOwner {
-        /// Which one.
+        /// The execution.
         owner: ExecutionId,
     },
     /// Creates the child of a schedule for a slot. Preconditions: the schedule, read live, has this uid and generation,
@@ -132,20 +132,21 @@ pub enum Action {
     CreateChild {
         /// Which schedule.
         schedule: ScheduleId,
-        /// The generation that the decision rests on: an edit or a suspension since then wins.
+        /// The generation that was judged: a later edit or suspension wins.
         generation: i64,
         /// The slot.
         slot: Time,
         /// The child's `spec.startBefore`.
         start_before: Time,
-        /// An earlier slot whose create may have got through without an answer: its child must be absent too.
+        /// An earlier slot whose create may have succeeded although its answer was lost: a live read must find no child
+        /// for it.
         not_made: Option<Time>,
     },
     /// Writes the status of a schedule.
     Record(Record),
     /// Does a step of the triage of a schedule.
     Triage(TriageStep),
-    /// Tells people something that no status says. Changes nothing.
+    /// Announces something that no status records. Changes nothing.
     Tell(Tell),
 }
 
@@ -154,30 +155,30 @@ pub enum Action {
 pub struct Record {
     /// Whose status.
     pub schedule: ScheduleId,
-    /// The version that the decision rests on.
+    /// The version that was judged.
     pub version: Version,
-    /// The name of an execution of the schedule that is absent, read live.
+    /// The name of an execution of the schedule that a live read must find gone.
     pub gone: Option<Box<str>>,
-    /// Why the failure that it records begins no triage, where it would begin one otherwise. To count.
+    /// Why the recorded failure begins no triage, if it otherwise would. Counted by a metric.
     pub suppressed: Option<Suppressed>,
-    /// What the status says then.
+    /// The new status.
     pub status: Box<ScheduleStatus>,
 }
 
-/// What is known of a failed attempt when the conditions are asked about it.
+/// The facts about a failed attempt for the conditions of a retry policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptFacts {
     /// Which attempt it was, from 1.
     pub attempt: u32,
     /// How many there are at the most.
     pub of: u32,
-    /// Which of the seven.
+    /// The reason, one of seven.
     pub reason: FailureReason,
-    /// What happened, as the status will say it.
+    /// What happened, as in the status.
     pub message: Box<str>,
-    /// Whether something of it ran, or nobody can tell.
+    /// Whether something of it ran, or it is unknown.
     pub was_execution_failure: bool,
-    /// The task of the pipeline that failed, where one did.
+    /// The task of the pipeline that failed, if one did.
     pub task: Option<FailedTask>,
 }
 
@@ -186,33 +187,33 @@ pub struct AttemptFacts {
 pub struct Change {
     /// Which run.
     pub run: RunId,
-    /// What is read live first, in this order.
+    /// The facts that a live read must confirm first, in this order.
     pub facts: Vec<Fact>,
-    /// What becomes of it.
+    /// The change.
     pub to: RunChange,
 }
 
-/// What becomes of a run.
+/// A change to a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunChange {
     /// Step (d): it is handed to Tekton. Precondition: it is still pending.
     Released,
-    /// Tekton is asked to cancel it. Why is written on the run.
+    /// Tekton is asked to cancel it. The reason is recorded on the run.
     Cancelled(CancelReason),
-    /// Tekton has not answered a request to cancel it, and is asked again: how often, this time included, is written on
-    /// the run, as only a write that changes the run reaches Tekton.
+    /// Tekton has not answered a request to cancel it, and is asked again. The number of requests is recorded on the
+    /// run, because only a write that changes the run reaches Tekton.
     AskedAgain(u32),
-    /// One that never ran, or that is finished and expired, is deleted. Precondition: its version, so that it is so
-    /// still.
+    /// A run that never started, or that is finished and expired, is deleted. Precondition: its version, so that this
+    /// is still true.
     Deleted {
-        /// The version in which it was seen so.
+        /// The version that was judged.
         version: Version,
         /// Why.
         why: Unneeded,
     },
 }
 
-/// What people are told that no status says.
+/// An announcement of something that no status records.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tell {
     /// The steps of a task have run again.
@@ -244,14 +245,15 @@ pub enum Tell {
     HintIgnored {
         /// Whose hint it is.
         schedule: ScheduleId,
-        /// The generation that brought it: it is told once for each.
+        /// The generation with the hint: each is announced once.
         generation: i64,
         /// Why it does not count.
         why: &'static str,
     },
 }
 
-/// What an action does, and to what: two actions with one mark do the same to the same object, on whatever view.
+/// What an action does, and to which object: two actions with the same mark do the same to the same object, on any
+/// view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     what: &'static str,
@@ -259,7 +261,7 @@ pub struct Mark {
 }
 
 impl Action {
-    /// Returns what it does, and to what.
+    /// Returns what it does, and to which object.
     #[must_use]
     pub fn mark(&self) -> Mark {
         let (what, of) = match self {
@@ -295,17 +297,17 @@ impl RunChange {
 }
 
 impl Run {
-    /// Makes a change to it that rests on no fact but what it names itself.
+    /// Changes the run, without any fact to confirm.
     pub(crate) fn change(&self, to: RunChange) -> Action {
         self.change_if(Vec::new(), to)
     }
 
-    /// Makes a change to it that rests on facts.
+    /// Changes the run if these facts hold.
     pub(crate) fn change_if(&self, facts: Vec<Fact>, to: RunChange) -> Action {
         Action::Change(Change { run: self.id.clone(), facts, to })
     }
 
-    /// Makes the deletion of it as it is.
+    /// Returns the deletion of the run in its present version.
     pub(crate) fn deleted(&self, why: Unneeded) -> RunChange {
         RunChange::Deleted { version: self.version.clone(), why }
     }
@@ -314,11 +316,11 @@ impl Run {
 /// Why a run is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unneeded {
-    /// Its owner has given it up, as at the look something else came first.
+    /// Its owner has given it up: at the look another execution came first.
     Withdrawn,
     /// Its owner is gone, terminal, on its way out, or committed to another run.
     Leftover,
-    /// Its owner is committed to it, and it could not be released in time.
+    /// Its owner is committed to it, but it could not be released in time.
     Unreleased,
     /// It is finished, drained, and older than the retention.
     Expired,

@@ -1,7 +1,7 @@
-//! What a Running execution waits for, other than for its workflow to do its work.
+//! What a Running execution waits for, other than for its workflow to finish.
 //!
-//! Its status says so in the condition `Succeeded`, whose status is then Unknown: the reason names the kind of wait,
-//! and the message what would end it. There is one kind of wait at a time.
+//! The condition `Succeeded` shows it with the status Unknown: the reason is the kind of wait, and the message what
+//! would end it. There is one kind of wait at a time.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -28,12 +28,12 @@ pub enum Awaiting {
     },
     /// Tekton does not answer the request to stop its run.
     Cancelling(Unanswered),
-    /// The API server does not let the operator examine its failed run, or read what the conditions of its retry policy
-    /// are asked about.
+    /// The API server does not let the operator examine the failed run, or read what the conditions of the retry policy
+    /// ask about.
     Examining {
         /// Since when.
         since: Time,
-        /// What stands in the way.
+        /// What prevents the reads.
         trouble: OwnTrouble,
     },
 }
@@ -47,9 +47,9 @@ pub struct Unanswered {
     pub since: Time,
     /// Why it was made.
     pub why: &'static str,
-    /// What Tekton says of the run.
+    /// What Tekton reports of the run.
     pub said: Box<str>,
-    /// `spec.managedBy` of the run, where it is set.
+    /// `spec.managedBy` of the run, if it is set.
     pub managed_by: Option<Box<str>>,
     /// The finalizers that hold the run.
     pub finalizers: Box<str>,
@@ -57,7 +57,7 @@ pub struct Unanswered {
     pub deleting: bool,
 }
 
-/// What a status says that its Running execution waits for.
+/// What a status shows that its Running execution waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitingShown {
     /// The reason of the condition.
@@ -86,7 +86,7 @@ impl Awaiting {
         }
     }
 
-    /// Returns what the run waits for, where nothing of it has started.
+    /// Returns what the run waits for, if nothing of it has started.
     #[must_use]
     pub fn wait(&self) -> Option<Wait> {
         match self {
@@ -95,7 +95,7 @@ impl Awaiting {
         }
     }
 
-    /// Tells a person what the execution waits for, and what would end the wait.
+    /// Describes what the execution waits for, and what would end the wait.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -109,8 +109,8 @@ impl Awaiting {
         }
     }
 
-    /// Returns what a status says of it. A status that says already that the run cannot be examined stays as it is: the
-    /// answers of a troubled API server change with every try.
+    /// Returns what the status shows of the wait. A status that shows already that the run cannot be examined stays as
+    /// it is, because the answers of a troubled API server change with every try.
     #[must_use]
     pub fn shown(&self, before: Option<&AwaitingShown>) -> AwaitingShown {
         match before.filter(|before| *before.reason == *self.reason()) {
@@ -121,7 +121,7 @@ impl Awaiting {
 }
 
 impl Unanswered {
-    /// Tells a person what was asked for, who should answer, and what holds the run.
+    /// Describes the request, who should answer it, and what holds the run.
     #[must_use]
     pub fn message(&self) -> String {
         let Self { run, since, why, said, managed_by, finalizers, deleting } = self;
@@ -142,8 +142,8 @@ impl Unanswered {
 }
 
 impl Run {
-    /// Returns the request to stop it, where Tekton has had the time to answer it and has not. Finally tasks that run
-    /// are an answer until the run itself should have ended; `ends_by` says when, where that is known.
+    /// Returns the request to stop the run, if Tekton has had the time to answer it and has not. Finally tasks that run
+    /// count as an answer until the run itself should have ended, at `ends_by` if that is known.
     #[must_use]
     pub fn unanswered(&self, ends_by: Option<Time>, now: Time) -> Option<Unanswered> {
         let stop = self.stop.as_deref().filter(|_| self.is_unfinished())?;
@@ -159,7 +159,7 @@ impl Run {
         })
     }
 
-    /// Returns when the answer to a request to stop it is late.
+    /// Returns from when on an answer to a request to stop the run is late.
     #[must_use]
     pub fn answer_due(&self, stop: &StopRequest, ends_by: Option<Time>) -> Option<Time> {
         let due = after(stop.since?, ANSWERED_WITHIN);

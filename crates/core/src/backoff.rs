@@ -1,8 +1,8 @@
 //! The one backoff of the project: `min(base * multiplier^(n-1), max)`, with a limit on the exponent and with jitter.
 //!
-//! Pure arithmetic on whole numbers (section 7). It cannot overflow for any input: what would overflow is the
-//! maximum. It knows no clock, no state and no randomness: how many failures there were in a row is counted from their
-//! times ([`failures_in_a_row`]), and jitter is derived from a key, so that a restart computes the same wait.
+//! Whole-number arithmetic (section 7) that cannot overflow: a result that would overflow is the maximum. It has no
+//! clock, no state and no randomness. The number of failures in a row is counted from their times
+//! ([`failures_in_a_row`]), and jitter is derived from a key, so that a restart computes the same wait.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ pub struct Backoff {
     pub base: Duration,
     /// What each further failure multiplies the wait by; less than 1 counts as 1.
     pub multiplier: Thousandths,
-    /// The wait that no failure exceeds, but for the jitter.
+    /// The longest wait, before jitter.
     pub max: Duration,
-    /// How often the wait is multiplied at the most.
+    /// How often the wait is multiplied at most.
     pub max_exponent: u32,
-    /// How much longer than this the wait may be made, as a share of it. Never shorter: nothing is tried early.
+    /// How much longer jitter may make the wait, as a share of it. Never shorter, so that nothing is tried early.
     pub jitter: Thousandths,
 }
 
@@ -37,7 +37,7 @@ impl Thousandths {
     /// 2.
     pub const TWO: Self = Self(2000);
 
-    /// Reads a share, rounded to thousandths; nothing where it is not from 0 to 1.
+    /// Reads a share, rounded to thousandths; none if it is not from 0 to 1.
     #[must_use]
     pub fn share(share: f64) -> Option<Self> {
         // A float is cast to the nearest whole number that fits; this one does.
@@ -106,10 +106,11 @@ fn from_nanos(nanos: u128) -> Duration {
     u64::try_from(nanos / NANOS).map_or(Duration::MAX, |seconds| Duration::new(seconds, subsecond))
 }
 
-/// Counts the failures in a row, from their times, the newest first. A success resets the count: the caller gives only
-/// what came after it. So does a quiet time, where there is one: that long without a failure, up to now.
+/// Counts the failures in a row, from their times, the newest first. A success resets the count, so the caller passes
+/// only failures after the last one. A quiet time, if configured, resets it, too: that long without a failure, up to
+/// now.
 ///
-/// A time that is not known ends no row, and one in the future is not quiet: the unsafe direction is to forget.
+/// An unknown time ends no row, and a future time is not quiet: to forget a failure is the unsafe direction.
 #[must_use]
 pub fn failures_in_a_row(
     newest_first: impl IntoIterator<Item = Option<Time>>,

@@ -1,11 +1,11 @@
-//! Which bundle an execution runs, as far as rule 2 has to know: whether it is the same as that of another.
+//! The bundle of an execution, as far as rule 2 needs it: whether two executions run the same one.
 
 use std::num::NonZeroU64;
 
 use sha2::{Digest, Sha256};
 
-/// A bundle: the repository that holds it, and its digest where one pins it. Hashes, as the index keeps tens of
-/// thousands of them. Two bundles that share a hash are taken for the same, which lets less run.
+/// A bundle: the repository that holds it, and its digest if it is pinned. Both are hashes, because the index keeps
+/// tens of thousands. Two bundles that share a hash count as the same, which allows fewer runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bundle {
     repository: u64,
@@ -13,15 +13,15 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Reads an image reference, and the digest beside it where there is one. Total: what is no reference is a
-    /// repository of its own.
+    /// Reads an image reference, and the separate digest if there is one. Total: a text that is no reference counts as
+    /// a repository of its own.
     #[must_use]
     pub fn new(image: &str, digest: Option<&str>) -> Self {
         let (named, inside) = image.split_once('@').map_or((image, None), |(named, inside)| (named, Some(inside)));
         // A colon before the last slash belongs to the host.
         let last = named.rfind('/').map_or(0, |slash| slash + 1);
         let end = named[last..].find(':').map_or(named.len(), |colon| last + colon);
-        // Hosts are the same in capitals.
+        // Hosts are case-insensitive.
         let repository = named[..end].to_ascii_lowercase();
         Self {
             repository: hash(&repository),
@@ -29,7 +29,7 @@ impl Bundle {
         }
     }
 
-    /// Tells whether two bundles are the same: by their digests where both have one, else by their repositories. The
+    /// Returns whether two bundles are the same: by their digests if both have one, else by their repositories. The
     /// tags of a repository are versions of one workflow.
     #[must_use]
     pub fn is_same(self, other: Self) -> bool {

@@ -1,8 +1,8 @@
-//! Records by the uid of their object, in little memory.
+//! A map from uid to record that needs little memory.
 //!
-//! Most targets have a handful of records and there are tens of thousands of targets: a `BTreeMap` makes room for
-//! eleven records where there is one. This one has room for a pointer where there is no record. What comes new in the
-//! middle moves the pointers behind it: of ten thousand, less than parsing its object costs.
+//! Most of the tens of thousands of targets have a handful of records. A `BTreeMap` makes room for eleven records where
+//! there is one; this map needs one pointer where there is none. An insert in the middle moves the pointers behind it,
+//! which costs less than parsing the object, even with ten thousand of them.
 
 use std::ops::Index;
 
@@ -29,13 +29,13 @@ impl<T> ByUid<T> {
         Some(record)
     }
 
-    /// Tells whether there is a record.
+    /// Returns whether there is a record.
     #[must_use]
     pub fn contains_key(&self, uid: &Uid) -> bool {
         self.place(uid).is_ok()
     }
 
-    /// Puts a record in the place of what was there.
+    /// Inserts a record, or replaces it.
     pub fn insert(&mut self, uid: Uid, record: T) {
         match self.place(&uid) {
             Ok(place) => *self.sorted[place].1 = record,
@@ -50,7 +50,7 @@ impl<T> ByUid<T> {
         self.sorted.insert(place, (uid, Box::new(record)));
     }
 
-    /// Returns a record, to change it; a new one where there is none.
+    /// Returns a record, to change it; inserts a new one if there is none.
     pub fn get_or_insert_with(&mut self, uid: &Uid, new: impl FnOnce() -> T) -> &mut T {
         let place = self.place(uid).unwrap_or_else(|place| {
             self.insert_at(place, uid.clone(), new());
@@ -59,7 +59,7 @@ impl<T> ByUid<T> {
         &mut self.sorted[place].1
     }
 
-    /// Takes a record out.
+    /// Removes a record, and returns it.
     pub fn remove(&mut self, uid: &Uid) -> Option<T> {
         let (_, record) = self.sorted.remove(self.place(uid).ok()?);
         if self.sorted.len() < self.sorted.capacity() / 4 {
@@ -68,7 +68,7 @@ impl<T> ByUid<T> {
         Some(*record)
     }
 
-    /// Keeps the records for which this holds.
+    /// Keeps the records for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&Uid, &mut T) -> bool) {
         self.sorted.retain_mut(|(uid, record)| keep(uid, record));
     }
@@ -101,7 +101,7 @@ impl<T> ByUid<T> {
         self.sorted.len()
     }
 
-    /// Tells whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
@@ -150,7 +150,7 @@ impl<T> Index<&Uid> for ByUid<T> {
     }
 }
 
-/// Records by uid, of which most targets have none: that takes the room of a pointer.
+/// A map from uid to record for records that most targets do not have: the empty map needs one pointer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Few<T>(Option<Box<ByUid<T>>>);
 
@@ -166,19 +166,19 @@ impl<T> Few<T> {
         self.0.as_mut()?.get_mut(uid)
     }
 
-    /// Puts a record in the place of what was there.
+    /// Inserts a record, or replaces it.
     pub fn insert(&mut self, uid: Uid, record: T) {
         self.0.get_or_insert_default().insert(uid, record);
     }
 
-    /// Takes a record out.
+    /// Removes a record, and returns it.
     pub fn remove(&mut self, uid: &Uid) -> Option<T> {
         let record = self.0.as_mut()?.remove(uid);
         self.0.take_if(|all| all.is_empty());
         record
     }
 
-    /// Keeps the records for which this holds.
+    /// Keeps the records for which `stays` returns true.
     pub fn retain(&mut self, stays: impl Fn(&Uid) -> bool) {
         if let Some(all) = &mut self.0 {
             all.retain(|uid, _| stays(uid));
@@ -196,7 +196,7 @@ impl<T> Few<T> {
         self.0.iter_mut().flat_map(|all| all.values_mut())
     }
 
-    /// Tells whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

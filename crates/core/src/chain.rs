@@ -7,7 +7,7 @@ pub type RunNumber = u64;
 
 /// The name of a target's chain: the first 16 hexadecimal digits of the sha256 of the canonical target.
 ///
-/// Two targets that shared one would share a lock, which is too coarse and safe.
+/// Two targets that shared a name would share a lock, which is too coarse, but safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainName(pub(crate) u64);
 
@@ -18,18 +18,18 @@ impl ChainName {
         format!("wfe-{self}-{number}")
     }
 
-    /// Reads the name of a run back; `None` where it is not the name of a chain's run.
+    /// Reads the name of a run; `None` if it is not the name of a chain's run.
     #[must_use]
     pub fn of_run(name: &str) -> Option<(Self, RunNumber)> {
         let (hash, number) = name.strip_prefix("wfe-")?.split_once('-')?;
         let chain = Self(u64::from_str_radix(hash, 16).ok()?);
         let number: RunNumber = number.parse().ok()?;
-        // Only the one spelling that `run` writes: no sign, no leading zero, no upper case.
+        // Only the spelling that `run` writes: no sign, no leading zero, no upper case.
         (number > 0 && chain.run(number) == name).then_some((chain, number))
     }
 
-    /// Reads the chain of something that Tekton has made for a run: its name begins with that of the run. The number
-    /// may be followed by anything, as Tekton shortens long names.
+    /// Reads the chain of an object that Tekton has made for a run: its name begins with that of the run. Anything may
+    /// follow the number, because Tekton shortens long names.
     #[must_use]
     pub fn of_made(name: &str) -> Option<Self> {
         let (hash, rest) = name.strip_prefix("wfe-")?.split_once('-')?;

@@ -1,11 +1,11 @@
-//! Circuits: what is known of failures that many targets share (sections 13.5 and 13.6).
+//! Circuits: failures that many targets share (sections 13.5 and 13.6).
 //!
-//! A circuit is open while a failure is shared. While it is, it holds the schedules whose own last run failed with its
-//! fingerprint: they make no children, but for one probe at a time. What has not failed is never held. Failures of
-//! executions that no schedule made count for no target meanwhile. [`Fold`] computes the circuits from what has ended,
-//! and [`Circuits`] is what a decision sees of them.
+//! An open circuit holds the schedules whose own last run failed with its fingerprint: they make no children, except
+//! one probe at a time. A schedule that has not failed is never held. While the circuit is open, failures of executions
+//! that no schedule made do not count for their targets. [`Fold`] computes the circuits from finished executions, and a
+//! decision sees them as [`Circuits`].
 //!
-//! This module knows no clock and no store: it is a function of events, and `view` delivers these.
+//! This module has no clock and no store: it is a function of events, which `view` delivers.
 
 mod counted;
 mod event;
@@ -32,12 +32,12 @@ pub use turn::{Asks, GRANTED_FOR, Turns};
 /// An open circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCircuit {
-    /// Which failure it is about.
+    /// The failure that it is about.
     pub fingerprint: Fingerprint,
-    /// When the failure ended that opened it.
+    /// The end of the failure that opened it.
     pub opened_at: Time,
-    /// From when on it holds schedules and puts off triage. Later than `opened_at` where somebody's success closed the
-    /// circuit before it a short time ago (section 13.5).
+    /// From when on it holds schedules and delays triage. Later than `opened_at` if another execution's success closed
+    /// the same circuit a short time before (section 13.5).
     pub holds_from: Time,
     /// How many targets had failed when it opened.
     pub failed: u32,
@@ -47,9 +47,9 @@ pub struct OpenCircuit {
     pub probes: Arc<Probes>,
     /// When the next probe may be made.
     pub next_probe_at: Time,
-    /// When it closes by itself, unless a failure of its kind or a probe comes first.
+    /// When it closes by itself, unless a failure of its kind or a probe comes before.
     pub quiet_at: Time,
-    /// The schedule that makes the next probe, where one can.
+    /// The schedule whose turn it is to probe, if there is one.
     pub turn: Option<Uid>,
 }
 
@@ -57,23 +57,23 @@ pub struct OpenCircuit {
 pub type Probes = std::collections::BTreeMap<Arc<str>, u32>;
 
 impl OpenCircuit {
-    /// Tells whether it is still open at a time.
+    /// Returns whether it is open at a time.
     #[must_use]
     pub fn is_open(&self, now: Time) -> bool {
         now < self.quiet_at
     }
 
-    /// Tells whether it holds, at a time, the schedules that failed with it.
+    /// Returns whether it holds, at a time, the schedules that failed with its fingerprint.
     #[must_use]
     pub fn holds(&self, now: Time) -> bool {
         self.is_open(now) && self.holds_from <= now
     }
 }
 
-/// A circuit that was open.
+/// A circuit that has closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedCircuit {
-    /// Which failure it was about.
+    /// The failure that it was about.
     pub fingerprint: Fingerprint,
     /// When it opened.
     pub opened_at: Time,
@@ -88,11 +88,12 @@ pub struct ClosedCircuit {
 pub enum Closing {
     /// A probe completed.
     Probe,
-    /// Another execution completed that uses what the circuit is about, and began after it opened.
+    /// Another execution completed that uses the same registry, workflow or cluster, and began after the circuit
+    /// opened.
     Success,
-    /// Neither a failure of its kind nor a probe came for long.
+    /// Neither a failure of its kind nor a probe came for a long time.
     Quiet,
-    /// The settings or what is left of the history do not open it any more.
+    /// With the present settings and history it would not open any more.
     Forgotten,
 }
 
@@ -109,18 +110,18 @@ impl Closing {
     }
 }
 
-/// The circuits, as a decision sees them. The default is that none is open, none was, and few fail.
+/// The circuits, as a decision sees them. By default none is open, none was, and few targets fail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Circuits(Option<Arc<Seen>>);
 
-/// What is seen of the circuits at a moment.
+/// The circuits at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Those that are open, in the order of their fingerprints.
+    /// The open circuits, in the order of their fingerprints.
     pub open: Vec<OpenCircuit>,
-    /// Those that closed a short time ago, at most one of each fingerprint.
+    /// The circuits that closed a short time ago, at most one of each fingerprint.
     pub closed: Vec<ClosedCircuit>,
-    /// How many targets have failed of those that finished, where that is too large a share (section 13.6).
+    /// How many of the finished targets have failed, if that share is too large (section 13.6).
     pub degraded: Option<Share>,
 }
 
@@ -142,25 +143,26 @@ impl Circuits {
         self.0.iter().flat_map(|seen| &seen.closed)
     }
 
-    /// Returns how many targets have failed of those that finished, while that share puts off triage.
+    /// Returns how many of the finished targets have failed, while that share delays triage.
     #[must_use]
     pub fn degraded(&self) -> Option<Share> {
         self.0.as_ref().and_then(|seen| seen.degraded)
     }
 
-    /// Tells whether a failure with this fingerprint that ended at a time is shared: its circuit was open then.
+    /// Returns whether a failure with this fingerprint that ended at this time is shared: its circuit was open then.
     #[must_use]
     pub fn is_open_for(&self, fingerprint: &Fingerprint, at: Time) -> bool {
         self.of(fingerprint).is_some_and(|circuit| circuit.opened_at <= at && circuit.is_open(at))
     }
 
-    /// Returns the circuit that holds, at a time, what failed with this fingerprint last.
+    /// Returns the circuit that holds, at a time, schedules whose last failure has this fingerprint.
     #[must_use]
     pub fn holding(&self, failed_last_with: Option<&Fingerprint>, now: Time) -> Option<&OpenCircuit> {
         self.of(failed_last_with?).filter(|circuit| circuit.holds(now))
     }
 
-    /// Returns when the circuit closed that held what failed with this fingerprint at a time, and why.
+    /// Returns when and why the circuit closed that held schedules whose last failure, at this time, has this
+    /// fingerprint.
     #[must_use]
     pub fn closing(&self, failed_last_with: &Fingerprint, failed_at: Time, now: Time) -> Option<(Time, Closing)> {
         let quiet = self.of(failed_last_with).filter(|circuit| !circuit.is_open(now));
@@ -177,11 +179,11 @@ impl Circuits {
     }
 }
 
-/// Returns when a schedule that a circuit held goes on after the circuit closed: within one base cooldown, and after
-/// each closing at another place of it.
+/// Returns when a held schedule continues after the circuit closed: within one base cooldown, at another point of it
+/// after each closing.
 #[must_use]
 pub fn goes_on_at(schedule: &Uid, closed_at: Time, base: Duration) -> Time {
-    // The low half of a time says which closing it is.
+    // The low half of a time identifies the closing.
     let occasion = u32::try_from(closed_at.timestamp() & i64::from(u32::MAX)).unwrap_or_default();
     after(closed_at, Duration::from_secs(share_of(&schedule.to_string(), occasion, base.as_secs())))
 }

@@ -1,4 +1,4 @@
-//! How an execution ends, as its status will say it.
+//! How an execution ends, as its status records it.
 
 mod skip;
 mod summary;
@@ -18,8 +18,8 @@ use crate::run::Outcome;
 pub use skip::{Conflict, Remediation, Skip};
 pub use summary::undeclared;
 
-/// The reason of the condition `Succeeded` of an execution that a person has cancelled. `failureDetails.reason` is one
-/// of the seven all the same.
+/// The reason of the condition `Succeeded` of an execution that a person has cancelled. `failureDetails.reason` is
+/// still one of the seven.
 pub const CANCELLED: &str = "Cancelled";
 
 /// What a failure does to the counter of its target (section 7).
@@ -27,44 +27,45 @@ pub const CANCELLED: &str = "Cancelled";
 pub struct Charge {
     /// `status.consecutiveFailures`.
     pub consecutive_failures: u32,
-    /// When the next one may run, in whole seconds: `status.nextAllowedExecution`, but where it exhausts its target.
+    /// When the next execution may run, in whole seconds (`status.nextAllowedExecution`, unless the failure exhausts
+    /// its target).
     pub next_allowed_execution: Option<Time>,
-    /// Whether it is one too many: from then on the target is exhausted.
+    /// Whether the failure reaches the limit: from then on the target is exhausted.
     pub exhausts: bool,
 }
 
-/// A failure, as `status.failureDetails` will say it.
+/// A failure, as `status.failureDetails` records it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// Which of the seven.
+    /// The reason, one of seven.
     pub reason: FailureReason,
-    /// What happened, in the words of whoever reported it.
+    /// What happened, in the words of its source.
     pub message: Box<str>,
     /// Whether anything of the workflow ran, and how that is known.
     pub started: Started,
-    /// The task that failed or was stopped, where one was.
+    /// The task that failed or was stopped, if any.
     pub task: Option<FailedTask>,
-    /// How far the run was, where it was known how many tasks it has.
+    /// How far the run was, if the number of its tasks was known.
     pub tasks: Option<TaskCount>,
     /// The time of the failure.
     pub failed_at: Time,
     /// How long the execution had run; zero where it never did.
     pub ran_for: Duration,
-    /// The number of the run that was tried, where the status does not have it yet.
+    /// The number of the run that was tried, if the status does not have it yet.
     pub number: Option<RunNumber>,
-    /// What Tekton said of the run, where there was one.
+    /// What Tekton reported of the run, if there was one.
     pub outcome: Option<Outcome>,
-    /// Whether a person cancelled it. Where nothing had run, it then does not count (section 7).
+    /// Whether a person cancelled it. If nothing had run, it does not count (section 7).
     pub cancelled: bool,
-    /// How far it had come.
+    /// How far the execution had come.
     pub stage: Stage,
-    /// What it has in common with others (section 13.1); none until its end is written.
+    /// Its fingerprint (section 13.1); none until its end is written.
     pub fingerprint: Option<Fingerprint>,
-    /// Whether nothing of it ran and others fail likewise (section 13.5): the next one waits, and it does not count.
+    /// Whether nothing of it ran and others fail alike (section 13.5): it does not count, but the next execution waits.
     pub shared_outage: bool,
     /// What it does to the counter of its target.
     pub charge: Charge,
-    /// Which attempt it was and why there is no other, where there is a retry policy.
+    /// Which attempt it was and why there is no other, if there is a retry policy.
     pub tried: Option<Box<Tried>>,
 }
 
@@ -75,7 +76,7 @@ pub struct Tried {
     pub attempt: u32,
     /// How many there could be.
     pub of: u32,
-    /// How it ended; none where it has never begun.
+    /// How it ended; none if it never began.
     pub end: Option<AttemptEnd>,
     /// Why there is no other.
     pub stop: Stop,
@@ -88,7 +89,7 @@ impl Failure {
         if self.cancelled { CANCELLED } else { self.reason.as_str() }
     }
 
-    /// Tells how it blocks its target from its end on, where it does.
+    /// Returns how the failure blocks its target, if it does.
     #[must_use]
     pub fn blocks(&self) -> Option<BlockReason> {
         if self.was_execution_failure() {
@@ -98,7 +99,7 @@ impl Failure {
         }
     }
 
-    /// Returns what of it its fingerprint is made of.
+    /// Returns the facts that its fingerprint is made of.
     #[must_use]
     pub fn symptoms(&self) -> Symptoms<'_> {
         Symptoms {
@@ -110,34 +111,34 @@ impl Failure {
         }
     }
 
-    /// Tells whether others can fail likewise for the same cause outside of them: nothing of it ran, nobody cancelled
-    /// it, and it was not merely too late for its turn.
+    /// Returns whether others can fail alike for the same external cause: nothing of it ran, nobody cancelled it, and
+    /// it was not merely too late for its turn.
     #[must_use]
     pub fn may_be_shared(&self) -> bool {
         let is_too_late = self.stage == Stage::Asking && self.reason == FailureReason::DeadlineExceeded;
         !self.was_execution_failure() && !self.cancelled && !is_too_late
     }
 
-    /// Tells whether something of the workflow ran, or nobody can tell (`wasExecutionFailure`).
+    /// Returns whether something of the workflow ran, or that is unknown (`wasExecutionFailure`).
     #[must_use]
     pub fn was_execution_failure(&self) -> bool {
         self.started.may_have_run()
     }
 }
 
-/// A success, as the status will say it.
+/// A success, as the status records it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Success {
     /// When the run finished.
     pub completed_at: Time,
     /// How long the execution had run.
     pub ran_for: Duration,
-    /// What Tekton said of the run.
+    /// What Tekton reported of the run.
     pub outcome: Outcome,
     /// Whether anything of the workflow ran, and how that is known: all of its tasks may have been skipped.
     pub started: Started,
-    /// How its last attempt ended, where there is a retry policy.
+    /// How its last attempt ended, if there is a retry policy.
     pub attempt: Option<Box<AttemptEnd>>,
-    /// How far the run was, where it was known how many tasks it has.
+    /// How far the run was, if the number of its tasks was known.
     pub tasks: Option<TaskCount>,
 }

@@ -1,92 +1,92 @@
-//! Whether anything of a workflow ran: three answers, each with what it rests on (section 9).
+//! Whether anything of a workflow ran: three answers, each with its evidence (section 9).
 
 use std::fmt;
 
 use crate::Time;
 
-/// The answer. Names and times in it are as whoever observed them wrote them.
+/// The answer. Names and times in it are as their source wrote them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Started {
     /// It is proven that nothing ran.
     NotStarted(Absence),
     /// A step ran.
     Started(Proof),
-    /// Nobody can tell. It counts as if something had run: the unsafe direction is to repeat it.
+    /// Unknown. It counts as if something had run: to repeat it is the unsafe direction.
     Unknown(Doubt),
 }
 
-/// The answer in a word, from the harmless to the worst.
+/// The answer as one word, from the harmless to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ran {
     /// It is proven that nothing ran.
     No,
-    /// Nobody can tell.
+    /// It is unknown whether something ran.
     Unknown,
     /// A step ran.
     Yes,
 }
 
-/// How it is known that nothing ran.
+/// The proof that nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Absence {
     /// No run was handed to Tekton.
     NoRun,
-    /// No task was ever made of the run.
+    /// Tekton never made a task of the run.
     NoTaskRun,
-    /// Tasks were made, and their steps were only ever waiting.
+    /// Tekton made tasks, and their steps were only ever waiting.
     OnlyWaited,
 }
 
-/// How it is known that a step ran.
+/// The proof that a step ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// What was seen.
     pub sign: Sign,
-    /// Of which task and step, and with which container or since when.
+    /// The task and step, and the container or the time.
     pub words: Box<str>,
-    /// When the step started, where that is known.
+    /// When the step started, if that is known.
     pub at: Option<Time>,
 }
 
-/// What shows that a step ran.
+/// The kind of proof that a step ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sign {
     /// It was seen running.
     StepRunning,
-    /// It ended, and the container that it ended in has an id: others are invented.
+    /// It ended in a container with an id: an end without one is invented.
     StepEnded,
     /// The pod of a running task was replaced, so its steps ran, and ran again.
     PodReplaced,
 }
 
-/// Why nobody can tell.
+/// Why it is unknown whether anything ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// The run is gone, and what it made with it.
+    /// The run and everything that Tekton made for it is gone.
     RunGone,
-    /// Something of this name was made that only its own controller understands: a custom run, a pipeline in the
+    /// An object of this name was made that only its own controller understands: a custom run, or a pipeline in the
     /// pipeline.
     Opaque(Box<str>),
     /// A task of this name is gone.
     Vanished(Box<str>),
     /// A task of this name is not finished.
     Unfinished(Box<str>),
-    /// A step of this task ended without a container, or a container of its pod left `waiting` otherwise unseen.
+    /// A step of this task ended without a container, or left `waiting` unseen.
     Ambiguous(Box<str>),
     /// This task was not followed without a gap: the operator was restarted, or its watch interrupted.
     Unfollowed(Box<str>),
     /// The pod of this task is gone, and its last state has not been seen.
     Unseen(Box<str>),
-    /// The run made more than can be followed.
+    /// The run has more descendants than can be followed.
     TooMany,
-    /// What the run made could not be read.
+    /// The descendants of the run could not be read.
     Unread,
-    /// Of this earlier attempt something ran, or nobody could tell.
+    /// In this earlier attempt something ran, or that is unknown.
     Attempt(u32),
 }
 
 impl Ran {
-    /// All of them.
+    /// All words.
     pub const ALL: [Self; 3] = [Self::No, Self::Unknown, Self::Yes];
 
     /// Returns the word of conditions.
@@ -101,13 +101,13 @@ impl Ran {
 }
 
 impl Started {
-    /// Tells whether something ran, or nobody can tell: `wasExecutionFailure` of a failure.
+    /// Returns whether something ran, or that is unknown: `wasExecutionFailure` of a failure.
     #[must_use]
     pub fn may_have_run(&self) -> bool {
         !matches!(self, Self::NotStarted(_))
     }
 
-    /// Returns the answer in a word.
+    /// Returns the answer as one word.
     #[must_use]
     pub fn ran(&self) -> Ran {
         match self {
@@ -165,7 +165,7 @@ impl Absence {
 }
 
 impl Sign {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::StepRunning, Self::StepEnded, Self::PodReplaced];
 
     /// Returns the word for programs.
@@ -180,7 +180,7 @@ impl Sign {
 }
 
 impl Proof {
-    /// A step was seen running since a time, as whoever saw it wrote it.
+    /// A step was seen running since a time, in the spelling of its source.
     #[must_use]
     pub fn running(task_run: &str, step: &str, since: &str, at: Option<Time>) -> Self {
         let words = format!("step {step} of TaskRun {task_run} was seen running, since {since}").into();
@@ -227,7 +227,7 @@ impl Doubt {
         }
     }
 
-    /// Tells whether another look, a little later, may find an answer.
+    /// Returns whether another examination, a little later, may find an answer.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Unfinished(_) | Self::Unseen(_))

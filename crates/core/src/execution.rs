@@ -1,4 +1,4 @@
-//! One execution (a `WorkflowExecution` object), as far as decisions need it.
+//! One execution (a `WorkflowExecution` object), with the fields that decisions need.
 
 mod word;
 
@@ -21,81 +21,84 @@ use crate::schedule::ChildOf;
 use crate::tries::Trouble;
 use crate::waiting::Pause;
 
-/// What the index keeps of one `WorkflowExecution`. What few of them have is boxed: there are tens of thousands.
+/// What the index keeps of one `WorkflowExecution`. Fields that few executions have are boxed: there are tens of
+/// thousands of executions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
     /// Which object it is.
     pub id: ExecutionId,
-    /// The version that was seen; what a write to it carries back.
+    /// The version that was seen; a write carries it back.
     pub version: Version,
-    /// When the API server made it; the oldest of several rivals goes first.
+    /// When the API server created it; the oldest of several rivals goes first.
     pub created: Time,
-    /// Whether its deletion has begun (something else's finalizer still holds it).
+    /// Whether its deletion has begun (a finalizer of another controller still holds it).
     pub deleting: bool,
     /// `spec.workflowRef.workflowId`.
     pub workflow_id: Arc<str>,
-    /// What it runs, as far as fingerprints need it.
+    /// What it runs, for fingerprints.
     pub origin: Arc<Origin>,
     /// Which bundle it runs (`spec.workflowRef.containerImage` and `containerDigest`).
     pub bundle: Bundle,
-    /// `status.runSequence`: the number of the run that it tried last. While it is undecided: has tried and given up.
+    /// `status.runSequence`: the number of the run that it tried last. While it is undecided: the number that it has
+    /// given up.
     pub run_sequence: Option<RunNumber>,
-    /// `spec.executionConfig.timeout`, where it can be read.
+    /// `spec.executionConfig.timeout`, if it can be read.
     pub timeout: Option<Duration>,
     /// `spec.ttlSecondsAfterFinished`.
     pub ttl: Option<Duration>,
     /// `spec.recoveryOf`: the name of the execution in the same namespace whose failure this one is to repair.
     pub recovery_of: Option<Box<str>>,
-    /// Its retry policy, where it has one and has not ended, with its attempts.
+    /// Its retry policy with its attempts, if it has one and has not ended.
     pub retry: Option<Box<Retry>>,
-    /// `spec.clearance`, where somebody has set it.
+    /// `spec.clearance`, if it is set.
     pub clearance: Option<Box<Clearance>>,
-    /// `spec.cancellation`, where somebody has set it.
+    /// `spec.cancellation`, if it is set.
     pub cancellation: Option<Box<Cancellation>>,
-    /// The pause of its namespace or of its target's, where there is one.
+    /// The pause of its namespace or of its target's namespace, if there is one.
     pub paused: Option<Arc<Pause>>,
-    /// Whether its run lives in another execution namespace: then it is another operator's, and left alone.
+    /// Whether its run lives in another execution namespace: then another operator owns it, and this one ignores it.
     pub elsewhere: bool,
-    /// What its status says that it waits for (the condition `Waiting`), where it does.
+    /// The condition `Waiting` of its status, if it is set.
     pub waiting_shown: Option<Box<WaitingShown>>,
-    /// Whether its status says that its target drains (`TargetLocked`), or, after the end, what is true before it only.
+    /// Whether its status shows that its target drains (`TargetLocked`), or, after the end, a condition that is true
+    /// only before it.
     pub draining_shown: bool,
     /// The reason of its condition `Blocked`, also the one that its recovery gives it
     /// ([`RECOVERED`](crate::standing::RECOVERED)).
     pub blocked_shown: Option<Box<str>>,
-    /// What its status says of its run while it goes on.
+    /// What its status shows of its run while it is Running.
     pub run_shown: RunShown,
-    /// Where it stands.
+    /// Its phase, with the fields of that phase.
     pub state: ExecutionState,
-    /// What it is to the schedule that made it, where one did.
+    /// Its relation to the schedule that made it, if one did.
     pub child: Option<Box<ChildOf>>,
-    /// What this process remembers of it. Most have ended, and of these there is nothing to remember.
+    /// What this process remembers of it. Most executions have ended, and need no memory.
     pub memory: Option<Box<ExecutionMemory>>,
 }
 
-/// What this process remembers of an execution, beside what its object says. A process that begins remembers nothing.
+/// What this process remembers of an execution, in addition to its object. A new process remembers nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecutionMemory {
     /// Since when it has been seen to wait, while it is undecided.
     pub waits_since: Option<Time>,
-    /// When its run was first tried to be created, without the time in which nobody tried (see
+    /// When its run was first tried to be created, without the time in which no process tried (see
     /// [`tries`](crate::tries)). None while this process does not try.
     pub first_try: Option<Time>,
-    /// The create of its run that the API server refused, where it did, until that is written to the status.
+    /// The refused create of its run, until that is written to the status.
     pub refusal: Option<Refusal>,
-    /// When its status was last told how far its run is.
+    /// When its progress was last written to its status.
     pub progress_shown_at: Option<Time>,
-    /// What its run waited for in this attempt as the status was told, and when last: one entry for each kind of wait.
+    /// The waits of its run in this attempt that its status has shown, each with the last time.
     pub waits_shown: Vec<(Wait, Time)>,
-    /// What is known of its run, where this process has seen the run vanish or has deleted it.
+    /// What is known of its run, if this process has seen the run vanish or has deleted it.
     pub lost_proof: Option<Lost>,
-    /// What the conditions of its retry policy have said of its last attempt, where they were asked.
+    /// The answers of the conditions of its retry policy on its last attempt, if they were asked.
     pub answers: Option<Box<Answers>>,
-    /// The number of its run, where its status lost the name of the run: the next status names the run again.
+    /// The number of its run, if its status lost the name of the run: the next status names the run again.
     pub found_run: Option<RunNumber>,
 }
 
-/// What is remembered of most executions.
+/// The memory of an execution without any.
 static NOTHING: ExecutionMemory = ExecutionMemory {
     waits_since: None,
     first_try: None,
@@ -108,8 +111,8 @@ static NOTHING: ExecutionMemory = ExecutionMemory {
 };
 
 impl ExecutionMemory {
-    /// Returns what of it outlives a new version of the execution, if anything does. What belongs to one attempt ends
-    /// with it: a refusal that outlived its attempt would use up the next.
+    /// Returns the part that survives a new version of the execution, if any. What belongs to one attempt ends with it:
+    /// a refusal that survived its attempt would use up the next.
     #[must_use]
     pub fn kept(self, was: &Execution, is: &Execution) -> Option<Box<Self>> {
         use ExecutionState::{Running, Undecided};
@@ -126,113 +129,113 @@ impl ExecutionMemory {
         (kept != NOTHING).then(|| Box::new(kept))
     }
 
-    /// Forgets what came of earlier tries to create its run.
+    /// Forgets the outcome of earlier tries to create its run.
     pub fn forget_tries(&mut self) {
         (self.refusal, self.first_try) = (None, None);
     }
 }
 
-/// What is known of a run that is not there any more.
+/// What is known of a run that does not exist any more.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lost {
-    /// It vanished; with what is known of whether anything of it ran.
+    /// It vanished, with the evidence whether anything of it ran.
     Vanished(Started),
-    /// This process has deleted it, as it could not be released; with what stood in the way.
+    /// This process has deleted it, because it could not be released, for this reason.
     Unreleased(Trouble),
 }
 
 impl Lost {
-    /// Tells whether it is known that nothing of the run ran.
+    /// Returns whether it is known that nothing of the run ran.
     #[must_use]
     pub fn never_started(&self) -> bool {
         matches!(self, Self::Unreleased(_) | Self::Vanished(Started::NotStarted(_)))
     }
 }
 
-/// What the status of an execution says that it waits for.
+/// What the status of an execution shows that it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingShown {
     /// The reason of the condition.
     pub reason: Box<str>,
-    /// For how long its run has been tried to be created; zero where nothing is said of it.
+    /// For how long its run has been tried to be created; zero if the status does not mention it.
     pub tried: Duration,
 }
 
-/// What the status of an execution says of its run while it goes on.
+/// What the status of an execution shows of its run while it is Running.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunShown {
-    /// The proof that a step of it ran, where there is one.
+    /// The proof that a step of it ran, if there is one.
     pub proof: Option<Box<Proof>>,
-    /// How many of its tasks are done, where it is known how many there are.
+    /// How many of its tasks are done, if their number is known.
     pub tasks: Option<TaskCount>,
-    /// What the execution waits for, where it waits for something.
+    /// What the execution waits for, if anything.
     pub awaits: Option<Box<AwaitingShown>>,
 }
 
-/// A person's wish that an execution stops.
+/// A cancellation: a person asks for the execution to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancellation {
     /// Why.
     pub reason: Box<str>,
-    /// Who, as the API server knows them.
+    /// The user name, as the API server knows it.
     pub requested_by: Box<str>,
-    /// What the status says where no policy guarded it when it was seen (condition `Unguarded`).
+    /// The condition `Unguarded`, if no policy guarded the cancellation when it was seen.
     pub unguarded: Option<Unguarded>,
 }
 
 impl Cancellation {
-    /// Returns who asked for it, as far as that is known.
+    /// Returns who asked for it, and whether that name was checked.
     #[must_use]
     pub fn author(&self) -> String {
         author(&self.requested_by, self.unguarded)
     }
 }
 
-/// A person's word that what this execution and those before it left behind is in order (section 10).
+/// A clearance: a person confirms that the target is clean, up to and including this execution (section 10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clearance {
     /// Why.
     pub reason: Box<str>,
-    /// Who, as the API server knows them.
+    /// The user name, as the API server knows it.
     pub cleared_by: Box<str>,
-    /// What the status says of what it has done.
+    /// The recorded effect.
     pub recorded: Recorded,
-    /// What the status says where no policy guarded it when it was seen (condition `Unguarded`).
+    /// The condition `Unguarded`, if no policy guarded the clearance when it was seen.
     pub unguarded: Option<Unguarded>,
 }
 
 impl Clearance {
-    /// Returns who cleared, as far as that is known.
+    /// Returns who cleared, and whether that name was checked.
     #[must_use]
     pub fn author(&self) -> String {
         author(&self.cleared_by, self.unguarded)
     }
 }
 
-/// What the status of an execution says of its clearance.
+/// The effect of a clearance, as the status of its execution records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// Nothing yet.
     Not,
-    /// That it has lifted a block.
+    /// It has lifted a block.
     Effective,
-    /// That it came when nothing was blocked (condition `ClearanceIneffective`).
+    /// Nothing was blocked when it came (condition `ClearanceIneffective`).
     Ineffective,
 }
 
-/// Where an execution stands: its phase, with what that phase brings.
+/// The phase of an execution, with the fields of that phase.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExecutionState {
     /// No phase, or Pending.
     Undecided {
-        /// What makes its spec unusable, where something does (rule 0).
+        /// What makes its spec unusable, if anything (rule 0).
         unusable: Option<Box<str>>,
         /// `spec.startBefore`.
         start_before: Option<Time>,
     },
     /// Phase Running: committed to a run.
     Running {
-        /// The run that it committed to. None only where something else wrote the status.
+        /// The run that it committed to. None only if another program wrote the status.
         run: Option<RunId>,
         /// `status.startTime`.
         started_at: Option<Time>,
@@ -246,19 +249,20 @@ pub enum ExecutionState {
     },
     /// Phase Failed.
     Failed(FailedState),
-    /// Phase Skipped: never an execution in the sense of the history.
+    /// Phase Skipped: such an execution is not part of the history.
     Skipped {
         /// `status.completionTime`.
         completed_at: Option<Time>,
     },
 }
 
-/// What the status of a Failed execution says. Every time may be missing: another version may have written it.
+/// The failure in the status of a Failed execution. Every time may be missing, because another version may have written
+/// the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedState {
     /// `status.failureDetails.reason`.
     pub reason: FailureReason,
-    /// `status.failureDetails.wasExecutionFailure`; true where that is missing, as then nobody can tell.
+    /// `status.failureDetails.wasExecutionFailure`; true if it is missing, because then nobody knows.
     pub was_execution_failure: bool,
     /// Whether a person cancelled it (the reason `Cancelled` of its condition `Succeeded`).
     pub cancelled: bool,
@@ -268,14 +272,14 @@ pub struct FailedState {
     pub completed_at: Option<Time>,
     /// `status.nextAllowedExecution`.
     pub next_allowed_execution: Option<Time>,
-    /// `status.failureDetails.fingerprint`, where it can be read.
+    /// `status.failureDetails.fingerprint`, if it can be read.
     pub fingerprint: Option<Fingerprint>,
     /// `status.failureDetails.sharedOutage`: it failed before anything ran, while others did too. It does not count.
     pub shared_outage: bool,
 }
 
 impl Execution {
-    /// Returns an execution with no phase and nothing special about it.
+    /// Returns an execution without a phase and with default fields.
     #[must_use]
     pub fn undecided(id: ExecutionId, version: Version, created: Time) -> Self {
         Self {
@@ -311,12 +315,12 @@ impl Execution {
         self.memory.as_deref().unwrap_or(&NOTHING)
     }
 
-    /// Returns what this process remembers of it, to add something.
+    /// Returns what this process remembers of it, to add to it.
     pub fn remember(&mut self) -> &mut ExecutionMemory {
         self.memory.get_or_insert_default()
     }
 
-    /// Returns the attempt that it waits for, where it is Running and between two.
+    /// Returns the attempt that it waits for, if it is Running and between two attempts.
     #[must_use]
     pub fn next_attempt(&self) -> Option<NextAttempt> {
         let (ExecutionState::Running { started_at, .. }, Some(retry)) = (&self.state, &self.retry) else { return None };
@@ -326,19 +330,19 @@ impl Execution {
         Some(NextAttempt { attempt: retry.current(), of: retry.policy.max_attempts, not_before, ends_by })
     }
 
-    /// Tells whether it runs the same as another: the same workflow, or another one from the same bundle.
+    /// Returns whether it runs the same as another execution: the same workflow, or another one from the same bundle.
     #[must_use]
     pub fn runs_the_same_as(&self, other: &Self) -> bool {
         self.workflow_id == other.workflow_id || self.bundle.is_same(other.bundle)
     }
 
-    /// Tells whether it analyses why others failed: it says nothing of whether workflows can run.
+    /// Returns whether it is an analysis of a triage. Its end is no evidence of whether workflows can run.
     #[must_use]
     pub fn analyses(&self) -> bool {
         self.child.as_ref().is_some_and(|child| child.analyses)
     }
 
-    /// Tells whether its phase is final.
+    /// Returns whether its phase is final.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         matches!(
@@ -347,43 +351,44 @@ impl Execution {
         )
     }
 
-    /// Returns when it ended, where it has ended and its status says when.
+    /// Returns when it ended, if it has ended and its status has the time.
     #[must_use]
     pub fn ended_at(&self) -> Option<Time> {
         match &self.state {
             ExecutionState::Undecided { .. } | ExecutionState::Running { .. } => None,
             ExecutionState::Completed { completed_at, .. } | ExecutionState::Skipped { completed_at } => *completed_at,
-            // Its failure counts from `failedAt`; `completionTime` is the same, but in a status of somebody else.
+            // Its failure counts from `failedAt`. `completionTime` is the same, unless another program wrote the
+            // status.
             ExecutionState::Failed(failed) => failed.failed_at.or(failed.completed_at),
         }
     }
 
-    /// Returns for how long its run has been tried to be created, by this process and those before it, where this
-    /// process tries.
+    /// Returns for how long its run has been tried to be created, by this process and those before it, if this process
+    /// tries.
     #[must_use]
     pub fn tried_for(&self, now: Time) -> Option<Duration> {
         self.recall().first_try.map(|first| (now - first).to_std().unwrap_or_default())
     }
 
-    /// Tells whether it waits for its decision: no phase or Pending, and not on its way out.
+    /// Returns whether it waits for its decision: no phase or Pending, and not being deleted.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
         matches!(self.state, ExecutionState::Undecided { .. }) && !self.deleting
     }
 
-    /// Tells whether its status says that it will never commit to this run of its own.
+    /// Returns whether its status shows that it will never commit to this run of its own.
     #[must_use]
     pub fn has_given_up(&self, run: &Run) -> bool {
         self.is_undecided() && self.run_sequence.is_some_and(|given_up| run.number <= given_up)
     }
 
-    /// Tells whether it is committed to this run and not yet terminal.
+    /// Returns whether it is committed to this run and not yet terminal.
     #[must_use]
     pub fn is_running(&self, candidate: &RunId) -> bool {
         self.is_running_on(&candidate.uid)
     }
 
-    /// Tells whether it is committed to the run with this uid and not yet terminal.
+    /// Returns whether it is committed to the run with this uid and not yet terminal.
     #[must_use]
     pub fn is_running_on(&self, candidate: &Uid) -> bool {
         matches!(&self.state, ExecutionState::Running { run: Some(run), .. } if run.uid == *candidate)

@@ -1,7 +1,7 @@
-//! Why an execution is decided on as it is: what each rule found, which numbers it compared, and when that changes.
+//! Explains a decision: what each rule found, which numbers it compared, and when that changes.
 //!
-//! This is no second reading of the rules: it is what they said when they were asked for the decision. The status, the
-//! event and the log line of a skip are the words of the rule that decided, so they cannot disagree.
+//! The explanation is recorded while the rules decide; it does not judge a second time. The status, the event and the
+//! log line of a skip are the words of the rule that decided, so they cannot disagree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,18 +13,18 @@ use crate::verdict::Verdict;
 /// What a rule found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
-    /// It says nothing, and the next rule is asked.
+    /// It does not match, and the next rule is asked.
     Passes {
         /// What was compared.
         because: Cow<'static, str>,
-        /// The first moment at which time alone makes it say something.
+        /// The first moment at which it matches by time alone.
         until: Option<Time>,
     },
     /// It decides.
     Decides {
-        /// What it says.
+        /// The verdict.
         verdict: Verdict,
-        /// The first moment at which time alone makes it say nothing any more.
+        /// The first moment at which it stops matching by time alone.
         until: Option<Time>,
     },
 }
@@ -38,7 +38,7 @@ impl Finding {
         }
     }
 
-    /// Makes a finding of a rule that says nothing, whatever the time.
+    /// Makes a finding of a rule that does not match, at any time.
     pub(crate) fn passes(because: impl Into<Cow<'static, str>>) -> Self {
         Self::Passes { because: because.into(), until: None }
     }
@@ -61,7 +61,7 @@ pub struct Judgement {
     pub asked: Vec<(&'static str, Finding)>,
 }
 
-/// The name of what decides when no rule does.
+/// The name shown when no rule decided.
 pub const OTHERWISE: &str = "6 otherwise";
 
 impl Judgement {
@@ -80,7 +80,7 @@ impl Judgement {
         self.asked.iter().filter_map(|(_, finding)| finding.until()).min()
     }
 
-    /// Tells what each rule found, in order; the last one decided.
+    /// Returns what each rule found, in order; the last one decided.
     #[must_use]
     pub fn told(&self, target: &str) -> Vec<Told> {
         let told = |(rule, finding): &(&'static str, Finding)| {
@@ -97,7 +97,7 @@ impl Judgement {
         all
     }
 
-    /// Tells a person what each rule found, a line for each.
+    /// Returns what each rule found as text, a line for each.
     #[must_use]
     pub fn explain(&self, target: &str) -> String {
         self.told(target).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

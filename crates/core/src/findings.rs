@@ -1,21 +1,20 @@
-//! What was found of a run that failed, when it had ended: whether anything of it ran, and why it failed (section
-//! 9).
+//! The result of examining a failed run: whether anything of it ran, and why it failed (section 9).
 
 use crate::evidence::{Doubt, Started};
 use crate::reason::FailureReason;
 
-/// What a look at a run that failed has found.
+/// The result of examining a failed run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
     /// Whether anything ran.
     pub started: Started,
     /// Why it failed.
     pub cause: Cause,
-    /// What it waited for in vain, where that was seen.
+    /// What it waited for in vain, if that was seen.
     pub waited: Option<Waited>,
-    /// Whether its bundle never gave a pipeline, for one of several causes of which nobody says which.
+    /// Whether its bundle never gave a pipeline, for one of several causes that Tekton does not distinguish.
     pub unresolved: bool,
-    /// Whether it ended because somebody cancelled it or a task of it.
+    /// Whether it ended because a person cancelled it or one of its tasks.
     pub was_cancelled: bool,
     /// How many tasks of the pipeline were done.
     pub completed_tasks: u16,
@@ -24,11 +23,11 @@ pub struct Findings {
 /// Why a run failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cause {
-    /// Which of the seven.
+    /// The reason, one of seven.
     pub reason: FailureReason,
-    /// What Tekton says, cut to a limit.
+    /// What Tekton reported, cut to a limit.
     pub message: Box<str>,
-    /// The task that failed or was stopped, where one was.
+    /// The task that failed or was stopped, if any.
     pub task: Option<FailedTask>,
 }
 
@@ -39,20 +38,20 @@ pub struct FailedTask {
     pub name: Box<str>,
     /// Its place in the pipeline, counted from 0; finally tasks come after the others.
     pub index: u32,
-    /// The step that failed, where one is to blame.
+    /// The step that failed, if one did.
     pub step: Option<Box<str>>,
-    /// The exit code of the container that failed, where one really ended.
+    /// The exit code of the container that failed, if one really ended.
     pub exit_code: Option<i32>,
-    /// The host of the image that could not be pulled, where that is why and the task names it.
+    /// The host of the image that could not be pulled, if that is the cause and the task names the image.
     pub registry: Option<Box<str>>,
 }
 
 /// What a run of which nothing started was waiting for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waited {
-    /// Which of the seven that is.
+    /// The reason for it, one of seven.
     pub reason: FailureReason,
-    /// Names it for people.
+    /// Its name for people.
     pub words: Box<str>,
 }
 
@@ -71,7 +70,7 @@ pub enum Wait {
     Node,
     /// An image.
     Image,
-    /// The pod, for no known cause.
+    /// The pod, for an unknown cause.
     Pod,
 }
 
@@ -85,7 +84,7 @@ pub struct TaskCount {
 }
 
 impl Findings {
-    /// What is known of a run that could not be looked at.
+    /// Returns the findings for a run that could not be examined.
     #[must_use]
     pub fn unread(message: Box<str>) -> Self {
         Self {
@@ -98,7 +97,7 @@ impl Findings {
         }
     }
 
-    /// Tells whether another look, a little later, may find more.
+    /// Returns whether another examination, a little later, may find more.
     #[must_use]
     pub fn may_change(&self) -> bool {
         matches!(&self.started, Started::Unknown(doubt) if doubt.may_pass())
@@ -106,7 +105,7 @@ impl Findings {
 }
 
 impl Wait {
-    /// Returns the reason of a failure for having waited for this in vain.
+    /// Returns the reason of a failure that waited for this in vain.
     #[must_use]
     pub fn reason(self) -> FailureReason {
         match self {
@@ -116,7 +115,7 @@ impl Wait {
         }
     }
 
-    /// Names it for people.
+    /// Returns its name for people.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

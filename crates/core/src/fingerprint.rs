@@ -1,8 +1,8 @@
 //! Fingerprints: what a failure has in common with others (section 13.1).
 //!
 //! A fingerprint is `<reason>/<subject>`. The subject is what is to blame: a registry, the cluster, or a version of a
-//! workflow. It is computed once, when an execution ends, from what was found of its run and never from free text. It
-//! knows neither circuits nor schedules: circuits ask which success refutes a failure.
+//! workflow. It is computed once, when an execution ends, from the findings and never from free text. Fingerprints do
+//! not depend on circuits or schedules; circuits ask which success refutes a failure.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::backoff::draw;
 use crate::findings::FailedTask;
 use crate::reason::FailureReason;
 
-/// Most characters of a fingerprint, as `failureDetails.fingerprint` may have them. What goes beyond is cut: two
-/// failures that differ only there are one.
+/// The most characters of a fingerprint, as in `failureDetails.fingerprint`. A longer one is cut, so two failures that
+/// differ only behind that count as one.
 pub const LONGEST: usize = 320;
-/// The reason of a child that the API server refused: it was never an execution, so no circuit knows it.
+/// The reason of a child that the API server refused: it was never an execution, so circuits ignore it.
 const REFUSED: &str = "Refused";
-/// The subject of what is wrong for everybody.
+/// The subject of a failure that concerns the whole cluster.
 const CLUSTER: &str = "cluster";
 const REGISTRY: &str = "registry/";
 const WORKFLOW: &str = "workflow/";
@@ -25,8 +25,8 @@ const DEFAULT_REGISTRY: &str = "docker.io";
 /// Another name of the same host.
 const DEFAULT_REGISTRY_INDEX: &str = "index.docker.io";
 
-/// What a failure has in common with others. One pointer wide, since tens of thousands of records have one, and shared
-/// by those that say the same.
+/// What a failure has in common with others. One pointer, because tens of thousands of records have one, shared by
+/// equal fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint(Arc<Box<str>>);
 
@@ -43,7 +43,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Reads what `workflowRef` names.
+    /// Reads `workflowRef`.
     #[must_use]
     pub fn new(workflow_id: &str, version: &str, image: &str) -> Self {
         Self { workflow_id: workflow_id.into(), version: version.into(), registry: registry_of(image).into() }
@@ -57,29 +57,30 @@ pub enum Stage {
     Asking,
     /// Its run was to be created or released, and that was refused or not possible.
     Creating,
-    /// Its run was released, and its bundle never gave a pipeline, for one of several causes: nobody says which.
+    /// Its run was released, and its bundle never gave a pipeline, for one of several causes that Tekton does not
+    /// distinguish.
     Unresolved,
     /// Its run was released.
     Released,
 }
 
-/// What is known of a failure, as far as its fingerprint goes.
+/// The facts about a failure that its fingerprint is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Symptoms<'a> {
-    /// Which of the seven.
+    /// The reason, one of seven.
     pub reason: FailureReason,
     /// How far it had come.
     pub stage: Stage,
-    /// Whether something of the workflow ran, or nobody can tell (`wasExecutionFailure`).
+    /// Whether something of the workflow ran, or that is unknown (`wasExecutionFailure`).
     pub may_have_run: bool,
     /// Whether a person cancelled it: then nothing is to blame.
     pub cancelled: bool,
-    /// The task that failed or was stopped, where one was.
+    /// The task that failed or was stopped, if any.
     pub task: Option<&'a FailedTask>,
 }
 
 impl Fingerprint {
-    /// Computes the fingerprint of a failure. The first line that fits says what is to blame.
+    /// Computes the fingerprint of a failure. The first matching line names what is to blame.
     #[must_use]
     pub fn of(symptoms: Symptoms<'_>, origin: &Origin) -> Self {
         use FailureReason::{DeadlineExceeded, ImagePullBackOff, ResourceExhausted, Unknown};
@@ -88,14 +89,14 @@ impl Fingerprint {
             _ if cancelled => of_workflow(origin, task),
             // Its registry may never have been asked, so it is not to blame.
             (ImagePullBackOff, Stage::Unresolved, _) => of_workflow(origin, task),
-            // A workflow whose image is not there is not broken, whatever ran before.
+            // A workflow with a missing image is not broken, whatever ran before.
             (ImagePullBackOff, ..) => {
                 let of_step = task.and_then(|task| task.registry.as_deref());
                 format!("{REGISTRY}{}", of_step.unwrap_or(&origin.registry))
             }
             _ if may_have_run => of_workflow(origin, task),
             (_, Stage::Asking, _) => of_workflow(origin, task),
-            // Nothing started, and nothing says that the workflow is at fault.
+            // Nothing started, and nothing shows that the workflow is at fault.
             (ResourceExhausted, ..) | (_, Stage::Creating, _) | (Unknown | DeadlineExceeded, _, None) => {
                 CLUSTER.to_owned()
             }
@@ -110,7 +111,7 @@ impl Fingerprint {
         Self::join(REFUSED, &of_workflow(origin, None))
     }
 
-    /// Reads what a status says. None where that is no fingerprint: nothing is then known of what it has in common.
+    /// Reads the fingerprint in a status; none if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (reason, subject) = text.split_once('/')?;
@@ -121,7 +122,7 @@ impl Fingerprint {
         (is_reason && is_subject && is_short).then(|| Self::from_text(text))
     }
 
-    /// Shows it as the status has it.
+    /// Returns the text that a status has.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -133,20 +134,20 @@ impl Fingerprint {
         self.parts().0
     }
 
-    /// Tells whether a version of a workflow is to blame.
+    /// Returns whether a version of a workflow is to blame.
     #[must_use]
     pub fn is_of_workflow(&self) -> bool {
         self.parts().1.starts_with(WORKFLOW)
     }
 
-    /// Tells whether others can have it for a cause outside of them. A refused child is its schedule's own.
+    /// Returns whether others can fail with it for an external cause. A refused child concerns its own schedule only.
     #[must_use]
     pub fn may_be_shared(&self) -> bool {
         self.reason() != REFUSED
     }
 
-    /// Returns what a success has to use that refutes this failure of this origin: the same registry, the same version
-    /// of the same workflow, or the cluster.
+    /// Returns what a success must use to refute this failure of this origin: the same registry, the same version of
+    /// the same workflow, or the cluster.
     #[must_use]
     pub(crate) fn refuted_by(&self, origin: &Origin) -> String {
         let (_, subject) = self.parts();
@@ -160,13 +161,13 @@ impl Fingerprint {
         [CLUSTER.to_owned(), format!("{REGISTRY}{}", origin.registry), of_workflow(origin, None)]
     }
 
-    /// Returns a number of it, the same for ever: to name what is said of its circuit.
+    /// Returns a number for it that never changes, for the names of events about its circuit.
     #[must_use]
     pub fn number(&self) -> u32 {
         draw(self.as_str(), 0)
     }
 
-    /// Returns how many hold it: what keeps one copy of each drops those that nobody else holds.
+    /// Returns how many references to it exist. The index drops a fingerprint that only the index still holds.
     #[must_use]
     pub fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
@@ -191,7 +192,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Lets a set of fingerprints be asked for a text.
+/// Allows looking a text up in a set of fingerprints.
 impl std::borrow::Borrow<str> for Fingerprint {
     fn borrow(&self) -> &str {
         self.as_str()
@@ -209,8 +210,8 @@ fn of_workflow(origin: &Origin, task: Option<&FailedTask>) -> String {
     subject
 }
 
-/// Reads which host an image is fetched from, in lower case and with its port. Total: what is no reference has the host
-/// of one that names none.
+/// Returns the host that an image is fetched from, in lower case and with its port. Total: a text that is no reference
+/// has the default host.
 #[must_use]
 pub fn registry_of(image: &str) -> String {
     // The first part is a host only where it has a dot or a port, or is `localhost`.

@@ -1,57 +1,57 @@
-//! Whether admission policies guard what a person sets on an execution: its clearance, its cancellation
-//! ([ADR 13](../../../docs/adr/0013-unguarded-clearances.md), section 17).
+//! Whether admission policies guard the clearance and the cancellation of an execution ([ADR
+//! 13](../../../docs/adr/0013-unguarded-clearances.md), section 17).
 //!
-//! The policies restrict who may set these. While one is missing, every user who can write the object may, in any name,
-//! and nothing in the object shows that afterwards. So both count while the policies are in force. Where they were not
-//! when the operator saw a clearance or a cancellation, the status says so for ever.
+//! The policies restrict who may set these. While one is missing, every user who can write the object may set them in
+//! any name, and the object does not show that afterwards. So both count only while the policies are in force. If they
+//! were not when the operator saw a clearance or a cancellation, the status records that for ever.
 //!
-//! It does not know how policies are read.
+//! This module does not know how the policies are read.
 
 use crate::Time;
 
 /// Whether the policies are in force, as far as this process knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guard {
-    /// This process reads along and does not look itself: what the statuses say holds.
+    /// This process does not check the policies itself, and trusts what the statuses record.
     #[default]
     Recorded,
-    /// No answer is recent enough.
+    /// No check is recent enough.
     Unknown,
-    /// They are in force, or the operator is told not to ask.
+    /// They are in force, or the operator is configured not to check them.
     InForce,
-    /// One of them is missing or is not as it ships.
+    /// One of them is missing, or differs from the shipped one.
     Missing,
 }
 
-/// What the condition `Unguarded` says of a clearance or a cancellation: no policy was in force when the operator saw
-/// it.
+/// The condition `Unguarded` of a clearance or a cancellation: no policy was in force when the operator saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unguarded {
-    /// Since when it says so.
+    /// Since when the condition is set.
     pub since: Time,
-    /// Whether it says that it counts all the same, as the policies were back later. That stays so.
+    /// Whether the condition records that it counts all the same, because the policies were back later. It never
+    /// changes back.
     pub counts: bool,
 }
 
-/// Whether what a person has set counts.
+/// Whether a clearance or cancellation counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// It counts.
     Counts,
     /// It is not known whether the policies are in force.
     Open,
-    /// The policies are not in force, and the status does not say so yet.
+    /// The policies are not in force, and the status does not record it yet.
     Unguarded,
-    /// It does not count now, as the status says.
+    /// It does not count now, as the status records.
     Ignored,
 }
 
-/// Which of the two it is.
+/// A clearance or a cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
     /// The clearance of an execution that failed.
     Clearance,
-    /// The cancellation of one that has not ended.
+    /// The cancellation of an execution that has not ended.
     Cancellation,
 }
 
@@ -96,7 +96,7 @@ impl WordKind {
     }
 }
 
-/// Returns the name in a clearance or a cancellation, and that nothing has checked it, where that is so.
+/// Returns the name in a clearance or a cancellation, and that nobody has checked it, if so.
 #[must_use]
 pub fn author(name: &str, unguarded: Option<Unguarded>) -> String {
     match unguarded {

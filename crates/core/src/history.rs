@@ -1,8 +1,8 @@
-//! The history of a target: its terminal executions in their one order, and what of it still blocks and counts.
+//! The history of a target: its terminal executions in order, and which of them still block or count.
 //!
-//! Rules 2 to 5 of section 6 and the counter of section 7 read nothing else. It is computed anew for every
-//! decision, from the statuses alone, so a restart loses nothing and deleting executions resets what they stood for. No
-//! status's counter is read: a wrong one in an odd status does no harm.
+//! Rules 2 to 5 of section 6 and the counter of section 7 depend on nothing else. The history is computed for every
+//! decision from the statuses alone, so a restart loses nothing, and deleting executions removes their effect. The
+//! counters in statuses are not read, so a wrong one does no harm.
 
 mod clearing;
 mod order;
@@ -25,7 +25,7 @@ pub use clearing::Unrecorded;
 pub struct History<'a> {
     /// Oldest first.
     past: Vec<Past<'a>>,
-    /// Where that begins which no clearance covers.
+    /// The index of the first execution that no clearance covers.
     cleared: usize,
     /// The clearances that no status records yet.
     new: Vec<NewClearance>,
@@ -38,20 +38,21 @@ pub struct Past<'a> {
     pub execution: &'a Execution,
     /// How it ended.
     pub end: End,
-    /// When it ended, where its status says so.
+    /// When it ended, if its status has the time.
     pub ended_at: Option<Time>,
 }
 
-/// How an execution ended, as far as later ones are concerned.
+/// How an execution ended, for later executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// It reached its goal.
     Completed,
-    /// Something of it ran, or nobody can tell: it blocks.
+    /// Something of it ran, or that is unknown: it blocks.
     ExecutionFailure,
     /// Nothing of it ran: it counts.
     PreExecutionFailure,
-    /// Nothing of it ran, as with others at that time: the next one waits as after one that counts (section 13.5).
+    /// Nothing of it ran, and others failed alike at that time: the next execution waits as after one that counts
+    /// (section 13.5).
     SharedFailure,
     /// Nothing of it ran, and it does not count (section 7): it came too late (`startBefore`), a person cancelled it,
     /// or a schedule made it, which paces itself.
@@ -80,26 +81,25 @@ impl<'a> History<'a> {
         history
     }
 
-    /// Returns all of it, oldest first.
+    /// Returns the whole history, oldest first.
     #[must_use]
     pub fn all(&self) -> &[Past<'a>] {
         &self.past
     }
 
-    /// Returns what no clearance covers, oldest first.
+    /// Returns the executions that no clearance covers, oldest first.
     #[must_use]
     pub fn uncleared(&self) -> &[Past<'a>] {
         self.past.get(self.cleared..).unwrap_or_default()
     }
 
-    /// Returns the latest execution, where no clearance covers it. One that does not count was never in the
-    /// way.
+    /// Returns the latest execution, unless a clearance covers it. Executions that do not count are left out.
     #[must_use]
     pub fn latest(&self) -> Option<&Past<'a>> {
         self.uncleared().iter().rfind(|past| past.end != End::Uncounted)
     }
 
-    /// Returns those that ran, newest first and uncleared, that count against a workflow in a scope.
+    /// Returns the uncleared executions that ran and that count against a workflow in a scope, newest first.
     pub fn ran(&self, scope: Scope, workflow_id: &str) -> impl Iterator<Item = &Past<'a>> {
         self.uncleared().iter().rev().filter(move |past| past.ran() && past.is_in(scope, workflow_id))
     }
@@ -117,8 +117,7 @@ impl<'a> History<'a> {
         self.past.iter().find(|past| past.end == End::ExecutionFailure && is_named(&past.execution.id))
     }
 
-    /// Returns the pre-execution failures since the last success or clearance, newest first; also those that are
-    /// shared.
+    /// Returns the pre-execution failures since the last success or clearance, newest first, shared ones included.
     pub fn failures(&self) -> impl Iterator<Item = &Past<'a>> {
         let since = self.uncleared().iter().rev().take_while(|past| past.end != End::Completed);
         since.filter(|past| past.backs_off())
@@ -130,8 +129,8 @@ impl<'a> History<'a> {
         self.failures().take(usize::try_from(length).unwrap_or(usize::MAX))
     }
 
-    /// Returns the place behind the last execution that ended earlier than one before it: there its times contradict
-    /// its numbers for the last time.
+    /// Returns the index behind the last execution that ended earlier than one before it: up to there, times contradict
+    /// numbers.
     pub(crate) fn in_order_from(&self) -> usize {
         let (mut from, mut latest) = (0, Time::MIN_UTC);
         for (at, past) in self.past.iter().enumerate() {
@@ -144,29 +143,26 @@ impl<'a> History<'a> {
         from
     }
 
-    /// Tells whether a clearance covers one of it.
+    /// Returns whether a clearance covers an execution of it.
     pub(crate) fn is_cleared(&self, past: &Past<'_>) -> bool {
         let cleared = self.past.get(..self.cleared).unwrap_or_default();
         cleared.iter().any(|covered| covered.execution.id == past.execution.id)
     }
 
-    /// Counts the pre-execution failures in a row, as they are at a time (section 7). Those that are shared do not
-    /// count.
+    /// Counts the pre-execution failures in a row at a time (section 7). Shared ones do not count.
     #[must_use]
     pub fn consecutive_failures(&self, policy: &Policy, at: Time) -> u32 {
         let counted = self.row(policy, at).filter(|past| past.end == End::PreExecutionFailure).count();
         u32::try_from(counted).unwrap_or(u32::MAX)
     }
 
-    /// Counts the failures in a row that the next execution waits for, as they are at a time: also those that are
-    /// shared.
+    /// Counts the failures in a row at a time that the next execution waits for, shared ones included.
     #[must_use]
     pub fn failures_to_wait_for(&self, policy: &Policy, at: Time) -> u32 {
         failures_in_a_row(self.failures().map(|past| past.ended_at), policy.failure_quiet_period, at)
     }
 
-    /// Returns the latest of the failures in a row that count, and how many these are, where they have reached the
-    /// limit.
+    /// Returns the latest failure that counts and the number of failures in a row, if they have reached the limit.
     #[must_use]
     pub fn exhausted(&self, policy: &Policy, now: Time) -> Option<(&Past<'a>, u32)> {
         let (failures, limit) = (self.consecutive_failures(policy, now), policy.max_consecutive_failures);
@@ -175,15 +171,15 @@ impl<'a> History<'a> {
         Some((latest, failures))
     }
 
-    /// Tells when the failures in a row are forgotten, where a quiet time is configured.
+    /// Returns when the failures in a row are forgotten, if a quiet time is configured.
     #[must_use]
     pub fn quiet_at(&self, policy: &Policy) -> Option<Time> {
         let latest = self.failures().next()?;
         Some(after(latest.ended_at?, policy.failure_quiet_period?))
     }
 
-    /// Tells from when on the next execution may run, as far as backoff goes: what the latest one's status says, or
-    /// what it should say. None where nothing says when it failed.
+    /// Returns from when on backoff lets the next execution run: what the latest failure's status records, or should
+    /// record. None if the time of the failure is unknown.
     #[must_use]
     pub fn next_allowed(&self, latest: &Past<'_>, policy: &Policy, key: &str) -> Option<Time> {
         let ExecutionState::Failed(failed) = &latest.execution.state else { return None };
@@ -193,13 +189,13 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Returns what an execution's status says of the counter when it ends at a time, with what weight.
+    /// Returns what the status of an execution that ends at a time records of the counter, for this weight.
     ///
-    /// Computed from the history that is known when it is written, never from one status plus one. The end of a run is
-    /// written by whoever holds the target, so there is one at a time. Others end without holding it (a refused create,
-    /// rule 0): an operator writes one after the other, but two operators may write two such failures at the same
-    /// moment, each without the other. Both are then in the history and each is counted once from there on; the number
-    /// that one of them shows is one too low, and stays so, as a terminal status is final.
+    /// It is computed from the known history at the time of the write, never as one status plus one. The execution that
+    /// holds the target writes the end of its run, so there is one at a time. Others end without holding it (a refused
+    /// create, rule 0). One operator writes those one after the other, but two operators may write two such failures at
+    /// the same moment, each without seeing the other. Both are then in the history and count once each. The number in
+    /// one of them stays one too low, because a terminal status is final.
     #[must_use]
     pub fn charge(&self, policy: &Policy, key: &str, at: Time, weight: Weight) -> Charge {
         let counts = weight == Weight::Counts;
@@ -228,7 +224,7 @@ impl<'a> Past<'a> {
         Some(Self { execution, end, ended_at: execution.ended_at() })
     }
 
-    /// Names it, as a skip that rests on it will say it.
+    /// Names it for a skip that rests on it.
     pub(crate) fn remediation(&self) -> Remediation {
         Remediation {
             execution: self.execution.id.clone(),
@@ -239,13 +235,13 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Tells whether something of it ran, or nobody can tell.
+    /// Returns whether something of it ran, or that is unknown.
     #[must_use]
     pub fn ran(&self) -> bool {
         matches!(self.end, End::Completed | End::ExecutionFailure)
     }
 
-    /// Tells whether nothing of it ran and the next one waits for that.
+    /// Returns whether nothing of it ran and the next execution waits for that.
     #[must_use]
     pub fn backs_off(&self) -> bool {
         matches!(self.end, End::PreExecutionFailure | End::SharedFailure)
@@ -256,7 +252,8 @@ impl<'a> Past<'a> {
     }
 }
 
-/// What came too late is the one failure of reason `DeadlineExceeded` that never had a number: a time-out has a run.
+/// An execution that came too late is the only failure of reason `DeadlineExceeded` without a number: a time-out has a
+/// run.
 fn end_of(execution: &Execution, failed: &FailedState) -> End {
     let is_too_late = failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none();
     if execution.analyses() {

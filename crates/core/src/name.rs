@@ -1,4 +1,4 @@
-//! Identifiers as the API server gives them out: opaque, compared and never read.
+//! Identifiers from the API server: opaque, compared and never interpreted.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,18 +7,17 @@ use std::sync::Arc;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// The `metadata.uid` of an object: the only identity that a deletion and a re-creation do not share. Shown, it is the
-/// string of the API.
+/// The `metadata.uid` of an object: a re-created object has another one. Displayed as the string of the API.
 ///
-/// API servers make UUIDs, which are held as their sixteen bytes: tens of thousands of them take no room of their own,
-/// and comparing two reads no memory elsewhere. Their order is that of their strings.
+/// API servers make UUIDs, which are held as their sixteen bytes: tens of thousands of them need no allocation, and a
+/// comparison reads no other memory. Their order is that of their strings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uid(Inner);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Inner {
     Uuid(Uuid),
-    /// Anything else, or a UUID in another spelling than the usual one.
+    /// Any other string, or a UUID in an unusual spelling.
     Other(Arc<str>),
 }
 
@@ -66,7 +65,7 @@ impl fmt::Display for Uid {
     }
 }
 
-/// The `metadata.resourceVersion` that a decision rests on and that its write carries back.
+/// The `metadata.resourceVersion` that a decision was made on and that its write carries back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version(Box<str>);
 
@@ -84,8 +83,8 @@ impl Version {
     }
 }
 
-/// Names one `WorkflowExecution` object: where it is, and which of those that had this name over time. Shared, as a
-/// decision on a storm names its holder thousands of times.
+/// Identifies one `WorkflowExecution` object by name and uid. Shared, because a decision about a storm names its holder
+/// thousands of times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExecutionId {
     /// `metadata.uid`. It is compared first: two names are rarely of one object, and strings take longer.
@@ -102,7 +101,7 @@ impl fmt::Display for ExecutionId {
     }
 }
 
-/// Names one `WorkflowSchedule` object: where it is, and which of those that had this name over time.
+/// Identifies one `WorkflowSchedule` object by name and uid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScheduleId {
     /// `metadata.namespace`.
@@ -119,7 +118,7 @@ impl fmt::Display for ScheduleId {
     }
 }
 
-/// Names one run (a `PipelineRun` object in the execution namespace).
+/// Identifies one run (a `PipelineRun` object in the execution namespace).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RunId {
     /// `metadata.uid`, compared first as above.

@@ -1,4 +1,4 @@
-//! What configuration says about decisions. Values only; where they come from is not known here.
+//! The configuration of decisions: values only, wherever they come from.
 
 use std::time::Duration;
 
@@ -11,28 +11,29 @@ pub struct Policy {
     pub default_timeout: Duration,
     /// How long a run may take to be created, and then to start (section 5.8).
     pub start_deadline: Duration,
-    /// How long a target may drain before somebody is told (section 5.6).
+    /// How long a target may drain before that is announced (section 5.6).
     pub drain_deadline: Duration,
     /// How long a finished run is kept (section 5.3).
     pub retention: Duration,
-    /// After how long a finished execution is removed whose spec says nothing (section 3.1). None: it is kept.
+    /// After how long a terminal execution without a value of its own is removed (section 3.1). None: never.
     pub ttl: Option<Duration>,
     /// Whom an execution failure blocks (section 6, rule 2).
     pub previous_execution_failed_scope: Scope,
     /// How many pre-execution failures in a row exhaust a target (section 6, rule 3); 0: no number does.
     pub max_consecutive_failures: u32,
-    /// How long a target is left alone after pre-execution failures (section 7).
+    /// How long a target rests after pre-execution failures (section 7).
     pub backoff: Backoff,
     /// After how long without a pre-execution failure the counter starts anew (section 7). None: only a success or a
     /// clearance resets it.
     pub failure_quiet_period: Option<Duration>,
-    /// How long after a success the same workflow is not run again on the target (section 6, rule 5); zero: no time.
+    /// How long after a success the same workflow does not run again on the target (section 6, rule 5); zero: not at
+    /// all.
     pub cooldown_period: Duration,
     /// When a failure is shared by many targets (section 13.5).
     pub circuits: CircuitPolicy,
-    /// How often it is asked why schedules keep failing (section 13.2).
+    /// How often failing schedules are analysed (section 13.2).
     pub triage: TriagePolicy,
-    /// What says that nothing new starts anywhere (section 14), so that people know whom to ask. None: nothing does.
+    /// The object that pauses everything (section 14), named for people. None: nothing does.
     pub paused_by: Option<Box<str>>,
 }
 
@@ -43,9 +44,9 @@ pub struct CircuitPolicy {
     pub outage_targets: u32,
     /// Within which time targets must fail.
     pub outage_window: Duration,
-    /// Which share of the targets that finish must fail for the circuit of all; 0: no share opens it.
+    /// Which share of the finished targets must fail to delay triage; 0: no share does.
     pub breaker_threshold: Thousandths,
-    /// How many targets must finish before that share says anything.
+    /// How many targets must finish before that share counts.
     pub breaker_minimum: u32,
 }
 
@@ -60,7 +61,7 @@ impl Default for CircuitPolicy {
     }
 }
 
-/// How often it is asked why schedules keep failing.
+/// How often failing schedules are analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TriagePolicy {
     /// How long after a triage of a schedule another one may begin.
@@ -75,10 +76,10 @@ impl Default for TriagePolicy {
     }
 }
 
-/// Whom an execution failure blocks.
+/// The executions that an execution failure blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// Every execution on the target: it is in a state that nobody knows.
+    /// Every execution on the target: its state is unknown.
     #[default]
     Target,
     /// Executions of the same workflow.
@@ -106,7 +107,7 @@ impl Default for Policy {
     }
 }
 
-/// Why a policy contradicts itself. `flag` is the key of the configuration.
+/// A contradiction in a policy. `flag` is the key of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{flag}: {why}")]
 pub struct PolicyError {
@@ -116,26 +117,26 @@ pub struct PolicyError {
     pub why: &'static str,
 }
 
-/// The highest exponent that makes sense: a second, doubled that often, is longer than a Go duration can say (292 years
-/// are less than 2^34 seconds).
+/// The highest exponent that makes sense: a second, doubled that often, is longer than the longest Go duration (292
+/// years are less than 2^34 seconds).
 const MAX_EXPONENT: u32 = 33;
 
-/// The most targets that a shared failure can be made to need. What is counted of each fingerprint is limited by it.
+/// The most targets that a shared failure can be configured to need. It limits what is counted for each fingerprint.
 const MOST_OUTAGE_TARGETS: u32 = 1000;
 
-/// The longest window in which targets fail together. What is counted of them is kept for as long.
+/// The longest window in which targets fail together. It limits how long failures are kept.
 const LONGEST_OUTAGE_WINDOW: Duration = Duration::from_hours(1);
 
-/// The most targets that the circuit of all can be made to need: half of those that it is counted by.
+/// The most targets that the share of failures can be configured to need: half of those that it is counted by.
 const MOST_BREAKER_MINIMUM: u32 = 10_000;
 
 /// The most triages within an hour: more than anybody reads, and each may run a pipeline.
 const MOST_TRIAGES: u32 = 1000;
 
-/// One thing that holds of every policy: the flag at fault, whether it is so, and what is wrong where it is not.
+/// A requirement on every policy: the flag at fault, whether the policy meets it, and what is wrong if it does not.
 type Demand = (&'static str, fn(&Policy) -> bool, &'static str);
 
-/// What holds of every policy.
+/// The requirements on every policy.
 const DEMANDS: &[Demand] = &[
     ("default-timeout", |it| is_seconds(it.default_timeout), "must be at least 1s"),
     ("start-deadline", |it| is_seconds(it.start_deadline), "must be at least 1s"),
@@ -146,13 +147,13 @@ const DEMANDS: &[Demand] = &[
     ("backoff-jitter", |it| it.backoff.jitter <= Thousandths::ONE, "must be between 0 and 1"),
     (
         "failure-quiet-period",
-        // Else the counter starts anew while the target still backs off from what it counted.
+        // Otherwise the counter starts anew while the target still backs off from the failures that it counted.
         |it| it.failure_quiet_period.is_none_or(|quiet| quiet >= longest_wait(&it.backoff)),
         "must not be less than max-cooldown-period with its jitter; 0 turns it off",
     ),
     (
         "outage-targets",
-        // What one target does is its own: a single one would open the circuit of all that share its workflow.
+        // The failure of one target is its own: a single one would open the circuit of all that share its workflow.
         |it| it.circuits.outage_targets == 0 || (2..=MOST_OUTAGE_TARGETS).contains(&it.circuits.outage_targets),
         "must be between 2 and 1000; 0 turns it off",
     ),
@@ -177,7 +178,7 @@ impl Policy {
         self.contradictions().next().map_or(Ok(()), Err)
     }
 
-    /// Returns all that is wrong with the values, one by one.
+    /// Returns all contradictions between the values, one by one.
     pub fn contradictions(&self) -> impl Iterator<Item = PolicyError> {
         DEMANDS.iter().filter(|(_, holds, _)| !holds(self)).map(|(flag, _, why)| PolicyError { flag, why })
     }
@@ -188,7 +189,7 @@ fn is_seconds(duration: Duration) -> bool {
     duration >= Duration::from_secs(1)
 }
 
-/// Jitter adds at the most the whole of the wait.
+/// Jitter adds at most the whole wait.
 fn longest_wait(backoff: &Backoff) -> Duration {
     let added = backoff.max.as_millis().saturating_mul(u128::from(backoff.jitter.0)) / 1000;
     backoff.max.saturating_add(Duration::from_millis(u64::try_from(added).unwrap_or(u64::MAX)))

@@ -80,7 +80,7 @@ impl RetryPolicy {
         (1..self.max_attempts).map(longest).fold(Duration::ZERO, Duration::saturating_add)
     }
 
-    /// Tells whether somebody has to be asked before it is known whether there is another attempt.
+    /// Returns whether somebody has to be asked before it is known whether there is another attempt.
     #[must_use]
     pub fn has_conditions(&self) -> bool {
         self.retry_when.is_some() || self.stop_when.is_some()
@@ -317,7 +317,7 @@ const ROWS: [Row; 7] = [
     |it| (it.not_before() >= after(it.since, it.policy.max_duration)).then_some(Stop::MaxDuration),
 ];
 
-/// Tells whether there is another attempt after one that failed, and when it begins.
+/// Returns whether there is another attempt after one that failed, and when it begins.
 #[must_use]
 pub fn next(failed: &FailedAttempt<'_>) -> Next {
     ROWS.iter()

@@ -200,7 +200,7 @@ impl Owner {
         }
     }
 
-    /// Tells whether it is this execution.
+    /// Returns whether it is this execution.
     #[must_use]
     pub fn is(&self, execution: &ExecutionId) -> bool {
         self.execution().is_some_and(|id| id.uid == execution.uid)
@@ -244,13 +244,13 @@ pub struct Outcome {
 }
 
 impl Run {
-    /// Tells how far it is, where that is known.
+    /// Returns how far it is, where that is known.
     #[must_use]
     pub fn tasks(&self, completed: u16) -> Option<TaskCount> {
         self.total_tasks.map(|total| TaskCount { completed, total })
     }
 
-    /// Tells whether it may still do something, or be made to.
+    /// Returns whether it may still do something, or be made to.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         !matches!(self.progress, Progress::Done(_)) && !self.never_starts() && !self.memory.seen.is_over
@@ -263,25 +263,25 @@ impl Run {
         self.deleting && matches!(self.progress, Progress::Released) && !self.memory.seen.is_over
     }
 
-    /// Tells whether it is pending for good: its deletion has begun, and Tekton starts nothing that is being deleted.
+    /// Returns whether it is pending for good: its deletion has begun, and Tekton starts nothing that is being deleted.
     #[must_use]
     pub fn never_starts(&self) -> bool {
         self.deleting && self.is_pending()
     }
 
-    /// Tells whether it was created and not yet released.
+    /// Returns whether it was created and not yet released.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         matches!(self.progress, Progress::Pending)
     }
 
-    /// Tells whether this execution made it.
+    /// Returns whether this execution made it.
     #[must_use]
     pub fn is_owned_by(&self, execution: &ExecutionId) -> bool {
         self.owner.is(execution)
     }
 
-    /// Tells whether it counts as created before the other one.
+    /// Returns whether it counts as created before the other one.
     #[must_use]
     pub fn precedes(&self, other: &Self) -> bool {
         self.id.uid != other.id.uid && self.order <= other.order

@@ -282,8 +282,8 @@ impl Schedule {
         last.max(self.status.planned_from)
     }
 
-    /// Tells whether a person has lifted the pause of its triage, or the values of that or an earlier one, and its plan
-    /// has not begun anew since.
+    /// Returns whether a person has lifted the pause of its triage, or the values of that or an earlier one, and its
+    /// plan has not begun anew since.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         let has_values = self.status.adjust.is_some();

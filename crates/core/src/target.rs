@@ -160,7 +160,7 @@ impl Target {
         }
     }
 
-    /// Tells whether the target drains: nothing runs on it, and something of what ran is left (section 5.6).
+    /// Returns whether the target drains: nothing runs on it, and something of what ran is left (section 5.6).
     #[must_use]
     pub fn is_draining(&self) -> bool {
         let runs = |run: &Run| matches!(run.progress, Progress::Released) && run.is_unfinished();
@@ -176,7 +176,7 @@ impl Target {
         oldest.map(|it| &it.id.namespace).or_else(|| self.schedules.values().next().map(|it| &it.id.namespace))
     }
 
-    /// Tells whether nothing is known any more, so that the target can be forgotten.
+    /// Returns whether nothing is known any more, so that the target can be forgotten.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty() && self.schedules.is_empty()

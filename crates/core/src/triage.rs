@@ -180,7 +180,7 @@ words! {
 }
 
 impl State {
-    /// Tells whether a person can lift it (`spec.resume`).
+    /// Returns whether a person can lift it (`spec.resume`).
     #[must_use]
     pub fn is_standing(self) -> bool {
         matches!(self, Self::Paused | Self::Adjusted)

@@ -62,7 +62,7 @@ impl Trouble {
         }
     }
 
-    /// Tells whether a deadline may end what cannot go on for this.
+    /// Returns whether a deadline may end what cannot go on for this.
     #[must_use]
     pub fn has_deadline(&self) -> bool {
         !matches!(self.kind, TroubleKind::Operator(_))

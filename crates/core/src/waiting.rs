@@ -95,7 +95,7 @@ impl Waiting {
         }
     }
 
-    /// Tells whether it is tried again and again until a deadline.
+    /// Returns whether it is tried again and again until a deadline.
     #[must_use]
     pub fn is_tried(&self) -> bool {
         matches!(self, Self::ApiErrors(_) | Self::TektonUnavailable(_))

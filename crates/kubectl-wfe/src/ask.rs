@@ -7,7 +7,7 @@ use crate::output::output;
 /// More than anybody types: the longest line that a terminal hands over, in bytes.
 const LONGEST: u64 = 4096;
 
-/// Tells whether there is a person to ask: what is shown goes to a terminal, and what is answered comes from one.
+/// Returns whether there is a person to ask: what is shown goes to a terminal, and what is answered comes from one.
 pub(crate) fn somebody_is_there() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
 }

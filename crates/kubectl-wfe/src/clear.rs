@@ -156,7 +156,7 @@ async fn await_recorded(lookout: &Lookout, execution: &ExecutionId) -> String {
     }
 }
 
-/// Says why a clearance was not accepted, and what to do.
+/// Returns why a clearance was not accepted, and what to do.
 fn refused(error: &CallError, target: &str) -> String {
     let CallError::Refused(status) = error else {
         return format!("{error}; whether it was written is not known: kubectl wfe explain {target}");

@@ -98,7 +98,7 @@ impl Installation {
         })
     }
 
-    /// Says why nobody decides on the executions of a namespace, where that is so.
+    /// Returns why nobody decides on the executions of a namespace, where that is so.
     pub(crate) fn nobody_decides_in(&self, namespace: &str) -> Option<String> {
         match (&self.watch_namespace, &self.leader) {
             (Some(watched), _) if watched != namespace => Some(format!(

@@ -39,7 +39,7 @@ impl Output {
     }
 }
 
-/// Tells whether the output was closed, as `head` does when it has enough: that is no news to anybody.
+/// Returns whether the output was closed, as `head` does when it has enough: that is no news to anybody.
 pub(crate) fn nobody_reads(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }

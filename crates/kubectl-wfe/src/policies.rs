@@ -16,8 +16,8 @@ enum Found {
     Unread,
 }
 
-/// Says whether they protect, or why that is not known. Whatever that is, the answer does not depend on it: so nothing
-/// of it is an error.
+/// Returns whether they protect, or why that is not known. Whatever that is, the answer does not depend on it: so
+/// nothing of it is an error.
 pub(crate) async fn told(client: &Client) -> Result<String> {
     let shipped = shipped()?;
     let count = shipped.len();

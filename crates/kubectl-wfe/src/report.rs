@@ -209,7 +209,7 @@ impl Report {
         }
     }
 
-    /// Says how an undecided execution fares.
+    /// Returns how an undecided execution fares.
     fn of_answer(about: &About, answer: &Answer) -> Self {
         let mut report = Self::about(about);
         report.say(answer, &about.target);
@@ -369,7 +369,7 @@ impl Report {
         self.head = format!("would wait, {NO_OPERATOR}: {why}");
     }
 
-    /// Tells whether it runs, would run, or has done what it was for.
+    /// Returns whether it runs, would run, or has done what it was for.
     pub(crate) fn is_yes(&self) -> bool {
         self.verdict == Word::Run || matches!(self.phase.as_deref(), Some("Running" | "Completed"))
     }

@@ -42,7 +42,7 @@ pub(crate) enum AskedSchedule {
 }
 
 impl AskedSchedule {
-    /// Tells whether an object has the name that is asked about.
+    /// Returns whether an object has the name that is asked about.
     pub(crate) fn names(&self, object: &DynamicObject) -> bool {
         let (namespace, name) = self.name();
         object.metadata.namespace.as_deref() == Some(namespace) && object.metadata.name.as_deref() == Some(name)

@@ -68,7 +68,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Tells whether it is Running and waits for its next attempt.
+    /// Returns whether it is Running and waits for its next attempt.
     #[must_use]
     pub fn waits(&self) -> bool {
         let last = self.retry.as_ref().and_then(|retry| retry.attempts.last());

@@ -20,7 +20,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Says whether it changes something.
+    /// Returns whether it changes something.
     #[must_use]
     pub fn is_write(self) -> bool {
         !matches!(self, Self::Get | Self::List)

@@ -279,7 +279,7 @@ fn contradiction(key: &'static str, why: &str, settings: &[Setting]) -> Problem 
     Problem::of((key, value), source, why)
 }
 
-/// Says which keys do nothing.
+/// Returns which keys do nothing.
 fn warnings(document: &Document) -> Vec<String> {
     let is_known = |key: &str| keys().any(|known| known == key);
     let unknown = document.values.keys().filter(|key| !is_known(key)).map(|key| format!("{:?}", cut(key, SHOWN)));
@@ -334,7 +334,7 @@ impl fmt::Display for Place {
 }
 
 impl Setting {
-    /// Says where the value comes from, such as `environment WFE_PAUSED`.
+    /// Returns where the value comes from, such as `environment WFE_PAUSED`.
     #[must_use]
     pub fn origin(&self) -> String {
         match self.source {

@@ -115,7 +115,7 @@ impl Shipped {
         Ok(Self { name, policy, binding })
     }
 
-    /// Says where the spec of an object of a cluster differs from the one that ships, where it does.
+    /// Returns where the spec of an object of a cluster differs from the one that ships, where it does.
     ///
     /// Two values may differ, as the chart and the administrator of several releases choose them: the names of service
     /// accounts, and the namespaces of parameters and runs in a binding.
@@ -154,7 +154,7 @@ fn difference(path: &str, shipped: &Value, found: &Value) -> Option<String> {
     differs.then(|| path.to_owned())
 }
 
-/// Tells whether a field that no manifest has says nothing: it is empty, or a default.
+/// Returns whether a field that no manifest has says nothing: it is empty, or a default.
 fn is_default(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -161,7 +161,7 @@ fn apply(object: &mut Value, place: prop::sample::Index, change: &Change) {
     }
 }
 
-/// Tells whether a step of a `TaskRun` runs, or ended in a container: written without any of the code that it is to
+/// Returns whether a step of a `TaskRun` runs, or ended in a container: written without any of the code that it is to
 /// judge. What Tekton has no place for (steps of a step, or of an artifact) says nothing; in what is no list of steps
 /// where one should be, a sign counts at any depth.
 fn shows_a_step(status: &Value) -> bool {
@@ -183,7 +183,7 @@ fn is_sign(step: &Value) -> bool {
     step["running"].is_object() || step["terminated"]["containerID"].as_str().is_some_and(|id| !id.is_empty())
 }
 
-/// Tells whether something holds for a value, or for one in it.
+/// Returns whether something holds for a value, or for one in it.
 fn nested(value: &Value, holds: &impl Fn(&Value) -> bool) -> bool {
     holds(value)
         || match value {

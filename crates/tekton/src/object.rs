@@ -100,7 +100,7 @@ impl<'a> TaskRun<'a> {
         self.attempts().flat_map(Attempt::steps).find_map(|step| proof(self.0.name(), step.name(), step.0))
     }
 
-    /// Tells whether a step ended in a way that proves neither that it ran nor that it did not: without a container,
+    /// Returns whether a step ended in a way that proves neither that it ran nor that it did not: without a container,
     /// and not at the time at which Tekton says that something began which never did. What is no list of steps at all
     /// proves nothing either.
     pub(crate) fn is_ambiguous(self) -> bool {
@@ -206,7 +206,7 @@ impl<'a> Pod<'a> {
         })
     }
 
-    /// Tells whether a container of the workflow has left the state `waiting`. Tekton's own containers, which prepare
+    /// Returns whether a container of the workflow has left the state `waiting`. Tekton's own containers, which prepare
     /// the pod, are none of it; they and what others inject are init containers without the prefix of a sidecar.
     pub(crate) fn has_left_waiting(self) -> bool {
         let status = &self.0.data["status"];

@@ -301,7 +301,7 @@ impl CustomReason {
 }
 
 impl StepReason {
-    /// Tells whether the step is why its task failed: it was not just left out, let pass or stopped with the others.
+    /// Returns whether the step is why its task failed: it was not just left out, let pass or stopped with the others.
     #[must_use]
     pub fn is_failure(self) -> bool {
         match self {
@@ -312,7 +312,7 @@ impl StepReason {
 }
 
 impl SkipReason {
-    /// Tells whether a time-out is why the task was skipped.
+    /// Returns whether a time-out is why the task was skipped.
     #[must_use]
     pub fn is_timeout(self) -> bool {
         match self {
@@ -343,7 +343,7 @@ pub fn word_of(wait: Wait) -> &'static str {
     }
 }
 
-/// Tells whether the reason for which the kubelet has a container wait is about its image.
+/// Returns whether the reason for which the kubelet has a container wait is about its image.
 pub(crate) fn is_about_an_image(reason: &str) -> bool {
     const REASONS: [&str; 6] = [
         "ImagePullBackOff",

@@ -123,7 +123,7 @@ impl Redaction {
         all
     }
 
-    /// Tells whether a value is the target, or a part of it.
+    /// Returns whether a value is the target, or a part of it.
     fn is_known(&self, value: &str) -> bool {
         let whole = self.target.as_ref().map_or("", TargetName::as_str);
         value == whole || whole.split('/').any(|part| part == value)

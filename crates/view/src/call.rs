@@ -42,7 +42,7 @@ impl CallError {
         }
     }
 
-    /// Says whether a write that brought this may have happened all the same. The end of a term is no doubt: whoever
+    /// Returns whether a write that brought this may have happened all the same. The end of a term is no doubt: whoever
     /// leads next tells of what happened.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
@@ -54,7 +54,7 @@ impl CallError {
         }
     }
 
-    /// Says whether the operator's own account lacks the right to ask for this.
+    /// Returns whether the operator's own account lacks the right to ask for this.
     #[must_use]
     pub fn lacks_right(&self) -> bool {
         matches!(self, Self::Refused(status) if lacks_right(status))
@@ -67,7 +67,7 @@ impl CallError {
         if lacks_right(status) { Some(OwnCause::LacksRight) } else { remedy(status).map(|_| OwnCause::RefusedByPolicy) }
     }
 
-    /// Says whether the cluster does not serve objects of this kind.
+    /// Returns whether the cluster does not serve objects of this kind.
     #[must_use]
     pub fn is_kind_missing(&self) -> bool {
         matches!(self, Self::Refused(status) if denial::is_kind_missing(status))

@@ -158,7 +158,7 @@ impl Index {
         }
     }
 
-    /// Tells whether all watches but that of schedules have delivered their first list. Before that every view is
+    /// Returns whether all watches but that of schedules have delivered their first list. Before that every view is
     /// blind.
     #[must_use]
     pub fn is_synced(&self) -> bool {
@@ -184,7 +184,7 @@ impl Index {
         InCommon { blind_to_schedules: !self.sees_schedules(), guard: self.guard }
     }
 
-    /// Tells whether a run is known.
+    /// Returns whether a run is known.
     #[must_use]
     pub fn knows_run(&self, uid: &Uid) -> bool {
         self.places[&Kind::Run].contains_key(uid)
@@ -255,7 +255,7 @@ impl Index {
         self.entry(key).filter(|entry| self.is_synced() && !self.is_listing() && !is_awaited(entry))
     }
 
-    /// Tells whether a list is under way, but for one of schedules: until it ends, nothing is decided.
+    /// Returns whether a list is under way, but for one of schedules: until it ends, nothing is decided.
     #[must_use]
     pub fn is_listing(&self) -> bool {
         Kind::NEEDED.iter().any(|kind| self.lists[kind].seen.is_some())
@@ -278,7 +278,7 @@ impl Index {
         self.targets.len()
     }
 
-    /// Tells whether no target is known.
+    /// Returns whether no target is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()

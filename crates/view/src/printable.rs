@@ -27,7 +27,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
     escape(text, |it| it != '\n' && does_harm(it), in_json)
 }
 
-/// Tells whether a terminal, or a person, could take the character for something else than itself.
+/// Returns whether a terminal, or a person, could take the character for something else than itself.
 fn does_harm(character: char) -> bool {
     matches!(
         character,

@@ -52,18 +52,18 @@ impl<'a> Authors<'a> {
         self.operators.contains(user)
     }
 
-    /// Tells whether it is known that somebody other than an operator made this write.
+    /// Returns whether it is known that somebody other than an operator made this write.
     pub(crate) fn is_strangers(&self, write: Moment) -> bool {
         self.writers.get(&write.resource_version).is_some_and(|users| self.are_strangers(users))
     }
 
-    /// Tells whether it is known that an operator, and nobody else, made this write.
+    /// Returns whether it is known that an operator, and nobody else, made this write.
     pub(crate) fn is_operators(&self, write: Moment) -> bool {
         let users = self.writers.get(&write.resource_version);
         users.is_some_and(|users| !users.is_empty() && users.iter().all(|user| self.is_operator(user)))
     }
 
-    /// Tells whether it is known that somebody other than an operator deleted this object.
+    /// Returns whether it is known that somebody other than an operator deleted this object.
     pub(crate) fn is_deleted_by_stranger(&self, uid: &str) -> bool {
         self.deleters.get(uid).is_some_and(|users| self.are_strangers(users))
     }

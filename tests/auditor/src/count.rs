@@ -54,7 +54,7 @@ fn count_execution(counts: &mut Counts, execution: &Execution<'_>) {
     }
 }
 
-/// Says why a run that never ran was deleted, from what its owner was then.
+/// Returns why a run that never ran was deleted, from what its owner was then.
 fn why_deleted(history: &History<'_>, run: &Run<'_>) -> Option<&'static str> {
     let gone = run.gone.filter(|_| run.never_ran())?;
     let undecided = history.owner(run).is_some_and(|owner| {

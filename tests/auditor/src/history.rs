@@ -178,7 +178,7 @@ impl<'a> History<'a> {
         self.owner(run)?.commits.iter().find(|commit| commit.run == run.object.uid)
     }
 
-    /// Tells whether the recording shows the executions of a run's namespace, so that an owner that is not in it is
+    /// Returns whether the recording shows the executions of a run's namespace, so that an owner that is not in it is
     /// nobody.
     pub(crate) fn covers_owner_of(&self, run: &Run<'_>) -> bool {
         run.owner_name

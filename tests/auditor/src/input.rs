@@ -99,19 +99,19 @@ pub enum InputError {
 // === impl Request ===
 
 impl Request {
-    /// Tells whether it asks for a change.
+    /// Returns whether it asks for a change.
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 
-    /// Tells whether it was done.
+    /// Returns whether it was done.
     #[must_use]
     pub fn succeeded(&self) -> bool {
         (200..300).contains(&self.code)
     }
 
-    /// Tells whether the log's policy has bodies of such requests. (A body that is missing though is one that was not
+    /// Returns whether the log's policy has bodies of such requests. (A body that is missing though is one that was not
     /// sent.)
     pub(crate) fn has_bodies(&self) -> bool {
         !self.request.is_null() || !self.response.is_null()

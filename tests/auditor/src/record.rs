@@ -174,12 +174,12 @@ impl<'e> Past<'e> {
         &self.execution.object.uid
     }
 
-    /// Tells whether something of it ran, or nobody can tell.
+    /// Returns whether something of it ran, or nobody can tell.
     pub(crate) fn ran(&self) -> bool {
         matches!(self.end, End::Completed | End::ExecutionFailure)
     }
 
-    /// Tells whether nothing of it ran and the next one waits for that.
+    /// Returns whether nothing of it ran and the next one waits for that.
     pub(crate) fn backs_off(&self) -> bool {
         matches!(self.end, End::PreExecutionFailure | End::SharedFailure)
     }
@@ -195,7 +195,7 @@ fn has_ended(status: &Value) -> bool {
     matches!(phase(status), Some(Phase::Completed | Phase::Failed))
 }
 
-/// Tells whether a status says that a person cancelled the execution.
+/// Returns whether a status says that a person cancelled the execution.
 pub(crate) fn is_cancelled(status: &Value) -> bool {
     let says_so = |it: &Value| it["type"] == conditions::SUCCEEDED && it["reason"] == conditions::CANCELLED;
     status["conditions"].as_array().is_some_and(|all| all.iter().any(says_so))

@@ -126,7 +126,7 @@ pub(crate) const COUNTS: &[(&str, &str)] = &[
 // === impl Report ===
 
 impl Report {
-    /// Tells whether the recording is complete and breaks no invariant.
+    /// Returns whether the recording is complete and breaks no invariant.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty() && self.gaps.is_empty()

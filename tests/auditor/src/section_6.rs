@@ -126,12 +126,12 @@ impl<'r, 'e> Reading<'r, 'e> {
         u64::try_from(self.row().len()).unwrap_or(u64::MAX)
     }
 
-    /// Tells whether a clearance covers something of the record.
+    /// Returns whether a clearance covers something of the record.
     pub(crate) fn is_cleared(&self) -> bool {
         self.cleared > 0
     }
 
-    /// Tells whether rule 2 lets an execution through as a recovery.
+    /// Returns whether rule 2 lets an execution through as a recovery.
     pub(crate) fn lets_recover(&self, asks: &Execution<'_>) -> bool {
         self.broken(asks).last().is_some_and(|last| self.is_recovery(asks, last))
     }
@@ -231,8 +231,8 @@ impl<'r, 'e> Reading<'r, 'e> {
         self.record.all.get(at).is_some_and(|past| past.clearance == Clearance::New)
     }
 
-    /// Tells whether something up to an execution blocks its target (section 10): an execution failure that no success
-    /// in its scope has followed, or a failure in an exhausted row.
+    /// Returns whether something up to an execution blocks its target (section 10): an execution failure that no
+    /// success in its scope has followed, or a failure in an exhausted row.
     fn is_blocked_by(&self, at: usize) -> bool {
         let up_to = |past: &Past<'_>| self.record.all.iter().take(at + 1).any(|one| one.uid() == past.uid());
         let has_success_after = |failed: &Past<'_>| {

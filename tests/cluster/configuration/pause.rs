@@ -99,7 +99,7 @@ async fn await_readyz(operator: &Operator, wanted: &str) -> Result<()> {
     ask_until(DEADLINE, &format!("/readyz says {wanted:?}"), ask, |(_, said)| said == wanted).await.map(drop)
 }
 
-/// Says whether an execution says that it waits because of a pause.
+/// Returns whether an execution says that it waits because of a pause.
 pub(crate) fn is_paused(wfe: &Value) -> bool {
     condition(wfe, "Waiting") == "True Paused"
 }

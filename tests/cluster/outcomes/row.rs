@@ -116,7 +116,7 @@ impl Row {
         Self { start_deadline: Some(deadline), ..self }
     }
 
-    /// Says where what was seen is not as expected.
+    /// Returns where what was seen is not as expected.
     pub(super) fn differences(&self, seen: &Seen) -> Vec<String> {
         let mut found = Vec::new();
         let mut same = |what: &str, seen: String, expected: String| {

@@ -156,7 +156,7 @@ fn timeless(text: &str) -> String {
     out + rest
 }
 
-/// Says whether a word is a Go duration, such as `1m30s`.
+/// Returns whether a word is a Go duration, such as `1m30s`.
 fn is_duration(word: &str) -> bool {
     let mut rest = word;
     while !rest.is_empty() {

@@ -101,7 +101,7 @@ impl Claims {
         Self(claims.iter().fold(0, |all, claim| all | 1 << *claim as u16))
     }
 
-    /// Tells whether a claim is among them.
+    /// Returns whether a claim is among them.
     #[must_use]
     pub fn has(self, claim: Claim) -> bool {
         self.0 & 1 << claim as u16 != 0

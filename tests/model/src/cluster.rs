@@ -194,8 +194,8 @@ impl Cluster {
         self.execution_events.push(Event::Applied(object));
     }
 
-    /// Tells whether all operators have seen all there is to see, but for runs. Events that everybody has seen are not
-    /// kept.
+    /// Returns whether all operators have seen all there is to see, but for runs. Events that everybody has seen are
+    /// not kept.
     #[must_use]
     pub fn is_seen_by_all(&self) -> bool {
         self.execution_events.is_empty() && self.residue_events.is_empty()
@@ -281,7 +281,7 @@ impl Cluster {
         }
     }
 
-    /// Tells whether something of a run is left.
+    /// Returns whether something of a run is left.
     #[must_use]
     pub fn has_residue(&self, uid: RunUid) -> bool {
         self.runs.get(usize::from(uid.0)).is_some_and(|created| created.residue.is_some())
@@ -296,7 +296,7 @@ impl Cluster {
         }
     }
 
-    /// Tells whether a live read confirms a fact.
+    /// Returns whether a live read confirms a fact.
     #[must_use]
     pub fn confirms_fact(&self, fact: Fact) -> bool {
         match fact {
@@ -306,7 +306,7 @@ impl Cluster {
         }
     }
 
-    /// Tells whether an execution is there and Running.
+    /// Returns whether an execution is there and Running.
     #[must_use]
     pub fn is_running(&self, id: ExecutionId) -> bool {
         self.execution(id).is_some_and(|execution| matches!(execution.phase, Phase::Running(_)))
@@ -323,7 +323,7 @@ impl Cluster {
         }
     }
 
-    /// Tells whether a live read confirms what a later write rests on.
+    /// Returns whether a live read confirms what a later write rests on.
     #[must_use]
     pub fn confirms_read(&self, read: Read, left_out: LeftOut) -> bool {
         match read {
@@ -339,7 +339,7 @@ impl Cluster {
         self.runs.iter().filter_map(|created| created.residue.as_ref())
     }
 
-    /// Tells whether a live read confirms what a write rests on.
+    /// Returns whether a live read confirms what a write rests on.
     #[must_use]
     pub fn confirms(&self, premise: Premise, left_out: LeftOut) -> bool {
         match premise {

@@ -88,7 +88,7 @@ impl Budget {
         budget
     }
 
-    /// Tells whether a fault may still happen.
+    /// Returns whether a fault may still happen.
     #[must_use]
     pub fn allows(&self, fault: Fault) -> bool {
         self.0[fault as usize] > 0

@@ -127,20 +127,20 @@ impl Move {
 }
 
 impl State {
-    /// Tells whether nobody has broken this claim.
+    /// Returns whether nobody has broken this claim.
     #[must_use]
     pub fn keeps(&self, claim: Claim) -> bool {
         self.cluster.broken != Some(claim)
     }
 
-    /// Tells whether everything is as it should be in the end.
+    /// Returns whether everything is as it should be in the end.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.cluster.existing().all(|execution| execution.phase.is_terminal())
             && !self.cluster.existing_runs().any(Run::is_unfinished)
     }
 
-    /// Tells whether somebody may release a run while nothing is under way.
+    /// Returns whether somebody may release a run while nothing is under way.
     fn is_poked_without_a_race(&self, run: Run) -> bool {
         let owner = self.cluster.owner(run);
         let waits = |it: Execution| it.phase == Phase::Undecided || it.waits;
@@ -255,7 +255,7 @@ impl Setting {
         self.executions.saturating_sub(made)
     }
 
-    /// Tells whether anything but a fault can happen.
+    /// Returns whether anything but a fault can happen.
     #[must_use]
     pub fn goes_on(&self, state: &State) -> bool {
         let mut moves = Vec::new();

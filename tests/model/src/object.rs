@@ -62,13 +62,13 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Tells whether it is final.
+    /// Returns whether it is final.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed { .. } | Self::Skipped)
     }
 
-    /// Tells whether the record says that nothing of the workflow ran.
+    /// Returns whether the record says that nothing of the workflow ran.
     #[must_use]
     pub fn says_nothing_ran(self) -> bool {
         matches!(self, Self::Skipped | Self::Failed { ran: false })
@@ -144,13 +144,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// Tells whether it may still do something, or be made to.
+    /// Returns whether it may still do something, or be made to.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         !matches!(self.progress, Progress::Done { .. })
     }
 
-    /// Tells whether it is with Tekton and not finished.
+    /// Returns whether it is with Tekton and not finished.
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.progress == Progress::Released

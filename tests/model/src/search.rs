@@ -34,7 +34,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Tells whether this is what was expected.
+    /// Returns whether this is what was expected.
     #[must_use]
     pub fn is_as_expected(&self, search: &Search) -> bool {
         self.broken.as_ref().map(|(claim, _)| *claim) == search.breaks

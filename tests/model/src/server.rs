@@ -206,7 +206,7 @@ impl Cluster {
         }
     }
 
-    /// Tells whether an execution holds the target: one of its runs was released, it has not ended, and nobody has
+    /// Returns whether an execution holds the target: one of its runs was released, it has not ended, and nobody has
     /// erased its run.
     fn is_held_by(&self, made: &Made) -> bool {
         let Some(Execution { phase: Phase::Running(run), .. }) = made.object else { return false };

@@ -144,7 +144,7 @@ impl View {
         }
     }
 
-    /// Tells whether no watch delivers an execution.
+    /// Returns whether no watch delivers an execution.
     #[must_use]
     pub fn is_elsewhere(&self, id: ExecutionId) -> bool {
         self.watches.is_some_and(|namespace| namespace != id.namespace())
@@ -159,7 +159,7 @@ impl View {
         self.elsewhere != before
     }
 
-    /// Tells whether it holds what a write of its own has brought.
+    /// Returns whether it holds what a write of its own has brought.
     #[must_use]
     pub fn holds(&self, awaited: Awaited) -> bool {
         match awaited {

@@ -237,7 +237,7 @@ impl Network {
     }
 }
 
-/// Says whether a fault that is about this resource, or about all where that is empty, is about that one.
+/// Returns whether a fault that is about this resource, or about all where that is empty, is about that one.
 fn is_about(of: &str, resource: &str) -> bool {
     of.is_empty() || of == resource
 }

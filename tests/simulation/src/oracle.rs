@@ -302,7 +302,7 @@ pub fn judge(
     report.counts.iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
-/// Says how each execution stands: name, phase and reason.
+/// Returns how each execution stands: name, phase and reason.
 #[must_use]
 pub fn standing(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
     let executions = namespaces.iter().flat_map(|namespace| api.all(&executions_in(namespace)));
@@ -318,7 +318,7 @@ pub fn standing(api: &FakeApi, namespaces: &[&str]) -> Vec<String> {
     lines.chain(schedules.map(|schedule| standing_of_schedule(&schedule))).collect()
 }
 
-/// Says how a schedule stands: its failures in a row, its last outcome, what holds it.
+/// Returns how a schedule stands: its failures in a row, its last outcome, what holds it.
 fn standing_of_schedule(schedule: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("(none)").to_owned();
     let (meta, status) = (&schedule["metadata"], &schedule["status"]);

@@ -216,8 +216,8 @@ impl Trouble {
         }
     }
 
-    /// Says whether an operator can tell all executions how they stand in spite of it: the right that is missing is one
-    /// that no status needs, or a registry is what is out of reach.
+    /// Returns whether an operator can tell all executions how they stand in spite of it: the right that is missing is
+    /// one that no status needs, or a registry is what is out of reach.
     #[must_use]
     pub fn leaves_statuses(&self) -> bool {
         match self {
@@ -227,13 +227,13 @@ impl Trouble {
         }
     }
 
-    /// Says whether it keeps nothing but watches from their work.
+    /// Returns whether it keeps nothing but watches from their work.
     #[must_use]
     pub fn is_about_watches(&self) -> bool {
         matches!(self, Self::WatchSilent { .. } | Self::WatchLate { .. } | Self::Compacted)
     }
 
-    /// Says whether it ends when all heals.
+    /// Returns whether it ends when all heals.
     #[must_use]
     pub fn heals(&self) -> bool {
         !matches!(self, Self::Clock { .. })
@@ -241,7 +241,7 @@ impl Trouble {
 }
 
 impl Fault {
-    /// Says whether it strikes a replica at this time.
+    /// Returns whether it strikes a replica at this time.
     #[must_use]
     pub fn strikes(&self, replica: u8, at: Millis) -> bool {
         self.replica.is_none_or(|struck| struck == replica)

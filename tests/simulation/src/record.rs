@@ -86,7 +86,7 @@ impl Record {
         }
     }
 
-    /// Tells whether the time of some target comes within a while: something may change then by itself.
+    /// Returns whether the time of some target comes within a while: something may change then by itself.
     pub(crate) fn wakes_within(&self, span: Duration) -> bool {
         let now = Instant::now();
         self.kept().wakes.values().any(|wake| (now..now + span).contains(wake))

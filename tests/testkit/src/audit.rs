@@ -49,7 +49,7 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
-    /// Says whether the request changes something.
+    /// Returns whether the request changes something.
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")

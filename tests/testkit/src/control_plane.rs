@@ -78,7 +78,7 @@ impl ControlPlane {
         Ok(Self { info: Arc::new(info), keeper: Arc::new(Keeper::Given { _dir: dir }) })
     }
 
-    /// Says whether somebody gave it, so that no component of it can be stopped.
+    /// Returns whether somebody gave it, so that no component of it can be stopped.
     #[must_use]
     pub fn is_given(&self) -> bool {
         matches!(*self.keeper, Keeper::Given { .. })

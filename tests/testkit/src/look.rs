@@ -276,7 +276,7 @@ impl World {
     }
 }
 
-/// Says whether a WorkflowExecution is Completed, Failed or Skipped.
+/// Returns whether a WorkflowExecution is Completed, Failed or Skipped.
 #[must_use]
 pub fn is_terminal(wfe: &Value) -> bool {
     matches!(wfe["status"]["phase"].as_str(), Some("Completed" | "Failed" | "Skipped"))

@@ -37,7 +37,7 @@ impl Metrics {
         self.matching(name, labels).map(|sample| sample.value).sum()
     }
 
-    /// Says whether there is a sample with this name and (at least) these labels.
+    /// Returns whether there is a sample with this name and (at least) these labels.
     #[must_use]
     pub fn has(&self, name: &str, labels: &[(&str, &str)]) -> bool {
         self.matching(name, labels).next().is_some()

@@ -260,7 +260,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Says whether `/readyz` answers 200 now.
+    /// Returns whether `/readyz` answers 200 now.
     pub async fn ready(&self) -> bool {
         self.get("health", "/readyz").await.is_ok_and(|(status, _)| status == 200)
     }

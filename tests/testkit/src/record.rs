@@ -169,7 +169,7 @@ impl Tape {
         Ok(std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Says whether the last recorded state of each object is the one that the API server has now.
+    /// Returns whether the last recorded state of each object is the one that the API server has now.
     async fn has_all(&self) -> Result<bool> {
         let now = self.api.list(&ListParams::default()).await?;
         let now: HashMap<String, String> = now

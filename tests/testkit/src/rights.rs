@@ -119,7 +119,7 @@ pub(crate) fn name_of(role: &Value, right: &Right) -> Option<String> {
     giving["resourceNames"][0].as_str().map(str::to_owned)
 }
 
-/// Says whether a request was made by an operator under the shipped roles, and allowed.
+/// Returns whether a request was made by an operator under the shipped roles, and allowed.
 pub(crate) fn is_used_by_operator(entry: &AuditEntry) -> bool {
     let account = entry.user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
     entry.allowed && account.is_some_and(|(_, name)| name == rbac::OPERATOR)

@@ -89,12 +89,12 @@ impl Running {
         String::from_utf8_lossy(&text[start..]).lines().any(|line| words.iter().all(|word| line.contains(word)))
     }
 
-    /// Says whether the process has ended though nobody stopped it.
+    /// Returns whether the process has ended though nobody stopped it.
     pub(crate) fn exited(&mut self) -> Option<ExitStatus> {
         self.child.as_mut().and_then(|child| child.try_wait().ok().flatten())
     }
 
-    /// Says whether the log shows that another process had taken the port.
+    /// Returns whether the log shows that another process had taken the port.
     pub(crate) fn lost_its_port(&self) -> bool {
         let end = process::last_lines(&self.log, 40);
         end.contains("address already in use") || end.contains("failed to listen on")

@@ -204,7 +204,7 @@ impl Stack {
         }
     }
 
-    /// Says which port was lost by a component that just failed to start.
+    /// Returns which port was lost by a component that just failed to start.
     pub(crate) fn lost_a_port(&self) -> bool {
         self.running.iter().any(Running::lost_its_port)
     }

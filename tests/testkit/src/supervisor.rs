@@ -193,7 +193,7 @@ impl Interrupts {
     }
 }
 
-/// Says where the logs of the control plane in `dir` are.
+/// Returns where the logs of the control plane in `dir` are.
 #[must_use]
 pub(crate) fn logs(dir: &Path) -> std::path::PathBuf {
     dir.join("logs")

@@ -72,7 +72,7 @@ pub struct Holder {
 // === impl NextStep ===
 
 impl NextStep {
-    /// Tells how long to wait from `now` on: zero when the moment has come. None where time alone changes nothing.
+    /// Returns how long to wait from `now` on: zero when the moment has come. None where time alone changes nothing.
     #[must_use]
     pub fn time_left(&self, now: &Time) -> Option<Duration> {
         let Self::RetryAfter { not_before, .. } = self else { return None };

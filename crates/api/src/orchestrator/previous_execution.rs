@@ -55,7 +55,7 @@ pub struct ExecutionFailure {
 // === impl PreviousExecution ===
 
 impl PreviousExecution {
-    /// Tells how an execution failed. None where it has not, or does not say how.
+    /// Returns how an execution failed. None where it has not, or does not say how.
     #[must_use]
     pub fn of(execution: &WorkflowExecution) -> Option<Self> {
         let details = execution.status.as_ref()?.failure_details.as_ref()?;

@@ -155,7 +155,7 @@ impl StatusView {
 // === impl Failure ===
 
 impl Failure {
-    /// Tells whether many targets failed in the same way at the same time. Another workflow would fail likewise, and
+    /// Returns whether many targets failed in the same way at the same time. Another workflow would fail likewise, and
     /// the failure does not count towards `ExhaustedRetries`: wait, and try the same again.
     #[must_use]
     pub fn is_shared(&self) -> bool {
@@ -182,8 +182,8 @@ impl Attempt {
 // === impl WorkflowExecution ===
 
 impl WorkflowExecution {
-    /// Says whether nothing of this execution is left on its target, so that one that was skipped for its sake is worth
-    /// another try.
+    /// Returns whether nothing of this execution is left on its target, so that one that was skipped for its sake is
+    /// worth another try.
     ///
     /// The phase becomes final when the outcome is known; pods of the run may go on stopping for a while, and the
     /// target is not free until they are gone (specification, section 5).

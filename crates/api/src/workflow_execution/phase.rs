@@ -36,7 +36,7 @@ impl Phase {
         }
     }
 
-    /// Says whether the phase is final.
+    /// Returns whether the phase is final.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Skipped)

@@ -1,4 +1,4 @@
-//! How an execution ends, and what that shows of clocks.
+//! How an execution ends, and whether the clocks disagree.
 
 use chrono::TimeDelta;
 
@@ -15,8 +15,8 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Compares the end that a run tells with what was taken, and with the commit (section 9): nothing where the
-    /// clocks agree as far as can be seen.
+    /// Compares the end that a run reports with the end that was taken, and with the commit (section 9); none if the
+    /// clocks seem to agree.
     #[must_use]
     pub fn skew(&self, started_at: Option<Time>) -> Option<Skew> {
         let (outcome, taken) = match self {
@@ -32,23 +32,23 @@ impl Ending {
     }
 }
 
-/// How long before the commit a run may have ended by its own words, before somebody is told that clocks differ:
-/// Tekton's clock may be some seconds off without harm.
+/// How long before the commit a run may report its end before that is announced: Tekton's clock may be some seconds
+/// behind without harm.
 const BEHIND: TimeDelta = TimeDelta::minutes(1);
 
-/// How the end of a run shows that its clock is not ours.
+/// How the end of a run shows that its clock differs from ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skew {
-    /// It says that it ended at a time that is too far ahead; an earlier one was taken.
+    /// It reports an end too far in the future; an earlier time was taken.
     Ahead {
-        /// What it says.
+        /// The reported time.
         said: Time,
-        /// What was taken.
+        /// The time that was taken.
         taken: Time,
     },
-    /// It says that it ended long before its execution was committed to it. It is believed.
+    /// It reports an end long before its execution was committed to it. That time is taken.
     Behind {
-        /// What it says.
+        /// The reported time.
         said: Time,
         /// When the execution was committed to it.
         started_at: Time,

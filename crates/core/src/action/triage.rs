@@ -1,4 +1,4 @@
-//! What is done for the triage of a schedule beside the writes to its status.
+//! Steps of a triage other than writes to the status of its schedule.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use crate::triage::FailureSeen;
 /// One step of a triage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TriageStep {
-    /// Of which schedule.
+    /// The schedule.
     pub schedule: ScheduleId,
     /// The name of the child that it is about.
     pub of: Box<str>,
-    /// What is done.
+    /// The step.
     pub does: TriageDoes,
 }
 
 /// What a step of a triage does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TriageDoes {
-    /// Reads live what an analyst is shown. Changes nothing.
+    /// Reads live the evidence for an analyst. Changes nothing.
     Gather(Box<Gather>),
     /// Creates the execution that analyses. Preconditions: the schedule, read live, has this uid and generation and
-    /// analyses for this child, and the name of the execution is absent.
+    /// analyses this child, and the name of the execution is absent.
     Analyse(Box<Analyse>),
-    /// Reads live what an analyst that completed has said. Changes nothing.
+    /// Reads live the verdict of an analyst that completed. Changes nothing.
     ReadVerdict(ExecutionId),
 }
 
-/// What is known of a schedule when its evidence is gathered.
+/// The facts about a schedule for its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gather {
     /// Its target.
@@ -38,27 +38,27 @@ pub struct Gather {
     pub failure_count: u32,
     /// When it succeeded last.
     pub last_success: Option<Time>,
-    /// The circuits that are open.
+    /// The open circuits.
     pub open_circuits: Vec<Box<str>>,
     /// The time-out of an execution whose template has none.
     pub default_timeout: Duration,
-    /// The failed children that are read, the newest first, by their slots and uids; not more than
+    /// The failed children to read, the newest first, by slot and uid; at most
     /// [`MOST_FAILURES`](crate::triage::MOST_FAILURES).
     pub children: Vec<(Time, Uid)>,
-    /// The last failure, where the API server refused that child.
+    /// The last failure, if the API server refused that child.
     pub refused: Option<FailureSeen>,
 }
 
 /// An execution that analyses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analyse {
-    /// The generation of the schedule that the decision rests on.
+    /// The generation of the schedule that was judged.
     pub generation: i64,
     /// Until when it may begin.
     pub start_before: Time,
     /// How long it may take.
     pub timeout: Duration,
-    /// What it is shown.
+    /// The evidence.
     pub evidence: Box<str>,
 }
 

@@ -1,4 +1,4 @@
-//! What is written to the status of an execution.
+//! Writes to the status of an execution.
 
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ use crate::waiting::Waiting;
 pub struct Write {
     /// Whose status.
     pub execution: ExecutionId,
-    /// The version that the decision rests on.
+    /// The version that was judged.
     pub version: Version,
-    /// What is read live first, in this order.
+    /// The facts that a live read must confirm first, in this order.
     pub facts: Vec<Fact>,
-    /// What the status says then.
+    /// The new content.
     pub says: Says,
 }
 
-/// What a write says in the status of an execution.
+/// The new content of an execution's status.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Says {
     /// Step (c): phase Running, and which run.
@@ -37,12 +37,12 @@ pub enum Says {
         run: RunId,
         /// The run's number.
         number: RunNumber,
-        /// The counter as it inherits it (`consecutiveFailures`, section 7).
+        /// The counter that it inherits (`consecutiveFailures`, section 7).
         consecutive_failures: u32,
     },
-    /// The withdrawal of its pending runs, first half: an undecided execution will never commit to a run up to this
-    /// number. A commit on an older view fails from then on, and the runs can be deleted. Without it, a commit and a
-    /// deletion under way at once would both be accepted.
+    /// The first half of a withdrawal: an undecided execution will never commit to a run up to this number. From then
+    /// on a commit on an older view fails, and the runs can be deleted. Without it, a concurrent commit and deletion
+    /// could both be accepted.
     GaveUp {
         /// The highest number that it gives up.
         number: RunNumber,
@@ -53,18 +53,18 @@ pub enum Says {
         attempt: u32,
         /// How many there are at the most.
         of: u32,
-        /// Its run; none where the create of it was refused.
+        /// Its run; none if its creation was refused.
         run: Option<RunId>,
         /// How it ended.
         end: AttemptEnd,
-        /// The proof that a step of it ran, where there is one.
+        /// The proof that a step of it ran, if there is one.
         proof: Option<Proof>,
-        /// How long the wait before the next one is.
+        /// The wait before the next attempt.
         delay: Duration,
-        /// When that may begin.
+        /// When the next attempt may begin.
         not_before: Time,
     },
-    /// What holds back the next attempt of an execution, though its wait is over.
+    /// What delays the next attempt of an execution, although its wait is over.
     HeldBack {
         /// What it waits for.
         waiting: Waiting,
@@ -76,15 +76,15 @@ pub enum Says {
         /// Whether the target drains after it.
         draining: bool,
     },
-    /// How far an execution is that runs.
+    /// The progress of a Running execution.
     Progress {
         /// Its run.
         run: RunId,
-        /// What to say.
+        /// The new progress.
         shown: RunShown,
-        /// What Tekton says that the run is doing, or why it has failed.
+        /// What Tekton reports that the run is doing, or why it has failed.
         doing: Box<str>,
-        /// What the run waits for, where nothing of it has started.
+        /// What the run waits for, if nothing of it has started.
         wait: Option<Wait>,
         /// Since when the execution runs.
         started_at: Time,
@@ -93,25 +93,25 @@ pub enum Says {
     Waiting {
         /// What for.
         waiting: Waiting,
-        /// For how long its run has been tried to be created, where it is.
+        /// For how long its run has been tried to be created, if it is.
         tried: Option<Duration>,
     },
     /// The target of a terminal execution has drained.
     Freed,
-    /// What a clearance has done (section 10).
+    /// The effect of a clearance (section 10).
     Cleared {
         /// The clearance.
         clearance: Clearance,
-        /// Whether it has lifted a block. One that has not changes nothing, for ever.
+        /// Whether it has lifted a block. If not, it never does anything.
         effective: bool,
     },
     /// Whether a terminal execution blocks its target.
     Blocked(Blocked),
-    /// That no policy was in force when what a person has set was seen.
+    /// No policy was in force when a clearance or cancellation was seen.
     Unguarded {
-        /// What it is.
+        /// Which of the two.
         kind: WordKind,
-        /// Whether it counts all the same, as the policies are back.
+        /// Whether it counts all the same, because the policies are back.
         counts: bool,
     },
 }
@@ -135,7 +135,7 @@ impl Says {
         }
     }
 
-    /// Returns whether events and counters tell of the write, and not only a line of the log.
+    /// Returns whether events and counters announce the write, and not only a line of the log.
     #[must_use]
     pub fn is_announced(&self) -> bool {
         match self {
@@ -154,8 +154,8 @@ impl Says {
         }
     }
 
-    /// Returns whether an execution is as this write makes it. Only for a write that [is
-    /// announced](Self::is_announced): if its answer was lost, the view shows whether it happened.
+    /// Returns whether an execution is as this write makes it, for a write that [is announced](Self::is_announced): if
+    /// its answer was lost, the view shows whether it happened.
     #[must_use]
     pub fn is_shown_by(&self, execution: &Execution) -> bool {
         match (self, &execution.state) {
@@ -175,7 +175,8 @@ impl Says {
         }
     }
 
-    /// Tells whether the write leaves conditions of others in the status as they are, so that they are read live first.
+    /// Returns whether the write leaves other conditions in the status as they are, so that they must be read live
+    /// first.
     #[must_use]
     pub fn keeps_conditions(&self) -> bool {
         matches!(
@@ -186,12 +187,12 @@ impl Says {
 }
 
 impl Execution {
-    /// Makes a write to its status that rests on no fact but its version.
+    /// Makes a write to its status that needs no fact but its version.
     pub(crate) fn says(&self, says: Says) -> Action {
         self.says_if(Vec::new(), says)
     }
 
-    /// Makes a write to its status that rests on facts.
+    /// Makes a write to its status that needs these facts.
     pub(crate) fn says_if(&self, facts: Vec<Fact>, says: Says) -> Action {
         Action::Write(Write { execution: self.id.clone(), version: self.version.clone(), facts, says })
     }

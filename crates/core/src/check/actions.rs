@@ -325,7 +325,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Tells whether it is proven of a run that nothing of it ran, and nothing speaks against it: a run that is done was
+/// Returns whether it is proven of a run that nothing of it ran, and nothing speaks against it: a run that is done was
 /// looked at, or its deletion began while it was pending.
 fn has_not_started(execution: &Execution, run: &Run) -> bool {
     if run.deleting && run.is_pending() {
@@ -346,7 +346,7 @@ fn started_on(execution: &Execution) -> Option<&RunId> {
 }
 
 impl Execution {
-    /// Tells whether its record says that it got its turn.
+    /// Returns whether its record says that it got its turn.
     pub(super) fn started_once(&self) -> bool {
         matches!(self.state, ExecutionState::Running { .. })
     }

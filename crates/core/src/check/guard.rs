@@ -56,12 +56,12 @@ fn new_clearance(it: &Execution) -> Option<&Clearance> {
     matches!(it.state, ExecutionState::Failed(_)).then_some(clearance)
 }
 
-/// Tells whether a person has cancelled it, and that counts.
+/// Returns whether a person has cancelled it, and that counts.
 pub(super) fn is_cancelled(it: &Execution, guard: Guard) -> bool {
     it.cancellation.as_ref().is_some_and(|cancellation| counts(cancellation.unguarded, guard))
 }
 
-/// Tells whether nothing is set that could end it: it is not cancelled, and what is set is known not to count.
+/// Returns whether nothing is set that could end it: it is not cancelled, and what is set is known not to count.
 pub(super) fn goes_on(it: &Execution, guard: Guard) -> bool {
     let Some(cancellation) = &it.cancellation else { return true };
     guard != Guard::Unknown && !counts(cancellation.unguarded, guard)

@@ -68,7 +68,7 @@ impl<'a> Record<'a> {
         self.row_among(at, &|it| self.is_cleared(it))
     }
 
-    /// Tells whether an execution is the one that blocks the target in a way.
+    /// Returns whether an execution is the one that blocks the target in a way.
     pub(super) fn is_blocked_by(&self, it: &Execution, reason: BlockReason) -> bool {
         let newest = |all: Vec<&'a Execution>| all.into_iter().max_by(|a, b| self.order(a, b));
         let newest = match reason {
@@ -93,7 +93,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Tells whether a clearance that no status records lifts a block.
+    /// Returns whether a clearance that no status records lifts a block.
     pub(super) fn lifts(&self, cleared: &Execution) -> bool {
         let gone = |it: &Execution| self.is_cleared_for_long(it);
         let up_to = |it: &Execution| self.order(it, cleared) != Ordering::Greater;

@@ -126,7 +126,7 @@ impl Check<'_> {
         self.execution(execution).and_then(waiting_entry).is_some()
     }
 
-    /// Tells whether the release of a run has been refused for as long as the start deadline, by anything but a right
+    /// Returns whether the release of a run has been refused for as long as the start deadline, by anything but a right
     /// that the operator itself lacks.
     fn is_release_overdue(&self, run: &Run) -> bool {
         let tried = run.memory.release_tried.and_then(|first| (self.now - first).to_std().ok());

@@ -22,7 +22,7 @@ fn secs(time: Time) -> i128 {
     i128::from(time.timestamp()) + i128::from(time.timestamp_subsec_nanos() > 0)
 }
 
-/// Tells whether a time lies more than a minute ahead.
+/// Returns whether a time lies more than a minute ahead.
 fn is_far(time: Time, now: Time) -> bool {
     time.signed_duration_since(now) > chrono::TimeDelta::minutes(1)
 }

@@ -73,7 +73,7 @@ impl Fold {
         fold
     }
 
-    /// Tells whether it was folded by this policy, as far as circuits read it.
+    /// Returns whether it was folded by this policy, as far as circuits read it.
     #[must_use]
     pub fn is_by(&self, policy: &Policy) -> bool {
         self.settings == Settings::of(policy)

@@ -87,8 +87,8 @@ struct Closed {
 }
 
 impl Open {
-    /// Tells whether it held the schedules that had failed with it when a child was made. A child that was made before
-    /// the first probe was due was decided on before the opening was known.
+    /// Returns whether it held the schedules that had failed with it when a child was made. A child that was made
+    /// before the first probe was due was decided on before the opening was known.
     fn held(&self, created: Time, settings: &Settings) -> bool {
         created >= self.holds_from && created >= after(self.opened_at, settings.backoff.after(1))
     }
@@ -153,7 +153,7 @@ impl State {
         (open, closed.into_iter().chain(quiet.iter().cloned()).filter(|it| is_new(&it)).collect())
     }
 
-    /// Tells whether a child of a schedule that was made at a time is a probe, and of which circuit.
+    /// Returns whether a child of a schedule that was made at a time is a probe, and of which circuit.
     pub(super) fn probed(&self, schedule: &Uid, created: Time, settings: &Settings) -> Option<&Fingerprint> {
         let fingerprint = self.failed_last.get(schedule)?;
         self.open.get(fingerprint).filter(|open| open.held(created, settings)).map(|_| fingerprint)

@@ -72,7 +72,7 @@ impl Failure {
         format!("Task '{name}'{place} of workflow '{workflow}'{on} failed after {after}{reason}{why}{attempt}.")
     }
 
-    /// Says which attempt it was and why there is no other, where there could be several.
+    /// Returns which attempt it was and why there is no other, where there could be several.
     fn attempt(&self) -> String {
         let Some(tried) = &self.tried else { return String::new() };
         let why = tried.stop.message();

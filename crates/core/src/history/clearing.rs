@@ -58,7 +58,7 @@ impl<'a> History<'a> {
         self.new.iter().filter_map(to_record)
     }
 
-    /// Tells whether a new clearance lifts a block: something up to its execution blocks, or counts in a row that is
+    /// Returns whether a new clearance lifts a block: something up to its execution blocks, or counts in a row that is
     /// exhausted.
     fn judge(&self, at: usize, policy: &Policy, now: Time) -> NewClearance {
         if self.blocks_up_to(at, policy) {

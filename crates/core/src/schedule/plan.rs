@@ -179,7 +179,7 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
     }
 }
 
-/// Says why a hint does not count, where it does not.
+/// Returns why a hint does not count, where it does not.
 #[must_use]
 pub fn ignored(hint: &Hint, past: Past, now: Time) -> Option<&'static str> {
     let is_used = |at: Time| past.last.is_some_and(|last| at <= last.slot) || at <= past.since;

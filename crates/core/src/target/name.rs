@@ -194,7 +194,7 @@ fn is_name(name: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._:@-".contains(byte))
 }
 
-/// Tells whether a text is a DNS label: at most 63 of a-z, 0-9 and `-`, no `-` at either end.
+/// Returns whether a text is a DNS label: at most 63 of a-z, 0-9 and `-`, no `-` at either end.
 #[must_use]
 pub fn is_dns_label(text: &str) -> bool {
     (1..=MAX_LABEL).contains(&text.len())

@@ -223,7 +223,7 @@ fn says(failure: &FailureSeen, words: &[&str]) -> bool {
     words.iter().any(|word| has_word(&message, word))
 }
 
-/// Says which image, quota or right a message names, in the words of Kubernetes: the advice points at that.
+/// Returns which image, quota or right a message names, in the words of Kubernetes: the advice points at that.
 fn named(message: &str) -> Option<String> {
     let after = |words: &str| message.split_once(words).map(|(_, rest)| rest);
     let image = || after("image \"")?.split('"').next();
@@ -235,7 +235,7 @@ fn named(message: &str) -> Option<String> {
     image().map(|it| told("The image is", it)).or_else(of_quota)
 }
 
-/// Tells whether a text has a word by itself: a digest or a name may have its letters or digits within.
+/// Returns whether a text has a word by itself: a digest or a name may have its letters or digits within.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == '_');
     text.match_indices(word).any(|(at, _)| {

@@ -115,7 +115,7 @@ fn change(lifts_suspension: bool, resume: Option<(&str, &str, &str)>) -> Value {
     change
 }
 
-/// Says why it was not resumed, and what to do.
+/// Returns why it was not resumed, and what to do.
 fn refused(error: &CallError, lifts_triage: bool) -> String {
     match error {
         CallError::Refused(status) if lifts_triage && status.code == 403 => {

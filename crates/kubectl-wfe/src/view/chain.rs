@@ -34,7 +34,7 @@ fn before(decision: &Decision, id: &ExecutionId) -> Option<ExecutionId> {
     }
 }
 
-/// Says how an execution stands: what it waits for now, else what its status says.
+/// Returns how an execution stands: what it waits for now, else what its status says.
 fn stands(target: &Target, decision: &Decision, id: &ExecutionId) -> String {
     let waiting = decision.waiting.iter().find(|(of, _)| of == id).map(|(_, waiting)| waiting);
     let awaiting = decision.awaiting.iter().find(|(of, _)| of == id).map(|(_, awaiting)| awaiting);

@@ -57,7 +57,7 @@ impl Hearing {
         heard.get(&kind).map(Instant::elapsed).unwrap_or_default()
     }
 
-    /// Tells whether a watch was heard of after a moment.
+    /// Returns whether a watch was heard of after a moment.
     #[must_use]
     pub fn is_heard_since(&self, kind: Kind, moment: Instant) -> bool {
         let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);

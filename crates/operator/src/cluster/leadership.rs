@@ -44,8 +44,8 @@ impl Leadership {
         Self(watch::Sender::new(State { terms: 1, mandate: Mandate::Always, ..State::default() }))
     }
 
-    /// Says whether this process may write now, by the clock: also one that has slept through the end of its term knows
-    /// it at once.
+    /// Returns whether this process may write now, by the clock: also one that has slept through the end of its term
+    /// knows it at once.
     #[must_use]
     pub fn leads(&self) -> bool {
         match self.0.borrow().mandate {

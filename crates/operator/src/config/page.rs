@@ -68,7 +68,7 @@ impl fmt::Display for Page {
     }
 }
 
-/// Says which version is in force.
+/// Returns which version is in force.
 pub(super) fn heading(place: &Place, in_force: &InForce) -> String {
     match in_force.version.as_str() {
         NO_VERSION => format!("{place}: there is none, the flags are in force"),

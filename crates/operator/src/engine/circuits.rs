@@ -32,7 +32,7 @@ struct ToldOf {
 }
 
 impl Told {
-    /// Tells whether people are told of this, and notes that they are.
+    /// Returns whether people are told of this, and notes that they are.
     fn takes(&mut self, news: &CircuitNews) -> bool {
         match news {
             CircuitNews::Opened(circuit) => {

@@ -82,7 +82,7 @@ impl Engine {
         self.mark_dirty();
     }
 
-    /// Says which watch has been silent for so long that its view is not trusted any more, where one has.
+    /// Returns which watch has been silent for so long that its view is not trusted any more, where one has.
     pub(super) fn stale(&self) -> Option<String> {
         let (kind, silence) = self.hearing.longest_silence();
         (silence > self.settings.max_staleness).then(|| silent(kind, silence))

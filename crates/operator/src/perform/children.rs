@@ -111,13 +111,13 @@ pub(super) fn made_for(schedule: &ScheduleId) -> Value {
     })
 }
 
-/// Tells whether an execution was made for a schedule.
+/// Returns whether an execution was made for a schedule.
 pub(super) fn is_child_of(execution: &DynamicObject, schedule: &ScheduleId) -> bool {
     let by = &execution.data["spec"]["remediationRequestRef"];
     by["kind"] == KIND && by["uid"].as_str().is_some_and(|uid| schedule.uid == *uid)
 }
 
-/// Tells whether a create was refused as its namespace is being deleted, or is gone: nobody has judged the execution,
+/// Returns whether a create was refused as its namespace is being deleted, or is gone: nobody has judged the execution,
 /// and its schedule goes with the namespace.
 fn is_going_away(error: &CallError) -> bool {
     let CallError::Refused(status) = error else { return false };

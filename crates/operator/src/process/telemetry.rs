@@ -21,7 +21,7 @@ impl LogLevel {
     }
 }
 
-/// Tells whether lines have colours: on a terminal, unless the variable `NO_COLOR` has a value
+/// Returns whether lines have colours: on a terminal, unless the variable `NO_COLOR` has a value
 /// (<https://no-color.org>).
 fn has_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)

@@ -55,7 +55,7 @@ impl Access {
         Self(Arc::new(Inner { cluster, known, asking }))
     }
 
-    /// Says why a request is refused, where it is.
+    /// Returns why a request is refused, where it is.
     pub(super) async fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
         let Some(token) = token(headers) else {
             return Some(unauthorized("send a token of the cluster: Authorization: Bearer TOKEN"));

@@ -76,7 +76,7 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     }
 }
 
-/// Tells whether the caller has gone before it was accepted.
+/// Returns whether the caller has gone before it was accepted.
 fn is_of_the_caller(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -297,7 +297,7 @@ proptest! {
     }
 }
 
-/// Says where a status does not fit the schema.
+/// Returns where a status does not fit the schema.
 fn misfits_of(status: &WorkflowExecutionStatus) -> Vec<String> {
     let mut found = Vec::new();
     misfits(&STATUS_SCHEMA, &serde_json::to_value(status).unwrap(), "status", &mut found);

@@ -14,7 +14,7 @@ fn flag(name: &str) -> Option<Arg> {
     command.find_subcommand("run")?.get_arguments().find(|flag| flag.get_long() == Some(name)).cloned()
 }
 
-/// Tells whether the operator starts with this value of a flag.
+/// Returns whether the operator starts with this value of a flag.
 fn takes(key: &str, value: &str) -> bool {
     let args = Flags::of_run([format!("--{key}={value}")]).args();
     args.is_ok_and(|args| args.policy().is_ok())

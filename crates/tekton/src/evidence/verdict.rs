@@ -30,7 +30,7 @@ struct Pods<'a> {
 }
 
 impl Evidence {
-    /// Says whether anything of the run ran. That nothing did needs proof; a proof that something did is enough.
+    /// Returns whether anything of the run ran. That nothing did needs proof; a proof that something did is enough.
     #[must_use]
     pub(crate) fn conclude(&self, remains: Remains<'_>) -> Started {
         let proof = || {

@@ -29,7 +29,7 @@ const OWN_POLICIES: [(&str, &str); 5] = [
     ),
 ];
 
-/// Tells whether the API server denies the request because the account that asks lacks a right.
+/// Returns whether the API server denies the request because the account that asks lacks a right.
 ///
 /// The form is `<resource>.<group> "<name>" is forbidden: User "<account>" cannot <verb> resource "<resource>" in API
 /// group "<group>" in the namespace "<namespace>"`, without a name where the request has none, and `at the cluster
@@ -76,7 +76,7 @@ fn says_who_cannot(message: &str, group: &str, resource: &str, name: &str) -> Op
     (is_word && ends && denied == resource && !account.contains('"')).then_some(())
 }
 
-/// Tells whether the cluster does not serve the kind of the object at all, as its CRD is missing or on its way out. A
+/// Returns whether the cluster does not serve the kind of the object at all, as its CRD is missing or on its way out. A
 /// webhook that says the same gains nothing: the execution waits for the start deadline.
 pub(super) fn is_kind_missing(status: &Status) -> bool {
     let message = status.message.trim();

@@ -310,7 +310,7 @@ fn ended(target: ChainName, execution: &Execution) -> Option<Event> {
     })
 }
 
-/// Tells whether an execution was decided on later than its `startBefore`: it never asked for a run.
+/// Returns whether an execution was decided on later than its `startBefore`: it never asked for a run.
 pub(super) fn is_too_late(execution: &Execution, failed: &FailedState) -> bool {
     let is_late = failed.reason == FailureReason::DeadlineExceeded && execution.run_sequence.is_none();
     is_late && !failed.was_execution_failure

@@ -81,7 +81,7 @@ impl Expected {
         self.object().kind
     }
 
-    /// Tells whether who waits for this waits for the other one, too, of the same object.
+    /// Returns whether who waits for this waits for the other one, too, of the same object.
     fn outlasts(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Absence { .. }, _) => true,
@@ -114,7 +114,7 @@ impl Expectations {
         }
     }
 
-    /// Tells whether the next decision has to wait. Where schedules cannot be seen none of them is decided on, and
+    /// Returns whether the next decision has to wait. Where schedules cannot be seen none of them is decided on, and
     /// nothing is waited for that their watch would deliver.
     pub(super) fn holds(&self, blind_to_schedules: bool) -> bool {
         self.0.values().any(|awaited| !blind_to_schedules || awaited.expected.kind() != Kind::Schedule)

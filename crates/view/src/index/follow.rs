@@ -55,7 +55,7 @@ impl Entry {
         is_news
     }
 
-    /// Tells whether a run that is not there may be still to come: somebody has yet to get a turn, waits for its next
+    /// Returns whether a run that is not there may be still to come: somebody has yet to get a turn, waits for its next
     /// attempt, or is Running on it.
     /// Any other is a pipeline in a pipeline, or gone.
     fn may_come(&self, run: &Uid) -> bool {
@@ -166,7 +166,7 @@ impl Entry {
     }
 }
 
-/// Tells whether the execution of a run has ended, or is recorded to have failed with it and tried again.
+/// Returns whether the execution of a run has ended, or is recorded to have failed with it and tried again.
 fn is_over(target: &Target, run: &Run) -> bool {
     let is_recorded = |owner: &Execution| {
         let attempts = owner.retry.iter().flat_map(|retry| &retry.attempts);

@@ -163,7 +163,7 @@ pub(super) fn place_owner(run: &mut Run, watch_namespace: Option<&str>) {
     }
 }
 
-/// Tells whether a run of an execution is there.
+/// Returns whether a run of an execution is there.
 pub(super) fn owns_a_run(target: &Target, owner: &Uid) -> bool {
     target.runs.values().any(|run| run.owner.execution().is_some_and(|id| id.uid == *owner))
 }

@@ -243,7 +243,7 @@ impl Index {
     }
 }
 
-/// Tells whether a run may be created for an execution: it is undecided, or waits for its next attempt.
+/// Returns whether a run may be created for an execution: it is undecided, or waits for its next attempt.
 fn is_created_for(execution: &Execution) -> bool {
     matches!(execution.state, ExecutionState::Undecided { .. }) || execution.next_attempt().is_some()
 }

@@ -27,7 +27,7 @@ impl Index {
         self.entry(key)?.expected.next()
     }
 
-    /// Tells whether a write of this process to this object is awaited.
+    /// Returns whether a write of this process to this object is awaited.
     #[must_use]
     pub fn is_awaited(&self, key: &Key, object: &Uid) -> bool {
         self.entry(key).is_some_and(|entry| entry.expected.contains(object))

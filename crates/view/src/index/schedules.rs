@@ -18,7 +18,7 @@ use super::pause::pause_for;
 use super::{EndPhase, EndShown, Index, Key, Kind, ScheduleRecord, open};
 
 impl Index {
-    /// Tells whether it is known which schedules there are: they were listed, no list of them is under way, and their
+    /// Returns whether it is known which schedules there are: they were listed, no list of them is under way, and their
     /// watch works.
     #[must_use]
     pub fn sees_schedules(&self) -> bool {
@@ -99,7 +99,7 @@ impl Index {
         family
     }
 
-    /// Tells whether a list is under way that may bring schedules or children. At its end they are gathered anew.
+    /// Returns whether a list is under way that may bring schedules or children. At its end they are gathered anew.
     fn will_gather(&self) -> bool {
         self.is_listing() || self.lists[&Kind::Schedule].seen.is_some()
     }

@@ -43,7 +43,7 @@ pub(crate) fn listed(status: &Value) -> &[Value] {
     status["attempts"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Tells whether a status waits for its next attempt: the last entry has neither begun nor ended.
+/// Returns whether a status waits for its next attempt: the last entry has neither begun nor ended.
 pub(crate) fn waits(status: &Value) -> bool {
     let last = listed(status).last();
     let is_waiting =

@@ -91,13 +91,13 @@ impl<'a> Execution<'a> {
         self.versions.iter().rev().find(|(at, _)| *at <= moment).map_or(&Value::Null, |(_, object)| object)
     }
 
-    /// Tells whether a commit is that of a further attempt: rules 2 to 5 were asked before the first one, and the
+    /// Returns whether a commit is that of a further attempt: rules 2 to 5 were asked before the first one, and the
     /// execution has not let go of its target since.
     pub(crate) fn is_of_further_attempt(&self, commit: &Commit<'_>) -> bool {
         self.retry.is_some() && self.commits.first().is_some_and(|first| first.at < commit.at)
     }
 
-    /// Tells whether by one of its statuses it needs a pending run, though it is committed to another: it is Running,
+    /// Returns whether by one of its statuses it needs a pending run, though it is committed to another: it is Running,
     /// it has a policy, and it has committed to no number as high (section 11).
     pub(crate) fn may_commit_to(&self, run: &Run<'_>, status: &Value) -> bool {
         let last = status["runSequence"].as_u64();
@@ -136,7 +136,7 @@ impl<'a> Execution<'a> {
         (repository, of_spec("containerDigest").or(inside))
     }
 
-    /// Tells whether the schedule that made another execution made this one too.
+    /// Returns whether the schedule that made another execution made this one too.
     pub(crate) fn is_sibling_of(&self, other: &Execution<'_>) -> bool {
         matches!((self.child, other.child), (Some(mine), Some(theirs)) if mine.schedule == theirs.schedule)
     }
@@ -162,7 +162,7 @@ impl<'a> Execution<'a> {
         self.written.iter().copied().find(|written| written.phase().is_some_and(Phase::is_terminal))
     }
 
-    /// Tells whether it was there at a moment.
+    /// Returns whether it was there at a moment.
     pub(crate) fn exists_at(&self, moment: Moment) -> bool {
         self.created <= moment && self.gone.is_none_or(|gone| moment < gone)
     }

@@ -116,7 +116,7 @@ impl<'a> Life<'a> {
         self.states.iter().find_map(|(_, object)| entry(object))
     }
 
-    /// Tells whether it carries what runs of ours hand down.
+    /// Returns whether it carries what runs of ours hand down.
     pub(super) fn is_labelled(&self) -> bool {
         self.label(LABEL_RUN_SEQUENCE).is_some() || self.annotation(ANNOTATION_UID).is_some()
     }

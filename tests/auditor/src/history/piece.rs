@@ -31,7 +31,7 @@ impl<'a> Piece<'a> {
         Self { object: life.object(), created: life.begun(), created_time, over, ran }
     }
 
-    /// Tells whether it was there and unfinished at a moment.
+    /// Returns whether it was there and unfinished at a moment.
     pub(crate) fn is_unfinished_at(&self, moment: Moment) -> bool {
         self.created <= moment && self.over.is_none_or(|over| moment < over)
     }

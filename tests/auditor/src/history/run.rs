@@ -125,14 +125,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Tells whether it was there and unfinished at a moment, as far as anybody could know by then.
+    /// Returns whether it was there and unfinished at a moment, as far as anybody could know by then.
     pub(crate) fn is_unfinished_at(&self, moment: Moment) -> bool {
         let is_over = [self.finished, self.gone].into_iter().flatten().any(|over| over <= moment);
         let is_left = self.left().is_some_and(|left| left.at_ms.saturating_add(BARE_MS) <= moment.at_ms);
         self.created <= moment && !is_over && !is_left
     }
 
-    /// Tells whether it was on its way out at a moment and not released by then: Tekton starts nothing that is being
+    /// Returns whether it was on its way out at a moment and not released by then: Tekton starts nothing that is being
     /// deleted, and a deletion is never taken back.
     pub(crate) fn never_starts_from(&self, moment: Moment) -> bool {
         self.deleting.is_some_and(|deleting| deleting <= moment) && !self.is_released_at(moment)
@@ -142,19 +142,19 @@ impl<'a> Run<'a> {
         self.released.is_some_and(|released| released <= moment)
     }
 
-    /// Tells whether somebody had let it go or stopped it by a moment. What its execution commits to after that is
+    /// Returns whether somebody had let it go or stopped it by a moment. What its execution commits to after that is
     /// committed to whatever the rules say, so that the record tells it (ADR 5).
     pub(crate) fn was_touched_by(&self, moment: Moment) -> bool {
         [self.released, self.cancelled, self.finished].into_iter().flatten().any(|touched| touched <= moment)
     }
 
-    /// Tells whether it was deleted without ever having been released.
+    /// Returns whether it was deleted without ever having been released.
     pub(crate) fn never_ran(&self) -> bool {
         self.released.is_none()
     }
 }
 
-/// Tells whether Tekton is free to start it, or has started something. (Of a run that is cancelled straight from
+/// Returns whether Tekton is free to start it, or has started something. (Of a run that is cancelled straight from
 /// pending it starts nothing; one that is *stopped* or cancelled with its `finally` tasks may run these.)
 fn is_let_go(run: &Value) -> bool {
     let held = matches!(text(run, "/spec/status"), Some(PENDING | CANCELLED));

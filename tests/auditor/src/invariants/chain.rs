@@ -59,7 +59,7 @@ fn judge_commit(evidence: &Evidence<'_>, execution: &Execution<'_>, commit: &Com
     Some(Finding::new(8, rule, text).on(execution.shown_target(), objects, &[commit.at, run.created]))
 }
 
-/// Tells whether somebody other than the operator asked Tekton to stop a run. A run that a person cancels while it is
+/// Returns whether somebody other than the operator asked Tekton to stop a run. A run that a person cancels while it is
 /// pending is finished before its execution can commit to it; the commit then names what was cancelled.
 fn was_stopped_by_stranger(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
     let is_stop = |operation: &Value| operation["op"] != "remove" && operation["path"] == "/spec/status";

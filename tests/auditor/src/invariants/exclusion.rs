@@ -55,7 +55,7 @@ fn judge_pair(history: &History<'_>, one: &Run<'_>, other: &Run<'_>) -> Option<V
     }
 }
 
-/// Tells how two runs of one chain clashed, whichever was released first.
+/// Returns how two runs of one chain clashed, whichever was released first.
 pub(super) fn clash<'h, 'a>(history: &'h History<'a>, one: &'h Run<'a>, other: &'h Run<'a>) -> Option<Clash<'h, 'a>> {
     let (earlier, later) = in_order_of_release(one, other)?;
     let released = later.released?;

@@ -79,7 +79,7 @@ fn busy(evidence: &Evidence<'_>, execution: &Execution<'_>, ended: &Written<'_>)
     (flaws.len() == holders.len()).then(|| ("wrong-fact", flaws.join("; ")))
 }
 
-/// Tells whether a run held its target at some moment of an interval.
+/// Returns whether a run held its target at some moment of an interval.
 fn held_target(evidence: &Evidence<'_>, run: &Run<'_>, from: Moment, to: Moment) -> bool {
     let history = &evidence.history;
     let committed = history.commit_to(run).map(|commit| commit.at);
@@ -111,7 +111,7 @@ fn waited<'e, 'a>(
     evidence.history.executions.values().filter(is_named).filter(waits_then).collect()
 }
 
-/// Tells whether a skip says something else of an execution that waited than is true of it.
+/// Returns whether a skip says something else of an execution that waited than is true of it.
 fn misnames_waiting(execution: &Execution<'_>, conflict: &Value, holder: &Execution<'_>) -> bool {
     let started = text(holder.last(), "/startTime").or_else(|| text(holder.object_at(holder.created), CREATED));
     text(conflict, "/workflowId") != Some(holder.workflow_id())

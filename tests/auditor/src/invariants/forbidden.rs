@@ -27,7 +27,7 @@ struct Turn<'e, 'a> {
 }
 
 impl Turn<'_, '_> {
-    /// Tells whether it is that of a further attempt.
+    /// Returns whether it is that of a further attempt.
     fn is_further(&self) -> bool {
         self.execution.is_of_further_attempt(self.commit)
     }

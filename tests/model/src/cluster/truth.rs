@@ -5,7 +5,7 @@ use crate::claim::Claim;
 use crate::object::{ExecutionId, Phase, Run, RunUid};
 
 impl Cluster {
-    /// Tells whether a run holds the target: it is committed or released, and unfinished.
+    /// Returns whether a run holds the target: it is committed or released, and unfinished.
     pub(crate) fn holds(&self, uid: RunUid) -> bool {
         self.runs.get(usize::from(uid.0)).is_some_and(|created| {
             created.object.is_some_and(|run| run.is_unfinished()) && (created.committed || created.released)

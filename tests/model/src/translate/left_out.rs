@@ -19,7 +19,7 @@ impl Translation {
         }
     }
 
-    /// Tells whether what is left of an execution's own earlier attempt is overlooked.
+    /// Returns whether what is left of an execution's own earlier attempt is overlooked.
     pub(super) fn overlooks(self, view: &View, left: Residue) -> bool {
         let waits = |owner: ExecutionId| view.executions.iter().any(|known| known.id == owner && known.waits);
         self.left_out == LeftOut::OwnRemains && left.owner.is_some_and(waits)

@@ -89,7 +89,7 @@ impl Collector {
     }
 }
 
-/// Says whether an object had owners, of which none is left.
+/// Returns whether an object had owners, of which none is left.
 fn is_garbage(object: &Value, objects: &Follower) -> bool {
     let mut owners = owners(object).peekable();
     owners.peek().is_some() && owners.all(|owner| objects.get(owner).is_none())

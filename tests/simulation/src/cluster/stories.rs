@@ -136,7 +136,7 @@ impl Story {
         Ok(Self { version, name, run, steps, without_node, somebody, completes })
     }
 
-    /// Says whether its run ends though nobody stops or deletes it.
+    /// Returns whether its run ends though nobody stops or deletes it.
     #[must_use]
     pub fn ends_by_itself(&self) -> bool {
         self.completes && self.somebody.is_none()
@@ -154,7 +154,7 @@ impl Story {
     }
 }
 
-/// Says whether a change of a run is somebody's act: its deletion, or a change of its spec.
+/// Returns whether a change of a run is somebody's act: its deletion, or a change of its spec.
 fn acts(change: &Change) -> bool {
     match change {
         Change::Deleted => true,
@@ -163,7 +163,7 @@ fn acts(change: &Change) -> bool {
     }
 }
 
-/// Says whether a run, or a child of one, has succeeded or failed.
+/// Returns whether a run, or a child of one, has succeeded or failed.
 pub(super) fn is_done(object: &Value) -> bool {
     let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
     conditions.iter().any(|condition| {

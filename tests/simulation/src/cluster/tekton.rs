@@ -187,7 +187,7 @@ impl Tekton {
     }
 }
 
-/// Says whether the deletion of a run has begun.
+/// Returns whether the deletion of a run has begun.
 fn is_leaving(run: &Value) -> bool {
     run["metadata"]["deletionTimestamp"].is_string()
 }

@@ -40,7 +40,7 @@ pub fn tabled() -> Plan {
     Plan { title: "the table".to_owned(), namespace: "conformance-table".to_owned(), calls }
 }
 
-/// Says which rows were answered otherwise than they say; `said` is what [`super::play()`] brought of [`tabled`].
+/// Returns which rows were answered otherwise than they say; `said` is what [`super::play()`] brought of [`tabled`].
 #[must_use]
 pub fn wrong_rows(said: &[super::Line]) -> Vec<String> {
     let mut played = 0;

@@ -37,12 +37,12 @@ pub(super) struct Traits {
 }
 
 impl Traits {
-    /// Says whether a PUT of an object that is not there creates it.
+    /// Returns whether a PUT of an object that is not there creates it.
     pub(super) fn is_created_by_update(self) -> bool {
         matches!(self.special, Special::Lease | Special::Event)
     }
 
-    /// Says whether a PUT needs no version.
+    /// Returns whether a PUT needs no version.
     pub(super) fn is_updated_without_version(self) -> bool {
         !self.custom && self.special != Special::Lease
     }

@@ -132,7 +132,7 @@ pub(super) fn check(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Says whether a key is a qualified name: a word of at most 63 characters, with or without a subdomain before it.
+/// Returns whether a key is a qualified name: a word of at most 63 characters, with or without a subdomain before it.
 fn is_qualified(key: &str) -> bool {
     let (prefix, word) = key.split_once('/').map_or((None, key), |(prefix, word)| (Some(prefix), word));
     word.len() <= 63

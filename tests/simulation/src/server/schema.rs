@@ -221,7 +221,7 @@ impl Schema {
         }
     }
 
-    /// Tells whether a list with keys holds what it held, in any order. For the real server it has not changed then,
+    /// Returns whether a list with keys holds what it held, in any order. For the real server it has not changed then,
     /// and a rule that does not compare is not asked again.
     pub(super) fn is_reordered(&self, old: &Value, new: &Value) -> bool {
         let (Some(old), Some(new)) = (old.as_array(), new.as_array()) else { return false };
@@ -236,8 +236,8 @@ impl Schema {
         Cow::Owned(Value::Array(items))
     }
 
-    /// Tells whether the real server can say who manages which field of an object. It cannot where a type is wrong, as
-    /// of a spec in the write of a status, which ignores specs. Then it drops `managedFields`, for ever, and that
+    /// Returns whether the real server can say who manages which field of an object. It cannot where a type is wrong,
+    /// as of a spec in the write of a status, which ignores specs. Then it drops `managedFields`, for ever, and that
     /// changes the object.
     pub(super) fn is_typed(&self, value: &Value) -> bool {
         match (self.form, value) {
@@ -257,12 +257,12 @@ impl Schema {
         }
     }
 
-    /// Tells whether an item of a list with keys has them.
+    /// Returns whether an item of a list with keys has them.
     pub(super) fn has_key(&self, item: &Value) -> bool {
         !self.keys.is_empty() && self.keys.iter().all(|key| item.get(key).is_some())
     }
 
-    /// Tells whether two items of a list have the same keys.
+    /// Returns whether two items of a list have the same keys.
     pub(super) fn is_same_item(&self, one: &Value, other: &Value) -> bool {
         self.keys.iter().all(|key| one.get(key) == other.get(key))
     }

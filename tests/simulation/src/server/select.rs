@@ -33,7 +33,7 @@ impl Selector {
         Ok(Self { labels, name })
     }
 
-    /// Says whether it selects all.
+    /// Returns whether it selects all.
     pub(super) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.name.is_none()
     }

@@ -41,7 +41,7 @@ impl Watch {
         if self.bookmarks { self.next_bookmark.min(self.until) } else { self.until }
     }
 
-    /// Says whether it has ended.
+    /// Returns whether it has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over

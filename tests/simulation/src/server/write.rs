@@ -268,7 +268,7 @@ fn keep(kind: &Kind, part: Part, old: &Value, new: &mut Value) {
     }
 }
 
-/// Tells whether the types of all fields in a request are those of the schema, also of fields that the write ignores.
+/// Returns whether the types of all fields in a request are those of the schema, also of fields that the write ignores.
 fn is_typed(kind: &Kind, object: &Value) -> bool {
     kind.schema.as_ref().is_none_or(|schema| {
         let mut object = object.clone();
@@ -286,7 +286,7 @@ fn same_but_for_metadata(old: &Value, new: &Value, status_apart: bool) -> bool {
     rest(old) == rest(new)
 }
 
-/// Says whether the last finalizer of an object that is being deleted is gone.
+/// Returns whether the last finalizer of an object that is being deleted is gone.
 fn is_let_go(old: &Value, new: &Value) -> bool {
     !text(old, "deletionTimestamp").is_empty()
         && old["metadata"]["deletionGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds == 0)

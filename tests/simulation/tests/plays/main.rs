@@ -15,7 +15,7 @@ mod scenarios;
 mod seeds;
 mod watches;
 
-/// Says whether the long variants are asked for.
+/// Returns whether the long variants are asked for.
 fn all() -> bool {
     std::env::var_os("WFE_TEST_ALL").is_some()
 }

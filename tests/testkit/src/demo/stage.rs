@@ -101,7 +101,7 @@ impl Stage {
         Ok(Self { client, place: Place::Given, bundles })
     }
 
-    /// Tells whether pods of this cluster end when an annotation says so.
+    /// Returns whether pods of this cluster end when an annotation says so.
     pub(super) fn pods_obey(&self) -> bool {
         matches!(self.place, Place::Own(_))
     }
@@ -231,7 +231,7 @@ impl Stage {
         }
     }
 
-    /// Says how a person looks at a cluster that was kept.
+    /// Returns how a person looks at a cluster that was kept.
     pub(super) fn how_to_use(&self) -> String {
         match &self.place {
             Place::Own(own) => format!(

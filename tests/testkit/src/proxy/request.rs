@@ -40,7 +40,7 @@ impl Verb {
         }
     }
 
-    /// Says whether it changes something.
+    /// Returns whether it changes something.
     #[must_use]
     pub const fn is_write(self) -> bool {
         matches!(self, Self::Create | Self::Update | Self::Patch | Self::Delete)
@@ -115,7 +115,7 @@ impl Request {
         Self { number: 0, write: None, verb, group, resource, subresource, namespace, name, uri, body }
     }
 
-    /// Says whether it is this, such as `create pipelineruns` or `patch workflowexecutions/status`.
+    /// Returns whether it is this, such as `create pipelineruns` or `patch workflowexecutions/status`.
     #[must_use]
     pub fn is(&self, what: &str) -> bool {
         self.what() == what
@@ -128,7 +128,7 @@ impl Request {
         format!("{} {}{slash}{}", self.verb, self.resource, self.subresource)
     }
 
-    /// Says whether it changes something.
+    /// Returns whether it changes something.
     #[must_use]
     pub const fn is_write(&self) -> bool {
         self.verb.is_write()

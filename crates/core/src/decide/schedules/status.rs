@@ -67,7 +67,7 @@ impl<'a> Case<'a> {
         self.schedule.unrecorded().find(|child| !self.is_ahead(child.slot))
     }
 
-    /// Tells whether a time lies so far ahead that a clock was wrong.
+    /// Returns whether a time lies so far ahead that a clock was wrong.
     pub(super) fn is_ahead(self, time: Time) -> bool {
         time > after(self.view.now, MAX_AHEAD)
     }

@@ -70,7 +70,7 @@ pub(super) fn paused(case: Case<'_>) -> Row {
 /// would be written again and again.
 const QUOTED: usize = 500;
 
-/// Says why a triage has paused a schedule, and who can end that.
+/// Returns why a triage has paused a schedule, and who can end that.
 pub(super) fn pause_message(triage: &Triage) -> String {
     let why = cut(triage.why.as_deref().unwrap_or("it did not say why"), QUOTED);
     format!(
@@ -147,7 +147,7 @@ pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     decision.actions.push(Action::Triage(TriageStep { schedule: schedule.id.clone(), of, does }));
 }
 
-/// Tells why a failure that a status records begins no triage, where it would otherwise.
+/// Returns why a failure that a status records begins no triage, where it would otherwise.
 pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<Suppressed> {
     match due(case, status) {
         Stage::Suppressed { why, .. } => Some(why),
@@ -162,7 +162,7 @@ fn stage<'a>(case: Case<'a>, status: &'a ScheduleStatus) -> Stage<'a> {
     }
 }
 
-/// Tells whether a triage begins now (section 13.2).
+/// Returns whether a triage begins now (section 13.2).
 fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
     let Case { schedule, view, .. } = case;
     let spec = &schedule.triage;

@@ -115,7 +115,7 @@ impl EachSchedule {
         known
     }
 
-    /// Tells whether a schedule of a target is shown.
+    /// Returns whether a schedule of a target is shown.
     pub(super) fn knows(&self, key: &Key) -> bool {
         self.known.contains_key(key)
     }

@@ -163,7 +163,7 @@ impl<'a> Step<'_, 'a> {
         }
     }
 
-    /// Says why there is no further attempt after the one before.
+    /// Returns why there is no further attempt after the one before.
     fn forbidden(&self) -> Option<&'static str> {
         let (retry, previous) = (self.retry, self.previous());
         let ran = matches!(previous["started"].as_str(), Some("True" | "Unknown"));
@@ -242,7 +242,7 @@ impl Said {
     }
 }
 
-/// Tells whether a status says that the cancellation of the execution does not count now (section 17).
+/// Returns whether a status says that the cancellation of the execution does not count now (section 17).
 fn is_unguarded(status: &Value) -> bool {
     let says_so = |it: &Value| {
         it["type"] == conditions::UNGUARDED

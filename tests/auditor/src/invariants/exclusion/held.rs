@@ -37,8 +37,8 @@ pub(super) fn judge(history: &History<'_>, runs: &[&Run<'_>]) -> Vec<Violation> 
     found
 }
 
-/// Tells whether an execution, a run of which was released before, holds its target at a moment: it has not ended, and
-/// nobody has erased its run.
+/// Returns whether an execution, a run of which was released before, holds its target at a moment: it has not ended,
+/// and nobody has erased its run.
 fn holds(history: &History<'_>, holder: &Execution<'_>, at: Moment) -> bool {
     let status = holder.at(at);
     let run = text(status, "/pipelineRunRef/uid").and_then(|uid| history.runs.get(uid));

@@ -126,7 +126,7 @@ impl Birth<'_, '_> {
         Some(created.saturating_sub(lag)..=created)
     }
 
-    /// Tells whether what the plan is made of has changed since it began, or it was resumed.
+    /// Returns whether what the plan is made of has changed since it began, or it was resumed.
     fn begins_anew(&self, at: Moment, spec: &Value, status: &Value) -> bool {
         let held = status["conditions"].as_array().into_iter().flatten().find(|it| it["type"] == "Held");
         let is_resumed = held.is_some_and(|held| held["status"] == "True" && held["reason"] == "Suspended");
@@ -198,7 +198,7 @@ fn used(status: &Value) -> Option<Seconds> {
     Some(LastRun::read(status).map_or(since, |last| last.slot.max(since)))
 }
 
-/// Tells whether an execution asked for its turn: it is not on its way out.
+/// Returns whether an execution asked for its turn: it is not on its way out.
 fn is_asking(execution: &Execution<'_>, at: Moment) -> bool {
     text(execution.object_at(at), "/metadata/deletionTimestamp").is_none()
 }

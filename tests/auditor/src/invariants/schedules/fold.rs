@@ -36,14 +36,14 @@ pub(super) fn judge(evidence: &Evidence<'_>, counts: &mut Counts) -> Vec<Violati
     found
 }
 
-/// Tells whether a person has ended what a triage had done.
+/// Returns whether a person has ended what a triage had done.
 pub(super) fn is_lifted(spec: &Value, status: &Value) -> bool {
     let (triage, named) = (&status["triage"], &spec["resume"]["triage"]);
     let is_standing = triage["state"] == "Paused" || triage["state"] == "Adjusted" || status["adjust"].is_object();
     is_standing && named.is_string() && triage["of"] == *named
 }
 
-/// Tells whether a status says that something keeps the schedule from running.
+/// Returns whether a status says that something keeps the schedule from running.
 fn is_held(status: &Value) -> bool {
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
     conditions.any(|it| it["type"] == "Held" && it["status"] == "True")
@@ -181,7 +181,7 @@ impl Step<'_, '_> {
         flaw("outcome-lost", format!("passed over {}, which is of an earlier slot", passed.1.object))
     }
 
-    /// Tells whether a child was there longer than the lag.
+    /// Returns whether a child was there longer than the lag.
     fn is_known(&self, child: &Execution<'_>) -> bool {
         child.exists_at(self.at) && child.created.at_ms + self.lag() < self.at.at_ms
     }

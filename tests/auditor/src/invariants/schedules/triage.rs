@@ -192,7 +192,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// Tells whether a record goes on: while it analyses, its analyst is named and its verdict comes.
+/// Returns whether a record goes on: while it analyses, its analyst is named and its verdict comes.
 fn goes_on(was: &Value, is: &Value) -> bool {
     let is_same = |field: &str| was[field] == is[field];
     let is_named_once = was["run"].is_null() || is_same("run");

@@ -54,7 +54,7 @@ fn judge_time(evidence: &Evidence<'_>, execution: &Execution<'_>, removed_at: &s
     flaws.all(|flaw| flaw.is_some()).then_some(newest)
 }
 
-/// Tells whether a child is beyond the history of its schedule: so many newer ones that ended alike were there.
+/// Returns whether a child is beyond the history of its schedule: so many newer ones that ended alike were there.
 fn is_expendable(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Moment) -> bool {
     let Some(child) = execution.child else { return false };
     let Some(schedule) = evidence.history.schedules.get(child.schedule) else { return false };
@@ -72,7 +72,7 @@ fn is_expendable(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Momen
     schedule.versions.iter().any(|(_, object)| newer >= limit(object))
 }
 
-/// Tells whether the schedule of a child, which is there, had never recorded what came of it.
+/// Returns whether the schedule of a child, which is there, had never recorded what came of it.
 fn is_unrecorded(evidence: &Evidence<'_>, execution: &Execution<'_>, gone: Moment) -> bool {
     let Some(child) = execution.child else { return false };
     let schedule = evidence.history.schedules.get(child.schedule).filter(|it| !it.object_at(gone).is_null());

@@ -7,7 +7,7 @@ use crate::Evidence;
 use crate::history::{Execution, Run, phase, text};
 use crate::input::Request;
 
-/// Tells whether the API server refused to let the operator release a run.
+/// Returns whether the API server refused to let the operator release a run.
 fn was_release_refused(evidence: &Evidence<'_>, run: &Run<'_>) -> bool {
     let is_refusal = |request: &&Request| {
         (request.verb.as_str(), request.resource.as_str()) == ("patch", "pipelineruns")

@@ -84,8 +84,8 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// Tells whether a run carries the uid of an execution, by the recording or by the answer; what neither shows, because
-/// the patch was refused, may be.
+/// Returns whether a run carries the uid of an execution, by the recording or by the answer; what neither shows,
+/// because the patch was refused, may be.
 fn is_ours(evidence: &Evidence<'_>, uid: &str, answer: &Value) -> bool {
     if evidence.history.runs.contains_key(uid) {
         return true;

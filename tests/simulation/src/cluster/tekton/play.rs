@@ -111,7 +111,7 @@ impl Play {
         self.acts = [(due, Act::Stop(stop))].into();
     }
 
-    /// Says whether there is nothing left to do, whatever happens.
+    /// Returns whether there is nothing left to do, whatever happens.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.state, State::Completed | State::Leaving) && self.acts.is_empty()
     }
@@ -153,8 +153,8 @@ impl Play {
         }
     }
 
-    /// Says whether a step is one that Tekton takes for the run itself, where it takes none of these any more: what it
-    /// says of the run, and the tasks that it makes. A pod is made by its task, if that is there.
+    /// Returns whether a step is one that Tekton takes for the run itself, where it takes none of these any more: what
+    /// it says of the run, and the tasks that it makes. A pod is made by its task, if that is there.
     fn is_of_the_run(&self, step: &Step) -> bool {
         let made_by = |recorded: &Value| {
             let owner = recorded["metadata"]["ownerReferences"][0]["uid"].as_str().unwrap_or_default();

@@ -200,7 +200,7 @@ fn readable(schema: &Schema, value: &Value) -> Option<Value> {
     }
 }
 
-/// Tells whether a field is a list in place of a time: the schema lets that pass, and a rule that reads it fails.
+/// Returns whether a field is a list in place of a time: the schema lets that pass, and a rule that reads it fails.
 fn is_unreadable(schema: &Schema, value: &Value, field: &str) -> bool {
     let name = field.trim_start_matches('.');
     schema.properties.get(name).is_some_and(|below| below.form == Form::Moment) && value[name].is_array()
