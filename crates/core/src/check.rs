@@ -1,7 +1,7 @@
 //! What no decision may ever do: a second, independent reading of sections 5, 6, 7, 12 and 16.
 //!
-//! It is written to be obviously right, not to be fast, and shares no code with the rules, the history or the decision:
-//! where one of them is wrong, the two disagree. Tests run it on every decision.
+//! It is written to be obviously right, not fast, and shares no code with the rules, the history or the decision: if
+//! one of them is wrong, the two disagree. Tests run it on every decision.
 
 mod actions;
 mod attempts;
@@ -33,7 +33,7 @@ pub fn violations(target: &Target, policy: &Policy, now: Time, decision: &Decisi
     Check::new(target, policy, now).run(decision)
 }
 
-/// What is known of a target and found of a decision on it.
+/// A target, and what was found of a decision on it.
 struct Check<'a> {
     target: &'a Target,
     policy: &'a Policy,

@@ -1,4 +1,4 @@
-//! Sums of times that cannot overflow, and the rounding that lets nothing run early.
+//! Sums of times that cannot overflow, and rounding that never lets anything run early.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use chrono::SecondsFormat;
 
 use crate::Time;
 
-/// How much later than now a time in a status may lie: with more, a clock was ahead, and what it said is not believed.
+/// How far in the future a time in a status may lie: with more, a clock was wrong, and the time is not believed.
 pub const MAX_AHEAD: Duration = Duration::from_mins(1);
 
-/// Returns the time that lies a duration after another; a time that no clock reaches where the sum is out of range.
+/// Returns a time plus a duration; a time that no clock reaches if the sum is out of range.
 pub(crate) fn after(time: Time, duration: Duration) -> Time {
     TimeDelta::from_std(duration).ok().and_then(|duration| time.checked_add_signed(duration)).unwrap_or(Time::MAX_UTC)
 }
 
-/// Returns the time that lies a duration before another; the first that any clock shows where that is out of range.
+/// Returns a time minus a duration; the first time of all if that is out of range.
 pub(crate) fn before(time: Time, duration: Duration) -> Time {
     TimeDelta::from_std(duration).ok().and_then(|duration| time.checked_sub_signed(duration)).unwrap_or(Time::MIN_UTC)
 }
 
-/// Returns the first whole second that is not before a time: statuses hold whole seconds, and cutting would let the
+/// Returns the first whole second that is not before a time. Statuses hold whole seconds, and cutting would let the
 /// next execution run up to a second early.
 pub(crate) fn round_up(time: Time) -> Time {
     match time.nanosecond() {

@@ -1,21 +1,21 @@
-//! What is left of a target's runs: tasks and pods that are not finished, whatever became of the run itself.
+//! The remains of a target's runs: unfinished tasks and pods, whatever became of the run itself.
 
 use crate::Time;
 use crate::name::Uid;
 use crate::run::Owner;
 
-/// A descendant of a run that is unfinished: while one is there the target is not free (section 5.6).
+/// An unfinished descendant of a run: while it exists the target is not free (section 5.6).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Residue {
     /// Which object it is.
     pub id: ResidueId,
-    /// Whose it is, from the annotations that it has from its run.
+    /// Its owner, from the annotations that it has from its run.
     pub owner: Owner,
     /// When the API server made it.
     pub created: Time,
 }
 
-/// Names one descendant of a run in the execution namespace.
+/// Identifies one descendant of a run in the execution namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResidueId {
     /// What it is.
@@ -31,7 +31,7 @@ pub struct ResidueId {
 pub enum ResidueKind {
     /// A task of the run.
     TaskRun,
-    /// A task that a controller of somebody else runs.
+    /// A task that another controller runs.
     CustomRun,
     /// A pipeline in the pipeline.
     PipelineRun,

@@ -1,7 +1,6 @@
-//! Retry inside an execution: the policy, what is on record of each attempt, and whether there is another (section
-//! 11).
+//! Retries inside an execution: the policy, the record of each attempt, and whether there is another (section 11).
 //!
-//! Pure: conditions are texts here, and somebody else answers them. [`next`] reads as the table of section 11: the
+//! Pure: conditions are texts here, and the operator evaluates them. [`next`] follows the table of section 11: the
 //! first row that matches decides.
 
 use std::time::Duration;
@@ -15,25 +14,24 @@ use crate::moment::{after, just_after, round_up};
 use crate::name::Uid;
 use crate::reason::FailureReason;
 
-/// How often an execution is tried, when, and what is not tried again (`spec.retry`).
+/// How often an execution is tried, when, and after which failures (`spec.retry`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How many attempts there are at the most, the first included; 1 to 20.
+    /// How many attempts there are at most, the first included; 1 to 20.
     pub max_attempts: u32,
     /// How long after the first failed attempt the second begins.
     pub initial_delay: Duration,
     /// What each further failed attempt multiplies the delay by.
     pub multiplier: Thousandths,
-    /// The delay that none exceeds, jitter included.
+    /// The longest delay, jitter included.
     pub max_delay: Duration,
     /// Whether delays are spread, by up to half.
     pub jitter: bool,
-    /// The condition under which it is tried again. None: the default, which is that the reason is not
-    /// `ConfigurationError`.
+    /// The condition for another attempt. None: the default, `reason != 'ConfigurationError'`.
     pub retry_when: Option<Box<str>>,
-    /// The condition under which it is not tried again, whatever else holds.
+    /// The condition against another attempt; it comes before `retryWhen`.
     pub stop_when: Option<Box<str>>,
-    /// Whether it is also tried again after an attempt of which something ran, or nobody can tell.
+    /// Whether there is another attempt even if something ran, or that is unknown.
     pub retry_execution_failures: bool,
     /// How long all attempts and waits may take together.
     pub max_duration: Duration,
@@ -56,20 +54,20 @@ impl Default for RetryPolicy {
     }
 }
 
-/// How much longer a delay may become by jitter, where there is jitter.
+/// How much longer jitter may make a delay, if it is on.
 const JITTER: Thousandths = Thousandths(500);
-/// Each of at most twenty attempts but the first multiplies once.
+/// Every attempt after the first multiplies once, and there are at most twenty.
 const MAX_EXPONENT: u32 = 19;
 
 impl RetryPolicy {
-    /// Returns how long the wait after the `attempt`-th attempt is, in whole milliseconds, rounded up. It is spread by
-    /// the uid of the execution, so a restart computes the same.
+    /// Returns the wait after the `attempt`-th attempt, in whole milliseconds, rounded up. The uid of the execution
+    /// spreads it, so a restart computes the same.
     #[must_use]
     pub fn delay(&self, attempt: u32, uid: &Uid) -> Duration {
         whole_millis(self.backoff().jittered(attempt, &uid.to_string()))
     }
 
-    /// Returns how long all waits together are at the most.
+    /// Returns how long all waits can be together.
     #[must_use]
     pub fn longest_wait(&self) -> Duration {
         let backoff = self.backoff();
@@ -80,13 +78,13 @@ impl RetryPolicy {
         (1..self.max_attempts).map(longest).fold(Duration::ZERO, Duration::saturating_add)
     }
 
-    /// Returns whether somebody has to be asked before it is known whether there is another attempt.
+    /// Returns whether conditions must be asked before it is known whether there is another attempt.
     #[must_use]
     pub fn has_conditions(&self) -> bool {
         self.retry_when.is_some() || self.stop_when.is_some()
     }
 
-    /// With jitter the widest draw, half as much again, is the maximum: were it cut there, many would draw the same.
+    /// With jitter the widest draw, half as much again, is the maximum: if it were cut there, many would draw the same.
     fn backoff(&self) -> Backoff {
         let max = if self.jitter { self.max_delay / 3 * 2 } else { self.max_delay };
         let jitter = if self.jitter { JITTER } else { Thousandths::ZERO };
@@ -99,24 +97,24 @@ fn whole_millis(duration: Duration) -> Duration {
     u64::try_from(millis).map_or(Duration::MAX, Duration::from_millis)
 }
 
-/// The policy of an execution that has one, with what its status says of its attempts.
+/// The policy of an execution that has one, with the record of its attempts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retry {
     /// The policy.
     pub policy: RetryPolicy,
-    /// `status.attempts`, in order; attempt 1 is the first. Empty before the first, and where somebody else wrote the
-    /// status: a Running execution is then taken to be on its first.
+    /// `status.attempts`, in order, from attempt 1. Empty before the first, and if another program wrote the status: a
+    /// Running execution then counts as being on its first.
     pub attempts: Vec<Attempt>,
 }
 
-/// What the status says of one attempt. Of the last one it says less: it waits, or runs.
+/// The record of one attempt in the status. The last one is incomplete: it waits or runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attempt {
-    /// How long the wait before it was; none of the first.
+    /// The wait before it; none for the first.
     pub delay: Option<Duration>,
-    /// When it may begin; none of the first.
+    /// When it may begin; none for the first.
     pub not_before: Option<Time>,
-    /// The name of its run; none while it waits, and after a create that was refused.
+    /// The name of its run; none while it waits, and if its creation was refused.
     pub run: Option<Box<str>>,
     /// When it was committed to its run.
     pub started_at: Option<Time>,
@@ -131,9 +129,9 @@ pub struct AttemptEnd {
     pub completed_at: Time,
     /// Whether anything of it ran.
     pub started: Ran,
-    /// Which of the seven, where it failed.
+    /// The reason, one of seven, if it failed.
     pub reason: Option<FailureReason>,
-    /// What happened, in the words of whoever reported it; empty of one that succeeded.
+    /// What happened, in the words of its source; empty after a success.
     pub message: Box<str>,
 }
 
@@ -142,11 +140,11 @@ pub struct AttemptEnd {
 pub struct NextAttempt {
     /// Its number, from 2.
     pub attempt: u32,
-    /// How many there are at the most.
+    /// How many there are at most.
     pub of: u32,
     /// When it may begin.
     pub not_before: Time,
-    /// When the execution ends at the latest, where it has not begun by then.
+    /// When the execution ends if the attempt has not begun by then.
     pub ends_by: Time,
 }
 
@@ -157,44 +155,44 @@ impl Retry {
         u32::try_from(self.attempts.len()).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Returns how the attempts that are over ended.
+    /// Returns the ends of the attempts that are over.
     pub fn ended(&self) -> impl Iterator<Item = (u32, &AttemptEnd)> {
         (1..).zip(&self.attempts).filter_map(|(number, attempt)| Some((number, attempt.end.as_ref()?)))
     }
 
-    /// Returns from when on `maxDuration` counts: the start of the execution, or where no status says that, the end of
-    /// its first attempt.
+    /// Returns from when on `maxDuration` counts: the start of the execution, or, if no status has it, the end of its
+    /// first attempt.
     #[must_use]
     pub fn since(&self, started_at: Option<Time>) -> Option<Time> {
         started_at.or_else(|| self.ended().next().map(|(_, end)| end.completed_at))
     }
 
-    /// Returns when all attempts and waits have to be over.
+    /// Returns when all attempts and waits must be over.
     #[must_use]
     pub fn ends_by(&self, started_at: Option<Time>, now: Time) -> Time {
         after(self.since(started_at).unwrap_or(now), self.policy.max_duration)
     }
 }
 
-/// What the conditions of a policy have answered of a failed attempt.
+/// The answers of a policy's conditions about a failed attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// Of `stopWhen`, where the policy has it and could be asked.
+    /// The answer of `stopWhen`, if the policy has it and it could be asked.
     pub stop_when: Option<Answer>,
-    /// Of `retryWhen`, where the policy has it and could be asked.
+    /// The answer of `retryWhen`, if the policy has it and it could be asked.
     pub retry_when: Option<Answer>,
 }
 
-/// What is known where nobody was asked.
+/// No answers.
 pub(crate) static UNANSWERED: Answers = Answers { stop_when: None, retry_when: None };
 
-/// What a condition has answered: yes, no, or the class of its error in plain words.
+/// The answer of a condition: yes, no, or the class of its error in plain words.
 pub type Answer = Result<bool, Box<str>>;
 
 /// Why there is no other attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// A person cancelled the execution, or somebody its run.
+    /// A person cancelled the execution, or a user its run.
     Cancelled,
     /// The execution is being deleted.
     Deleted,
@@ -204,15 +202,15 @@ pub enum Stop {
     StopWhen,
     /// `retryWhen` does not hold.
     RetryWhen,
-    /// A condition erred, as this says, or could not be asked.
+    /// A condition failed with this error, or could not be asked.
     ConditionError(Box<str>),
-    /// Something of the attempt ran, or nobody can tell.
+    /// Something of the attempt ran, or that is unknown.
     Ran,
     /// It was the last.
     Exhausted,
-    /// The next would begin too late.
+    /// The next attempt would begin too late.
     MaxDuration,
-    /// The run of the next could not be created until the start deadline.
+    /// The run of the next attempt could not be created until the start deadline.
     NotCreated,
 }
 
@@ -248,7 +246,7 @@ impl Stop {
         }
     }
 
-    /// Tells a person why there is no other attempt.
+    /// Describes why there is no other attempt.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -273,29 +271,29 @@ pub enum Next {
     Retry {
         /// How long the wait is.
         delay: Duration,
-        /// When it is over, in whole seconds: as a status keeps it.
+        /// When the wait is over, in whole seconds, as a status keeps it.
         not_before: Time,
     },
     /// There is none.
     Stop(Stop),
 }
 
-/// An attempt that failed, and all that the next one depends on.
+/// A failed attempt, with everything that the next one depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedAttempt<'a> {
     /// The policy.
     pub policy: &'a RetryPolicy,
     /// Which attempt failed, from 1.
     pub attempt: u32,
-    /// The uid of its execution; jitter is drawn from it.
+    /// The uid of its execution, which jitter is drawn from.
     pub uid: &'a Uid,
-    /// Who or what ended the execution with it, where somebody did.
+    /// Why the execution ends with it, if a person or a deletion ended it.
     pub ended_by: Option<&'a Stop>,
-    /// Which of the seven.
+    /// The reason, one of seven.
     pub reason: FailureReason,
     /// Whether anything of it ran.
     pub started: Ran,
-    /// What the conditions say.
+    /// The answers of the conditions.
     pub answers: &'a Answers,
     /// From when on `maxDuration` counts.
     pub since: Time,
@@ -303,7 +301,7 @@ pub struct FailedAttempt<'a> {
     pub now: Time,
 }
 
-/// A row of the table: why there is no other attempt, where it matches.
+/// A row of the table: why there is no other attempt, if it matches.
 type Row = fn(&FailedAttempt<'_>) -> Option<Stop>;
 
 /// The rows of section 11, in order.
@@ -329,7 +327,7 @@ impl FailedAttempt<'_> {
     /// Returns the first moment at which it is too late to record that there is another attempt.
     #[must_use]
     pub fn too_late(&self) -> Time {
-        // What is rounded up to whole seconds reaches the end as soon as it is past the second before.
+        // An end that is rounded up to whole seconds is reached as soon as the second before is over.
         let end = round_up(after(self.since, self.policy.max_duration));
         let lead = TimeDelta::from_std(self.delay().saturating_add(Duration::from_secs(1))).ok();
         lead.and_then(|lead| end.checked_sub_signed(lead)).map_or(Time::MIN_UTC, just_after)
@@ -339,7 +337,7 @@ impl FailedAttempt<'_> {
         self.policy.delay(self.attempt, self.uid)
     }
 
-    /// The wait counts from now, when the end of the attempt is recorded: Tekton's times are cut to seconds.
+    /// The wait counts from now, when the end of the attempt is recorded, because Tekton cuts times to seconds.
     fn not_before(&self) -> Time {
         round_up(after(self.now, self.delay()))
     }
@@ -359,7 +357,7 @@ impl FailedAttempt<'_> {
     }
 }
 
-/// What is said of a condition that could not be asked in time.
+/// The error of a condition that could not be asked in time.
 const UNASKED: &str = "what it asks about could not be read in time";
 
 #[cfg(test)]

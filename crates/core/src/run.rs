@@ -1,4 +1,4 @@
-//! One run of a chain (a `PipelineRun` object), as far as decisions need it.
+//! One run of a chain (a `PipelineRun` object), with the fields that decisions need.
 
 use std::time::Duration;
 
@@ -15,70 +15,71 @@ pub struct Run {
     pub id: RunId,
     /// Its place in the chain, from its name.
     pub number: RunNumber,
-    /// The version that was seen; what a deletion carries back.
+    /// The version that was seen; a deletion carries it back.
     pub version: Version,
-    /// When the API server made it, in whole seconds: to show, never to order by.
+    /// When the API server created it, in whole seconds: for display, never for ordering.
     pub created: Time,
-    /// Its place in the order of creation, as the watch delivered it.
+    /// Its position in the order of creation, as the watch delivered it.
     pub order: Order,
-    /// Whose it is.
+    /// Its owner.
     pub owner: Owner,
-    /// How long it stays when it is done.
+    /// How long it is kept when it is done.
     pub stays: Stays,
     /// How far it is.
     pub progress: Progress,
-    /// Whether Tekton has been asked to cancel it, by whomever. It is cancelled only once it is done as well.
+    /// Whether Tekton has been asked to cancel it, by anybody. It is cancelled only once it is done as well.
     pub cancelled: bool,
-    /// Why we have asked for that, where it was us (from its annotation).
+    /// Why the operator has asked for that, if it was the operator (from its annotation).
     pub cancel_reason: Option<CancelReason>,
-    /// Whether a person has asked Tekton to begin no further task of it. What has begun goes on.
+    /// Whether a person has asked Tekton to start no further task of it. Running tasks continue.
     pub stopped: bool,
-    /// What Tekton says that it is doing (the reason of its condition), while it is not done.
+    /// What Tekton reports that it is doing (the reason of its condition), while it is not done.
     pub doing: Box<str>,
-    /// How many tasks its pipeline has, where Tekton has fetched it.
+    /// How many tasks its pipeline has, once Tekton has fetched it.
     pub total_tasks: Option<u16>,
     /// How many of them were skipped.
     pub skipped_tasks: u16,
     /// The names of its parameters that its pipeline does not declare: no task gets their values.
     pub undeclared: Box<[Box<str>]>,
-    /// The time-out that it was made with: the configuration may have another default since.
+    /// The time-out that it was created with; the configuration may have another default since.
     pub timeout: Option<Duration>,
-    /// When it was released; our deadlines count from here. From its annotation; where that is missing, Tekton's own
-    /// start, or when this process saw that it was released.
+    /// When it was released, from its annotation; the operator's deadlines count from then. Without the annotation,
+    /// Tekton's own start, or when this process saw the release.
     pub released_at: Option<Time>,
-    /// Whether its deletion has begun; a finalizer of somebody else still holds it.
+    /// Whether its deletion has begun; a finalizer of another controller still holds it.
     pub deleting: bool,
-    /// The request to stop it, where there is one and it is not done. Few runs have one, so it is boxed.
+    /// The request to stop it, if there is one and it is not done. Few runs have one, so it is boxed.
     pub stop: Option<Box<StopRequest>>,
     /// What this process remembers of it.
     pub memory: RunMemory,
 }
 
-/// How long a run stays when it is done.
+/// How long a run is kept when it is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stays {
-    /// As long as the retention says.
+    /// For the retention.
     #[default]
     ForItsRetention,
     /// The same, but no longer than its execution, which was made for a slot of a schedule (section 12.7).
     WithItsExecution,
 }
 
-/// What this process remembers of a run, beside what its object says. A process that begins remembers nothing.
+/// What this process remembers of a run, in addition to its object. A new process remembers nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunMemory {
-    /// What was seen of what it made.
+    /// What was seen of its descendants.
     pub seen: Seen,
-    /// What a live look at it has found, where it has failed.
+    /// The result of examining it live, if it has failed.
     pub diagnosed: Option<Box<Look>>,
     /// When it was seen that it is done.
     pub done_seen: Option<Time>,
-    /// Since when it has been tried to be released, without a break.
+    /// Since when its release has been tried, without a break.
     pub release_tried: Option<Time>,
 }
 
 impl RunMemory {
-    /// Returns what of it outlives the end of its execution: the status says then what was seen and found of the run.
+    /// Returns the part that is kept after the end of its execution, whose status then has what was seen and found of
+    /// the run.
     #[must_use]
     pub fn kept(self) -> Self {
         let seen = Seen { is_over: self.seen.is_over, ..Seen::default() };
@@ -86,61 +87,61 @@ impl RunMemory {
     }
 }
 
-/// What this process has seen of what a run made, while it ran.
+/// What this process has seen of a run's descendants while it ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Whether anything of it has begun: a step, a task that has ended, something that nobody sees into.
+    /// Whether anything of it has begun: a step, a task that has ended, or an object that only its own controller
+    /// understands.
     pub has_stirred: bool,
     /// The first proof that a step ran.
     pub proof: Option<Proof>,
-    /// Something that only its own controller understands.
+    /// An object that only its own controller understands.
     pub opaque: Option<Box<str>>,
     /// A task whose pod was replaced while it ran, so that its steps ran again.
     pub replayed: Option<Box<str>>,
-    /// Whether that has been told.
+    /// Whether that has been announced.
     pub replay_told: bool,
     /// How many tasks of its pipeline are done.
     pub completed_tasks: u16,
-    /// What the run or a task of it was seen to wait for last.
+    /// The last wait of the run or of one of its tasks that was seen.
     pub waits: Option<Wait>,
-    /// Whether a live read has found that nothing is left of it, though it is unfinished: its deletion has begun, so
-    /// Tekton starts nothing of it any more.
+    /// Whether a live read has found nothing left of it, although it is unfinished: its deletion has begun, so Tekton
+    /// starts nothing of it any more.
     pub is_over: bool,
 }
 
 impl Seen {
-    /// Takes over what no watch says anew.
+    /// Keeps what no watch delivers again.
     #[must_use]
     pub fn after(self, before: &Self) -> Self {
         Self { replay_told: before.replay_told, is_over: before.is_over, ..self }
     }
 }
 
-/// A live look at a run that has failed, and at what it made.
+/// The result of reading a failed run and its descendants live.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
     /// When.
     pub at: Time,
-    /// When the first look of this term was answered. Patience with what a look cannot tell counts from here.
+    /// When the first read of this term was answered: the patience with a read that could not tell counts from then.
     pub since: Time,
-    /// What it has found.
+    /// The findings.
     pub findings: Findings,
 }
 
-/// A request to stop a run that is not done: a cancel, or its deletion. What its object says of the request, and what
-/// this process remembers of it.
+/// A request to stop a run that is not done: a cancel or its deletion, with what this process remembers of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StopRequest {
-    /// When it was made: from the annotation of our cancels, else the begin of the deletion. A person's cancel names no
-    /// time, so that this is when this process first saw it.
+    /// When it was made: from the annotation of the operator's cancels, else the beginning of the deletion. A person's
+    /// cancel has no time, so this is when this process first saw it.
     pub since: Option<Time>,
-    /// When the deletion of the run began, where it has.
+    /// When the deletion of the run began, if it has.
     pub deleted_at: Option<Time>,
-    /// What Tekton says of the run: the reason of its condition, with the message.
+    /// What Tekton reports of the run: the reason of its condition, with the message.
     pub said: Box<str>,
-    /// Whether Tekton says that it has stopped the tasks and runs the finally tasks.
+    /// Whether Tekton reports that it has stopped the tasks and runs the finally tasks.
     pub runs_finally: bool,
-    /// `spec.managedBy`, where it is set: then another controller works on the run.
+    /// `spec.managedBy`, if it is set: then another controller works on the run.
     pub managed_by: Option<Box<str>>,
     /// The finalizers that hold it, separated by commas.
     pub finalizers: Box<str>,
@@ -148,9 +149,9 @@ pub struct StopRequest {
     pub asked: u32,
     /// When this process asked for it last, in this term.
     pub asked_at: Option<Time>,
-    /// Whether people were told that the request is not answered.
+    /// Whether it was announced that the request is not answered.
     pub told: bool,
-    /// Since when this process has seen nothing that is left of the run, without a break.
+    /// Since when this process has seen nothing left of the run, without a break.
     pub bare_since: Option<Time>,
 }
 
@@ -167,31 +168,31 @@ pub enum CancelReason {
     TimedOut,
 }
 
-/// A place in the order in which the API server created the runs of a target.
+/// A position in the order in which the API server created the runs of a target.
 ///
-/// All runs of one list share a place: their order among each other is unknown, and each counts as earlier than the
-/// other (section 5.1).
+/// All runs of one list share a position: their order is unknown, and each counts as earlier than the other (section
+/// 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Order(pub u64);
 
-/// Whose run it is: from its annotations, never from its name.
+/// The owner of a run: from its annotations, never from its name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Owner {
     /// A `WorkflowExecution`.
     Execution {
-        /// Which one.
+        /// The execution.
         id: ExecutionId,
         /// Its `workflowId`, so that a rival can name it even when this process does not see its object.
         workflow_id: Box<str>,
-        /// What is known of it beside the executions in the target.
+        /// What is known of it, beyond the executions of the target.
         presence: Presence,
     },
-    /// It has a name of the chain and no owner of ours: never touched, never adopted.
+    /// It has a name of the chain and none of our annotations: never changed, never adopted.
     Nobody,
 }
 
 impl Owner {
-    /// Returns which execution it is, where it is one.
+    /// Returns the execution, if it is one.
     #[must_use]
     pub fn execution(&self) -> Option<&ExecutionId> {
         match self {
@@ -207,13 +208,13 @@ impl Owner {
     }
 }
 
-/// What is known of a run's owner where the target does not hold it.
+/// What is known of a run's owner that is not among the executions of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It should be in the target's executions. Where it is not, it is gone or not delivered yet: only a live read
-    /// can tell.
+    /// It should be among the executions of the target. If it is not, it is gone or not delivered yet, and only a live
+    /// read can tell.
     Watched,
-    /// It is proven to be gone: its deletion was seen, or a live read found its uid no more. A uid never comes back.
+    /// It is proven to be gone: its deletion was seen, or a live read did not find its uid. A uid never comes back.
     Gone,
     /// It lives in a namespace that this process does not watch.
     Elsewhere,
@@ -230,7 +231,7 @@ pub enum Progress {
     Done(Outcome),
 }
 
-/// How Tekton says that a run ended.
+/// How a run ended, as Tekton reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Whether its `Succeeded` condition is True.
@@ -244,13 +245,13 @@ pub struct Outcome {
 }
 
 impl Run {
-    /// Returns how far it is, where that is known.
+    /// Returns how far it is, if that is known.
     #[must_use]
     pub fn tasks(&self, completed: u16) -> Option<TaskCount> {
         self.total_tasks.map(|total| TaskCount { completed, total })
     }
 
-    /// Returns whether it may still do something, or be made to.
+    /// Returns whether it may still do something, or be released.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         !matches!(self.progress, Progress::Done(_)) && !self.never_starts() && !self.memory.seen.is_over
@@ -263,7 +264,7 @@ impl Run {
         self.deleting && matches!(self.progress, Progress::Released) && !self.memory.seen.is_over
     }
 
-    /// Returns whether it is pending for good: its deletion has begun, and Tekton starts nothing that is being deleted.
+    /// Returns whether it is pending for ever: its deletion has begun, and Tekton starts nothing that is being deleted.
     #[must_use]
     pub fn never_starts(&self) -> bool {
         self.deleting && self.is_pending()

@@ -1,7 +1,7 @@
-//! One schedule (a `WorkflowSchedule` object), as far as decisions need it (section 12).
+//! One schedule (a `WorkflowSchedule` object), with the fields that decisions need (section 12).
 //!
-//! A schedule makes an execution, its *child*, for each of its *slots*. It paces itself: a child that fails makes it
-//! wait longer, and everything else that a child does is what any execution does.
+//! A schedule makes an execution, its *child*, for each of its *slots*. It paces itself: after a child that fails it
+//! waits longer. In every other way a child is an ordinary execution.
 
 pub mod cron;
 mod keep;
@@ -29,37 +29,37 @@ pub use status::{Held, HeldBy, LastRun, MOST_FAILURES, Missed, Outcome, Ready, S
 pub struct Schedule {
     /// Which object it is.
     pub id: ScheduleId,
-    /// The version that was seen; what a write to it carries back.
+    /// The version that was seen; a write carries it back.
     pub version: Version,
     /// `metadata.generation`.
     pub generation: i64,
-    /// Whether its deletion has begun, or that of its namespace: nothing is made for it any more.
+    /// Whether its deletion has begun, or that of its namespace: it gets no more children.
     pub leaving: bool,
-    /// What its spec asks for; or why it cannot be used, in words for people (row 0).
+    /// Its plan; or why its spec cannot be used, for people (row 0).
     pub plan: Result<Plan, Box<str>>,
     /// `spec.suspend`.
     pub suspended: bool,
-    /// `spec.hint`, where there is one that can be read.
+    /// `spec.hint`, if there is one that can be read.
     pub hint: Option<Box<Hint>>,
     /// `spec.history`.
     pub history: HistoryLimits,
-    /// `spec.triage`. Most say nothing of it, and share one.
+    /// `spec.triage`. Most schedules leave it out, and share one.
     pub triage: Arc<TriageSpec>,
-    /// `spec.resume.triage`: the triage whose pause or values a person has lifted.
+    /// `spec.resume.triage`: the triage whose pause or values a person has ended.
     pub resume: Option<Box<str>>,
-    /// What its plan was made of: another revision begins the plan anew.
+    /// The revision of its plan: another one begins the plan anew.
     pub revision: Revision,
     /// `spec.template.spec.workflowRef.workflowId`: what its child would run.
     pub workflow_id: Arc<str>,
-    /// What its child would run, as far as fingerprints need it.
+    /// What its child would run, for fingerprints.
     pub origin: Arc<Origin>,
-    /// The pause of its namespace or of its target's, where there is one.
+    /// The pause of its namespace or of its target's namespace, if there is one.
     pub paused: Option<Arc<Pause>>,
-    /// What its status says.
+    /// Its status.
     pub status: ScheduleStatus,
-    /// The executions that were made for it and are there, also on a target that it had before; by slot.
+    /// The existing executions that were made for it, also on an earlier target; by slot.
     pub children: Vec<Child>,
-    /// The execution that analyses its failures, where one is there.
+    /// The execution that analyses its failures, if there is one.
     pub analyst: Option<Box<AnalystRun>>,
     /// What this process remembers of it.
     pub memory: ScheduleMemory,
@@ -68,19 +68,19 @@ pub struct Schedule {
 /// When a schedule runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What its slots are counted by.
+    /// The interval or the cron expression.
     pub every: Every,
-    /// `spec.minInterval`: how soon after a slot a hint may bring the next one.
+    /// `spec.minInterval`: how soon after a slot a hint may request the next one.
     pub min_interval: Duration,
     /// `spec.maxInterval`: how far backoff and hints may move a slot.
     pub max_interval: Duration,
-    /// `spec.spread`: all slots are later by one constant share of it.
+    /// `spec.spread`: all slots are later by a constant share of it.
     pub spread: Duration,
-    /// `spec.startingDeadlineSeconds`: how late after its slot a child may be made. None: whenever it can.
+    /// `spec.startingDeadlineSeconds`: how late after its slot a child may be made. None: at any time.
     pub deadline: Option<Duration>,
 }
 
-/// What the slots of a schedule are counted by.
+/// The interval or the cron expression of a schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Every {
     /// `spec.interval`.
@@ -89,16 +89,16 @@ pub enum Every {
     Cron(Arc<cron::Cron>),
 }
 
-/// A wish of an advisor for the next slot (`spec.hint`).
+/// A request of an advisor for the next slot (`spec.hint`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// What it wishes.
+    /// The request.
     pub wish: Wish,
-    /// Until when it counts.
+    /// When it expires.
     pub expires_at: Time,
 }
 
-/// What a hint wishes.
+/// The request of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// `nextRunAt`: one slot at this time.
@@ -107,12 +107,12 @@ pub enum Wish {
     Interval(Duration),
 }
 
-/// How many children of each kind stay after their end (`spec.history`).
+/// How many ended children are kept (`spec.history`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimits {
-    /// Of those that completed.
+    /// Completed children.
     pub successful: u8,
-    /// Of all others.
+    /// All other children.
     pub failed: u8,
 }
 
@@ -122,9 +122,9 @@ impl Default for HistoryLimits {
     }
 }
 
-/// What a plan is made of, in three digests: of the uid (16 bits), of interval, cron, zone and spread (20 bits), and of
-/// what the template makes run (20 bits). An edit of which the digest stays the same, one in a million, is not noticed:
-/// its plan goes on.
+/// The revision of a plan, in three digests: of the uid (16 bits), of interval, cron, zone and spread (20 bits), and of
+/// what the template makes run (20 bits). An edit with the same digest, one in a million, is not noticed, and the plan
+/// continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Revision(pub u64);
 
@@ -133,7 +133,7 @@ impl Revision {
     const BITS: u32 = 20;
     const MASK: u64 = (1 << Self::BITS) - 1;
 
-    /// Makes a revision of three digests, of which it takes as many bits as it holds.
+    /// Makes a revision of three digests, and keeps as many bits of them as it holds.
     #[must_use]
     pub fn of(uid: u64, plan: u64, template: u64) -> Self {
         Self((uid & 0xffff) << (2 * Self::BITS) | (plan & Self::MASK) << Self::BITS | template & Self::MASK)
@@ -157,33 +157,33 @@ impl std::fmt::Display for Revision {
 /// How many slots of a schedule may pass without a success.
 const SLOTS_WITHOUT_SUCCESS: u32 = 3;
 
-/// What this process remembers of a schedule. A process that begins remembers nothing.
+/// What this process remembers of a schedule. A new process remembers nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScheduleMemory {
-    /// The child whose create the API server refused for good, until the status says so.
+    /// The child whose creation the API server refused for good, until the status records it.
     pub refused: Option<Box<RefusedChild>>,
-    /// In words how a child has ended that did not complete, until the status says so.
+    /// The words of a child that did not complete, until the status records them.
     pub said: Option<Box<SaidOfChild>>,
-    /// The slot for which this process has tried last to create a child: the answer may have been lost.
+    /// The slot for which this process last tried to create a child: the answer may have been lost.
     pub tried: Option<Time>,
-    /// The evidence that was gathered for a triage, until that has ended.
+    /// The evidence for a triage, until that has ended.
     pub gathered: Option<Box<Gathered>>,
-    /// What an analyst has said, until the status says so.
+    /// The answer of an analyst, until the status records it.
     pub heard: Option<Box<Heard>>,
     /// The triages of other schedules that began within the last hour.
     pub others_begun: Begun,
 }
 
-/// What an analyst has said.
+/// The answer of an analyst.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// Of which triage: the name of the child that it is about.
+    /// The triage that it is about, by the name of the child.
     pub of: Box<str>,
     /// Its judgement, or why there is none.
     pub said: Result<Judgement, Box<str>>,
 }
 
-/// How a child has ended, in the words of its status.
+/// How a child ended, in the words of its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaidOfChild {
     /// Its slot.
@@ -192,12 +192,12 @@ pub struct SaidOfChild {
     pub words: Box<str>,
 }
 
-/// A child that the API server will not have.
+/// A child that the API server refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedChild {
     /// Its slot.
     pub slot: Time,
-    /// What the API server said, cut to what a status may hold.
+    /// The answer of the API server, cut to the limit of a status.
     pub message: Box<str>,
 }
 
@@ -210,11 +210,11 @@ pub struct Child {
     pub slot: Time,
     /// When it was made.
     pub created: Time,
-    /// Where it stands.
+    /// Its state.
     pub state: ChildState,
 }
 
-/// Where a child stands.
+/// The state of a child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChildState {
     /// It has not ended.
@@ -223,29 +223,29 @@ pub enum ChildState {
     Ended {
         /// How.
         outcome: Outcome,
-        /// When, where its status says so.
+        /// When, if its status has the time.
         at: Option<Time>,
-        /// Why, in one word of the API, where it did not complete.
+        /// Why, in one word of the API, if it did not complete.
         reason: Option<&'static str>,
-        /// What its failure has in common with others, where its status says so.
+        /// The fingerprint of its failure, if its status has one.
         fingerprint: Option<Fingerprint>,
     },
 }
 
-/// What an execution is to the schedule that it was made for.
+/// The relation of an execution to the schedule that it was made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildOf {
     /// The uid of the schedule.
     pub schedule: Uid,
     /// The slot that it was made for.
     pub slot: Time,
-    /// Whether it analyses why the child of that slot failed: then it is no child itself.
+    /// Whether it analyses why the child of that slot failed: then it is not a child itself.
     pub analyses: bool,
-    /// Whether the schedule needs it still.
+    /// Whether the schedule still needs it.
     pub keep: Keep,
 }
 
-/// Returns the name of the child of a slot: the same for ever, so that no slot has two.
+/// Returns the name of the child of a slot. It never changes, so no slot has two children.
 #[must_use]
 pub fn child_name(schedule: &str, slot: Time) -> String {
     format!("{schedule}-{}", slot.timestamp())
@@ -257,7 +257,7 @@ pub fn analyst_name(child: &str) -> String {
     format!("{child}{ANALYST}")
 }
 
-/// Reads from the name of an analyst which slot it is about.
+/// Reads the slot from the name of an analyst.
 #[must_use]
 pub fn analysed_slot(schedule: &str, analyst: &str) -> Option<Time> {
     slot_of(schedule, analyst.strip_suffix(ANALYST)?)
@@ -275,15 +275,15 @@ pub fn slot_of(schedule: &str, child: &str) -> Option<Time> {
 }
 
 impl Schedule {
-    /// Returns up to which slot all are used: none of them runs any more.
+    /// Returns the slot up to which all are used: none of them runs any more.
     #[must_use]
     pub fn used_up_to(&self) -> Option<Time> {
         let last = self.status.last_run.as_ref().map(|last| last.slot);
         last.max(self.status.planned_from)
     }
 
-    /// Returns whether a person has lifted the pause of its triage, or the values of that or an earlier one, and its
-    /// plan has not begun anew since.
+    /// Returns whether a person has ended the pause of its triage, or the values that it or an earlier one has set, and
+    /// its plan has not begun anew since.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         let has_values = self.status.adjust.is_some();
@@ -291,13 +291,13 @@ impl Schedule {
         standing.is_some_and(|triage| self.resume.as_ref() == Some(&triage.of))
     }
 
-    /// Returns the open circuit that holds it: that of what its last run failed with (section 13.5).
+    /// Returns the open circuit that holds it: the one with the fingerprint of its last run (section 13.5).
     #[must_use]
     pub fn held_by<'a>(&self, circuits: &'a Circuits, now: Time) -> Option<&'a OpenCircuit> {
         circuits.holding(self.failed_last().map(|(fingerprint, _)| fingerprint), now)
     }
 
-    /// Returns what its last run in this plan failed with, and when, where that has failed.
+    /// Returns the fingerprint and the time of its last run in this plan, if that failed.
     #[must_use]
     pub fn failed_last(&self) -> Option<(&Fingerprint, Time)> {
         let last = self.status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Failed))?;
@@ -305,8 +305,8 @@ impl Schedule {
         last.fingerprint.as_ref().filter(|_| in_this_plan).map(|it| (it, last.ended_at.unwrap_or(last.slot)))
     }
 
-    /// Returns when its third slot without a success comes: after that, something keeps it from doing what it is for
-    /// (section 12.2). None where it is not meant to run, or a triage has paused it, or its spec cannot be used.
+    /// Returns when its third slot without a success comes: from then on something keeps it from its purpose (section
+    /// 12.2). None if it should not run, a triage has paused it, or its spec cannot be used.
     #[must_use]
     pub fn success_due(&self) -> Option<Time> {
         let status = &self.status;
@@ -325,14 +325,14 @@ impl Schedule {
         }
     }
 
-    /// Returns the child of a slot, where it is there.
+    /// Returns the child of a slot, if it exists.
     #[must_use]
     pub fn child_at(&self, slot: Time) -> Option<&Child> {
         self.children.iter().find(|child| child.slot == slot)
     }
 
-    /// Returns the children that it has not recorded the outcome of, the earliest first: that of its last run, where it
-    /// is there, and those with a later slot in this plan.
+    /// Returns the children without a recorded outcome, the earliest first: that of its last run, if it exists, and
+    /// those with a later slot in this plan.
     pub fn unrecorded(&self) -> impl Iterator<Item = &Child> {
         let last = self.status.last_run.as_ref();
         let open = last.filter(|last| last.outcome.is_none()).map(|last| last.slot);

@@ -1,5 +1,5 @@
-//! What stands in the way of whoever comes next to a target, whether or not somebody asks for a turn now: for the
-//! condition `Blocked`, for the metrics, for people.
+//! What would stop a new execution on a target, whether or not one asks for a turn now: for the condition `Blocked`,
+//! the metrics, and people.
 
 use crate::Time;
 use crate::ending::Skip;
@@ -11,7 +11,7 @@ use crate::reason::BlockReason;
 /// The reason of the condition `Blocked` of a failure whose recovery is the newest execution that ran on the target.
 pub const RECOVERED: &str = "Recovered";
 
-/// What the history of a target comes to.
+/// The blocks and the counter of a target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
     /// The pre-execution failures in a row (section 7).
@@ -20,18 +20,18 @@ pub struct Standing {
     pub blocks: Vec<Skip>,
 }
 
-/// What the condition `Blocked` of a terminal execution is to say.
+/// The value of the condition `Blocked` of a terminal execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
     /// It blocks its target.
     Yes(BlockReason),
-    /// It did, until a clearance.
+    /// It blocked its target until a clearance.
     Cleared,
-    /// It did, and another one does now.
+    /// It blocked its target, and another one does now.
     Superseded,
-    /// It did, and the newest execution that ran on the target is the recovery that ended it.
+    /// It blocked its target, and the newest execution that ran there is the recovery that ended it.
     Recovered,
-    /// It did, and nothing does any more: by a later success, or by time.
+    /// It blocked its target, and nothing does any more, after a later success or by time.
     Lifted,
 }
 
@@ -48,7 +48,7 @@ impl Blocked {
         }
     }
 
-    /// Tells a person what that means, and what would end it.
+    /// Describes what that means, and what would end it.
     #[must_use]
     pub fn message(self, target: &str) -> String {
         match self {
@@ -72,27 +72,27 @@ impl Blocked {
 }
 
 impl Standing {
-    /// Reads what stands.
+    /// Reads the blocks and the counter from a history.
     pub(crate) fn of(history: &History<'_>, policy: &Policy, now: Time) -> Self {
         let consecutive_failures = history.consecutive_failures(policy, now);
         Self { consecutive_failures, blocks: history.blocks(policy, now) }
     }
 
-    /// Returns how an execution blocks the target, where it does.
+    /// Returns how an execution blocks the target, if it does.
     #[must_use]
     pub fn blocked_by(&self, execution: &ExecutionId) -> Option<BlockReason> {
         let block = self.blocks.iter().find(|block| block.remediation().is_some_and(|it| it.execution == *execution));
         block.and_then(reason_of)
     }
 
-    /// Returns what an execution would meet first, where the target is blocked.
+    /// Returns the skip that a new execution would get, if the target is blocked.
     #[must_use]
     pub fn reason(&self) -> Option<BlockReason> {
         self.blocks.iter().filter_map(reason_of).min()
     }
 }
 
-/// Returns how a skip's reason blocks a target, where it does.
+/// Returns how a skip's reason blocks a target, if it does.
 fn reason_of(block: &Skip) -> Option<BlockReason> {
     match block {
         Skip::PreviousExecutionFailed { .. } => Some(BlockReason::PreviousExecutionFailed),

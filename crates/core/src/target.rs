@@ -1,6 +1,6 @@
-//! One target as a value: its name in canonical form, and all executions and runs that are known of it.
+//! One target as a value: its canonical name, and all its known executions, runs and schedules.
 //!
-//! This is the whole input of a decision. It knows nothing of how it was observed.
+//! This is the whole input of a decision. It does not depend on how it was observed.
 
 mod kinds;
 mod name;
@@ -26,7 +26,7 @@ use crate::tries::Trouble;
 /// Everything that is known of one target.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// Its name, where one of its executions says it. To show, and to derive jitter from.
+    /// Its name, if an execution has one that can be read. For display, and to derive jitter from.
     pub name: Option<TargetName>,
     /// The executions that name this target, by uid.
     pub executions: ByUid<Execution>,
@@ -36,12 +36,12 @@ pub struct Target {
     pub residue: ByUid<Residue>,
     /// The schedules whose template names this target, by uid.
     pub schedules: Few<Schedule>,
-    /// Whether nobody can see which schedules there are: none of them is decided on, and no child is removed.
+    /// Whether schedules cannot be seen: none of them is decided on, and no child is removed.
     pub blind_to_schedules: bool,
-    /// Which failures many targets share, as far as is known: of all targets, not of this one.
+    /// The shared failures, as far as they are known: of all targets, not of this one.
     pub circuits: Circuits,
-    /// Whether nobody can read which target this is: its one execution stands alone, and what has ended here blocks
-    /// nobody and counts for nobody.
+    /// Whether the target cannot be read: its one execution stands alone, and ended executions block nobody and count
+    /// for nobody.
     pub is_unreadable: bool,
     /// What this process knows of the policies that guard clearances and cancellations.
     pub guard: Guard,
@@ -49,20 +49,20 @@ pub struct Target {
     pub memory: TargetMemory,
 }
 
-/// What this process remembers of a target, beside what its objects say. A process that begins remembers nothing.
+/// What this process remembers of a target, in addition to its objects. A new process remembers nothing.
 #[derive(Clone, Debug, Default)]
 pub struct TargetMemory {
-    /// What keeps this process from carrying out a decision on this target, where something does.
+    /// What keeps this process from carrying out a decision on this target, if anything does.
     pub trouble: Option<Box<Trouble>>,
-    /// Whether it has been said already that the target drains for too long.
+    /// Whether it was announced that the target drains for too long.
     pub drain_warned: bool,
-    /// The highest number that a create found taken by an object that the watch does not show; 0 where none.
+    /// The highest number that a create found taken by an object that the watch does not show; 0 if none.
     pub highest_taken: RunNumber,
-    /// What live reads have found of owners of finished runs that no watch delivers, by uid.
+    /// The results of reading owners of finished runs that no watch delivers, by uid.
     pub elsewhere: Few<Elsewhere>,
 }
 
-/// What a live read has found of an execution that no watch delivers.
+/// The result of reading an execution live that no watch delivers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elsewhere {
     /// When it was read.
@@ -71,19 +71,19 @@ pub struct Elsewhere {
     pub found: OwnerRead,
 }
 
-/// Where an execution stands that no watch delivers, and whose run is done.
+/// The state of an execution that no watch delivers and whose run is done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OwnerRead {
     /// It is terminal or gone, which lasts.
     Over,
     /// It waits for its next attempt, and holds the target.
     Waits {
-        /// Since when it runs.
+        /// Since when it is Running.
         started_at: Time,
         /// What it waits for.
         next: NextAttempt,
     },
-    /// Its status does not say yet what comes next.
+    /// Its status does not show yet what comes next.
     Late,
 }
 
@@ -96,8 +96,8 @@ impl Target {
         from_runs.chain(from_statuses).max().unwrap_or(0).max(self.memory.highest_taken).saturating_add(1)
     }
 
-    /// Returns the highest number that an execution has tried, where it has tried one. Operators without retries wrote
-    /// statuses without `runSequence`: there the number of the run that it is committed to says it.
+    /// Returns the highest number that an execution has tried, if it has tried one. Operators without retries wrote
+    /// statuses without `runSequence`; for those it is the number of the run that the execution is committed to.
     #[must_use]
     pub fn last_number_of(&self, execution: &Execution) -> Option<RunNumber> {
         let committed = match &execution.state {
@@ -120,7 +120,7 @@ impl Target {
         self.executions.values().filter(is_running).collect()
     }
 
-    /// Returns the execution that owns a run, where it is known.
+    /// Returns the execution that owns a run, if it is known.
     #[must_use]
     pub fn owner_of(&self, run: &Run) -> Option<&Execution> {
         match &run.owner {
@@ -129,8 +129,8 @@ impl Target {
         }
     }
 
-    /// Returns a run that an execution names in its status, where the run is there and not another execution's. A run
-    /// that lost its annotations is still the one that was committed to.
+    /// Returns a run that an execution names in its status, if it exists and does not belong to another execution. A
+    /// run that lost its annotations is still the one that was committed to.
     #[must_use]
     pub fn own_run_named(&self, execution: &ExecutionId, run: &RunId) -> Option<&Run> {
         self.runs.get(&run.uid).filter(|run| run.is_owned_by(execution) || run.owner == Owner::Nobody)
@@ -145,7 +145,7 @@ impl Target {
         }
     }
 
-    /// Returns what is left of an execution's runs.
+    /// Returns the remains of an execution's runs.
     pub fn residue_of(&self, execution: &ExecutionId) -> impl Iterator<Item = &Residue> {
         self.residue.values().filter(|residue| residue.owner.is(execution))
     }
@@ -160,15 +160,15 @@ impl Target {
         }
     }
 
-    /// Returns whether the target drains: nothing runs on it, and something of what ran is left (section 5.6).
+    /// Returns whether the target drains: nothing runs on it, and remains of a run exist (section 5.6).
     #[must_use]
     pub fn is_draining(&self) -> bool {
         let runs = |run: &Run| matches!(run.progress, Progress::Released) && run.is_unfinished();
         !self.residue.is_empty() && !self.runs.values().any(runs)
     }
 
-    /// Returns the namespace that asks for work on it (section 17): that of the oldest execution that has not
-    /// ended, then that of a schedule.
+    /// Returns the namespace that asks for work on it (section 17): that of the oldest execution that has not ended,
+    /// else that of a schedule.
     #[must_use]
     pub fn asker(&self) -> Option<&Arc<str>> {
         let open = self.executions.values().filter(|execution| !execution.is_terminal());
@@ -176,7 +176,7 @@ impl Target {
         oldest.map(|it| &it.id.namespace).or_else(|| self.schedules.values().next().map(|it| &it.id.namespace))
     }
 
-    /// Returns whether nothing is known any more, so that the target can be forgotten.
+    /// Returns whether it has no records any more, and can be forgotten.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.executions.is_empty() && self.runs.is_empty() && self.residue.is_empty() && self.schedules.is_empty()

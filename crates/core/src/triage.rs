@@ -1,9 +1,9 @@
-//! Triage of a schedule that keeps failing (section 13.2 to 13.4): one look at its last failures by an analyst,
-//! whose verdict is applied within closed rights.
+//! Triage of a schedule that keeps failing (section 13.2 to 13.4): an analyst examines its last failures once, and its
+//! verdict is applied within closed rights.
 //!
-//! An analyst is a table in this crate ([`builtin`]), or a workflow of somebody else: both say a [`Judgement`], and
-//! [`apply`] alone says what becomes of it. It writes the status of one schedule and nothing else. This module knows no
-//! JSON: evidence goes out and judgements come in as values.
+//! An analyst is a table in this crate ([`builtin`]), or a workflow. Both give a [`Judgement`], and only [`apply`]
+//! gives it an effect: it changes the status of one schedule and nothing else. This module knows no JSON: evidence goes
+//! out and judgements come in as values.
 
 pub mod apply;
 pub mod builtin;
@@ -21,15 +21,15 @@ use crate::words::words;
 
 pub use evidence::{Every, Evidence, FailureSeen, Gathered, MOST_FAILURES};
 
-/// What an analyst may say in characters: why, and what a person can do. A status holds both.
+/// The longest explanation of an analyst, in characters. A status holds it.
 pub const WHY: usize = 1_000;
 /// The longest advice, in characters.
 pub const FIX: usize = 4_000;
 /// The longest value of a parameter, in characters, as the API has it.
 pub const PARAMETER_VALUE: usize = 8_192;
-/// How long all keys and values of the parameters of one execution may be together, in characters, as the API has it.
+/// How long all parameter keys and values of one execution may be together, in characters, as in the CRD.
 pub const PARAMETERS_SIZE: usize = 65_536;
-/// How many things that an analyst asked for and may not have are recorded.
+/// How many refused requests of an analyst are recorded.
 pub const REFUSED: usize = 16;
 
 words! {
@@ -46,7 +46,7 @@ words! {
     }
 }
 
-/// What a schedule says of its triage (`spec.triage`).
+/// The triage settings of a schedule (`spec.triage`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriageSpec {
     /// Who analyses.
@@ -55,12 +55,12 @@ pub struct TriageSpec {
     pub after: u32,
     /// How long a pipeline may take.
     pub timeout: Duration,
-    /// What a verdict may change by itself. Parameters that the template does not have are left out.
+    /// What a verdict may change. Parameters that the template does not have are left out.
     pub allow_adjust: Vec<Field>,
-    /// The time-out of the template, where a verdict may change that: none makes it shorter. None: the default.
+    /// The time-out of the template, if a verdict may change it: no verdict makes it shorter. None: the default.
     pub template_timeout: Option<Duration>,
-    /// How long the values of parameters that a verdict may set can be together, in characters, so that the execution
-    /// has no more of them than the API takes, whichever of the template's they replace.
+    /// How long the parameter values of a verdict can be together, in characters, so that the execution stays within
+    /// the limit of the API, whichever values of the template they replace.
     pub room: usize,
 }
 
@@ -77,7 +77,7 @@ impl Default for TriageSpec {
     }
 }
 
-/// Something that a verdict may change where its schedule allows it.
+/// A field that a verdict may change if its schedule allows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
     /// The interval.
@@ -124,7 +124,7 @@ words! {
     }
 }
 
-/// What an analyst has said: read and bounded, and not yet judged by what it may.
+/// The answer of an analyst: read and bounded, and not yet checked against its rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// What it recommends.
@@ -133,29 +133,29 @@ pub struct Judgement {
     pub why: Box<str>,
     /// What a person can do.
     pub fix: Option<Box<str>>,
-    /// The values that it asks for, with [`Verdict::AdjustConfig`].
+    /// The values that it requests, with [`Verdict::AdjustConfig`].
     pub adjust: Wanted,
 }
 
-/// The values that an analyst asks for.
+/// The values that an analyst requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Another interval, as it was written.
+    /// Another interval, as written.
     pub interval: Option<Box<str>>,
-    /// Another time-out, as it was written.
+    /// Another time-out, as written.
     pub timeout: Option<Box<str>>,
     /// Other values of parameters.
     pub parameters: BTreeMap<Box<str>, Box<str>>,
 }
 
-/// What applies in the place of what a person wrote (`status.adjust`), until the plan begins anew.
+/// The values that replace those of the spec (`status.adjust`), until the plan begins anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adjust {
-    /// In the place of `spec.interval`.
+    /// Replaces `spec.interval`.
     pub interval: Option<Duration>,
-    /// In the place of the time-out of the template.
+    /// Replaces the time-out of the template.
     pub timeout: Option<Duration>,
-    /// In the place of values of parameters of the template.
+    /// Replace values of parameters of the template.
     pub parameters: BTreeMap<Box<str>, Box<str>>,
 }
 
@@ -180,7 +180,7 @@ words! {
 }
 
 impl State {
-    /// Returns whether a person can lift it (`spec.resume`).
+    /// Returns whether a person can end it (`spec.resume`).
     #[must_use]
     pub fn is_standing(self) -> bool {
         matches!(self, Self::Paused | Self::Adjusted)
@@ -198,7 +198,7 @@ pub struct Triage {
     pub analyst: Analyst,
     /// The execution that analyses, once it was seen.
     pub run: Option<(Arc<str>, Uid)>,
-    /// What kept failing, where the failures have it in common.
+    /// The common fingerprint of the failures, if they have one.
     pub fingerprint: Option<Fingerprint>,
     /// The digest of the evidence, in hexadecimal digits.
     pub evidence: Option<Box<str>>,
@@ -208,7 +208,7 @@ pub struct Triage {
     pub why: Option<Box<str>>,
     /// What a person can do.
     pub fix: Option<Box<str>>,
-    /// What the analyst asked for and may not have, with the reason.
+    /// The requests of the analyst that were refused, with the reason.
     pub refused: Vec<Box<str>>,
     /// How far it is.
     pub state: State,
@@ -221,11 +221,11 @@ pub struct AnalystRun {
     pub id: ExecutionId,
     /// The slot of the child that it is about.
     pub of: Time,
-    /// Where it stands.
+    /// Its state.
     pub state: AnalystState,
 }
 
-/// Where an analyst stands.
+/// The state of an analyst.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnalystState {
     /// It has not ended.
@@ -241,16 +241,16 @@ pub enum AnalystState {
 pub enum Suppressed {
     /// The last one began too short a time ago.
     Cooldown,
-    /// What fails, fails elsewhere too: the circuit paces the schedule.
+    /// Other targets fail with it, too: the circuit paces the schedule.
     CircuitOpen,
-    /// Too large a share of all targets fails: whatever is wrong is not this schedule's alone.
+    /// Too large a share of all targets fails, so the fault is not this schedule's alone.
     Degraded,
     /// Too many began within the hour.
     TooMany,
 }
 
 impl Suppressed {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 4] = [Self::Cooldown, Self::CircuitOpen, Self::Degraded, Self::TooMany];
 
     /// Returns the label for metrics.
@@ -265,7 +265,7 @@ impl Suppressed {
     }
 }
 
-/// The triages of other schedules that began within the last hour, in the whole cluster, the earliest first. Cheap to
+/// The triages of other schedules in the whole cluster that began within the last hour, the earliest first. Cheap to
 /// clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Begun(Arc<[Began]>);
@@ -283,8 +283,8 @@ pub struct Began {
 pub const HOUR: Duration = Duration::from_hours(1);
 
 impl Begun {
-    /// Keeps the triages that began within the hour before now. One that lies far ahead was said by a clock that was
-    /// wrong, and would count for as long.
+    /// Keeps the triages that began within the hour before now. One that lies far in the future comes from a wrong
+    /// clock, and would count for as long.
     #[must_use]
     pub fn within_the_hour(others: impl IntoIterator<Item = Began>, now: Time) -> Self {
         let is_recent = |it: &Began| after(it.at, HOUR) > now && it.at <= after(now, MAX_AHEAD);
@@ -293,9 +293,9 @@ impl Begun {
         Self(others.into())
     }
 
-    /// Returns when its namespace may begin another triage, where so many may begin in an hour: none where it may now.
-    /// Namespaces take turns: each may while more of the hour's places are free than it has had, so that no namespace
-    /// takes the last ones from all others (section 13.2). Of 0, it says nothing: no triage begins then.
+    /// Returns when its namespace may begin another triage, with this limit for an hour: none if it may now. Namespaces
+    /// take turns: each may while more places of the hour are free than it has used, so that no namespace takes the
+    /// last ones from all others (section 13.2). It does not apply to a limit of 0, with which no triage begins.
     #[must_use]
     pub fn free_at(&self, most: u32) -> Option<Time> {
         let mut taken = 0_u32;

@@ -1,11 +1,11 @@
-//! What stands in the way of a write that is tried again and again, and for how long it has been tried.
+//! What prevents a write that is tried again and again, and for how long it has been tried.
 //!
-//! The start deadline of section 5.8 counts the time in which somebody tried to create a run, and no other. A process
-//! counts in memory, and stops counting whenever it does not try: while the execution is paused or another one has its
-//! turn, while the process does not lead, while it cannot see the cluster. What it has counted stands in the condition
-//! `Waiting`, written anew with every [`step`]. The process that leads next counts on from there as soon as it tries
-//! itself. So a change of leader loses a step at the most, and time in which nobody tried is never counted. A pause
-//! writes another condition in its place, and thereby ends the series of tries.
+//! The start deadline of section 5.8 counts only the time in which a process tried to create a run. A process counts in
+//! memory, and stops counting whenever it does not try: while the execution is paused or another one has its turn,
+//! while the process does not lead, while it cannot see the cluster. The condition `Waiting` records the count, and is
+//! updated with every [`step`]. The next leader continues from there as soon as it tries itself. So a change of leader
+//! loses at most a step, and time in which no process tried never counts. A pause writes another condition, and thereby
+//! ends the series of tries.
 
 use std::time::Duration;
 
@@ -13,36 +13,36 @@ use crate::duration;
 use crate::trouble::{OwnCause, OwnTrouble};
 use crate::waiting::Waiting;
 
-/// The longest step: half a minute, so that a leader that lasts for a minute brings the deadline closer. A try that
-/// fails is repeated after half a minute at the latest, so there is about one status write for a try.
+/// The longest step: half a minute, so that a leader that lasts for a minute brings the deadline closer. A failed try
+/// is repeated within half a minute, so there is about one status write for each try.
 const LONGEST_STEP: Duration = Duration::from_secs(30);
-/// What goes before the words of the condition.
+/// The text before the time in the condition.
 const BEFORE: &str = "tried for ";
-/// What comes after the time.
+/// The text after the time.
 const AFTER: &str = " so far: ";
 
-/// What keeps a process from carrying out what was decided.
+/// What keeps a process from carrying out a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// What kind of trouble it is.
     pub kind: TroubleKind,
-    /// What was tried, and what the API server said.
+    /// What was tried, and the answer of the API server.
     pub words: Box<str>,
 }
 
-/// The kinds of trouble that are told apart.
+/// The kinds of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TroubleKind {
     /// The API server refuses or does not answer.
     ApiErrors,
-    /// The operator's own trouble: nobody fails for it, however long it takes.
+    /// The operator's own trouble: no execution fails for it, however long it takes.
     Operator(OwnCause),
     /// The cluster does not serve Tekton's kinds.
     TektonUnavailable,
 }
 
 impl Trouble {
-    /// Returns what an execution waits for that cannot go on for this.
+    /// Returns what an execution waits for that this trouble stops.
     #[must_use]
     pub fn waiting(&self) -> Waiting {
         let words = self.words.clone();
@@ -53,7 +53,7 @@ impl Trouble {
         }
     }
 
-    /// Returns the operator's own trouble, where it is that.
+    /// Returns the operator's own trouble, if it is that.
     #[must_use]
     pub fn own(&self) -> Option<OwnTrouble> {
         match self.kind {
@@ -62,28 +62,28 @@ impl Trouble {
         }
     }
 
-    /// Returns whether a deadline may end what cannot go on for this.
+    /// Returns whether a deadline may end an execution that this trouble stops.
     #[must_use]
     pub fn has_deadline(&self) -> bool {
         !matches!(self.kind, TroubleKind::Operator(_))
     }
 }
 
-/// Returns how much longer an execution must have been tried before its status says so anew: a tenth of the deadline,
-/// so that a change of leader loses little of it, and no more than half a minute.
+/// Returns how much longer an execution must have been tried before its status is updated: a tenth of the deadline, so
+/// that a change of leader loses little of it, and at most half a minute.
 #[must_use]
 pub fn step(start_deadline: Duration) -> Duration {
     (start_deadline / 10).clamp(Duration::from_secs(1), LONGEST_STEP)
 }
 
-/// Puts for how long something has been tried before the words of the condition `Waiting`, in whole seconds.
+/// Puts the time for which something has been tried before the text of the condition `Waiting`, in whole seconds.
 #[must_use]
 pub fn say(tried: Duration, words: &str) -> String {
     format!("{BEFORE}{}{AFTER}{words}", duration::format(Duration::from_secs(tried.as_secs())))
 }
 
-/// Reads for how long something has been tried from the message of the condition `Waiting`; nothing where it does not
-/// say.
+/// Reads the time for which something has been tried from the message of the condition `Waiting`; none if it has no
+/// time.
 #[must_use]
 pub fn read(message: &str) -> Option<Duration> {
     let (tried, _) = message.strip_prefix(BEFORE)?.split_once(AFTER)?;

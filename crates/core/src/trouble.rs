@@ -1,15 +1,15 @@
-//! The operator's own trouble: what keeps the operator from its work and is the fault of no execution and no target.
+//! The operator's own trouble: it keeps the operator from its work, and no execution and no target is at fault.
 //!
 //! There is one rule for all of it. The execution waits, with a condition that names the trouble; a gauge counts the
-//! targets that wait, and an alert calls a person. The trouble counts as nobody's failure, no deadline ends it, and the
-//! execution goes on when it is repaired.
+//! targets that wait, and an alert calls a person. The trouble is nobody's failure, no deadline ends it, and the
+//! execution continues when it is repaired.
 
 /// What keeps the operator from its work, with words for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnTrouble {
     /// Which trouble it is.
     pub cause: OwnCause,
-    /// What was tried, what came of it, and what a person can do.
+    /// What was tried, what happened, and what a person can do.
     pub words: Box<str>,
 }
 
@@ -20,7 +20,7 @@ pub enum OwnCause {
     LacksRight,
     /// An admission policy of this operator refuses the operator itself.
     RefusedByPolicy,
-    /// The CRD in the cluster lacks fields that decisions rest on.
+    /// The CRD in the cluster lacks fields that decisions depend on.
     CrdLacksFields,
     /// A failed run cannot be examined.
     CannotExamine,

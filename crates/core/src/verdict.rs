@@ -1,4 +1,4 @@
-//! What a rule says of a contender, and the facts that a write rests on.
+//! The verdict of a rule on a contender, and the facts that a write depends on.
 
 use crate::chain::RunNumber;
 use crate::ending::Skip;
@@ -7,23 +7,23 @@ use crate::reason::FailureReason;
 use crate::residue::ResidueId;
 use crate::waiting::Waiting;
 
-/// What a rule says.
+/// The verdict of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// It ends Failed, and nothing of it ran.
     Fail {
-        /// Which of the seven.
+        /// The reason, one of seven.
         reason: FailureReason,
         /// What is wrong.
         message: Box<str>,
         /// Whether that counts for the target (section 7).
         counts: bool,
     },
-    /// It is skipped, as long as the fact holds.
+    /// It is skipped, if the fact holds.
     Skip {
         /// Why.
         skip: Skip,
-        /// What to read live first.
+        /// The fact to read live.
         fact: Fact,
     },
     /// It waits for a fact.
@@ -33,7 +33,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Tells a person what it is and why.
+    /// Describes the verdict and its reason.
     #[must_use]
     pub fn explain(&self, target: &str) -> String {
         match self {
@@ -45,36 +45,36 @@ impl Verdict {
     }
 }
 
-/// A fact that a write rests on, to be read live before it is written: the view may be behind.
+/// A fact that a write depends on. It is read live before the write, because the view may be behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// This run is there and unfinished.
+    /// This run exists and is unfinished.
     Unfinished(RunId),
-    /// This task or pod is there and unfinished.
+    /// This task or pod exists and is unfinished.
     Draining(ResidueId),
-    /// This execution is there, terminal, and nobody has cleared it since.
+    /// This execution exists, is terminal, and has not been cleared since.
     Stands(ExecutionId),
-    /// This execution is there and Running: it waits for its next attempt, and holds the target.
+    /// This execution exists and is Running: it waits for its next attempt, and holds the target.
     Holds(ExecutionId),
-    /// This execution, which owns a run and is not known any more, is gone.
+    /// This execution, which owns a run and is not in the view any more, is gone.
     OwnerGone(ExecutionId),
-    /// This run, to which this execution is committed and which is not seen any more, is gone.
+    /// This run, which this execution is committed to and which is not in the view any more, is gone.
     RunGone(ExecutionId, RunId),
     /// This execution, which is Running and whose status names no run, has none.
     NoRunOf(ExecutionId),
-    /// This execution, which ends without a run, has made none by this number: the answer to a create may have been
-    /// lost, and the label by which a watch would show the run.
+    /// This execution, which ends without a run, has made none with this number: the answer to a create may have been
+    /// lost, or the label by which a watch would show the run.
     NothingMade(ExecutionId, RunNumber),
-    /// Nothing unfinished is left of what was made for this run, which is finished.
+    /// No unfinished descendant of this run, which is finished, is left.
     NothingLeft(RunId),
-    /// No unfinished task or pod is left on the target of this execution, but its own.
+    /// No unfinished task or pod is left on the target of this execution, except its own.
     Drained(ExecutionId),
-    /// No unfinished task or pod is left on the target of this execution, not its own either.
+    /// No unfinished task or pod is left on the target of this execution, its own included.
     DrainedOfAll(ExecutionId),
 }
 
 impl Fact {
-    /// Returns the uid of what is read.
+    /// Returns the uid of the object that is read.
     #[must_use]
     pub fn object(&self) -> &Uid {
         match self {

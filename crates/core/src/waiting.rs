@@ -10,22 +10,22 @@ use crate::trouble::{OwnCause, OwnTrouble};
 pub struct Pause {
     /// The namespace that is paused.
     pub namespace: Box<str>,
-    /// Why, as the person says it.
+    /// Why, in the words of the person.
     pub why: Box<str>,
 }
 
-/// What an execution waits for. Waiting is not skipping: it is looked at again.
+/// What an execution waits for. Unlike a skip, a wait ends, and the execution is decided on again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// This rival goes first: an older one, or one whose failure is written.
     Turn(Box<ExecutionId>),
     /// Another execution's run is pending: it may commit, or be withdrawn.
     RivalUndecided,
-    /// A run on the target is done, and its owner's status does not say so yet.
+    /// A run on the target is done, and its owner's status does not show it yet.
     OwnerLate,
     /// Tasks or pods that carry the target's label and name no execution are unfinished.
     Draining,
-    /// This run is being deleted and held by a finalizer, and nothing is seen of it any more.
+    /// This run is being deleted and held by a finalizer, and nothing else of it is seen any more.
     Leaving(RunId),
     /// Between two attempts: tasks or pods of an earlier one, or of another run, are unfinished.
     Remains,
@@ -33,23 +33,23 @@ pub enum Waiting {
     Beside,
     /// Nothing new starts in its namespace, or on targets in the namespace of its target.
     Paused(Arc<Pause>),
-    /// Nothing new starts anywhere, as this says.
+    /// Nothing new starts anywhere, for this reason.
     PausedEverywhere(Box<str>),
-    /// The API server does not let the decision be carried out.
+    /// The API server prevents carrying out the decision.
     ApiErrors(Box<str>),
-    /// The operator's own trouble keeps the decision from being carried out.
+    /// The operator's own trouble prevents carrying out the decision.
     Operator(OwnTrouble),
     /// The cluster does not serve Tekton's kinds.
     TektonUnavailable(Box<str>),
-    /// The operator cannot see what it needs to see.
+    /// The operator cannot see everything that it needs.
     Blind(Box<str>),
     /// A watch has not delivered yet what the operator has written to this object.
     Unseen(Box<str>),
     /// Its own run is being withdrawn; it is decided again after that.
     Withdrawn,
-    /// Whether what a person has set on it, or on a failure that blocks it, counts.
+    /// Whether a clearance or cancellation of it, or of a failure that blocks it, counts.
     Guard,
-    /// It is on its way out.
+    /// It is being deleted.
     Deleting,
 }
 
@@ -101,7 +101,7 @@ impl Waiting {
         matches!(self, Self::ApiErrors(_) | Self::TektonUnavailable(_))
     }
 
-    /// Returns the execution that it waits for, where that is one on its target.
+    /// Returns the execution that it waits for, if that is one on its target.
     #[must_use]
     pub fn behind(&self) -> Option<&ExecutionId> {
         match self {
@@ -110,7 +110,7 @@ impl Waiting {
         }
     }
 
-    /// Tells a person what it waits for, and what would end that.
+    /// Describes what it waits for, and what would end that.
     #[must_use]
     pub fn message(&self) -> String {
         match self {

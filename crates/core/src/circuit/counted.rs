@@ -1,7 +1,7 @@
-//! The failures that may open a circuit: of each fingerprint the targets that failed with it within the window.
+//! The failures that may open a circuit: for each fingerprint, the targets that failed with it within the window.
 //!
-//! What an end costs does not grow with what has failed before (section 13.5): failures are found by their fingerprint,
-//! by what a success refutes, and by their age.
+//! The cost of an end does not grow with the number of past failures (section 13.5): failures are indexed by
+//! fingerprint, by the subject that a success refutes, and by age.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::Time;
 use crate::chain::ChainName;
 use crate::fingerprint::Fingerprint;
 
-/// How many fingerprints are counted at once. Who makes up workflows could bring any number of them; when there are
-/// more, the one that failed last the longest ago is forgotten.
+/// How many fingerprints are counted at once. A user who makes up workflows could bring any number of them. Beyond the
+/// limit, the fingerprint with the oldest last failure is forgotten.
 pub(super) const MOST_COUNTED: usize = 1_000;
 
 /// The targets that failed with each fingerprint whose circuit is closed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counted {
     failures: HashMap<Fingerprint, Failures>,
-    /// Which fingerprints are refuted by a success of what.
+    /// The fingerprints that a success with this subject refutes.
     by_subject: HashMap<Arc<str>, BTreeSet<Fingerprint>>,
-    /// When something failed last with each.
+    /// The last failure of each fingerprint, oldest first.
     by_age: BTreeSet<(Time, Fingerprint)>,
 }
 
@@ -65,14 +65,14 @@ impl Counted {
         self.remove(fingerprint);
     }
 
-    /// Forgets the fingerprints that nothing has failed with since a time.
+    /// Forgets the fingerprints without a failure since a time.
     pub(super) fn forget_before(&mut self, begins: Time) {
         while let Some((_, oldest)) = self.by_age.first().filter(|(newest, _)| *newest < begins).cloned() {
             self.remove(&oldest);
         }
     }
 
-    /// Takes in a success that began at a time: what had failed with the same before that is refuted.
+    /// Records a success that began at a time: earlier failures with this fingerprint are refuted.
     pub(super) fn refute(&mut self, fingerprint: &Fingerprint, began: Time) {
         let Some(mut known) = self.remove(fingerprint) else { return };
         known.of.retain(|_, at| *at >= began);
@@ -81,7 +81,7 @@ impl Counted {
         }
     }
 
-    /// Does the same for all fingerprints of a subject.
+    /// Refutes all fingerprints of a subject.
     pub(super) fn refute_all(&mut self, subject: &str, began: Time) {
         for fingerprint in self.by_subject.get(subject).cloned().into_iter().flatten() {
             self.refute(&fingerprint, began);

@@ -1,4 +1,4 @@
-//! What the circuits are computed from: that a child was made, and that an execution ended.
+//! The events that circuits are computed from: a child was made, or an execution ended.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ pub struct Event {
     pub at: Time,
     /// The execution.
     pub uid: Uid,
-    /// Its namespace: that of whoever asked for it, which its target need not be in.
+    /// The namespace of the execution, which may differ from that of its target.
     pub namespace: Arc<str>,
-    /// What it would run, from where.
+    /// What it runs, and from which registry.
     pub origin: Arc<Origin>,
-    /// The schedule that it was made for, where it is a child of one.
+    /// The schedule that it was made for, if it is a child.
     pub schedule: Option<Uid>,
     /// What happened.
     pub what: What,
@@ -27,9 +27,9 @@ pub struct Event {
 /// What happened to an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// It was made for a schedule. While a circuit holds that schedule, it is a probe.
+    /// It was made for a schedule. If a circuit holds that schedule, the child is a probe.
     Made,
-    /// It ended, and was neither skipped nor cancelled nor too late. What a triage runs is no event.
+    /// It ended, and was neither skipped nor cancelled nor too late. The analysis of a triage is no event.
     Ended {
         /// The target that it ran on.
         target: ChainName,
@@ -50,18 +50,18 @@ pub enum End {
     },
     /// It failed.
     Failed {
-        /// With what; none where its status has no fingerprint that circuits know.
+        /// The fingerprint; none if its status has none that circuits know.
         with: Option<Fingerprint>,
-        /// Whether nothing of it had run: only such failures open a circuit.
+        /// Whether it failed before anything of it ran: only such failures open a circuit.
         before: bool,
     },
 }
 
-/// The place of an event in the order in which events are folded.
+/// The position of an event in the order in which events are folded.
 pub(super) type Place = (Time, Uid, bool);
 
 impl Event {
-    /// Returns its place: by time, then by uid. An execution is made before it ends.
+    /// Returns its position: by time, then by uid. An execution is made before it ends.
     pub(super) fn place(&self) -> Place {
         (self.at, self.uid.clone(), matches!(self.what, What::Ended { .. }))
     }

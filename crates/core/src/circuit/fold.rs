@@ -1,8 +1,8 @@
-//! The circuits as a fold over what happened: in the order of times, whatever the order in which it is delivered.
+//! The circuits as a fold over events, in the order of their times, whatever the order of their delivery.
 //!
-//! The events of the last half minute are kept beside the state before them, so that an event which comes somewhat late
-//! costs one pass over these. For one that is older, everything that is known must be folded anew; one that is older
-//! than the window changes nothing any more (section 13.5).
+//! The events of the last half minute are kept beside the state before them, so that a somewhat late event costs one
+//! pass over these. An event that is older requires folding everything anew; an event older than the window changes
+//! nothing (section 13.5).
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ use crate::moment::before;
 use crate::name::Uid;
 use crate::policy::Policy;
 
-/// How late an event may come without all being folded anew: what a busy API server takes to accept a status, and its
-/// watch to deliver it.
+/// How late an event may come without everything being folded anew: the time that a busy API server takes to accept a
+/// status, and its watch to deliver it.
 const LATE: Duration = Duration::from_secs(30);
-/// How many events are folded before the state is moved on without a late one, so that there are not ever more of them.
+/// After how many events the base state moves on even if none of them is late, so that their number is limited.
 const MOST_KEPT: usize = 16_384;
 
-/// What became of what was said to have happened.
+/// The result of taking events in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Taken {
-    /// It counts, was known, or changes nothing.
+    /// They count, were known, or change nothing.
     Yes,
-    /// Some of it is older than what is kept: all events must be folded anew.
+    /// Some are older than the kept events: everything must be folded anew.
     TooOld,
 }
 
@@ -36,20 +36,20 @@ pub enum Taken {
 #[derive(Clone, Debug)]
 pub struct Fold {
     settings: Settings,
-    /// Where the circuits stood before the events that are kept.
+    /// The state before the kept events.
     base: State,
-    /// The place of the last event that is not kept.
+    /// The position of the last event that is not kept.
     before: Option<Place>,
     /// The newest events, in order.
     events: Vec<(Place, Event)>,
-    /// Where the circuits stand after the first so many of them; none where these have changed since.
+    /// The state after the first `folded` events; outdated if these have changed since.
     current: State,
     folded: Option<usize>,
     newest: Newest,
 }
 
 impl Fold {
-    /// Makes a fold of nothing.
+    /// Makes an empty fold.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         Self {
@@ -63,23 +63,23 @@ impl Fold {
         }
     }
 
-    /// Makes a fold of all that is known.
+    /// Makes a fold of all known events.
     #[must_use]
     pub fn of(policy: &Policy, events: impl IntoIterator<Item = Event>) -> Self {
         let mut fold = Self::new(policy);
-        // Nothing is older than what is kept, as nothing is folded yet.
+        // Nothing is older than the kept events, because nothing is folded yet.
         let (Taken::Yes | Taken::TooOld) = fold.take(events);
         fold.settle();
         fold
     }
 
-    /// Returns whether it was folded by this policy, as far as circuits read it.
+    /// Returns whether it was folded with these settings of circuits.
     #[must_use]
     pub fn is_by(&self, policy: &Policy) -> bool {
         self.settings == Settings::of(policy)
     }
 
-    /// Takes in events, in any order. They are folded with the next question.
+    /// Takes events in, in any order. They are folded when the circuits are read next.
     pub fn take(&mut self, events: impl IntoIterator<Item = Event>) -> Taken {
         let known = self.events.len();
         let mut taken = Taken::Yes;
@@ -103,7 +103,7 @@ impl Fold {
         taken
     }
 
-    /// Forgets that a child was made: it was deleted before its end, so nobody knows what became of the probe.
+    /// Forgets that a child was made: it was deleted before its end, so the outcome of the probe is unknown.
     pub fn forget(&mut self, created: Time, child: &Uid) -> Taken {
         let place = (created, child.clone(), false);
         match self.events.binary_search_by(|(other, _)| other.cmp(&place)) {
@@ -117,7 +117,7 @@ impl Fold {
         }
     }
 
-    /// Returns the circuit that a child of a schedule is a probe of which was made at a time, by what has been folded.
+    /// Returns the circuit that a child of a schedule probes, if it was made at this time, by the folded events.
     #[must_use]
     pub fn probed(&self, schedule: &Uid, created: Time) -> Option<&Fingerprint> {
         self.current.probed(schedule, created, &self.settings)
@@ -137,12 +137,12 @@ impl Fold {
         self.seen(now).into()
     }
 
-    /// Notes that the events from this place on have changed.
+    /// Marks the events from this position on as changed.
     fn undo(&mut self, from: usize) {
         self.folded = self.folded.filter(|folded| from >= *folded);
     }
 
-    /// Folds what is not folded yet.
+    /// Folds the events that are not folded yet.
     fn settle(&mut self) {
         let folded = match self.folded {
             Some(folded) if self.events.len() <= MOST_KEPT => folded,
@@ -158,7 +158,7 @@ impl Fold {
         self.folded = Some(self.events.len());
     }
 
-    /// Moves the base on to where the newest event is no longer late.
+    /// Moves the base state on past the events that can no longer be late.
     fn move_on(&mut self) {
         let Some(((newest, ..), _)) = self.events.last() else { return };
         let begins = before(*newest, LATE);

@@ -1,7 +1,7 @@
 //! The share of targets that only fail: while it is large, triage waits (section 13.6).
 //!
-//! A target that has succeeded within the window, too, does not count as failed: what is flaky is not down, and its
-//! schedules are worth a triage. The order in which ends arrive does not matter, so nothing is folded here.
+//! A target that has also succeeded within the window does not count as failed: something flaky is not down, and its
+//! schedules are worth a triage. The order of the ends does not matter, so nothing is folded here.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,24 +11,24 @@ use crate::chain::ChainName;
 use crate::moment::before;
 use crate::policy::CircuitPolicy;
 
-/// How many ends the share is computed from, at most two of a target: some 100 bytes each. A share of the newest twenty
-/// thousand says what a share of all says.
+/// How many ends the share is computed from, at most two for each target: some 100 bytes each. The share of the newest
+/// twenty thousand is as good as the share of all.
 pub(super) const MOST: usize = 20_000;
 
-/// How many of how many.
+/// A number of failed targets out of all that finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// How many of them only failed.
+    /// How many targets only failed.
     pub failed: u32,
     /// How many targets finished.
     pub of: u32,
 }
 
-/// When targets ended last within the window.
+/// The last ends of targets within the window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Newest {
     by_target: HashMap<ChainName, Ends>,
-    /// The same in the order of times, with whether it was a success.
+    /// The same in the order of times, with whether each was a success.
     in_order: BTreeSet<(Time, ChainName, bool)>,
     failed: u32,
 }
@@ -61,7 +61,7 @@ impl Newest {
         }
     }
 
-    /// Returns the share within the window, where the policy says that it is too large.
+    /// Returns the share within the window, if it is too large by the policy.
     pub(super) fn degraded(&mut self, policy: &CircuitPolicy, now: Time) -> Option<Share> {
         let begins = before(now, policy.outage_window);
         while self.in_order.first().is_some_and(|(at, ..)| *at < begins) {

@@ -1,4 +1,4 @@
-//! Where the circuits stand after some events: section 13.5, one event at a time.
+//! The state of the circuits after some events: section 13.5, one event at a time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,21 +15,20 @@ use crate::moment::{after, before};
 use crate::name::Uid;
 use crate::policy::{CircuitPolicy, Policy};
 
-/// How many circuits are open at the most: as many as the metric has series. A further one stays closed, as whatever is
-/// unknown does.
+/// How many circuits can be open: as many as the metric has series. A further one stays closed.
 pub(super) const MOST_OPEN: usize = 100;
-/// How many schedules are remembered by what they failed with last: four times as many as an installation is made for.
-/// A child of one that is not remembered is no probe.
+/// For how many schedules the last failure is remembered: four times as many as an installation is made for. A child of
+/// any other schedule is no probe.
 const MOST_SCHEDULES: usize = 20_000;
-/// How many closings are kept, for as long as they say anything.
+/// How many closings are kept while they matter.
 const MOST_CLOSED: usize = 100;
-/// How many namespaces of a circuit are remembered by their probes. Others count as if they had made none.
+/// For how many namespaces the probes of a circuit are counted. Other namespaces count as if they had made none.
 const MOST_NAMESPACES: usize = 1_000;
 
-/// For how long an open circuit, or a large share of failures, puts a triage off at the most (section 13.6).
+/// For how long at most an open circuit, or a large share of failures, delays a triage (section 13.6).
 pub const PUT_OFF: Duration = Duration::from_hours(1);
 
-/// What of the policy the circuits depend on.
+/// The part of the policy that circuits depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) circuits: CircuitPolicy,
@@ -46,22 +45,22 @@ impl Settings {
         self.backoff.after(u32::MAX).saturating_mul(2)
     }
 
-    /// How long a closing says something: to what was held, to a circuit that opens again, and to a triage.
+    /// For how long a closing matters: to held schedules, to a circuit that opens again, and to a triage.
     fn remembered(&self) -> Duration {
         self.backoff.base.max(self.backoff.max).max(PUT_OFF)
     }
 }
 
-/// Where the circuits stand.
+/// The state of the circuits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct State {
     open: BTreeMap<Fingerprint, Open>,
-    /// No open circuit is quiet before this: an end looks at all of them only then.
+    /// No open circuit is quiet before this time, so an end checks all of them only then.
     quiet_from: Option<Time>,
     /// The last closing of each circuit.
     closed: BTreeMap<Fingerprint, Closed>,
     counted: Counted,
-    /// What schedules failed with, whose newest child failed.
+    /// The last failure of each schedule whose newest child failed.
     failed_last: HashMap<Uid, Fingerprint>,
 }
 
@@ -75,7 +74,7 @@ struct Open {
     failed_probes: u32,
     probes: Arc<Probes>,
     newest_probe: Option<Time>,
-    /// When it opened, failed or was probed last.
+    /// The last time that it opened, failed or was probed.
     active_at: Time,
 }
 
@@ -147,7 +146,7 @@ impl State {
             closed_at: closed.at,
             why: closed.why,
         });
-        // Of each fingerprint the last closing alone.
+        // Only the last closing of each fingerprint.
         let is_last = |closed: &ClosedCircuit| !quiet.iter().any(|it| it.fingerprint == closed.fingerprint);
         let closed: Vec<_> = known.filter(is_last).collect();
         (open, closed.into_iter().chain(quiet.iter().cloned()).filter(|it| is_new(&it)).collect())
@@ -159,7 +158,7 @@ impl State {
         self.open.get(fingerprint).filter(|open| open.held(created, settings)).map(|_| fingerprint)
     }
 
-    /// Closes the circuits of which nothing was heard for long, and forgets what is too old to say anything.
+    /// Closes the circuits that have been quiet for long, and forgets what is too old to matter.
     fn pass(&mut self, now: Time, settings: &Settings) {
         if self.quiet_from.is_some_and(|from| from <= now) {
             let quiet = self.open.iter().map(|(fingerprint, open)| (fingerprint.clone(), open.quiet_at(settings)));
@@ -232,7 +231,7 @@ impl State {
         }
     }
 
-    /// Takes in that something completed: it refutes what failed before it began, where it uses the same.
+    /// Records a success: it refutes failures from before it began, if it uses the same subject.
     fn succeeded(&mut self, event: &Event, began: Time) {
         let failed_with = event.schedule.as_ref().and_then(|schedule| self.failed_last.get(schedule)).cloned();
         if let Some(fingerprint) = &failed_with {
@@ -265,7 +264,8 @@ impl State {
             return;
         }
         self.counted.forget(fingerprint);
-        // Where a success of somebody else has just shown that the failure is not everybody's, nobody is held by it.
+        // A success of another execution has just shown that not everybody has this failure, so the circuit holds
+        // nobody at first.
         let refuted = self.closed.get(fingerprint).filter(|closed| closed.why == Closing::Success);
         let holds_from = refuted.map_or(at, |closed| after(closed.at, settings.backoff.max).max(at));
         let open = Open {
@@ -284,7 +284,7 @@ impl State {
     }
 }
 
-/// Returns how many of each kind are kept, so that a test sees the limits.
+/// Returns how many of each kind are kept, so that a test can check the limits.
 #[cfg(test)]
 impl State {
     pub(super) fn sizes(&self) -> [usize; 4] {

@@ -1,9 +1,10 @@
-//! Whose turn it is to probe an open circuit (section 13.5).
+//! Decides which schedule probes an open circuit (section 13.5).
 //!
-//! Of the schedules that nothing but their circuit keeps from running now, one makes the next probe: one of the
-//! namespace that has probed this circuit least, so that a crowd of somebody else's cannot keep a namespace from
-//! finding out; in it the one that has failed least often, as one that is broken by itself fails most often; else by a
-//! draw. Decisions say which schedules wait so; what is kept of them here is forgotten at a restart.
+//! Among the schedules that only their circuit keeps from running now, one makes the next probe. It is of the namespace
+//! that has probed this circuit least, so that a crowd in one namespace cannot keep another from finding out. Within
+//! the namespace it is the one that has failed least often, because a schedule with a fault of its own fails most
+//! often; then a draw decides. Decisions report which schedules wait for a turn. This module keeps them in memory, and
+//! a restart forgets them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,29 +17,29 @@ use crate::fingerprint::Fingerprint;
 use crate::moment::after;
 use crate::name::{ScheduleId, Uid};
 
-/// How long a schedule keeps its turn after it has begun to make its child: the time-outs of a read and a create, and
-/// of the watch that delivers the child.
+/// For how long a schedule keeps its turn after it has begun to make its child: the time-outs of a read and a create,
+/// and of the watch that delivers the child.
 pub const GRANTED_FOR: Duration = Duration::from_secs(30);
 
 /// A schedule that asks for the turn to probe the circuit that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asks {
-    /// Which circuit.
+    /// The circuit.
     pub circuit: Fingerprint,
     /// How many of its runs have failed in a row.
     pub failures: u32,
 }
 
-/// Where a schedule is in the line for a probe: behind those that have not missed it yet, by how often its namespace
-/// has probed, by how often it has failed, by its draw, by its uid.
+/// The position of a schedule in the line for a probe: after those that have not missed the turn yet, by the probes of
+/// its namespace, by its failures, by its draw, by its uid.
 type Place = (bool, u32, u32, u32, Uid);
 
-/// The schedules that wait for their turn. A line is kept in order for each circuit: there may be thousands of them,
-/// and each decision on one asks.
+/// The schedules that wait for their turn. The line of each circuit is kept in order: it may have thousands of
+/// schedules, and each decision on one of them reads it.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
     waiting: HashMap<Uid, Waits>,
-    /// Who makes its child by its turn, and since when.
+    /// The schedule that makes its child in its turn, and since when.
     making: BTreeMap<Uid, Time>,
     lines: BTreeMap<Fingerprint, Line>,
 }
@@ -52,7 +53,7 @@ struct Waits {
 
 #[derive(Clone, Debug, Default)]
 struct Line {
-    /// When the circuit opened, and what its namespaces have probed since: the line is made anew when that changes.
+    /// When the circuit opened, and the probes of its namespaces since: the line is sorted anew when they change.
     of: Option<(Time, Arc<Probes>)>,
     order: BTreeSet<Place>,
 }
@@ -65,19 +66,19 @@ impl Line {
 }
 
 impl Turns {
-    /// Records that nothing but its circuit keeps a schedule from running now.
+    /// Records that only its circuit keeps a schedule from running now.
     pub fn wait(&mut self, schedule: &ScheduleId, asks: Asks) {
         self.making.remove(&schedule.uid);
         self.line_up(schedule, asks);
     }
 
-    /// Records that a schedule makes its child by its turn now.
+    /// Records that a schedule makes its child in its turn now.
     pub fn make(&mut self, schedule: &ScheduleId, asks: Asks, now: Time) {
         self.line_up(schedule, asks);
         self.making.entry(schedule.uid.clone()).or_insert(now);
     }
 
-    /// Records that a schedule waits for no turn.
+    /// Records that a schedule does not wait for a turn.
     pub fn leave(&mut self, schedule: &Uid) {
         self.making.remove(schedule);
         if let Some(waits) = self.waiting.remove(schedule)
@@ -88,7 +89,7 @@ impl Turns {
         }
     }
 
-    /// Gives the turns of the open circuits, which are in the order of their fingerprints.
+    /// Gives each open circuit its turn. The circuits are in the order of their fingerprints.
     pub fn give(&mut self, open: &mut [OpenCircuit], now: Time) {
         if open.is_empty() {
             return *self = Self::default();
@@ -104,13 +105,13 @@ impl Turns {
         }
     }
 
-    /// The first in the line, but who makes its child keeps the turn.
+    /// Returns the head of the line, except that a schedule that is creating its child keeps the turn.
     fn turn_of(&mut self, circuit: &OpenCircuit) -> Option<Uid> {
         let line = self.lines.entry(circuit.fingerprint.clone()).or_default();
         let of = (circuit.opened_at, Arc::clone(&circuit.probes));
         if line.of.as_ref() != Some(&of) {
             *line = Line { of: Some(of), order: BTreeSet::new() };
-            // A probe was made: who had missed a turn waits with the others again.
+            // A probe was made: a schedule that had missed its turn waits with the others again.
             for (schedule, waits) in self.waiting.iter_mut().filter(|(_, it)| it.asks.circuit == circuit.fingerprint) {
                 waits.missed = false;
                 line.order.insert(line.place(schedule, waits));

@@ -1,4 +1,4 @@
-//! Why an execution does not get its turn, in the words that its status, its event and the log share.
+//! Why an execution does not get its turn, in words that its status, its event and the log share.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use crate::{Time, duration};
 pub enum Skip {
     /// Rule 1: another execution holds the target.
     ResourceBusy(Conflict),
-    /// Rule 2: the last one that ran broke half way.
+    /// Rule 2: the last execution that ran failed half way.
     PreviousExecutionFailed {
-        /// The one that broke.
+        /// The execution that failed.
         failed: Remediation,
-        /// Whether the skipped one is meant to recover it, by a workflow or a bundle that has failed
+        /// Whether the skipped execution is meant to recover it, but with a workflow or a bundle that has failed
         /// itself.
         is_repeated: bool,
     },
     /// Rule 3: too many failures in a row in which nothing ran.
     ExhaustedRetries {
-        /// The latest of them.
+        /// The latest failure.
         latest: Remediation,
-        /// How many there are.
+        /// The number of failures.
         failures: u32,
-        /// How many are too many.
+        /// The limit.
         limit: u32,
-        /// When time alone lifts it, where it does.
+        /// When time alone lifts it, if it does.
         until: Option<Time>,
     },
-    /// Rule 4: the latest failed before anything ran, and it is too early to try again.
+    /// Rule 4: the latest execution failed before anything ran, and it is too early for another try.
     Backoff {
-        /// The latest.
+        /// The latest failure.
         latest: Remediation,
-        /// How many there are in a row.
+        /// The number of failures in a row.
         failures: u32,
-        /// Its `nextAllowedExecution`. None where nothing says when it failed.
+        /// Its `nextAllowedExecution`. None if the time of the failure is unknown.
         until: Option<Time>,
     },
     /// Rule 5: the same workflow has just succeeded.
@@ -48,23 +48,23 @@ pub enum Skip {
         last: Remediation,
         /// How long the cooldown is.
         cooldown: Duration,
-        /// When it is over. None where nothing says when it began.
+        /// When it is over. None if its beginning is unknown.
         until: Option<Time>,
     },
 }
 
-/// The earlier execution that stands in the way (`skipDetails.recentRemediation`).
+/// The earlier execution behind a skip (`skipDetails.recentRemediation`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remediation {
     /// Which one.
     pub execution: ExecutionId,
     /// Its `workflowId`.
     pub workflow_id: Box<str>,
-    /// When it ended; of one whose status does not say so, when it was made.
+    /// When it ended; if its status has no such time, when it was created.
     pub completed_at: Time,
     /// Whether it reached its goal.
     pub completed: bool,
-    /// Whether its status says when it ended.
+    /// Whether its status has the time of its end.
     pub is_dated: bool,
 }
 
@@ -91,15 +91,15 @@ pub struct Conflict {
     pub holder: ExecutionId,
     /// The holder's `workflowId`.
     pub workflow_id: Box<str>,
-    /// When the holder started: its `startTime`, or where that is not known the creation of what was seen of it.
+    /// When the holder started: its `startTime`, or, if that is unknown, the creation of its run or remains.
     pub started_at: Time,
     /// Whether it was deleted while it ran.
     pub deleted: bool,
-    /// Whether its run has ended and only tasks and pods of it are still stopping.
+    /// Whether its run has ended and only its tasks and pods are still stopping.
     pub draining: bool,
-    /// The attempt that it waits for, where it waits for one.
+    /// The attempt that it waits for, if any.
     pub next: Option<Box<NextAttempt>>,
-    /// The request to stop its run that Tekton does not answer, where there is one.
+    /// The request to stop its run that Tekton does not answer, if there is one.
     pub unanswered: Option<Box<Unanswered>>,
 }
 
@@ -115,7 +115,7 @@ impl Skip {
         }
     }
 
-    /// Returns the execution that stands in the way, where none holds the target.
+    /// Returns the earlier execution behind the skip, if no execution holds the target.
     #[must_use]
     pub fn remediation(&self) -> Option<&Remediation> {
         match self {
@@ -127,7 +127,7 @@ impl Skip {
         }
     }
 
-    /// Returns how long it takes until time alone lifts it, in whole seconds, rounded up; none where time does not.
+    /// Returns how long it takes until time alone lifts it, in whole seconds, rounded up; none if time does not.
     #[must_use]
     pub fn remaining(&self, now: Time) -> Option<Duration> {
         let (Self::ExhaustedRetries { until, .. } | Self::Backoff { until, .. } | Self::Cooldown { until, .. }) = self
@@ -138,7 +138,7 @@ impl Skip {
         Some(Duration::from_secs(remaining.as_secs().saturating_add(u64::from(remaining.subsec_nanos() > 0))))
     }
 
-    /// Tells a person why, and what would change it.
+    /// Describes why the execution is skipped, and what would change that.
     #[must_use]
     pub fn message(&self, target: &str) -> String {
         match self {
@@ -184,8 +184,8 @@ impl Skip {
     }
 }
 
-/// Says what lifts what time lifts. A time can be far off, where another clock or a person has written it: so also what
-/// a person can do.
+/// Describes what lifts a skip that time lifts. The time can be far off, if a wrong clock or a person wrote it, so the
+/// text also names what a person can do.
 fn next(until: Option<Time>, past: &Remediation) -> String {
     match until {
         Some(until) => {

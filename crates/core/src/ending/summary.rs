@@ -1,5 +1,5 @@
-//! The words in which a failure is told to a person or an LLM. All of them, in one place: four plain sentences that say
-//! what failed, what was reported, whether anything ran, and what to do next.
+//! The description of a failure for a person or an LLM: four plain sentences about what failed, what was reported,
+//! whether anything ran, and what to do next.
 
 use super::Failure;
 use crate::duration;
@@ -9,20 +9,20 @@ use crate::fingerprint::Stage;
 use crate::reason::FailureReason;
 use crate::text::cut;
 
-/// How much of a name is shown, in characters: names of tasks and steps may have 253, and there are three of them.
+/// The most characters of a name: names of tasks and steps may have 253, and there are three of them.
 const MAX_NAME: usize = 60;
-/// How much is shown of why there is no other attempt, in characters: all of it but for the words of a condition.
+/// The most characters of the reason why there is no other attempt: all of it, unless it contains a condition.
 const MAX_STOP: usize = 100;
-/// How much is shown of the target, in characters: all of nearly every one.
+/// The most characters of the target: enough for nearly every target.
 const MAX_TARGET: usize = 120;
-/// How much is shown of what was reported, in characters, where there is room for it.
+/// The most characters of what was reported, if there is room.
 const MAX_REPORT: usize = 300;
-/// How long a summary is, in characters: as much as a status holds.
+/// The most characters of a summary, as in the CRD.
 const LONGEST: usize = 1000;
-/// How much is shown of the name of a parameter, in characters.
+/// The most characters of a parameter's name.
 const MAX_PARAMETER: usize = 40;
 
-/// Says that the pipeline does not declare these parameters, where there are any.
+/// Returns a sentence with the parameters that the pipeline does not declare, if there are any.
 #[must_use]
 pub fn undeclared(parameters: &[Box<str>]) -> Option<String> {
     let (first, others) = parameters.split_first()?;
@@ -36,9 +36,9 @@ pub fn undeclared(parameters: &[Box<str>]) -> Option<String> {
 }
 
 impl Failure {
-    /// Tells what happened and what to do next, in four sentences of no more than 1,000 characters together. A fifth
-    /// sentence names parameters that the pipeline does not declare, where there is room for it. `target` is None where
-    /// it cannot be read.
+    /// Describes what happened and what to do next, in four sentences of at most 1,000 characters together. A fifth
+    /// sentence names parameters that the pipeline does not declare, if there is room. `target` is None if it cannot be
+    /// read.
     #[must_use]
     pub fn summary(&self, workflow_id: &str, target: Option<&str>, parameters: &[Box<str>]) -> String {
         let target = target.map(|target| cut(target, MAX_TARGET));
@@ -46,7 +46,7 @@ impl Failure {
         let (verdict, next) = (self.verdict(), self.next(target.as_deref()));
         let undeclared = undeclared(parameters).map(|words| format!(" Note that {words}.")).unwrap_or_default();
         let length: usize = [&head, &verdict, &next, &undeclared].map(|part| part.chars().count()).iter().sum();
-        // What was reported says more of a failure, and an event names the parameters as well.
+        // The report explains more of a failure, and an event names the parameters as well.
         let undeclared = if length + MAX_REPORT / 2 > LONGEST { "" } else { &undeclared };
         let text = |report: &str| format!("{head} Reported was: {report}. {verdict} {next}{undeclared}");
         let room = LONGEST.saturating_sub(text("").chars().count());
@@ -61,7 +61,7 @@ impl Failure {
             return format!("Workflow '{workflow}'{on} failed before it started, with {}{attempt}.", self.reason);
         }
         let after = duration::format(self.ran_for);
-        // That a reason is not known is no news.
+        // The reason `Unknown` adds nothing.
         let reason = Some(self.reason).filter(|reason| *reason != FailureReason::Unknown);
         let reason = reason.map(|reason| format!(" with {reason}")).unwrap_or_default();
         let why = self.why();
@@ -72,21 +72,21 @@ impl Failure {
         format!("Task '{name}'{place} of workflow '{workflow}'{on} failed after {after}{reason}{why}{attempt}.")
     }
 
-    /// Returns which attempt it was and why there is no other, where there could be several.
+    /// Describes which attempt it was and why there is no other, if there could be several.
     fn attempt(&self) -> String {
         let Some(tried) = &self.tried else { return String::new() };
         let why = tried.stop.message();
         format!(", on attempt {} of {} (not tried again: {})", tried.attempt, tried.of, cut(&why, MAX_STOP))
     }
 
-    /// Returns the earlier attempt that the proof that something ran is of, where it is of one.
+    /// Returns the earlier attempt with the proof that something ran, if it is an earlier one.
     fn earlier_that_ran(&self) -> Option<u32> {
         let Started::Started(proof) = &self.started else { return None };
         let of = proof.words.strip_prefix("attempt ")?.split_once(':')?.0.parse().ok()?;
         self.tried.as_ref().is_some_and(|tried| of < tried.attempt).then_some(of)
     }
 
-    /// Says what the reason means here, where there is more to say.
+    /// Explains the reason, if there is more to say.
     fn why(&self) -> String {
         let step = self.task.as_ref().and_then(|task| task.step.as_deref());
         let container =
@@ -165,7 +165,7 @@ impl Failure {
         format!("{repair}; it is safe to try again.")
     }
 
-    /// Says what ends the cause of a failure before anything ran.
+    /// Describes how to remove the cause of a failure before anything ran.
     fn repair(&self) -> &'static str {
         let has_run = self.started != Started::NotStarted(Absence::NoRun);
         match self.reason {

@@ -4,18 +4,18 @@ use super::{Cancellation, Clearance, Execution, ExecutionState, Recorded};
 use crate::guard::{Guard, Unguarded, Word, WordKind};
 
 impl Execution {
-    /// Returns its cancellation, where that counts.
+    /// Returns its cancellation, if that counts.
     #[must_use]
     pub fn cancelled(&self, guard: Guard) -> Option<&Cancellation> {
         self.cancellation.as_deref().filter(|_| self.word(WordKind::Cancellation, guard) == Some(Word::Counts))
     }
 
-    /// Returns whether what a person has set counts; `None` where nothing is set that can do anything. Only a failure
-    /// can be cleared, and only what has not ended be cancelled.
+    /// Returns whether a clearance or cancellation counts; `None` if there is none that can have an effect. Only a
+    /// failure can be cleared, and only an execution that has not ended can be cancelled.
     #[must_use]
     pub fn word(&self, kind: WordKind, guard: Guard) -> Option<Word> {
         let word = match (self.shown_unguarded(kind), guard) {
-            // What a status has recorded as counting stays so.
+            // Once a status has recorded that it counts, it counts.
             (Some(Unguarded { counts: true, .. }), _) | (_, Guard::InForce) | (None, Guard::Recorded) => Word::Counts,
             (_, Guard::Unknown) => Word::Open,
             (None, Guard::Missing) => Word::Unguarded,
@@ -24,8 +24,8 @@ impl Execution {
         self.can_act(kind).then_some(word)
     }
 
-    /// Returns what the status is to say anew of what a person has set: whether it counts, although no policy was in
-    /// force when it was seen. `None` where the status says so already, or a policy was.
+    /// Returns the new value of the condition `Unguarded`: whether the clearance or cancellation counts, although no
+    /// policy was in force when it was seen. `None` if the status is up to date, or a policy was in force.
     #[must_use]
     pub fn unguarded_anew(&self, kind: WordKind, guard: Guard) -> Option<bool> {
         match (self.word(kind, guard)?, self.shown_unguarded(kind)) {
@@ -35,7 +35,7 @@ impl Execution {
         }
     }
 
-    /// Returns whether something is set that can still do anything.
+    /// Returns whether one is set that can still have an effect.
     fn can_act(&self, kind: WordKind) -> bool {
         match kind {
             WordKind::Clearance => {
@@ -55,7 +55,7 @@ impl Execution {
 }
 
 impl Clearance {
-    /// Returns whether the status says that it changes nothing, for ever or for now.
+    /// Returns whether the status records that it has no effect, for ever or for now.
     #[must_use]
     pub fn is_in_vain(&self) -> bool {
         let is_ignored = self.unguarded.is_some_and(|it| !it.counts);

@@ -1,7 +1,7 @@
-//! What a clearance does (section 10): everything up to its execution neither blocks nor counts any more.
+//! The effect of a clearance (section 10): nothing up to its execution blocks or counts any more.
 //!
-//! It takes effect from `spec.clearance`, before a status says so, once it is known that its policy guarded it. One
-//! that comes when nothing is blocked changes nothing, for ever: so the status records which it was.
+//! It takes effect from `spec.clearance` on, before a status records it, once it is known that its policy guarded it. A
+//! clearance that comes when nothing is blocked never has an effect, so the status records which it was.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use crate::target::Target;
 /// A clearance that no status records yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewClearance {
-    /// Where its execution stands.
+    /// The index of its execution.
     at: usize,
     /// Whether it lifts a block.
     lifts: bool,
@@ -37,12 +37,12 @@ pub struct Unrecorded<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Covers what the newest clearance covers; all of it where nobody can read which target this is.
+    /// Covers what the newest clearance covers; everything, if the target cannot be read.
     pub(super) fn clear(&mut self, policy: &Policy, now: Time, target: &Target) {
         let recorded = |past: &Past<'_>| recorded(past, target.guard);
         let known = self.past.iter().rposition(|past| recorded(past) == Some(Recorded::Effective));
         self.cleared = if target.is_unreadable { self.past.len() } else { known.map_or(0, |at| at + 1) };
-        // Each is judged on what was there before any of the new ones: two persons may clear two failures at once.
+        // Each is judged on the history without the new ones: two people may clear two failures at once.
         let new = (0..self.past.len()).filter(|at| self.past.get(*at).and_then(&recorded) == Some(Recorded::Not));
         self.new = new.map(|at| self.judge(at, policy, now)).collect();
         let newest = self.new.iter().filter(|new| new.lifts).map(|new| new.at + 1).max();
@@ -70,9 +70,9 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Says what stands on the target until a person clears it, newest first, in the words of rules 2 and 3: the newest
-    /// execution failure that blocks, in scope Workflow that of each workflow, and the newest failure of a row that is
-    /// exhausted. A clearance of the first lifts all.
+    /// Returns the blocks of the target that only a person can clear, newest first, in the words of rules 2 and 3: the
+    /// newest execution failure that blocks (in scope Workflow, of each workflow), and the newest failure of an
+    /// exhausted row. Clearing the first lifts all.
     #[must_use]
     pub fn blocks(&self, policy: &Policy, now: Time) -> Vec<Skip> {
         let mut named: BTreeSet<&str> = BTreeSet::new();
@@ -91,13 +91,13 @@ impl<'a> History<'a> {
         blocks.into_iter().map(|(_, skip)| skip).collect()
     }
 
-    /// Returns those of which something ran and broke, and which no success and no clearance has mended: they block, or
-    /// say which workflows are no recovery of the one that does.
+    /// Returns the execution failures that no success or clearance outweighs. They block, or they show which workflows
+    /// cannot recover the one that does.
     pub(crate) fn unmended(&self, policy: &Policy) -> impl Iterator<Item = &Past<'a>> {
         self.broken(policy).into_iter().map(|(_, broken)| broken)
     }
 
-    /// Returns the uncleared execution failures that block a workflow, newest first, with their places.
+    /// Returns the uncleared execution failures that block a workflow, newest first, with their indexes.
     fn broken(&self, policy: &Policy) -> Vec<(usize, &Past<'a>)> {
         let mut healed: BTreeSet<&str> = BTreeSet::new();
         let mut broken = Vec::new();
@@ -127,7 +127,7 @@ impl<'a> History<'a> {
 }
 
 impl Past<'_> {
-    /// Names whom it blocks where it failed, and whose failures it heals where it succeeded: all, or one workflow.
+    /// Returns whom it blocks if it failed, and whose failures it heals if it succeeded: everyone, or one workflow.
     fn blocks_whom(&self, policy: &Policy) -> &str {
         match policy.previous_execution_failed_scope {
             Scope::Target => "",
@@ -136,8 +136,8 @@ impl Past<'_> {
     }
 }
 
-/// What the status says of a clearance, where there is one that can do something: only a failure can be cleared, and
-/// one that no status records must count.
+/// Returns the recorded effect of a clearance, if there is one that can have an effect: only a failure can be cleared,
+/// and a clearance that no status records must count.
 fn recorded(past: &Past<'_>, guard: Guard) -> Option<Recorded> {
     let failed = past.end != End::Completed;
     let recorded = past.execution.clearance.as_ref().filter(|_| failed).map(|clearance| clearance.recorded)?;

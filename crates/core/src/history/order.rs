@@ -1,24 +1,24 @@
 //! The order of executions (section 6): by the number of their run, then by the time of their end, then by uid.
 //!
-//! Not every execution has a number: one whose spec is unusable never tried one. It stands behind the runs that had
-//! ended when it did. A time that is not known is taken for the one that lets less run: a success counts as early as
-//! can be, so that it excuses nothing, and a failure as late as can be.
+//! Not every execution has a number: one with an unusable spec never tried a run. It is ordered after all runs that had
+//! ended by then. An unknown time counts as the one that allows fewer runs: a success as early as possible, so that it
+//! excuses nothing, and a failure as late as possible.
 
 use super::{End, Past};
 use crate::Time;
 use crate::chain::RunNumber;
 
-/// Sorts executions, oldest first. The order that they come in does not matter.
+/// Sorts executions, oldest first. Their original order does not matter.
 pub(super) fn sort(past: &mut Vec<Past<'_>>) {
     let has_numbers = past.iter().all(|past| past.execution.run_sequence.is_some());
     let highest = if has_numbers { Vec::new() } else { highest_by_time(past) };
     let place = |past: &Past<'_>| {
         let ended_at = ended_at(past);
         let number = past.execution.run_sequence;
-        // At the same time behind the run after which it stands.
+        // At the same time, it comes after the run that it is ordered after.
         (number.unwrap_or_else(|| highest_at(&highest, ended_at)), ended_at, number.is_none())
     };
-    // Each place is looked up once: the executions of a long history do not fit into the processor's cache.
+    // Each position is computed once: the executions of a long history do not fit into the processor's cache.
     let mut placed: Vec<_> = past.drain(..).map(|past| (place(&past), past)).collect();
     placed.sort_unstable_by(|(a, one), (b, other)| {
         a.cmp(b).then_with(|| one.execution.id.uid.cmp(&other.execution.id.uid))
@@ -26,7 +26,7 @@ pub(super) fn sort(past: &mut Vec<Past<'_>>) {
     past.extend(placed.into_iter().map(|(_, past)| past));
 }
 
-/// Returns the time by which an execution has its place.
+/// Returns the time that orders an execution.
 pub(super) fn ended_at(past: &Past<'_>) -> Time {
     past.ended_at.unwrap_or(if past.end == End::Completed { Time::MIN_UTC } else { Time::MAX_UTC })
 }

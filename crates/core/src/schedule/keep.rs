@@ -1,4 +1,4 @@
-//! Which children stay, and for how long (section 12.7, "History").
+//! Which ended children are kept, and for how long (section 12.7, "History").
 
 use std::collections::HashMap;
 
@@ -6,15 +6,15 @@ use super::{Child, ChildState, Outcome, Schedule};
 use crate::moment::{MAX_AHEAD, after};
 use crate::name::Uid;
 
-/// Whether a child that has ended stays, as far as its schedule is concerned.
+/// Whether a child that has ended is kept for its schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
-    /// Its outcome is not recorded yet, or nobody can see whether it is: it is never removed.
+    /// Its outcome is not recorded yet, or that cannot be seen: it is never removed.
     #[default]
     Needed,
-    /// It stays for its own time to live.
+    /// It is kept for its own time to live.
     Own,
-    /// Newer ones fill the history: it goes, as if its time to live were over.
+    /// Newer ones fill the history: it is removed as if its time to live were over.
     Expendable,
 }
 
@@ -22,8 +22,8 @@ impl Schedule {
     /// Tells of each child whether it stays.
     #[must_use]
     pub fn keeps(&self) -> HashMap<Uid, Keep> {
-        // A slot that lies after the creation of its child is of a clock that was wrong. It is recorded when its time
-        // comes, if the child is still there: nothing rests on that.
+        // A slot after the creation of its child comes from a wrong clock. It is recorded when its time comes, if the
+        // child still exists: nothing depends on that.
         let is_true = |child: &&Child| child.slot <= after(child.created, MAX_AHEAD);
         let needed: Vec<&Uid> = self.unrecorded().filter(is_true).map(|child| &child.uid).collect();
         let (mut successful, mut failed) = (self.history.successful, self.history.failed);

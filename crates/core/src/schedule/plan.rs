@@ -10,7 +10,7 @@ use crate::moment::{after, before, just_after, round_up};
 use crate::name::Uid;
 use crate::words::words;
 
-/// How often the wait of an interval is doubled at the most.
+/// How often the wait of an interval is doubled at most.
 const MAX_EXPONENT: u32 = 5;
 
 /// How many missed slots of a cron expression are counted.
@@ -50,12 +50,12 @@ words! {
     }
 }
 
-/// What of a schedule's past its next slot depends on.
+/// The part of a schedule's past that its next slot depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Past {
-    /// Where the plan begins: no slot up to this one runs.
+    /// The beginning of the plan: no slot up to this one runs.
     pub since: Time,
-    /// What slots count from, where that is neither the last slot nor the begin of the plan (`status.phase`).
+    /// What slots count from, if that is neither the last slot nor the beginning of the plan (`status.phase`).
     pub phase: Option<Time>,
     /// The last slot of this plan that was used.
     pub last: Option<Last>,
@@ -70,9 +70,9 @@ pub struct Past {
 pub struct Last {
     /// The slot.
     pub slot: Time,
-    /// When its child ended, where it has.
+    /// When its child ended, if it has.
     pub ended_at: Option<Time>,
-    /// Whether its child lost a race for the target, and was not made to make up for another that did.
+    /// Whether its child lost a race for the target, and did not itself make up for another one.
     pub lost: bool,
 }
 
@@ -81,19 +81,18 @@ pub struct Last {
 pub struct NextRun {
     /// The slot: ahead, or due where it is not later than now.
     pub planned: Planned,
-    /// The first slot that was due: an earlier one, where several were missed.
+    /// The first slot that was due: an earlier one, if several were missed.
     pub due: Time,
-    /// The slots that passed between the last one that was used and this one, where it is due. One that is late has
-    /// passed too.
+    /// The slots that passed between the last used one and this one, if it is due. A late slot has passed, too.
     pub missed: Option<Missed>,
-    /// Whether it is due for longer than `startingDeadlineSeconds` allows; then the slot that comes after it.
+    /// Whether it is due for longer than `startingDeadlineSeconds` allows; then the slot after it.
     pub late: Option<Option<Planned>>,
-    /// Until when this slot is the next one: the hint that asks for it expires, or it is too late to make up for the
-    /// one before. None where time alone does not end it.
+    /// Until when this is the next slot: the hint for it expires, or it is too late to make up for the slot before.
+    /// None if time alone does not end it.
     pub until: Option<Time>,
 }
 
-/// Plans the next run. None only for a cron expression that has no slot any more.
+/// Plans the next run. None only for a cron expression without any further slot.
 #[must_use]
 pub fn plan_next_run(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<NextRun> {
     let next = planned(plan, hint, past, now);
@@ -101,7 +100,7 @@ pub fn plan_next_run(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) ->
 }
 
 /// Plans to make up for a slot whose child lost a race for the target: once, within `startingDeadlineSeconds` and
-/// before the next slot is due (section 12.2). A hint that counts says when it runs next.
+/// before the next slot is due (section 12.2). A hint that counts takes its place.
 fn again(plan: &Plan, past: Past, next: Option<&NextRun>, now: Time) -> Option<NextRun> {
     let is_hinted = next.is_some_and(|next| next.until.is_some());
     let last = past.last.filter(|last| last.lost && !is_hinted)?;
@@ -134,8 +133,8 @@ fn planned(plan: &Plan, hint: Option<&Hint>, past: Past, now: Time) -> Option<Ne
     Some(NextRun { missed: Some(Missed { slot: at, count }), late: Some(following(plan, at, past)), ..next })
 }
 
-/// Plans the slot that a hint asks for. None where the hint does not count. A time that is too late for its slot is
-/// spent too, so that what is due without the hint goes on; of an interval the slot after that comes.
+/// Plans the slot of a hint. None if the hint does not count. A hint that is too late for its slot is spent, so that
+/// the plan without the hint continues; with an interval the slot after that one comes.
 fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Time) -> Option<NextRun> {
     if ignored(hint, past, now).is_some() {
         return None;
@@ -145,7 +144,7 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
         Wish::At(at) => round_up(at),
         Wish::Interval(interval) => after(from, interval),
     };
-    // What was due anyway is not forbidden, so that a monthly schedule can be moved within its month.
+    // The regular slot is always allowed, so that a monthly schedule can be moved within its month.
     let latest = after(from, plan.max_interval).max(usual.map_or(Time::MIN_UTC, |usual| usual.at));
     let earliest = past.last.map(|last| after(last.slot, plan.min_interval)).filter(|earliest| wished < *earliest);
     let planned = match earliest {
@@ -162,7 +161,7 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
             (now < until).then_some(NextRun { until: Some(until), ..asked })
         }
         Wish::Interval(_) => {
-            // Several that passed are one run, as without a hint (section 12.4).
+            // Several missed slots are one run, as without a hint (section 12.4).
             let step = (planned.at - from).to_std().unwrap_or(SECOND).max(SECOND);
             let (at, missed) = latest_of(planned.at, step, now);
             let why = if missed.is_some() { PlannedBy::CatchUp } else { planned.why };
@@ -170,7 +169,7 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
                 let planned = Planned { at: after(at, step), ..planned };
                 NextRun { planned, due: planned.at, ..asked }
             } else {
-                // What is held past its deadline gives way to the next one, unless that has come by then.
+                // A slot that is held past its deadline gives way to the next one, unless that has come by then.
                 let late = plan.deadline.filter(|deadline| *deadline < step).map(|it| just_after(after(at, it)));
                 let until = late.map_or(hint.expires_at, |late| late.min(hint.expires_at));
                 NextRun { planned: Planned { at, why }, missed, until: Some(until), ..asked }
@@ -179,7 +178,7 @@ fn hinted(plan: &Plan, hint: &Hint, past: Past, usual: Option<Planned>, now: Tim
     }
 }
 
-/// Returns why a hint does not count, where it does not.
+/// Returns why a hint does not count, if it does not.
 #[must_use]
 pub fn ignored(hint: &Hint, past: Past, now: Time) -> Option<&'static str> {
     let is_used = |at: Time| past.last.is_some_and(|last| at <= last.slot) || at <= past.since;
@@ -202,7 +201,7 @@ fn without_hint(plan: &Plan, past: Past) -> Option<Planned> {
             if failures == 0 {
                 return Some(usual(last.slot));
             }
-            // It rests after a failure.
+            // After a failure the schedule rests.
             let base = last.ended_at.map_or(last.slot, |ended_at| round_up(ended_at).max(last.slot));
             let wait = Backoff::doubling(*interval, longest, MAX_EXPONENT).after(failures.saturating_add(1));
             let unlimited = Backoff::doubling(*interval, Duration::MAX, MAX_EXPONENT).after(failures.saturating_add(1));
@@ -223,8 +222,8 @@ fn on_grid(past: Past, interval: Duration, from: Time) -> Time {
     after(phase_kept(interval, past, from).max(phase(past)), interval)
 }
 
-/// Returns what the slots of an interval count from when the plan goes on with another template at a time: the last
-/// slot that has passed, so that the next one comes when it would have come anyway (section 12.2).
+/// Returns what the slots of an interval count from when the plan continues with another template at a time: the last
+/// slot that has passed, so that the next slot stays the same (section 12.2).
 #[must_use]
 pub fn phase_kept(interval: Duration, past: Past, now: Time) -> Time {
     let every = i64::try_from(interval.as_secs().max(1)).unwrap_or(i64::MAX);
@@ -232,8 +231,8 @@ pub fn phase_kept(interval: Duration, past: Past, now: Time) -> Time {
     before(now, Duration::from_secs(since_slot.unsigned_abs()))
 }
 
-/// Returns what slots count from after a run of this slot, where that is not the slot itself: a run that a hint has
-/// brought does not move the others. `past` is what came before.
+/// Returns what slots count from after a run of this slot, if that is not the slot itself: a run by a hint does not
+/// move the others. `past` is the state before.
 #[must_use]
 pub fn phase_after(plan: &Plan, past: Past, slot: Time) -> Option<Time> {
     match &plan.every {
@@ -260,7 +259,7 @@ fn following(plan: &Plan, slot: Time, past: Past) -> Option<Planned> {
     }
 }
 
-/// Returns the latest slot that is not later than now, and those that passed before it since the first that was due.
+/// Returns the latest slot that is not later than now, and those that passed before it since the first due slot.
 fn latest(plan: &Plan, due: Planned, past: Past, now: Time) -> (Time, Option<Missed>) {
     match &plan.every {
         Every::Interval(interval) => latest_of(due.at, *interval, now),
@@ -279,7 +278,7 @@ fn latest(plan: &Plan, due: Planned, past: Past, now: Time) -> (Time, Option<Mis
     }
 }
 
-/// Returns the same of slots that come every so often.
+/// The same for slots at a fixed interval.
 fn latest_of(due: Time, interval: Duration, now: Time) -> (Time, Option<Missed>) {
     let every = interval.as_secs().max(1);
     let passed = (now - due).num_seconds().max(0).unsigned_abs() / every;
@@ -295,20 +294,20 @@ fn most_missed(plan: &Plan) -> u32 {
     }
 }
 
-/// Returns by how much all slots of a schedule are later: the same share of the spread for ever.
+/// Returns by how much all slots of a schedule are later: always the same share of the spread.
 #[must_use]
 pub fn offset(uid: &Uid, spread: Duration) -> Duration {
     Duration::from_secs(share_of(&uid.to_string(), 0, spread.as_secs()))
 }
 
 impl Schedule {
-    /// Returns what of its past its next slot depends on; the plan begins now where none has begun.
+    /// Returns the part of its past that its next slot depends on; the plan begins now if none has begun.
     #[must_use]
     pub fn past(&self, now: Time) -> Past {
         self.past_by(&self.status, now)
     }
 
-    /// Returns the same by a status that is not written yet.
+    /// The same with a status that is not written yet.
     #[must_use]
     pub fn past_by(&self, status: &ScheduleStatus, now: Time) -> Past {
         let since = status.planned_from.unwrap_or(now);
@@ -327,8 +326,8 @@ impl Schedule {
         }
     }
 
-    /// Returns when it runs by a status that may not be written yet: what a triage has adjusted applies in the place of
-    /// what a person wrote. None where its spec cannot be used.
+    /// Returns its plan with a status that may not be written yet: values that a triage has adjusted replace those of
+    /// the spec. None if its spec cannot be used.
     #[must_use]
     pub fn plan_by(&self, status: &ScheduleStatus) -> Option<Cow<'_, Plan>> {
         let plan = self.plan.as_ref().ok()?;
@@ -341,7 +340,7 @@ impl Schedule {
         })
     }
 
-    /// Plans its next run. None where its spec cannot be used, and where it has no slot any more.
+    /// Plans its next run. None if its spec cannot be used, or it has no slot any more.
     #[must_use]
     pub fn next_run(&self, now: Time) -> Option<NextRun> {
         plan_next_run(self.plan_by(&self.status)?.as_ref(), self.hint.as_deref(), self.past(now), now)

@@ -1,4 +1,4 @@
-//! What the status of a schedule says, and what a decision wants it to say.
+//! The status of a schedule: the present one, and the one that a decision wants.
 
 use super::{Planned, Revision};
 use crate::Time;
@@ -36,7 +36,7 @@ impl Outcome {
         match self {
             Self::Completed => 0,
             Self::Failed | Self::Refused => streak.saturating_add(1).min(MOST_FAILURES),
-            // Nothing was learned of whether the workflow works.
+            // These outcomes show nothing of whether the workflow works.
             Self::Skipped | Self::Cancelled | Self::TooLate | Self::Deleted => streak,
         }
     }
@@ -51,8 +51,8 @@ pub struct ScheduleStatus {
     pub revision: Option<Revision>,
     /// `plannedFrom`: no earlier slot runs or counts.
     pub planned_from: Option<Time>,
-    /// `phase`: what slots count from, where that is neither the last slot nor the begin of the plan. Of a cron
-    /// expression: no slot whose time before the spread is not later runs.
+    /// `phase`: what slots count from, if that is neither the last slot nor the beginning of the plan. For a cron
+    /// expression: slots run only if their time before the spread is later.
     pub phase: Option<Time>,
     /// `failureCount`: the length of the streak.
     pub failure_count: u32,
@@ -66,13 +66,13 @@ pub struct ScheduleStatus {
     pub next: Option<Planned>,
     /// `triage`: the latest one.
     pub triage: Option<Box<Triage>>,
-    /// `adjust`: what a triage has put in the place of what a person wrote.
+    /// `adjust`: the values of a triage that replace those of the spec.
     pub adjust: Option<Box<Adjust>>,
     /// Condition `Ready`.
     pub ready: Ready,
     /// Condition `Held`.
     pub held: Held,
-    /// Since when the condition `Ready` has its status: what is shown, kept by whoever writes.
+    /// Since when the condition `Ready` has its status. Kept by the renderer.
     pub ready_since: Option<Time>,
     /// Since when the condition `Held` has its status.
     pub held_since: Option<Time>,
@@ -95,29 +95,29 @@ pub struct LastRun {
     pub again: bool,
     /// When the child was made. None where the API server refused it.
     pub started_at: Option<Time>,
-    /// When it ended; when that was seen, where nothing says when.
+    /// When it ended; if that is unknown, when the end was seen.
     pub ended_at: Option<Time>,
-    /// What came of it. None while it is at work.
+    /// Its outcome. None while it is at work.
     pub outcome: Option<Outcome>,
     /// Why, in one word of the API.
     pub reason: Option<Box<str>>,
-    /// What its failure has in common with others, where it failed or the API server refused it.
+    /// The fingerprint of its failure, if it failed or the API server refused it.
     pub fingerprint: Option<Fingerprint>,
     /// What happened, for people.
     pub message: Option<Box<str>>,
 }
 
-/// The slots that passed without a child since the last one that was used.
+/// The slots without a child since the last used slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missed {
     /// The latest of them.
     pub slot: Time,
-    /// How many there are; of a cron expression 100 at the most.
+    /// How many there are; for a cron expression at most 100.
     pub count: u32,
 }
 
 impl Missed {
-    /// Returns how many of them a status has not told of yet that says this, while this slot was the last one used.
+    /// Returns how many of them a status does not report yet that has these missed slots and this last used slot.
     #[must_use]
     pub fn beyond(self, told: Option<Self>, used: Option<Time>) -> u32 {
         match told {
@@ -128,10 +128,10 @@ impl Missed {
     }
 }
 
-/// What the condition `Ready` says.
+/// The condition `Ready`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ready {
-    /// Nothing yet.
+    /// Not set.
     #[default]
     Unsaid,
     /// True.
@@ -144,28 +144,28 @@ pub enum Ready {
     Deleting,
 }
 
-/// What the condition `Held` says.
+/// The condition `Held`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Held {
-    /// Nothing: it was never held.
+    /// Not set: it was never held.
     #[default]
     Never,
     /// False, `Released`: it was held once.
     Released,
-    /// False, `WouldBeHeld`: its next slot lies ahead, and what blocks its target now would hold it then. In words that
-    /// begin with the reason.
+    /// False, `WouldBeHeld`: its next slot lies ahead, and what blocks its target now would hold it then. The text
+    /// begins with the reason.
     Ahead(Box<str>),
-    /// True: no child is made, though a slot is there.
+    /// True: no child is made, although a slot is due.
     By {
         /// What holds it.
         reason: HeldBy,
-        /// The same in words, with what would end it.
+        /// The description, with what would end it.
         message: Box<str>,
     },
 }
 
 impl Held {
-    /// Returns what holds it, where something does.
+    /// Returns what holds it, if anything does.
     #[must_use]
     pub fn by(&self) -> Option<HeldBy> {
         match self {
@@ -174,7 +174,7 @@ impl Held {
         }
     }
 
-    /// Returns what the condition says when nothing holds it any more.
+    /// Returns the condition when nothing holds it any more.
     #[must_use]
     pub fn released(&self) -> Self {
         match self {

@@ -1,16 +1,16 @@
 //! Short names, plurals and scopes of the built-in kinds.
 //!
-//! A table, not discovery: what discovery answers changes under us, and with it the lock key (section 4). Kinds
-//! of others are not listed; for them the spelling is the identity.
+//! A table, not discovery: the answers of discovery change, and with them the lock key (section 4). Custom kinds are
+//! not listed; for them the spelling is the identity.
 
 use Scope::{Cluster, Namespaced};
 
 /// Whether the objects of a kind have a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// They have one.
+    /// The objects have a namespace.
     Namespaced,
-    /// They have none.
+    /// The objects have no namespace.
     Cluster,
 }
 

@@ -106,8 +106,8 @@ impl TargetName {
         }
     }
 
-    /// Reads the target of something that exists already: a run, or an execution that has been decided. Earlier
-    /// versions accepted more names and did not know scopes, and what they started still holds its target.
+    /// Reads the target of an existing run, or of a decided execution. Earlier versions accepted more names and did not
+    /// know scopes, and what they started still holds its target.
     ///
     /// # Errors
     /// What is wrong with the text, where no version has taken it for a target.
@@ -172,8 +172,9 @@ fn split(text: &str) -> Result<(Option<&str>, &str, &str), TargetError> {
     }
 }
 
-/// Returns whether the first of three parts is a built-in kind, and the second is neither one nor has a group. It was
-/// read as an object of an unknown kind in a namespace of that name, beside the lock of the object that was meant.
+/// Returns whether the first of three parts is a built-in kind, and the second is neither a kind nor has a group. Such
+/// a text was read as an object of an unknown kind in a namespace of that name, which made a second lock beside the
+/// intended object.
 fn is_kind_first(first: &str, second: &str) -> bool {
     let (first, second) = (first.to_ascii_lowercase(), second.to_ascii_lowercase());
     is_dns_label(&second) && kinds::built_in(&first).is_some() && kinds::built_in(&second).is_none()
@@ -184,8 +185,8 @@ fn without_group(kind: &str) -> String {
     kind.split('.').next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// The name of an object: more than a DNS subdomain, as RBAC's names have colons and capitals. A blank or a line break
-/// in it would be a second lock on one object.
+/// The name of an object: more than a DNS subdomain, because the names of RBAC objects have colons and capitals. A
+/// blank or a line break in it would be a second lock on one object.
 fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     bytes.len() <= MAX_SUBDOMAIN

@@ -1,5 +1,5 @@
-//! What becomes of a judgement (section 13.4): the only place that gives a verdict an effect. Whatever an analyst
-//! was talked into, it pauses its own schedule, or changes values that the schedule lists; all else is advice.
+//! Applies a judgement (section 13.4): the only place that gives a verdict an effect. Whatever an analyst is tricked
+//! into, it pauses its own schedule, or changes values that the schedule lists; everything else is advice.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,36 +8,35 @@ use super::{Adjust, FIX, Field, Judgement, PARAMETER_VALUE, REFUSED, State, Tria
 use crate::duration;
 use crate::text::cut;
 
-/// What a judgement comes to.
+/// The effect of a judgement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Applied {
-    /// How far the triage is then.
+    /// The new state of the triage.
     pub state: State,
-    /// Why, cut to what a status holds.
+    /// Why, cut to the limit of a status.
     pub why: Box<str>,
-    /// What a person can do, cut to what a status holds.
+    /// What a person can do, cut to the limit of a status.
     pub fix: Option<Box<str>>,
-    /// What applies from now on in the place of what a person wrote. None where nothing does.
+    /// The values that replace those of the spec from now on. None if nothing does.
     pub adjust: Option<Adjust>,
-    /// What was asked for and is not done, with the reason.
+    /// The requests that are not fulfilled, with the reason.
     pub refused: Vec<Box<str>>,
 }
 
 /// The longest time-out that a verdict may set (section 13.4).
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// What bounds the values that a verdict may set.
+/// The bounds of the values that a verdict may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The intervals that the schedule allows; none where it runs by cron.
+    /// The intervals that the schedule allows; none if it runs by cron.
     pub intervals: Option<RangeInclusive<Duration>>,
-    /// The time-out of the template, or the default: a verdict may lengthen it, and never makes it shorter (settled
-    /// 29).
+    /// The time-out of the template, or the default: a verdict may lengthen it, and never shortens it (section 13.4).
     pub timeout: Duration,
 }
 
-/// Applies a judgement within the rights that a schedule gives. `so_far` is what applies already in the place of what a
-/// person wrote. A schedule that does not fail any more only notes what was said.
+/// Applies a judgement within the rights that a schedule gives. `so_far` has the values that already replace those of
+/// the spec. If the schedule does not fail any more, the judgement is only noted.
 #[must_use]
 pub fn apply(
     judgement: &Judgement,
@@ -69,7 +68,7 @@ pub fn apply(
     }
 }
 
-/// Merges what may be changed into what applies already, and says what may not be, and why.
+/// Merges the allowed changes into the present ones, and returns the others with the reason.
 fn adjusted(wanted: &Wanted, spec: &TriageSpec, bounds: &Bounds, so_far: Option<&Adjust>) -> (Adjust, Vec<Box<str>>) {
     let mut adjust = so_far.cloned().unwrap_or_default();
     let mut refused = Vec::new();
@@ -95,7 +94,7 @@ fn adjusted(wanted: &Wanted, spec: &TriageSpec, bounds: &Bounds, so_far: Option<
             Ok(()) => {
                 adjust.parameters.insert(key.clone(), value.clone());
             }
-            // No value is quoted: it may be a secret that the evidence talked out of somebody.
+            // No value is quoted: it may be a secret that the evidence revealed.
             Err(why) => refused.push(format!("parameters.{}: {why}", cut(key, 64))),
         }
     }
@@ -113,7 +112,7 @@ fn allowed(spec: &TriageSpec, field: &Field) -> Result<(), &'static str> {
         .ok_or("is not in spec.triage.allowAdjust, or not in the template; edit the schedule by hand")
 }
 
-/// The API refuses an execution whose parameters are too long, and a status that says so: neither would ever be there.
+/// The API refuses an execution whose parameters are too long, and a status with such values, for ever.
 fn fits(key: &str, value: &str, so_far: &Adjust, room: usize) -> Result<(), &'static str> {
     let length = value.chars().count();
     let others = so_far.parameters.iter().filter(|(known, _)| ***known != *key);

@@ -1,5 +1,5 @@
-//! The built-in analyst (section 13.3): a table. The first line that fits every failure of the evidence decides.
-//! Words of messages choose the advice only, never whether something is paused or changed.
+//! The built-in analyst (section 13.3): a table. The first line that matches every failure of the evidence decides. The
+//! words of messages select the advice only, and never pause or change anything.
 
 use super::{Evidence, FailureSeen, Judgement, Verdict, Wanted};
 use crate::duration;
@@ -9,7 +9,7 @@ use crate::text::cut;
 /// The longest time-out that an execution may have, in seconds (24 h).
 const LONGEST_TIMEOUT: u64 = 24 * 3600;
 
-/// How much of a name the advice quotes, in characters.
+/// The most characters of a name in the advice.
 const NAMED: usize = 200;
 
 /// A line of the table.
@@ -20,19 +20,19 @@ pub struct Line {
     says: Says,
 }
 
-/// What a line says.
+/// The answer of a line.
 enum Says {
-    /// Nothing helps but time.
+    /// Only time helps.
     Wait(&'static str),
-    /// A person has to repair this.
+    /// A person must repair this.
     Fix(&'static str, &'static str),
-    /// It does harm.
+    /// Every run does harm.
     Pause(&'static str, &'static str),
     /// It needs more time.
     LongerTimeout,
 }
 
-/// The table, in order. What is left is [`Verdict::DoNothing`].
+/// The table, in order. If no line matches, the verdict is [`Verdict::DoNothing`].
 pub const LINES: &[Line] = &[
     Line {
         name: "image pull, denied",
@@ -178,7 +178,7 @@ impl Line {
     }
 }
 
-/// Asks for twice the time, where there is more to be had.
+/// Requests twice the time, if the limit allows it.
 fn longer_timeout(evidence: &Evidence) -> Judgement {
     let now = evidence.timeout.as_secs();
     let longer = now.saturating_mul(2).min(LONGEST_TIMEOUT);
@@ -200,7 +200,7 @@ fn plain(verdict: Verdict, why: &str, fix: Option<&str>) -> Judgement {
     Judgement { verdict, why: why.into(), fix: fix.map(Into::into), adjust: Wanted::default() }
 }
 
-/// Says what a person can do where the API server refuses the execution of a schedule, by its answer.
+/// Returns what a person can do if the API server refuses the execution of a schedule, by its answer.
 #[must_use]
 pub fn advice_on_refusal(message: &str) -> &'static str {
     let refused = FailureSeen { message: message.into(), ..FailureSeen::default() };
@@ -223,7 +223,7 @@ fn says(failure: &FailureSeen, words: &[&str]) -> bool {
     words.iter().any(|word| has_word(&message, word))
 }
 
-/// Returns which image, quota or right a message names, in the words of Kubernetes: the advice points at that.
+/// Returns the image, quota or right that a message names, in the words of Kubernetes, for the advice.
 fn named(message: &str) -> Option<String> {
     let after = |words: &str| message.split_once(words).map(|(_, rest)| rest);
     let image = || after("image \"")?.split('"').next();
@@ -235,7 +235,7 @@ fn named(message: &str) -> Option<String> {
     image().map(|it| told("The image is", it)).or_else(of_quota)
 }
 
-/// Returns whether a text has a word by itself: a digest or a name may have its letters or digits within.
+/// Returns whether a text has this as a whole word: digests and names may contain its letters.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == '_');
     text.match_indices(word).any(|(at, _)| {

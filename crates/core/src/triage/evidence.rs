@@ -1,4 +1,4 @@
-//! What an analyst is shown of a schedule that keeps failing: bounded, and without any value of a parameter.
+//! The evidence for an analyst about a schedule that keeps failing: bounded, and without any value of a parameter.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use crate::Time;
 use crate::fingerprint::Fingerprint;
 use crate::reason::FailureReason;
 
-/// How many failures an analyst is shown, the newest first (section 13.3).
+/// How many failures the evidence has, the newest first (section 13.3).
 pub const MOST_FAILURES: usize = 5;
 
-/// What an analyst is shown.
+/// The evidence for an analyst.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// The namespace and name of the schedule.
@@ -26,18 +26,18 @@ pub struct Evidence {
     pub failure_count: u32,
     /// When it succeeded last.
     pub last_success: Option<Time>,
-    /// The circuits that are open, by their fingerprints; but for those of workflows, which are of others.
+    /// The open circuits, by their fingerprints, without those of workflows, which belong to other users.
     pub open_circuits: Vec<Box<str>>,
     /// How long its executions may take.
     pub timeout: Duration,
-    /// Its last failures that are still there, the newest first.
+    /// Its last failures that still exist, the newest first.
     pub failures: Vec<FailureSeen>,
 }
 
-/// When a schedule runs, as it is written.
+/// When a schedule runs, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// `spec.interval`, or what applies in its place.
+    /// `spec.interval`, or the value that replaces it.
     Interval(Box<str>),
     /// `spec.cron`.
     Cron(Box<str>),
@@ -50,30 +50,30 @@ pub struct FailureSeen {
     pub name: Box<str>,
     /// When it failed.
     pub failed_at: Option<Time>,
-    /// Which of the seven; none where the API server refused the child.
+    /// The reason, one of seven; none if the API server refused the child.
     pub reason: Option<FailureReason>,
-    /// Whether something of it ran, or nobody can tell.
+    /// Whether something of it ran, or that is unknown.
     pub was_execution_failure: bool,
-    /// The task that failed, where one did.
+    /// The task that failed, if one did.
     pub task: Option<Box<str>>,
     /// Its step.
     pub step: Option<Box<str>>,
-    /// With which code that exited.
+    /// Its exit code.
     pub exit_code: Option<i32>,
-    /// How long it ran, as the status says it.
+    /// How long it ran, as in the status.
     pub ran_for: Option<Box<str>>,
-    /// What failed, where the status says it.
+    /// The fingerprint, if the status has one.
     pub fingerprint: Option<Fingerprint>,
     /// What was reported, cut, without values of parameters.
     pub message: Box<str>,
 }
 
-/// Evidence that was gathered, with what is handed to an analyst of somebody else.
+/// Evidence, with the text for an analyst that is a workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gathered {
     /// The name of the child that it is about.
     pub of: Box<str>,
-    /// What the built-in analyst reads.
+    /// The evidence for the built-in analyst.
     pub evidence: Evidence,
     /// The same as text, for an analyst that is a workflow.
     pub text: Box<str>,
@@ -82,7 +82,7 @@ pub struct Gathered {
 }
 
 impl Evidence {
-    /// Returns what the failures have in common, where they do.
+    /// Returns the common fingerprint of the failures, if they have one.
     #[must_use]
     pub fn common(&self) -> Option<&Fingerprint> {
         let first = self.failures.first()?.fingerprint.as_ref()?;

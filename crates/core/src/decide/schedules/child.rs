@@ -1,4 +1,4 @@
-//! The child that a schedule would make: the rules are asked for it before it is there.
+//! The child that a schedule would make: the rules judge it before it exists.
 
 use super::Case;
 use crate::Time;
@@ -9,7 +9,7 @@ use crate::name::{ExecutionId, Version};
 use crate::rules::{self, Contender};
 use crate::schedule::{ChildOf, Keep, child_name};
 
-/// Returns what would block a child at a time that lies ahead, by what is known now.
+/// Returns what would block a child at a future time, by what is known now.
 pub(super) fn block_at(case: Case<'_>, time: Time) -> Option<Skip> {
     let Case { view, .. } = case;
     let child = child_of(case);
@@ -23,7 +23,7 @@ pub(super) fn child_of(case: Case<'_>) -> Execution {
     let id = ExecutionId {
         namespace: schedule.id.namespace.clone(),
         name: child_name(&schedule.id.name, case.slot()).into(),
-        // It has none yet, and must not be one of those that are there.
+        // It has none yet, and must differ from the existing ones.
         uid: schedule.id.uid.clone(),
     };
     let child = ChildOf { schedule: schedule.id.uid.clone(), slot: case.slot(), analyses: false, keep: Keep::Needed };

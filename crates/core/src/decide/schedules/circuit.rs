@@ -1,4 +1,4 @@
-//! Row 8: the open circuit of what a schedule failed with last holds it, and spreads it when it closes (section 13.5).
+//! Row 8: the open circuit of a schedule's last failure holds it, and spreads its slots when it closes (section 13.5).
 //!
 //! The schedule whose turn it is makes a probe: an ordinary child, at the time that the circuit says.
 
@@ -10,30 +10,30 @@ use crate::circuit::{Asks, OpenCircuit, goes_on_at};
 use crate::moment::{after, just_after, shown};
 use crate::schedule::HeldBy;
 
-/// How many slots are looked at for the first that becomes late. Where it is a later one, a turn that is given to the
-/// schedule meanwhile goes on to another one by row 9.
+/// How many slots are checked for the first that becomes late. If it is a later one, row 9 passes the turn of the
+/// schedule on to another.
 const MOST_SLOTS: usize = 4;
 
-/// Row 8: the circuit of what it failed with last is open, or has closed while its slot was due.
+/// Row 8: the circuit of its last failure is open, or has closed while its slot was due.
 pub(super) fn circuit(case: Case<'_>) -> Row {
     let Some(circuit) = case.circuit() else { return spread(case) };
     if case.may_probe(circuit) {
         return Row::Passes(format!("it is its turn to probe circuit {}", circuit.fingerprint).into());
     }
-    // Its own turn comes with time, and the circuit closes by itself at last. All else marks the target.
+    // Its own turn comes by time, and the circuit closes by itself in the end. Any other change marks the target.
     let mine = case.has_turn(circuit).then_some(circuit.next_probe_at);
     let until = [mine, Some(circuit.quiet_at), case.lateness_changes_at()].into_iter().flatten().min();
-    // The status is written once. When the next probe is changes, so the decision alone says it.
+    // The status is written once. The time of the next probe changes, so only the decision has it.
     let (lasting, probes) = words(case, circuit);
     let step = hold(case, HeldBy::CircuitOpen, lasting.clone(), until);
     let because = format!("held, {}: {lasting}; {probes}", HeldBy::CircuitOpen.as_str()).into();
-    // A schedule that is late would make no child with its turn.
+    // A schedule that is late would not use its turn.
     let is_late = case.next.is_some_and(|next| next.late.is_some());
     let probe = if is_late { Probe::None } else { Probe::Awaits(case.asks(circuit)) };
     Row::Decides(Step { because, probe, ..step })
 }
 
-/// What was held runs within one base cooldown after the closing, and not all of it at once.
+/// Held schedules run within one base cooldown after the closing, and not all at once.
 fn spread(case: Case<'_>) -> Row {
     let passes = |because: &'static str| Row::Passes(because.into());
     let (schedule, now) = (case.schedule, case.view.now);
@@ -55,7 +55,7 @@ fn spread(case: Case<'_>) -> Row {
     Row::Decides(hold(case, HeldBy::CircuitOpen, message, Some(at)))
 }
 
-/// Says what holds it: first what lasts while that is open, and then when it is probed.
+/// Returns why it is held: first the text that stays while the circuit is open, then when it is probed.
 fn words(case: Case<'_>, circuit: &OpenCircuit) -> (String, String) {
     let OpenCircuit { fingerprint, opened_at, failed, failed_probes, next_probe_at, .. } = circuit;
     let since = shown(*opened_at);
@@ -75,7 +75,7 @@ impl<'a> Case<'a> {
         self.schedule.held_by(&self.view.target.circuits, self.view.now)
     }
 
-    /// Says what it is to its circuit when it makes a child.
+    /// Returns what it is to its circuit when it makes a child.
     pub(super) fn probes(self) -> Probe {
         let mine = self.circuit().filter(|circuit| self.may_probe(circuit));
         mine.map_or(Probe::None, |circuit| Probe::Makes(self.asks(circuit)))
@@ -100,7 +100,7 @@ impl<'a> Case<'a> {
             return following.map(|next| next.at);
         }
         let deadline = self.schedule.plan.as_ref().ok()?.deadline?;
-        // Slots that are closer to each other than the deadline replace one another, and none is late.
+        // If slots are closer to each other than the deadline, one replaces the other, and none is late.
         for _ in 0..MOST_SLOTS {
             let late_at = just_after(after(next.planned.at, deadline));
             next = self.schedule.next_run(late_at)?;

@@ -12,10 +12,10 @@ use crate::schedule::{ChildState, Held, HeldBy, LastRun, Outcome, Ready, Refused
 use crate::verdict::Verdict;
 use crate::waiting::Waiting;
 
-/// A row: what it says of a schedule.
+/// A row: what it finds for a schedule.
 type Ask = fn(Case<'_>) -> Row;
 
-/// The rows, with their numbers in the specification. Row 10 ("otherwise: create") is what is left.
+/// The rows, with their numbers in the specification. Row 10 ("otherwise: create") applies if none matches.
 pub const ROWS: &[(&str, Ask)] = &[
     ("0 spec", unusable),
     ("1 plan", begins_anew),
@@ -30,14 +30,14 @@ pub const ROWS: &[(&str, Ask)] = &[
     ("9 late", late),
 ];
 
-/// The row after which a triage may read what it needs: nothing that comes later is delayed by that.
+/// The row after which a triage may read its evidence: that delays nothing that comes later.
 pub(super) const TRIAGE: &str = "4 triage";
 
 fn passes(because: &'static str) -> Row {
     Row::Passes(because.into())
 }
 
-/// Row 0: a spec that cannot be used makes no child, and neither does what is on its way out.
+/// Row 0: a schedule with an unusable spec makes no child, and neither does one that is being deleted.
 fn unusable(case: Case<'_>) -> Row {
     if case.schedule.leaving {
         let status = ScheduleStatus { ready: Ready::Deleting, next: None, ..case.status() };
@@ -56,7 +56,7 @@ fn unusable(case: Case<'_>) -> Row {
     Row::Decides(Step::says(status, format!("its spec cannot be used: {why}")))
 }
 
-/// Row 1: what has changed since the plan was made makes it begin anew, and so does a clock that was ahead.
+/// Row 1: a change since the plan began makes it begin anew, and so does a time that lies ahead.
 fn begins_anew(case: Case<'_>) -> Row {
     let (schedule, status) = (case.schedule, &case.schedule.status);
     let last = status.last_run.as_ref();
@@ -77,7 +77,7 @@ fn begins_anew(case: Case<'_>) -> Row {
     Row::Decides(Step::says(case.anew(), format!("the plan begins anew: {because}")))
 }
 
-/// Row 2: a child has ended or vanished, and the status does not say so. The earliest first.
+/// Row 2: a child has ended or vanished, and the status does not record it. The earliest first.
 fn outcome(case: Case<'_>) -> Row {
     let schedule = case.schedule;
     let now = round_up(case.view.now);
@@ -99,7 +99,7 @@ fn outcome(case: Case<'_>) -> Row {
         return Row::Decides(Step::says(case.recorded(run, outcome), because));
     }
     let refused = schedule.memory.refused.as_deref();
-    // Recorded for a slot far ahead, it would make the plan begin anew, and be recorded again.
+    // Recorded for a slot far in the future, it would make the plan begin anew, and be recorded again.
     let counts = |refused: &&RefusedChild| Some(refused.slot) > schedule.used_up_to() && !case.is_ahead(refused.slot);
     let refused = refused.filter(counts);
     let Some(refused) = refused else { return passes("every child has its outcome in the status") };
@@ -152,11 +152,11 @@ fn ahead(case: Case<'_>) -> Row {
         return Row::Passes(format!("the slot of {} is due ({why})", shown(at)).into());
     }
     let step = Step::says(case.ahead(Some(next.planned)), format!("the next slot is at {} ({why})", shown(at)));
-    // A hint may expire before its slot, and then what is due without it is due.
+    // A hint may expire before its slot, and then the slot without the hint is due.
     Row::Decides(step.wake(next.until.map_or(Some(at), |until| Some(until.min(at)))))
 }
 
-/// Row 7: a child that was made now would wait or be skipped, or others ask for a turn already.
+/// Row 7: a child that was made now would wait or be skipped, or executions already ask for a turn.
 fn target(case: Case<'_>) -> Row {
     let (schedule, view) = (case.schedule, case.view);
     let child = child_of(case);

@@ -1,4 +1,4 @@
-//! What the status of a schedule is to say.
+//! The wanted status of a schedule.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::schedule::{
 use crate::text::cut;
 use crate::triage::{State, Triage};
 
-/// What a status says beside the slot that it names.
+/// The fields of a status that belong to the slot that it names.
 struct Named {
     /// Whether its child makes up for that of the slot before.
     again: bool,
@@ -28,7 +28,7 @@ struct Named {
 }
 
 impl Step {
-    /// Makes a step that says this in the status.
+    /// Makes a step that writes this status.
     pub(super) fn says(status: ScheduleStatus, because: impl Into<Cow<'static, str>>) -> Self {
         Self {
             because: because.into(),
@@ -40,17 +40,17 @@ impl Step {
         }
     }
 
-    /// Is looked at again at a time.
+    /// Adds a time at which the schedule is decided on again.
     pub(super) fn wake(self, wake: Option<Time>) -> Self {
         Self { wake, ..self }
     }
 }
 
-/// How much of what is known of its last run a status says, in characters: as much as the CRD takes.
+/// The most characters of the message about its last run, as in the CRD.
 const MOST_SAID: usize = 1024;
 
 impl<'a> Case<'a> {
-    /// Returns what the status says, with what holds of every usable schedule.
+    /// Returns the present status, with the fields that every usable schedule has.
     pub(super) fn status(self) -> ScheduleStatus {
         let shown = &self.schedule.status;
         let ready = match &shown.ready {
@@ -61,8 +61,8 @@ impl<'a> Case<'a> {
         ScheduleStatus { observed_generation: Some(self.schedule.generation), ready, ..shown.clone() }
     }
 
-    /// Returns the child whose outcome is recorded next, where it is there. A clock that was ahead may have made one
-    /// whose slot lies far ahead: it is waited for, and nothing else.
+    /// Returns the child whose outcome is recorded next, if it exists. A wrong clock may have made one whose slot lies
+    /// far in the future: it is only waited for.
     pub(super) fn open_child(self) -> Option<&'a Child> {
         self.schedule.unrecorded().find(|child| !self.is_ahead(child.slot))
     }
@@ -72,17 +72,17 @@ impl<'a> Case<'a> {
         time > after(self.view.now, MAX_AHEAD)
     }
 
-    /// Returns what the status says when the plan begins anew.
+    /// Returns the status when the plan begins anew.
     pub(super) fn anew(self) -> ScheduleStatus {
         let now = round_up(self.view.now);
         let status = self.status();
         let cut =
             |last: LastRun| LastRun { slot: last.slot.min(now), ended_at: last.ended_at.map(|at| at.min(now)), ..last };
-        // The slot of an open run names its child. Another slot would name one that never was, so the run is forgotten:
-        // its child is found again by its own slot, which comes after the plan begins.
+        // The slot of an open run names its child. Any other slot would name a child that never was, so the run is
+        // forgotten. Its child is found again by its own slot, which comes after the plan begins.
         let is_kept = |last: &LastRun| last.outcome.is_some() || last.slot <= now;
-        // What a triage had done is undone by an author's edit or by who may resume. Whoever may only suspend cannot
-        // lift a pause by that, nor can a clock that was wrong.
+        // An edit by an author, or a resume, ends what a triage has done. A user who may only suspend cannot end a
+        // pause that way, and neither can a wrong clock.
         let parts = status.revision.map(Revision::parts);
         let (uid, plan, template) = self.schedule.revision.parts();
         let is_same_plan = parts.is_some_and(|(_, was, _)| was == plan);
@@ -108,8 +108,8 @@ impl<'a> Case<'a> {
         self.with_next(anew)
     }
 
-    /// Returns what slots count from when the plan begins anew. An edit of the template alone keeps the phase, and no
-    /// other plan or object of a cron expression runs a slot that has run (section 12.2).
+    /// Returns what slots count from when the plan begins anew. An edit of the template alone keeps the phase, and a
+    /// new plan of a cron expression runs no slot that has run (section 12.2).
     fn phase_anew(self, goes_on: bool, is_edited: bool) -> Option<Time> {
         let Self { schedule, view, .. } = self;
         let (status, now) = (&schedule.status, round_up(view.now));
@@ -123,10 +123,10 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Returns what the status says when a slot has an outcome: outcome, count and next in one write.
+    /// Returns the status when a slot has an outcome: outcome, count and next run in one write.
     pub(super) fn recorded(self, run: LastRun, outcome: Outcome) -> ScheduleStatus {
         let status = self.status();
-        // What was made before the plan began says nothing of this plan.
+        // A child from before the plan does not count for it.
         let counts = Some(run.slot) > status.planned_from;
         let ready = match &run.message {
             Some(message) if outcome == Outcome::Refused => Ready::ChildRefused(message.clone()),
@@ -139,7 +139,7 @@ impl<'a> Case<'a> {
         self.with_next(ScheduleStatus { phase, failure_count, last_run, last_success, last_missed, ready, ..status })
     }
 
-    /// Returns what the status says when a child is at work.
+    /// Returns the status when a child is at work.
     pub(super) fn at_work(self, child: &Child) -> ScheduleStatus {
         let status = self.status();
         let Named { again, phase, last_missed } = self.named(child.slot);
@@ -157,7 +157,7 @@ impl<'a> Case<'a> {
         ScheduleStatus { phase, last_run: Some(run), last_missed, next: None, ready: Ready::Yes, held, ..status }
     }
 
-    /// Returns what else the status says when it names a slot: of one that it names already, what it says.
+    /// Returns the fields of the status that belong to a slot. If the status names the slot already, they stay.
     fn named(self, slot: Time) -> Named {
         let (schedule, status) = (self.schedule, &self.schedule.status);
         if let Some(last) = status.last_run.as_ref().filter(|last| last.slot >= slot) {
@@ -174,7 +174,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Adds what is planned by a status that is not written yet. The hold of an earlier slot says nothing of it.
+    /// Adds the next run to a status that is not written yet. The hold of an earlier slot does not concern it.
     fn with_next(self, status: ScheduleStatus) -> ScheduleStatus {
         let Self { schedule, view, .. } = self;
         if schedule.suspended {
@@ -195,27 +195,27 @@ impl<'a> Case<'a> {
         ScheduleStatus { next, held: self.held_ahead(&status.held, next), ..status }
     }
 
-    /// Returns what the status says while nothing holds it and its slot lies ahead.
+    /// Returns the status while nothing holds the schedule and its slot lies ahead.
     pub(super) fn ahead(self, planned: Option<Planned>) -> ScheduleStatus {
         let status = self.status();
         ScheduleStatus { next: planned, held: self.held_ahead(&status.held, planned), ..status }
     }
 
-    /// Says what would hold a slot that lies ahead, as far as only a person or a recovery ends that: so whoever is on
-    /// call by day hears of it, and not at night when the slot is due. What time ends may have ended by then.
+    /// Returns what would hold a future slot, if only a person or a recovery ends that: the person on call then learns
+    /// of it by day, and not at night when the slot is due. What time ends may have ended by then.
     fn held_ahead(self, shown: &Held, next: Option<Planned>) -> Held {
         let Some(skip) = next.and_then(|next| block_at(self, next.at)) else { return shown.released() };
         let message = format!("{}: {}", skip.reason(), skip.message(self.view.target.label()));
         Held::Ahead(cut(&message, MOST_SAID).into())
     }
 
-    /// Names the execution of a slot.
+    /// Returns the name of the execution of a slot.
     pub(super) fn name(self, slot: Time) -> String {
         let id = &self.schedule.id;
         format!("WorkflowExecution {}/{}", id.namespace, child_name(&id.name, slot))
     }
 
-    /// Returns what came of a child that has ended.
+    /// Returns the outcome of a child that has ended.
     pub(super) fn outcome_of(self, child: &Child) -> Option<(LastRun, Outcome)> {
         let ChildState::Ended { outcome, at, reason, fingerprint } = &child.state else { return None };
         let now = round_up(self.view.now);
@@ -243,7 +243,7 @@ pub(super) fn hold(case: Case<'_>, by: HeldBy, message: String, until: Option<Ti
     let shown_at = after(case.next.map_or(case.view.now, |next| next.due), SHOW_AFTER);
     let (now, status) = (case.view.now, case.status());
     let because = format!("held, {}: {message}", by.as_str());
-    // The words of one and the same hold may change with each second.
+    // The text of the same hold may change with every second.
     let is_shown = status.held.by() == Some(by) && status.next.is_none();
     let status = if is_shown || now < shown_at {
         status

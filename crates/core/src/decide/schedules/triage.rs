@@ -1,8 +1,8 @@
-//! When the failures of a schedule are analysed, and what its status says of that (sections 13.2 and 13.4).
+//! When the failures of a schedule are analysed, and what its status records of that (sections 13.2 and 13.4).
 //!
-//! A triage goes through writes to the status of its schedule: each step is derived from what is there, so a restart
-//! goes on wherever the last process stopped. It never delays the schedule itself: evidence is read and an analyst
-//! works beside the children.
+//! A triage advances by writes to the status of its schedule. Each step is derived from what exists, so a restart
+//! resumes wherever the last process stopped. It never delays the schedule: evidence is read and an analyst works
+//! beside the children.
 
 mod suppress;
 
@@ -18,21 +18,21 @@ use crate::triage::{
     builtin,
 };
 
-/// How long after the last moment at which an analyst may begin it must be there, or there is none. What an API server
-/// needs to answer, many times over.
+/// How long after its latest start an analyst must exist, or there is none: many times what an API server needs to
+/// answer.
 const LATE: std::time::Duration = std::time::Duration::from_mins(1);
 
-/// What comes next of the triage of a schedule.
+/// The next step of a schedule's triage.
 enum Stage<'a> {
-    /// Nothing, and time alone does not change that; why not.
+    /// None, and time alone does not change that; why.
     Rests(String),
-    /// It would begin, but something speaks against it.
+    /// It would begin, but something prevents it.
     Suppressed {
-        /// What.
+        /// The reason.
         why: Suppressed,
-        /// The same in words.
+        /// The reason as text.
         because: String,
-        /// Until when something speaks against it, as far as time alone goes.
+        /// Until when, by time alone.
         until: Time,
     },
     /// Evidence is to be read, until time alone says that it comes too late.
@@ -41,21 +41,21 @@ enum Stage<'a> {
     Begin(&'a Gathered),
     /// An analyst is to be created with this evidence.
     Create(&'a Gathered),
-    /// The evidence that the analyst will be shown is not that of the record.
+    /// The evidence for the analyst differs from the recorded evidence.
     Regathered(&'a Gathered),
     /// The analyst was seen, and the record does not name it.
     Name,
-    /// What the analyst has said is to be read.
+    /// The answer of the analyst is to be read.
     Hear,
-    /// The analyst has said this.
+    /// The answer of the analyst.
     Heard(&'a Judgement),
-    /// Its analyst, of this name, is not there any more.
+    /// Its analyst, of this name, does not exist any more.
     Gone(&'a str),
     /// There is no verdict; why.
     Fail(String),
 }
 
-/// Row 4: a triage has paused it, for a person.
+/// Row 4: a triage has paused it, until a person resumes it.
 pub(super) fn paused(case: Case<'_>) -> Row {
     let Some(triage) = case.schedule.status.paused_by() else { return Row::Passes("no triage has paused it".into()) };
     let message = pause_message(triage);
@@ -65,9 +65,9 @@ pub(super) fn paused(case: Case<'_>) -> Row {
     Row::Decides(Step { held: Some(HeldBy::TriagePaused), ..step })
 }
 
-/// How much of what an analyst says a pause quotes, in characters; `status.triage.why` has all of it. With the name of
-/// an execution and the advice it is less than the 1,024 of a condition's message that are read back: what was longer
-/// would be written again and again.
+/// How many characters of an analyst's explanation a pause quotes; `status.triage.why` has all of it. With the name of
+/// an execution and the advice it stays below the 1,024 characters of a condition's message that are read back: a
+/// longer text would be written again and again.
 const QUOTED: usize = 500;
 
 /// Returns why a triage has paused a schedule, and who can end that.
@@ -80,7 +80,7 @@ pub(super) fn pause_message(triage: &Triage) -> String {
     )
 }
 
-/// Row 4, second half: a triage has something to say in the status.
+/// Row 4, second half: a triage has something to record in the status.
 pub(super) fn speaks(case: Case<'_>) -> Row {
     match stage(case, &case.schedule.status) {
         Stage::Rests(because) | Stage::Suppressed { because, .. } => Row::Passes(because.into()),
@@ -108,7 +108,7 @@ pub(super) fn speaks(case: Case<'_>) -> Row {
     }
 }
 
-/// Asks for what a triage needs beside the writes to the status. Called where rows 0 to 4 have passed.
+/// Requests what a triage needs beside the writes to the status, once rows 0 to 4 have passed.
 pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     let schedule = case.schedule;
     let (of, does) = match stage(case, &schedule.status) {
@@ -147,7 +147,7 @@ pub(super) fn ask(case: Case<'_>, decision: &mut Decision) {
     decision.actions.push(Action::Triage(TriageStep { schedule: schedule.id.clone(), of, does }));
 }
 
-/// Returns why a failure that a status records begins no triage, where it would otherwise.
+/// Returns why a recorded failure begins no triage, if it otherwise would.
 pub(super) fn suppressed(case: Case<'_>, status: &ScheduleStatus) -> Option<Suppressed> {
     match due(case, status) {
         Stage::Suppressed { why, .. } => Some(why),
@@ -197,7 +197,7 @@ fn due<'a>(case: Case<'a>, status: &ScheduleStatus) -> Stage<'a> {
     }
 }
 
-/// Tells what comes next of an analyst that is a workflow.
+/// Returns the next step with an analyst that is a workflow.
 fn analysing<'a>(case: Case<'a>, triage: &'a Triage) -> Stage<'a> {
     let Case { schedule, view, .. } = case;
     let heard = schedule.memory.heard.as_deref().filter(|heard| heard.of == triage.of).map(|heard| &heard.said);
@@ -230,7 +230,7 @@ fn analysing<'a>(case: Case<'a>, triage: &'a Triage) -> Stage<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Returns the name of its last child, where that has failed, or was refused.
+    /// Returns the name of its last child, if that failed or was refused.
     fn failed_child(self, status: &ScheduleStatus) -> Option<Box<str>> {
         if let Some(triage) = status.triage.as_ref().filter(|triage| triage.state == State::Analysing) {
             return Some(triage.of.clone());
@@ -242,7 +242,7 @@ impl<'a> Case<'a> {
         Some(child_name(&self.schedule.id.name, last.slot).into())
     }
 
-    /// Returns its children that have failed in a row in this plan, the newest first, and when each ended.
+    /// Returns its children that failed in a row in this plan, the newest first, and when each ended.
     fn failures(self, status: &ScheduleStatus) -> impl Iterator<Item = (&'a Child, Option<Time>)> {
         let (from, success) = (status.planned_from, status.last_success);
         let newest_first = self.schedule.children.iter().rev().filter(move |child| Some(child.slot) > from);
@@ -252,18 +252,19 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Says what evidence is to be read.
+    /// Returns which evidence is to be read.
     fn gather(self) -> Gather {
         let Self { schedule, view, .. } = self;
         let status = &schedule.status;
         let refused = status.last_run.as_ref().filter(|last| last.outcome == Some(Outcome::Refused));
-        // What the API server refuses never ran: how other children failed says nothing of it.
+        // A refused child never ran, so how other children failed does not concern it.
         let failed = self.failures(status).filter(|_| refused.is_none());
         Gather {
             target: view.target.label().into(),
             failure_count: status.failure_count,
             last_success: status.last_success,
-            // One of a workflow is somebody else's, or no triage would begin; its name is free text of theirs.
+            // A circuit of a workflow is another schedule's, or no triage would begin; its name is that user's free
+            // text.
             open_circuits: view
                 .target
                 .circuits
@@ -288,7 +289,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A triage begins: what the built-in analyst says is known at once.
+    /// A triage begins: the verdict of the built-in analyst is known at once.
     fn begins(self, gathered: &Gathered) -> Row {
         let schedule = self.schedule;
         let triage = Triage {
@@ -311,13 +312,13 @@ impl<'a> Case<'a> {
         Row::Decides(Step::says(status, "a triage begins"))
     }
 
-    /// Applies what an analyst has said: it is recorded, and has the effect that it may have.
+    /// Applies the answer of an analyst: it is recorded, and has the effect that it may have.
     fn applies(self, judgement: &Judgement, triage: Triage) -> Row {
         let Self { schedule, .. } = self;
         let Ok(plan) = &schedule.plan else { return Row::Passes("its spec cannot be used".into()) };
         let status = self.status();
-        // What an analyst says of failures that have ended says nothing of those that came after a success, or after
-        // the plan began anew.
+        // An answer about failures that have ended does not concern those after a success, or after the plan began
+        // anew.
         let goes_on = status.last_success.is_none_or(|at| at <= triage.at) && status.planned_from <= Some(triage.at);
         let is_failing = goes_on && status.failure_count >= schedule.triage.after;
         let intervals = match plan.every {
